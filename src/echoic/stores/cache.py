@@ -1,0 +1,61 @@
+"""Partitions kept in memory, the least recently used ones let go when they outgrow a bound in bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from echoic.partition import Partition
+from echoic.types import Scope
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A partition and what it was loaded from."""
+
+    partition: Partition
+    number: int
+    """The store's own number of the scope: another number is another scope of the same name."""
+    seen: int
+    """The store's change mark when it was last found to be current."""
+    nbytes: int = 0
+
+
+class PartitionCache:
+    """One store's partitions. Used from one thread."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._loaded: OrderedDict[Scope, Loaded] = OrderedDict()
+        self.nbytes = 0
+
+    def get(self, scope: Scope) -> Loaded | None:
+        """The partition of `scope`, now the most recently used one."""
+        loaded = self._loaded.get(scope)
+        if loaded is not None:
+            self._loaded.move_to_end(scope)
+        return loaded
+
+    def put(self, scope: Scope, loaded: Loaded) -> None:
+        """Keep `loaded`, or weigh it again after it grew; others go until the bound holds."""
+        self.drop(scope)
+        loaded.nbytes = loaded.partition.nbytes
+        self._loaded[scope] = loaded
+        self.nbytes += loaded.nbytes
+        while self.nbytes > self._limit and len(self._loaded) > 1:
+            _, gone = self._loaded.popitem(last=False)
+            self.nbytes -= gone.nbytes
+
+    def drop(self, scope: Scope) -> None:
+        """Let go of `scope`, if it is here."""
+        gone = self._loaded.pop(scope, None)
+        if gone is not None:
+            self.nbytes -= gone.nbytes
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._loaded.clear()
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._loaded)

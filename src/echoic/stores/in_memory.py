@@ -1,0 +1,108 @@
+"""The reference store: in this process and gone with it. The simplest thing that keeps the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from echoic.errors import EmbeddingMismatch, NotOpen
+from echoic.partition import Partition
+from echoic.stores.base import Change, Drop, Erased, Index, Record, Waiting
+from echoic.stores.held import HeldScope, page
+from echoic.types import EmbeddingSpec, Scope
+
+
+class InMemoryStore:
+    """For tests and trials. `aclose` keeps the contents, so that a test may open it again."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[Scope, HeldScope] = {}
+        self._embedding: EmbeddingSpec | None = None
+        self._index: Index | None = None
+
+    async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
+        if self._embedding not in {None, embedding}:
+            raise EmbeddingMismatch(f"this store holds vectors of {self._embedding}, not of {embedding}")
+        self._embedding, self._index = embedding, index
+
+    async def aclose(self) -> None:
+        self._index = None
+
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        held = self._held(scope) or self._new()
+        held.commit(held.stage(changes))
+        if held.records:
+            self._scopes[scope] = held
+
+    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        held = self._held(scope)
+        return [held.records[kind, i] for i in ids if (kind, i) in held.records] if held else []
+
+    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        held = self._held(scope)
+        return held.at(rows) if held else []
+
+    async def scan(
+        self,
+        scope: Scope,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = -1,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        held = self._held(scope)
+        return page(held.ordered(kind, key), after, limit, newest_first=newest_first) if held else []
+
+    async def load(self, scope: Scope) -> Partition:
+        held = self._held(scope)
+        return held.partition if held else Partition(self._opened().dimensions)
+
+    async def waiting(self, limit: int) -> list[Waiting]:
+        self._opened()
+        found = [Waiting(scope=s, record=r) for s, held in self._scopes.items() for r in held.waiting()]
+        return found[:limit]
+
+    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+        held = self._held(scope)
+        if held is None:
+            return Erased(verified=True)
+        if drops is None:
+            gone = list(held.records.values())
+        else:
+            names = {(d.kind, d.id) for d in drops}
+            gone = [record for name, record in held.records.items() if name in names]
+        vectors = held.embedded(gone)
+        held.commit(held.stage([Drop(kind=r.kind, id=r.id) for r in gone]))
+        if not held.records:
+            del self._scopes[scope]
+        return Erased(records=held.kinds(gone), vectors=vectors, verified=True)
+
+    async def scopes(self, deployment: str | None = None) -> list[Scope]:
+        self._opened()
+        return [scope for scope in self._scopes if deployment is None or scope.deployment == deployment]
+
+    async def reindex(self, embedding: EmbeddingSpec) -> int:
+        self._opened()
+        self._embedding = embedding
+        return sum(held.detach_all() for held in self._scopes.values())
+
+    async def check(self) -> Mapping[str, Any]:
+        records = sum(len(held.records) for held in self._scopes.values())
+        return {"engine": "memory", "durable": False, "records": records, "writable": True}
+
+    def _opened(self) -> EmbeddingSpec:
+        if self._index is None or self._embedding is None:
+            raise NotOpen("the store is not open: use `async with` or await open() first")
+        return self._embedding
+
+    def _new(self) -> HeldScope:
+        dimensions = self._opened().dimensions
+        if self._index is None:  # narrowed by _opened; for the type checker
+            raise NotOpen("the store is not open")
+        return HeldScope(self._index, dimensions)
+
+    def _held(self, scope: Scope) -> HeldScope | None:
+        self._opened()
+        return self._scopes.get(scope)

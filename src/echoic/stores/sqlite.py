@@ -1,0 +1,295 @@
+"""The embedded store: one SQLite file, nothing to start. Writes go through one thread, reads through another.
+
+Layout and settings are in `sqlite_schema`, the writer's rules in `sqlite_writer`, erasure in `sqlite_scrub`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, StoreUnavailable
+from echoic.partition import Partition, Segment
+from echoic.stores import sqlite_schema as schema
+from echoic.stores import sqlite_scrub
+from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Erased, Index, Record, Waiting
+from echoic.stores.cache import Loaded, PartitionCache
+from echoic.stores.sqlite_changes import SCOPE_BITS, ScopeChanges, find_scope, record_of, select_records
+from echoic.stores.sqlite_writer import Writer
+from echoic.types import EmbeddingSpec, Scope
+from echoic.words import ANALYSIS
+
+T = TypeVar("T")
+CACHE_BYTES = 256 << 20
+"""Of partitions kept loaded: about 150,000 memories with 384-dimension vectors."""
+
+
+class SQLiteStore:
+    """Memory in one file, safe to share between processes of one machine.
+
+    Args:
+        path: the file; its folder must exist. Beside it lie `-wal`, `-shm` and `-lock`.
+        cache_bytes: how much loaded scopes may take before the least recently used ones are let go.
+        vfs: the SQLite VFS to open it with; for tests that make the disk fail.
+    """
+
+    def __init__(self, path: str | Path, *, cache_bytes: int = CACHE_BYTES, vfs: str | None = None) -> None:
+        self._path = Path(path)
+        self._vfs = vfs
+        self._writer = Writer(str(path), vfs)
+        self._cache = PartitionCache(cache_bytes)
+        self._thread: ThreadPoolExecutor | None = None
+        self._reader: apsw.Connection | None = None
+        self._index: Index | None = None
+        self._dimensions = 0
+
+    async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
+        if self._thread is not None:
+            return
+        self._index = index
+        try:
+            await asyncio.wrap_future(self._writer.start())
+            await asyncio.wrap_future(self._writer.submit(lambda c: self._settle(c, embedding)))
+            self._dimensions = embedding.dimensions
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-reader")
+            await self._read(lambda _connection: None)
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.wrap_future(thread.submit(self._close_reader))
+            thread.shutdown(wait=False)
+        closing = self._writer.stop()
+        if closing is not None:
+            await asyncio.wrap_future(closing)
+
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        index = self._opened()
+
+        def work(connection: apsw.Connection) -> None:
+            change = ScopeChanges(connection, scope, index)
+            change.apply(changes)
+            change.finish()
+
+        if changes:
+            await asyncio.wrap_future(self._writer.submit(work))
+
+    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        def work(connection: apsw.Connection) -> list[Record]:
+            found = find_scope(connection, scope)
+            if found is None:
+                return []
+            where = "scope = ? and kind = ? and name = ?"
+            return [r for i in ids for r in select_records(connection, where, (found[0], kind, i))]
+
+        return await self._read(work)
+
+    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        def work(connection: apsw.Connection) -> list[Record]:
+            found = find_scope(connection, scope)
+            if found is None:
+                return []
+            base = found[0] << SCOPE_BITS
+            return [r for row in rows for r in select_records(connection, "id = ?", (base | row,))]
+
+        return await self._read(work)
+
+    async def scan(
+        self,
+        scope: Scope,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = -1,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        def work(connection: apsw.Connection) -> list[Record]:
+            found = find_scope(connection, scope)
+            if found is None:
+                return []
+            first, last = found[0] << SCOPE_BITS, ((found[0] + 1) << SCOPE_BITS) - 1
+            if newest_first:
+                last = first + after - 1 if after >= 0 else last
+            else:
+                first = first + after + 1
+            where = "scope = ? and kind = ? and id between ? and ?"
+            values: list[Any] = [found[0], kind, first, last]
+            if key is not None:
+                where, values = f"{where} and key = ?", [*values, key]
+            order = "desc" if newest_first else "asc"
+            return select_records(connection, f"{where} order by id {order} limit ?", [*values, limit])
+
+        return await self._read(work)
+
+    async def load(self, scope: Scope) -> Partition:
+        return await self._read(lambda connection: self._load(connection, scope))
+
+    async def waiting(self, limit: int) -> list[Waiting]:
+        def work(connection: apsw.Connection) -> list[Waiting]:
+            rows = connection.execute(
+                "select r.id, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.user "
+                "from pending p join records r on r.id = p.record join scopes s on s.id = r.scope "
+                "order by p.place limit ?",
+                (limit,),
+            )
+            return [Waiting(scope=Scope(row[6], row[7] or None), record=record_of(row)) for row in rows]
+
+        return await self._read(work)
+
+    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+        index = self._opened()
+
+        def work(connection: apsw.Connection) -> Erased:
+            return sqlite_scrub.erase(connection, self._path, scope, drops, index)
+
+        # what was loaded goes first, so that no copy in this process outlives the receipt
+        await self._read(lambda _connection: self._cache.drop(scope))
+        return await asyncio.wrap_future(self._writer.alone(work))
+
+    async def scopes(self, deployment: str | None = None) -> list[Scope]:
+        def work(connection: apsw.Connection) -> list[Scope]:
+            rows = connection.execute("select deployment, user from scopes order by id")
+            return [Scope(row[0], row[1] or None) for row in rows if deployment in {None, row[0]}]
+
+        return await self._read(work)
+
+    async def reindex(self, embedding: EmbeddingSpec) -> int:
+        index = self._opened()
+
+        def work(connection: apsw.Connection) -> int:
+            return _index_again(connection, index, embedding)
+
+        waiting = await asyncio.wrap_future(self._writer.submit(work))
+        self._dimensions = embedding.dimensions
+        await self._read(lambda _connection: self._cache.clear())
+        return waiting
+
+    async def check(self) -> Mapping[str, Any]:
+        def work(connection: apsw.Connection) -> dict[str, Any]:
+            count = "select count(*) from "
+            return {
+                "engine": f"SQLite {apsw.sqlite_lib_version()}",
+                "file": str(self._path),
+                "bytes": self._path.stat().st_size,
+                "schema": connection.pragma("user_version"),
+                "embedding": schema.get_meta(connection, "embedding"),
+                "scopes": connection.execute(count + "scopes").get,
+                "records": connection.execute(count + "records").get,
+                "waiting": connection.execute(count + "pending").get,
+                "loaded_scopes": len(self._cache),
+                "loaded_bytes": self._cache.nbytes,
+                "durable": True,
+            }
+
+        facts = await self._read(work)
+        with contextlib.suppress(StoreUnavailable):
+            await asyncio.wrap_future(self._writer.submit(lambda c: schema.set_meta(c, "checked", "ok")))
+        return {**facts, "writable": self._writer.suspect is None, "trouble": self._writer.suspect}
+
+    def _opened(self) -> Index:
+        if self._thread is None or self._index is None:
+            raise NotOpen("the store is not open: use `async with` or await open() first")
+        return self._index
+
+    async def _read(self, work: Callable[[apsw.Connection], T]) -> T:
+        self._opened()
+        thread = self._thread
+        if thread is None:  # closed meanwhile; for the type checker
+            raise NotOpen("the store was closed")
+        return await asyncio.wrap_future(thread.submit(self._with_reader, work))
+
+    def _with_reader(self, work: Callable[[apsw.Connection], T]) -> T:
+        try:
+            if self._reader is None:
+                self._reader = schema.connect_reader(str(self._path), self._vfs)
+            return work(self._reader)
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            raise StoreCorrupt(
+                f"{str(self._path)!r} cannot be read: {error}; it is left untouched"
+            ) from error
+        except apsw.Error as error:
+            self._close_reader()
+            raise StoreUnavailable(f"{str(self._path)!r} could not be read: {error}. Retry.") from error
+
+    def _close_reader(self) -> None:
+        reader, self._reader = self._reader, None
+        self._cache.clear()  # change marks are a connection's own
+        if reader is not None:
+            with contextlib.suppress(apsw.Error):
+                reader.close()
+
+    def _load(self, connection: apsw.Connection, scope: Scope) -> Partition:
+        mark = connection.pragma("data_version")  # moves when any other connection commits
+        loaded = self._cache.get(scope)
+        if loaded is not None and loaded.seen == mark:
+            return loaded.partition
+        with connection:  # one snapshot for the version and what it covers
+            found = find_scope(connection, scope)
+            if found is None:
+                self._cache.drop(scope)
+                return Partition(self._dimensions)
+            number, version = found[:2]
+            if loaded is None or loaded.number != number:
+                loaded = Loaded(Partition(self._dimensions), number, mark)
+            loaded.seen = mark
+            partition = loaded.partition
+            if partition.version != version:
+                segments = _segments_since(connection, number, partition.version)
+                with partition.lock:
+                    partition.patch(segments)
+                partition.version = version
+                self._cache.put(scope, loaded)
+        return partition
+
+    def _settle(self, connection: apsw.Connection, embedding: EmbeddingSpec) -> None:
+        """Agree with the file on whose vectors it holds and on how words are cut."""
+        ours = f"{embedding.model} {embedding.dimensions}"
+        theirs = schema.get_meta(connection, "embedding")
+        if theirs is None:
+            schema.set_meta(connection, "embedding", ours)
+        elif theirs != ours:
+            raise EmbeddingMismatch(
+                f"{str(self._path)!r} holds vectors of {theirs!r}, not of {ours!r}: open it with that "
+                "embedder, or run `echoic reindex` to embed everything anew"
+            )
+        if self._index is not None and schema.get_meta(connection, "analysis") != str(ANALYSIS):
+            _index_again(connection, self._index, None)
+            schema.set_meta(connection, "analysis", str(ANALYSIS))
+
+
+def _segments_since(connection: apsw.Connection, number: int, version: int) -> list[tuple[int, Segment]]:
+    first, last = number << SCOPE_BITS, ((number + 1) << SCOPE_BITS) - 1
+    rows = connection.execute(
+        "select s.id, s.words, v.data from segments s left join vectors v on v.id = s.id "
+        "where s.id between ? and ? and s.version > ?",
+        (first, last, version),
+    )
+    return [(key - first, Segment.from_bytes(words, vectors)) for key, words, vectors in rows]
+
+
+def _index_again(connection: apsw.Connection, index: Index, embedding: EmbeddingSpec | None) -> int:
+    """Cut every searchable record into words again; with `embedding`, drop all vectors as well."""
+    if embedding is not None:
+        schema.set_meta(connection, "embedding", f"{embedding.model} {embedding.dimensions}")
+        connection.execute("delete from vectors")
+        connection.execute("delete from pending")
+    scopes: list[Any] = connection.execute("select id, deployment, user from scopes").fetchall()
+    for number, deployment, user in scopes:
+        changes = ScopeChanges(connection, Scope(deployment, user or None), index)
+        first = number << SCOPE_BITS
+        rows = (first, first | (FIRST_UNSEARCHABLE - 1))
+        records = select_records(connection, "id between ? and ? order by id", rows)
+        changes.index_again(records, detach=embedding is not None)
+        changes.finish()
+    waiting: int = connection.execute("select count(*) from pending").get
+    return waiting

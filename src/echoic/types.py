@@ -1,0 +1,299 @@
+"""The nouns of memory: what they mean, and what may be said in them. No I/O, and nothing of ours but errors.
+
+Every value is checked where it enters, so that no layer below has to doubt it: text is any Unicode except NUL
+and lone surrogates, and comes back exactly as it went in; times are aware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
+
+from echoic.errors import InvalidInput
+
+MAX_KEY_CHARACTERS = 256
+MAX_TEXT_BYTES = 32 * 1024
+"""Of one value or utterance, in UTF-8. Longer texts belong in documents, not in memory."""
+
+Category = Literal["preference", "entity", "decision", "requirement", "fact", "experience"]
+Visibility = Literal["private", "proposed", "global"]
+"""private: the user alone. proposed: likewise, until an operator approves. global: the whole deployment."""
+ConversationStatus = Literal["created", "active", "completed", "distilled", "failed"]
+Outcome = Literal["complete", "deadline", "unavailable"]
+"""complete: everything was looked at. deadline: the best there was in time. unavailable: could not look."""
+
+
+def checked_name(value: object, what: str) -> str:
+    """`value` as a name (user, deployment, key, id): 1 to 256 characters of any Unicode without NUL.
+
+    Raises:
+        InvalidInput: it is empty, too long, or cannot be stored exactly.
+    """
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} must be a string, not {type(value).__name__}: {value!r:.80}")
+    if not value.strip():
+        raise InvalidInput(f"{what} is empty: {value!r}. Nothing is read or written without one.")
+    if len(value) > MAX_KEY_CHARACTERS:
+        raise InvalidInput(
+            f"{what} has {len(value)} characters, {MAX_KEY_CHARACTERS} at most: {value[:40]!r}… "
+            "Use a shorter name and put the rest in the value."
+        )
+    return _storable(value, what)
+
+
+def checked_text(value: object, what: str) -> str:
+    """`value` as a text: not blank, at most 32 KiB of UTF-8, any Unicode without NUL.
+
+    Raises:
+        InvalidInput: it is blank, too long, or cannot be stored exactly.
+    """
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} must be a string, not {type(value).__name__}: {value!r:.80}")
+    if not value.strip():
+        raise InvalidInput(f"{what} is empty: {value!r}. To take something back use delete or forget.")
+    _storable(value, what)
+    if len(value) > MAX_TEXT_BYTES // 4 and len(value.encode()) > MAX_TEXT_BYTES:
+        raise InvalidInput(
+            f"{what} has {len(value.encode())} bytes, {MAX_TEXT_BYTES} at most: {value[:40]!r}… "
+            "Split it into several memories."
+        )
+    return value
+
+
+def checked_time(value: datetime, what: str) -> datetime:
+    """`value` in UTC.
+
+    Raises:
+        InvalidInput: it carries no time zone, so the moment it means is unknown.
+    """
+    if not isinstance(value, datetime):
+        raise InvalidInput(f"{what} must be a datetime, not {type(value).__name__}: {value!r:.80}")
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise InvalidInput(
+            f"{what} has no time zone: {value!r}. Say which, for example datetime.now(timezone.utc)."
+        )
+    return value.astimezone(UTC)
+
+
+def _storable(value: str, what: str) -> str:
+    if "\0" in value:
+        raise InvalidInput(f"{what} holds a NUL character: {value[:40]!r}. Remove it first.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"{what} holds half a character (a lone surrogate) at position {error.start}: {value[:40]!r}. "
+            "Decode the text again, with errors='replace' if need be."
+        ) from error
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memory. Everything read or written names one, and it never comes from what was said."""
+
+    deployment: str
+    user: str | None
+    """None is what is global within the deployment."""
+
+    def __post_init__(self) -> None:
+        checked_name(self.deployment, "deployment")
+        if self.user is not None:
+            checked_name(self.user, "user")
+
+    @property
+    def everyone(self) -> Scope:
+        """The global scope of the same deployment."""
+        return Scope(self.deployment, None)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSpec:
+    """What makes vectors comparable. A store records it; vectors of two specs are never mixed."""
+
+    model: str
+    """Model and variant, such as "local:all-MiniLM-L6-v2:fp32"."""
+    dimensions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One utterance."""
+
+    speaker: str
+    """"user", "agent", or a person's name where several talk."""
+    text: str
+    heard: str | None = None
+    """What of an agent's words reached the caller; None when all of it did."""
+    said_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When it was said (aware, UTC), not when it was stored."""
+    confidence: float | None = None
+    """The recogniser's, 0 to 1; None where it gave none."""
+    id: str = ""
+    """Unique within the user; appending it again changes nothing. Empty: one is made at append."""
+    conversation: str = ""
+    """The id of the conversation it belongs to; set at append."""
+
+    def __post_init__(self) -> None:
+        checked_name(self.speaker, "speaker")
+        checked_text(self.text, "turn text")
+        if self.heard:
+            checked_text(self.heard, "heard text")
+        if self.id:
+            checked_name(self.id, "turn id")
+        if self.confidence is not None and not 0 <= self.confidence <= 1:
+            raise InvalidInput(f"confidence must be between 0 and 1, not {self.confidence!r}")
+        object.__setattr__(self, "said_at", checked_time(self.said_at, "said_at"))
+
+    @property
+    def heard_text(self) -> str:
+        """The words that were actually heard: what memory rests on. May be empty."""
+        return self.text if self.heard is None else self.heard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One thing known, at one version. A correction is a new Memory; the old one stays as history."""
+
+    id: str
+    text: str
+    key: str | None = None
+    statement: str | None = None
+    """One sentence that says it on its own, where `text` is only a value ("Tel Aviv")."""
+    category: Category = "fact"
+    context: str | None = None
+    """When and under which conditions it applies."""
+    visibility: Visibility = "private"
+    author: str | None = None
+    """Who said it; None for a global memory an operator has adopted."""
+    source: tuple[str, ...] = ()
+    """Ids of the turns it was heard in; empty when a tool or a person wrote it."""
+    valid_from: datetime
+    """When it was said (aware, UTC)."""
+    valid_until: datetime | None = None
+    """When it stopped being so; None while it holds."""
+    supersedes: str | None = None
+    """The id of the memory it corrected."""
+    superseded_by: str | None = None
+    """The id of the memory that corrected it; None with `valid_until` set means it was retracted."""
+    confirmed: bool = True
+    redacted: tuple[str, ...] = ()
+    """Kinds of personal data taken out before it was shared, such as "EMAIL"."""
+
+    @property
+    def current(self) -> bool:
+        """Whether it still holds."""
+        return self.valid_until is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """An ordered log of turns, and a task: who served it and how it stands."""
+
+    id: str
+    agent: str | None = None
+    status: ConversationStatus = "created"
+    started_at: datetime
+    updated_at: datetime
+    recall_key: str | None = None
+    """What a caller says to have it recalled."""
+    summary: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """Where one channel put a hit."""
+
+    rank: int
+    """From 1."""
+    score: float
+    """The channel's own; comparable only within the channel and the query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """Something found, and why."""
+
+    text: str
+    score: float
+    """Of the fusion; comparable only within one query."""
+    ranks: Mapping[str, Rank]
+    """By channel: "vector", "text", "fuzzy", …; a channel that did not find it is absent."""
+    scope: Scope
+    memory: Memory | None = None
+    turn: Turn | None = None
+    """Exactly one of the two is set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """What a search found, and whether it could look everywhere."""
+
+    hits: tuple[Hit, ...]
+    outcome: Outcome
+    cut: tuple[str, ...] = ()
+    """Channels that were left out, such as ("vector",) where the deadline came before the embedding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What an erasure removed, and that it is gone."""
+
+    memories: int = 0
+    turns: int = 0
+    conversations: int = 0
+    vectors: int = 0
+    other: int = 0
+    """Records of any other kind, such as proposals."""
+    verified: bool = False
+    """Whether the stored bytes were searched afterwards and held none of it."""
+    bytes_searched: int = 0
+
+    @property
+    def records(self) -> int:
+        """How many records of any kind were removed."""
+        return self.memories + self.turns + self.conversations + self.other
+
+
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+
+def checked_category(value: object) -> Category:
+    """`value` as a category.
+
+    Raises:
+        InvalidInput: it is not one of `CATEGORIES`.
+    """
+    for category in CATEGORIES:
+        if value == category:
+            return category
+    raise InvalidInput(f"unknown category {value!r}: use one of {', '.join(CATEGORIES)}")
+
+
+JSON = Mapping[str, Any]
+
+__all__ = [
+    "CATEGORIES",
+    "JSON",
+    "MAX_KEY_CHARACTERS",
+    "MAX_TEXT_BYTES",
+    "Category",
+    "Conversation",
+    "ConversationStatus",
+    "EmbeddingSpec",
+    "Hit",
+    "Memory",
+    "Outcome",
+    "Rank",
+    "Recall",
+    "Receipt",
+    "Scope",
+    "Turn",
+    "Visibility",
+    "checked_category",
+    "checked_name",
+    "checked_text",
+    "checked_time",
+]
