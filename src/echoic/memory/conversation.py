@@ -1,0 +1,128 @@
+"""One conversation being held: capture first, everything else later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from echoic.errors import InvalidInput, WriteConflict
+from echoic.memory.distil import Distilled
+from echoic.memory.records import (
+    CONVERSATION,
+    TURN,
+    conversation_of,
+    cursor_of,
+    record_of_conversation,
+    record_of_turn,
+    scan_all,
+    turn_of,
+)
+from echoic.memory.retry import until_written
+from echoic.stores.base import Put
+from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
+
+if TYPE_CHECKING:
+    from echoic.memory.service import Parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """A conversation that was recalled, with all that was said in it."""
+
+    conversation: Conversation
+    turns: tuple[Turn, ...]
+    likeness: float = 1.0
+    """How alike the spoken key and the stored one are; 1: the same words."""
+
+
+class OpenConversation:
+    """A conversation to append to. Made by `UserMemory.conversation`; holds no state but its id."""
+
+    def __init__(self, parts: Parts, scope: Scope, conversation_id: str, agent: str | None) -> None:
+        self._parts = parts
+        self._scope = scope
+        self._agent = agent
+        self.id = conversation_id
+
+    async def append(self, *turns: Turn) -> tuple[Turn, ...]:
+        """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing.
+
+        Returns:
+            the turns as kept, in the order given: with ids, and the earlier ones where an id was known.
+
+        Raises:
+            InvalidInput: a turn belongs to another conversation.
+            StoreUnavailable: none was kept; append them again.
+        """
+        new = [self._own(turn) for turn in turns]
+        known: dict[str, Turn] = {}
+        while missing := {turn.id: turn for turn in new if turn.id not in known}:
+            try:
+                puts = [Put(record=record_of_turn(turn), expect=0) for turn in missing.values()]
+                await self._parts.store.write(self._scope, puts)
+            except WriteConflict:  # some were appended before, by us or by another process
+                there = await self._parts.store.read(self._scope, TURN, list(missing))
+                known |= {record.id: turn_of(record) for record in there}
+            else:
+                known |= missing
+                self._parts.background.poke((self._scope, self.id))
+        return tuple(known[turn.id] for turn in new)
+
+    async def turns(self) -> list[Turn]:
+        """Everything said so far, in order."""
+        records = await scan_all(self._parts.store, self._scope, TURN, key=self.id)
+        return [turn_of(record) for record in records]
+
+    async def info(self) -> Conversation:
+        """The conversation as it stands."""
+        records = await self._parts.store.read(self._scope, CONVERSATION, [self.id])
+        if not records:
+            raise InvalidInput(f"conversation {self.id!r} was forgotten; open a new one")
+        return conversation_of(records[0])
+
+    async def store(self, key: str, summary: str | None = None) -> Conversation:
+        """Make it recallable by a spoken key, with a summary of what it was about."""
+        checked_name(key, "recall key")
+        if summary is not None:
+            checked_text(summary, "summary")
+        return await self._change(recall_key=key, summary=summary)
+
+    async def complete(self) -> Conversation:
+        """The call is over. It is distilled after this, here or by any worker."""
+        done = await self._change(status="completed")
+        self._parts.background.poke((self._scope, self.id))
+        return done
+
+    async def distil(self) -> Distilled:
+        """Learn from what was said since the last time, now."""
+        distilled = await self._parts.distiller.distil(self._scope, self.id)
+        self._parts.background.poke()
+        return distilled
+
+    async def begin(self) -> None:
+        """Make the conversation exist; one that does is continued."""
+        now = self._parts.clock()
+        new = Conversation(id=self.id, agent=self._agent, status="active", started_at=now, updated_at=now)
+        try:
+            await self._parts.store.write(self._scope, [Put(record=record_of_conversation(new), expect=0)])
+        except WriteConflict:
+            return
+
+    async def _change(self, **fields: Any) -> Conversation:
+        async def attempt() -> Conversation:
+            records = await self._parts.store.read(self._scope, CONVERSATION, [self.id])
+            if not records:
+                raise InvalidInput(f"conversation {self.id!r} was forgotten; open a new one")
+            changed = replace(conversation_of(records[0]), updated_at=self._parts.clock(), **fields)
+            record = record_of_conversation(changed, cursor=cursor_of(records[0]))
+            await self._parts.store.write(self._scope, [Put(record=record, expect=records[0].version)])
+            return changed
+
+        return await until_written(attempt, f"conversation {self.id!r}")
+
+    def _own(self, turn: Turn) -> Turn:
+        if turn.conversation not in {"", self.id}:
+            raise InvalidInput(
+                f"turn {turn.id!r} belongs to conversation {turn.conversation!r}, not to {self.id!r}"
+            )
+        return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)

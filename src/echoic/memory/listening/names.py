@@ -1,0 +1,193 @@
+"""People's names as a speaker gives them, with or without capitals. A word is a name only on evidence.
+
+`stated` reads where the frame admits only names ("my name is …"); `claimed` where almost anything may follow
+("I'm …") and the evidence must come from capitals, a greeting, a known name or what stands after it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from echoic.memory.listening.lexicon import AMBIGUOUS, DEMONYMS, FUNCTION, GIVEN, wordlike
+from echoic.memory.listening.sentences import Sentence, Token
+from echoic.memory.listening.spoken import Value
+
+PARTICLES: Final = frozenset("de da do dos das del della di du la le van von der den ter ten bin ibn al el y e st".split())
+TITLES: Final = frozenset("dr mr mrs ms miss prof professor doctor captain father sister rabbi".split())
+
+_MAX_NAME_WORDS: Final = 6
+_NAMELIKE: Final = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
+_MUD: Final = frozenset("mud trouble legion x y z".split())
+# What follows a name that was given in passing: the next clause, a purpose, a place.
+_CLOSERS: Final = frozenset("and but i i'm i've i'd my we our from calling speaking here nice by so the".split())
+_SPELLING: Final = re.compile(r"(?:(?:that's|it's|is|which is|and it's|and that's|spelled|spelt) ){0,2}")
+
+
+def stated(said: Sentence, at: int) -> Value | None:
+    """The name at `at` where only a name or a remark about names can stand; None for the remark."""
+    spelled = spelled_out(said, at)
+    if spelled:
+        return spelled
+    found = _capital_run(said, at) if said.cased else _plain_run(said, at, limit=4)
+    if found is None and said.cased and said.low(at) in GIVEN:
+        found = _plain_run(said, at, limit=4)
+    if found is None or said.low(at) in _MUD:
+        return None
+    return _respelled(said, found, at)
+
+
+def claimed(said: Sentence, at: int, *, greeted: bool) -> Value | None:
+    """The name at `at` where a state, a trade or anything else could stand as well.
+
+    Args:
+        said: the sentence.
+        at: the word after "I'm".
+        greeted: whether only a greeting came before: people give their names after one.
+    """
+    if said.low(at) in DEMONYMS or said.low(at) in _MUD:
+        return None
+    if said.cased:
+        found = _capital_run(said, at)
+        acronym = said.tokens[at].text.isupper() if at < len(said) else True
+        closed = found is not None and (said.gap(found.end) or said.low(found.end) in FUNCTION)
+        alone = found is not None and found.end == at + 1
+        found = found if closed and not (acronym and alone and not said.tokens[at].foreign) else None
+    else:
+        found = _claimed_plain(said, at, greeted=greeted)
+    return _respelled(said, found, at) if found else None
+
+
+def _claimed_plain(said: Sentence, at: int, *, greeted: bool) -> Value | None:
+    if said.low(at) in AMBIGUOUS and not greeted:
+        return None
+    known = said.low(at) in GIVEN or (at < len(said) and said.tokens[at].foreign)
+    found = _plain_run(said, at, limit=3 if known else 2)
+    if found is None:
+        return None
+    ends = found.end >= len(said)
+    followed = said.low(found.end) in _CLOSERS or (said.gap(found.end) and not ends)
+    if known:
+        return found if ends or followed or said.low(found.end) in FUNCTION else None
+    return found if followed or (greeted and ends) else None
+
+
+def name_list(said: Sentence, at: int) -> tuple[list[str], int]:
+    """Names joined by commas and "and": the names, and where they ended."""
+    names: list[str] = []
+    index = at
+    while index < len(said) and len(names) < 12:
+        start = index + (said.low(index) == "and" and bool(names))
+        found = _capital_run(said, start) if said.cased else _plain_run(said, start, limit=1)
+        if found is None:
+            break
+        names.append(found.text)
+        index = found.end
+    return names, index
+
+
+def known_or_capital(said: Sentence, at: int) -> Value | None:
+    """One name where an ordinary word is likelier: written as one, or among the names we know."""
+    if said.cased:
+        return _capital_run(said, at)
+    return _plain_run(said, at, limit=1) if said.low(at) in GIVEN else None
+
+
+def spelled_out(said: Sentence, at: int) -> Value | None:
+    """A name given letter by letter: "p a v e l" or "S-I-O-B-H-A-N"."""
+    letters, index = "", at
+    while index < len(said):
+        word = said.low(index)
+        if word == "double" and len(said.low(index + 1)) == 1:
+            letters, index = letters + said.low(index + 1) * 2, index + 2
+        elif re.fullmatch(r"[^\W\d_](?:-[^\W\d_])*", word):
+            letters, index = letters + word.replace("-", ""), index + 1
+        else:
+            break
+    return Value(letters.capitalize(), index) if len(letters) >= 3 else None
+
+
+def _respelled(said: Sentence, found: Value, at: int) -> Value:
+    """`found`, with its last word as it was spelled where a spelling follows."""
+    skipped = said.match(_SPELLING, found.end)
+    start = said.at.get(skipped.end(), found.end) if skipped else found.end
+    spelled = spelled_out(said, start)
+    if spelled is None:
+        return found
+    head, _, last = found.text.rpartition(" ")
+    if not last or spelled.text[0].lower() != said.low(at if not head else found.end - 1)[:1]:
+        return found
+    same = spelled.text.lower() == last.lower()
+    return Value(f"{head} {last if same else spelled.text}".strip(), spelled.end)
+
+
+def _capital_run(said: Sentence, at: int) -> Value | None:
+    """Words written as a name, with particles ("van der") and a title before them."""
+    index = at
+    if said.low(index) in TITLES and index + 1 < len(said) and said.tokens[index + 1].capital:
+        index += 1
+    if index >= len(said) or not _may_begin(said.tokens[index]):
+        return None
+    index += 1
+    while index < min(len(said), at + _MAX_NAME_WORDS):
+        step = _next_capital(said, index)
+        if not step:
+            break
+        index += step
+    if any(said.low(i).endswith("'s") for i in range(at, index)):
+        return None
+    return Value(said.text(at, index), index)
+
+
+def _may_begin(token: Token) -> bool:
+    return token.capital and (token.foreign or not wordlike(token.low)) and bool(_NAMELIKE.fullmatch(token.text))
+
+
+def _next_capital(said: Sentence, index: int) -> int:
+    """How many words continue a name at `index`: 0, 1, or more where particles lead to a capital."""
+    ahead = index
+    while ahead < min(len(said), index + 3) and said.low(ahead) in PARTICLES and not said.gap(ahead):
+        ahead += 1
+    if ahead >= len(said) or said.gap(ahead):
+        return 0
+    token = said.tokens[ahead]
+    ordinary = token.low in FUNCTION and token.low not in AMBIGUOUS
+    good = token.capital and not ordinary and bool(_NAMELIKE.fullmatch(token.text))
+    return ahead + 1 - index if good else 0
+
+
+def _plain_run(said: Sentence, at: int, *, limit: int) -> Value | None:
+    """Words that no list knows as English, in a text without capitals; None where there are more than `limit`."""
+    index = at
+    while index < len(said) and not (index > at and said.gap(index)):
+        word = said.low(index)
+        particle = index > at and word in PARTICLES and not wordlike(said.low(index + 1)) and said.low(index + 1)
+        if not particle and (wordlike(word) or not _NAMELIKE.fullmatch(word) or _too_short(said, index)):
+            break
+        index += 1
+    if index == at or index - at > limit + any(said.low(i) in PARTICLES for i in range(at, index)):
+        return None
+    return Value(titled(said.tokens[at:index]), index)
+
+
+def _too_short(said: Sentence, index: int) -> bool:
+    token = said.tokens[index]
+    return len(token.low) < 2 and not token.foreign
+
+
+def titled(tokens: tuple[Token, ...]) -> str:
+    """The words with the capitals a name has: "o'brien" is O'Brien, "van der berg" keeps its particles."""
+    words = [token.text for token in tokens]
+    return " ".join(w if i and w in PARTICLES else _title(w) for i, w in enumerate(words))
+
+
+def _title(word: str) -> str:
+    if any(c.isupper() for c in word):
+        return word
+    if re.fullmatch(r"mc[a-z]{3,}", word):
+        return "Mc" + word[2:].capitalize()
+    parts = re.split(r"([-.]|(?<=^[od])['’])", word)
+    return "".join(part[:1].upper() + part[1:] for part in parts)
+
+
+__all__ = ["PARTICLES", "TITLES", "claimed", "known_or_capital", "name_list", "spelled_out", "stated", "titled"]

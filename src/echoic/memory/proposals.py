@@ -1,0 +1,80 @@
+"""What callers would have everyone know, waiting for an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from echoic.errors import InvalidInput
+from echoic.memory.ledger import Ledger
+from echoic.memory.records import PROPOSAL, memory_of, record_of_memory
+from echoic.memory.retry import until_written
+from echoic.stores.base import Drop, Put, Store
+from echoic.types import Memory, Scope
+
+
+class Proposals:
+    """The proposals of one deployment. A proposal holds the redacted text only."""
+
+    def __init__(self, store: Store, everyone: Scope, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._everyone = everyone
+        self._clock = clock
+
+    async def list(self, limit: int = 1000) -> list[Memory]:
+        """What waits, oldest first."""
+        records = await self._store.scan(self._everyone, PROPOSAL, limit=limit)
+        return [memory_of(record) for record in records]
+
+    async def approve(self, proposal_id: str) -> Memory:
+        """Make it global, superseding what was approved under its key before.
+
+        It becomes the deployment's own: its author is no longer recorded and can no longer change it.
+
+        Raises:
+            InvalidInput: there is no such proposal (any more).
+        """
+
+        async def attempt() -> Memory:
+            proposal = await self._get(proposal_id)
+            ledger = Ledger(self._store, self._everyone)
+            adopted = Memory(
+                id="",
+                key=proposal.key,
+                text=proposal.text,
+                category=proposal.category,
+                visibility="global",
+                valid_from=self._clock(),
+                redacted=proposal.redacted,
+            )
+            approved = await ledger.set(adopted)
+            drop = Drop(kind=PROPOSAL, id=proposal_id)
+            await self._store.write(self._everyone, [*ledger.changes, drop])
+            return approved
+
+        return await until_written(attempt, f"the key of proposal {proposal_id!r}")
+
+    async def reject(self, proposal_id: str) -> None:
+        """Remove it. Its author keeps it as their own.
+
+        Raises:
+            InvalidInput: there is no such proposal (any more).
+        """
+        await self._get(proposal_id)
+        await self._store.erase(self._everyone, [Drop(kind=PROPOSAL, id=proposal_id)])
+
+    async def _get(self, proposal_id: str) -> Memory:
+        records = await self._store.read(self._everyone, PROPOSAL, [proposal_id])
+        if not records:
+            raise InvalidInput(
+                f"there is no proposal {proposal_id!r}; `echoic proposals` lists them"
+            )
+        return memory_of(records[0])
+
+
+def put_proposal(proposal: Memory) -> Put:
+    """The change that hands in `proposal`, replacing what its author proposed under the same key."""
+    return Put(record=record_of_memory(proposal, kind=PROPOSAL))
+
+
+__all__ = ["Proposals", "put_proposal"]

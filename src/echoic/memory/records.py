@@ -1,0 +1,148 @@
+"""Memories, turns and conversations as records of a store, and back. The only place that knows both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from echoic.partition import Entry
+from echoic.ranking.entries import entry_of_memory, entry_of_turn
+from echoic.stores.base import Record, Store
+from echoic.types import Category, Conversation, ConversationStatus, Memory, Scope, Turn, Visibility
+
+MEMORY = "memory"
+TURN = "turn"
+CONVERSATION = "conversation"
+PROPOSAL = "proposal"
+
+
+async def scan_all(store: Store, scope: Scope, kind: str, *, key: str | None = None) -> list[Record]:
+    """Every record of `kind` (and `key`) in order, page by page."""
+    found: list[Record] = []
+    while page := await store.scan(scope, kind, key=key, after=found[-1].seq if found else -1):
+        found += page
+    return found
+
+
+def index(record: Record) -> Entry | None:
+    """How a record is found: memories and turns by what they say, everything else by its id."""
+    if record.kind == MEMORY:
+        return entry_of_memory(memory_of(record))
+    if record.kind == TURN:
+        return entry_of_turn(turn_of(record))
+    return None
+
+
+def record_of_memory(memory: Memory, *, kind: str = MEMORY) -> Record:
+    """`memory` as a record; fields at their default are left out."""
+    data: dict[str, Any] = {
+        "text": memory.text,
+        "category": memory.category,
+        "valid_from": memory.valid_from.isoformat(),
+        "statement": memory.statement,
+        "context": memory.context,
+        "visibility": None if memory.visibility == "private" else memory.visibility,
+        "author": memory.author,
+        "source": list(memory.source),
+        "valid_until": memory.valid_until.isoformat() if memory.valid_until else None,
+        "supersedes": memory.supersedes,
+        "superseded_by": memory.superseded_by,
+        "confirmed": None if memory.confirmed else False,
+        "redacted": list(memory.redacted),
+    }
+    return Record(kind=kind, id=memory.id, key=memory.key, data=_said(data))
+
+
+def memory_of(record: Record) -> Memory:
+    """The inverse of `record_of_memory`."""
+    data = record.data
+    until = data.get("valid_until")
+    return Memory(
+        id=record.id,
+        key=record.key,
+        text=data["text"],
+        statement=data.get("statement"),
+        category=cast("Category", data.get("category", "fact")),
+        context=data.get("context"),
+        visibility=cast("Visibility", data.get("visibility", "private")),
+        author=data.get("author"),
+        source=tuple(data.get("source", ())),
+        valid_from=datetime.fromisoformat(data["valid_from"]),
+        valid_until=datetime.fromisoformat(until) if until else None,
+        supersedes=data.get("supersedes"),
+        superseded_by=data.get("superseded_by"),
+        confirmed=data.get("confirmed", True),
+        redacted=tuple(data.get("redacted", ())),
+    )
+
+
+def record_of_turn(turn: Turn) -> Record:
+    """`turn` as a record that shares its conversation's id as key."""
+    data = {
+        "speaker": turn.speaker,
+        "text": turn.text,
+        "said_at": turn.said_at.isoformat(),
+        "heard": turn.heard,
+        "confidence": turn.confidence,
+    }
+    kept = {name: value for name, value in data.items() if value is not None}
+    return Record(kind=TURN, id=turn.id, key=turn.conversation, data=kept)
+
+
+def turn_of(record: Record) -> Turn:
+    """The inverse of `record_of_turn`."""
+    data = record.data
+    return Turn(
+        id=record.id,
+        conversation=record.key or "",
+        speaker=data["speaker"],
+        text=data["text"],
+        heard=data.get("heard"),
+        said_at=datetime.fromisoformat(data["said_at"]),
+        confidence=data.get("confidence"),
+    )
+
+
+def record_of_conversation(conversation: Conversation, *, cursor: int = -1) -> Record:
+    """`conversation` as a record.
+
+    Args:
+        conversation: what to keep.
+        cursor: the `seq` of the last turn that was distilled; -1 before the first.
+    """
+    data = {
+        "agent": conversation.agent,
+        "status": conversation.status,
+        "started_at": conversation.started_at.isoformat(),
+        "updated_at": conversation.updated_at.isoformat(),
+        "recall_key": conversation.recall_key,
+        "summary": conversation.summary,
+        "cursor": cursor,
+    }
+    return Record(kind=CONVERSATION, id=conversation.id, data=_said(data))
+
+
+def conversation_of(record: Record) -> Conversation:
+    """The inverse of `record_of_conversation`."""
+    data = record.data
+    return Conversation(
+        id=record.id,
+        agent=data.get("agent"),
+        status=cast("ConversationStatus", data["status"]),
+        started_at=datetime.fromisoformat(data["started_at"]),
+        updated_at=datetime.fromisoformat(data["updated_at"]),
+        recall_key=data.get("recall_key"),
+        summary=data.get("summary"),
+    )
+
+
+def cursor_of(record: Record) -> int:
+    """The `seq` of the last distilled turn of a conversation's record; -1 before the first."""
+    cursor: int = record.data.get("cursor", -1)
+    return cursor
+
+
+def _said(data: Mapping[str, Any]) -> dict[str, Any]:
+    """`data` without what was not said."""
+    return {name: value for name, value in data.items() if value is not None and value != []}

@@ -1,0 +1,256 @@
+"""A text as it was said: number words become digits, spelled letters become words. Interprets nothing else.
+
+"double seven oh three" reads "7703", "d e eight nine" reads "de89", "plus four four" reads "+44". Single digits
+and letters said in one breath are joined; a comma, a pause or a number above nine begins a new group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from echoic.memory.sharing.numerals import ENGLISH, OTHERS, Tongue
+from echoic.memory.sharing.views import View
+
+_TOKEN = re.compile(r"[^\W\d_]++(?:'[^\W\d_]++)*+|[0-9]++|[^\s]")
+_PAUSES = frozenset("um uh er erm uhm then space pause sorry".split()) | {",", ";", ":"}
+_SIGNS = {
+    **dict.fromkeys("- dash hyphen minus guion tiret strich trattino hifen".split(), "-"),
+    **dict.fromkeys(". dot point punto punkt ponto".split(), "."),
+    **dict.fromkeys("/ slash stroke".split(), "/"),
+    **dict.fromkeys("_ underscore".split(), "_"),
+}
+_CAPITALS = frozenset("capital uppercase lowercase letter upper lower case".split())
+_LETTER_NAMES = {"zed": "z", "zee": "z"}
+_PLUS = frozenset({"plus", "piu", "mais", "mas"})
+_MOST_BETWEEN = 3
+"""Pauses and signs between two digits of one number."""
+_FOREIGN_RUN = 4
+"""Fewer number words of another language than this are more likely English ("once", "six", "due")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a run of digits, or a sign."""
+
+    text: str
+    """In lower case."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """One breath: a numeral, a repeated digit, a letter."""
+
+    text: str
+    last: int
+    """One past its last token."""
+    single: bool
+    """Whether it joins its neighbours: a digit or a letter."""
+    number: bool
+    """Whether it was a word that is a number."""
+
+
+def tokens(text: str) -> list[Token]:
+    """The words, numbers and signs of `text`."""
+    return [Token(found[0].lower(), found.start(), found.end()) for found in _TOKEN.finditer(text)]
+
+
+def readings(view: View, words: Sequence[Token]) -> Iterator[View]:
+    """`view` as it was said, in each language in which that differs from how it is written."""
+    english = _Reader(view, words, ENGLISH).read()
+    if english is not None:
+        yield english
+    said = [word.text for word in words]
+    for tongue in OTHERS:
+        if sum(word in tongue.vocabulary for word in said) >= _FOREIGN_RUN:
+            other = _Reader(view, words, tongue).read()
+            if other is not None:
+                yield other
+
+
+class _Reader:
+    """One pass over one text in one language."""
+
+    def __init__(self, view: View, words: Sequence[Token], tongue: Tongue) -> None:
+        self._view = view
+        self._words = words
+        self._tongue = tongue
+        self._text: list[str] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._changed = False
+        self._done = 0  # how much of the view's text is written out
+
+    def read(self) -> View | None:
+        """The reading; None where it says nothing that is not written."""
+        place = 0
+        while place < len(self._words):
+            place = self._run(place)
+        if not self._changed:
+            return None
+        self._copy(len(self._view.text))
+        return View("".join(self._text), self._starts, self._ends, spoken=True)
+
+    def _run(self, place: int) -> int:
+        """Write out the run that begins at `place`, if one does; where to go on."""
+        said = self._breath(place)
+        if said is None:
+            return place + 1
+        run = [(place, said)]
+        gaps: list[str] = []
+        while (following := self._next(run[-1][1])) is not None:
+            gap, first, said = following
+            gaps.append(gap)
+            run.append((first, said))
+        if any(said.number for _, said in run) or sum(said.single for _, said in run) > 2:
+            self._write(run, gaps)
+        return run[-1][1].last
+
+    def _next(self, before: _Said) -> tuple[str, int, _Said] | None:
+        """What is said after `before` in the same number: what stands between, its first token, and itself."""
+        place = before.last
+        sign = ""
+        paused = False
+        while place < len(self._words) and place - before.last < _MOST_BETWEEN:
+            word = self._words[place].text
+            if word in _SIGNS:
+                sign = self._sign(place)
+            elif word in _PAUSES:
+                paused = True
+            else:
+                break
+            place += 1
+        said = self._breath(place)
+        if said is None:
+            return None
+        letters = before.text[-1:].isalpha() and said.text[:1].isalpha()
+        if sign and not (letters and sign in "-. "):
+            return sign, place, said
+        return ("" if before.single and said.single and not paused else " "), place, said
+
+    def _sign(self, place: int) -> str:
+        """The sign at `place`; a full stop that ends a word is only a pause."""
+        word = self._words[place]
+        if word.text == "." and self._view.text[word.end : word.end + 1].isspace():
+            return " "
+        return _SIGNS[word.text]
+
+    def _breath(self, place: int) -> _Said | None:
+        word = self._word(place)
+        if word in _CAPITALS and self._word(place + 1).isalpha() and len(self._word(place + 1)) == 1:
+            place, word = place + 1, self._word(place + 1)
+        times = self._tongue.repeats.get(word)
+        if times:
+            return self._repeated(place + 1, times)
+        number = self._cardinal(place)
+        if number is not None:
+            return number
+        if word.isdecimal():
+            return _Said(word, place + 1, len(word) == 1, number=False)
+        if word == "o" and self._among_digits(place):
+            return _Said("0", place + 1, single=True, number=True)
+        letter = _LETTER_NAMES.get(word, word)
+        if len(letter) == 1 and "a" <= letter <= "z":
+            return _Said(self._cased(place) if letter == word else letter, place + 1, single=True, number=False)
+        return None
+
+    def _among_digits(self, place: int) -> bool:
+        """Whether an "o" is a zero: a number stands beside it, and no letter."""
+        beside = (self._word(place - 1), self._word(place + 1))
+        if any(len(word) == 1 and word.isalpha() for word in beside):
+            return False
+        return any(word.isdecimal() or word in self._tongue.vocabulary for word in beside)
+
+    def _repeated(self, place: int, times: int) -> _Said | None:
+        if self._word(place) in {"u", "you"}:
+            return _Said("w", place + 1, single=True, number=False)
+        said = self._breath(place) if self._word(place) not in self._tongue.repeats else None
+        if said is None or len(said.text) != 1:
+            return None
+        return _Said(said.text * times, said.last, single=True, number=said.text.isdecimal())
+
+    def _cardinal(self, place: int) -> _Said | None:
+        """A numeral, in English with its hundreds and thousands."""
+        said = self._numeral(place)
+        if said is None or self._tongue is not ENGLISH or said.text == "0":
+            return said
+        return self._scaled(self._scaled(said, "hundred", 100), "thousand", 1000)
+
+    def _scaled(self, said: _Said, scale: str, factor: int) -> _Said:
+        """`said` times `factor` and what is added to it, where the next word is `scale`."""
+        if self._word(said.last) != scale:
+            return said
+        value, last = int(said.text) * factor, said.last + 1
+        counted = last + (self._word(last) == "and")
+        rest = self._numeral(counted)
+        if rest is not None and factor == 1000:
+            rest = self._scaled(rest, "hundred", 100)
+        if rest is not None and self._added(rest, exact=counted > last):
+            value, last = value + int(rest.text), rest.last
+        return _Said(str(value), last, single=False, number=True)
+
+    def _added(self, rest: _Said, *, exact: bool) -> bool:
+        """Whether `rest` belongs to the number before it: in "eight hundred five five five" it does not."""
+        if rest.text == "0" or self._word(rest.last) in {"hundred", "thousand"}:
+            return False
+        return exact or not rest.single or self._numeral(rest.last) is None
+
+    def _numeral(self, place: int) -> _Said | None:
+        words = self._spread(place)
+        for count in range(len(words), 0, -1):
+            digits = self._tongue.numerals.get(tuple(text for text, _ in words[:count]))
+            if digits is not None:
+                return _Said(digits, words[count - 1][1], single=len(digits) == 1, number=True)
+        return None
+
+    def _spread(self, place: int) -> list[tuple[str, int]]:
+        """Up to as many words as a numeral has, hyphens passed over, each with one past its token."""
+        found: list[tuple[str, int]] = []
+        if self._word(place) not in self._tongue.vocabulary:
+            return found
+        while len(found) < self._tongue.longest and (word := self._word(place)):
+            found.append((word, place + 1))
+            place += 1 + (self._word(place + 1) == "-")
+        return found
+
+    def _word(self, place: int) -> str:
+        return self._words[place].text if 0 <= place < len(self._words) else ""
+
+    def _cased(self, place: int) -> str:
+        return self._view.text[self._words[place].start : self._words[place].end]
+
+    def _write(self, run: Sequence[tuple[int, _Said]], gaps: Sequence[str]) -> None:
+        self._changed = True
+        first = run[0][0]
+        if first and self._word(first - 1) in _PLUS:
+            self._copy(self._words[first - 1].start)
+            self._put("+", first - 1, first)
+        if run[0][1].text.lower() in {"a", "i"} and gaps and run[1][1].text.isdecimal():
+            gaps = [gaps[0] or " ", *gaps[1:]]  # "a four": the article is no part of what is spelled
+        self._copy(self._words[first].start)
+        for (place, said), gap in zip(run, ["", *gaps], strict=True):
+            if gap:
+                self._put(gap, place - 1, place)
+            self._put(said.text, place, said.last)
+
+    def _put(self, text: str, first: int, last: int) -> None:
+        """Write `text` for the tokens `first` to `last`."""
+        origin = self._view.origin(self._words[first].start, self._words[last - 1].end)
+        self._text.append(text)
+        self._starts += [origin[0]] * len(text)
+        self._ends += [origin[1]] * len(text)
+        self._done = self._words[last - 1].end
+
+    def _copy(self, until: int) -> None:
+        """Write the view's own text up to `until`."""
+        if until > self._done:
+            self._text.append(self._view.text[self._done : until])
+            self._starts += self._view.starts[self._done : until]
+            self._ends += self._view.ends[self._done : until]
+            self._done = until
+
+
+__all__ = ["Token", "readings", "tokens"]
