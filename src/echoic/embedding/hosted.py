@@ -89,8 +89,8 @@ class HostedEmbedder(RemoteEmbedder):
 
         Args:
             model: "provider:model", or an embedding model of PydanticAI's.
-            dimensions: of the vectors; None is what the model makes by itself. A model in `DIMENSIONS` is asked
-                for them. For any other they say what it makes, and are needed.
+            dimensions: of the vectors; None is what the model makes by itself. A model in `DIMENSIONS` is
+                asked for them. For any other they say what it makes, and are needed.
             api_key: None leaves it to the provider's usual environment variable, read when it is opened.
             base_url: of the service; None is the provider's own.
             timeout_s: of one request.

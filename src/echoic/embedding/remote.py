@@ -234,7 +234,7 @@ def refusal(
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """The pause that a Retry-After header asks for, in seconds (RFC 9110, 10.2.3); None where there is none."""
+    """The pause that a Retry-After header asks for, in seconds (RFC 9110, 10.2.3); None without one."""
     stated = headers.get("retry-after")
     if stated is None:
         return None

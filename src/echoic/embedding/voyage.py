@@ -45,8 +45,8 @@ DIMENSIONS: dict[str, tuple[int, tuple[int, ...]]] = {
 }
 """By model: the dimensions it makes, and those it makes on request."""
 
-# The service takes 1,000 texts and, depending on the model, 120,000 to 1,000,000 tokens. Smaller requests cost
-# little and lose little when they fail.
+# The service takes 1,000 texts and, depending on the model, 120,000 to 1,000,000 tokens. Smaller requests
+# cost little and lose little when they fail.
 _TEXTS_PER_REQUEST = 128
 _BYTES_PER_REQUEST = 120_000
 

@@ -147,17 +147,18 @@ def _from_hub(endpoint: str | None) -> _Source:
         raise EmbedderMissing(f"the weights of {MODEL} are not on this machine. {_WAYS_OUT}") from error
     names = ("model.safetensors", "tokenizer.json", "config.json")
     try:
-        if not all(isinstance(try_to_load_from_cache(REPOSITORY, name), str) for name in names):
+        paths = [try_to_load_from_cache(REPOSITORY, name) for name in names]
+        if not all(isinstance(path, str) for path in paths):
             get_session().head(endpoint or constants.ENDPOINT, timeout=_HUB_PROBE_S)
             _log.info("fetching the weights of %s (91 MB, once) from the model hub", MODEL)
-        paths = [Path(hf_hub_download(REPOSITORY, name, endpoint=endpoint)) for name in names]
+            paths = [hf_hub_download(REPOSITORY, name, endpoint=endpoint) for name in names]
     # The hub's client raises its own errors, two HTTP libraries' and the system's; all mean the same here.
     except Exception as error:
         raise EmbedderMissing(
             f"the weights of {MODEL} are not on this machine and could not be fetched from the model hub "
             f"({type(error).__name__}). {_WAYS_OUT}"
         ) from error
-    return _verified(_Source(*paths), f"the model hub ({REPOSITORY})")
+    return _verified(_Source(*(Path(str(path)) for path in paths)), f"the model hub ({REPOSITORY})")
 
 
 def _verified(source: _Source, origin: str) -> _Source:

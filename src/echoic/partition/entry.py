@@ -31,6 +31,10 @@ class Flag(IntFlag):
     """The text says when, or how long."""
     NUMBER = 16
     """The text counts something."""
+    ASKING = 32
+    """The text ends in a question: it asks more than it tells."""
+    UNHEARD = 64
+    """Nothing of it was heard: it is kept, and never found."""
 
 
 ROW = np.dtype(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +29,11 @@ class Vocabulary:
 
     def add(self, words: list[str], codes: list[str], terms: NDArray[np.uint32]) -> None:
         """Take in the words of a segment."""
-        for word, sounds, term in zip(words, codes, terms.tolist(), strict=True):
+        for word, sounds in zip(words, codes, strict=True):
             if word not in self.terms:
-                self.terms[word] = term
                 for code in sounds.split():
                     self.sounds.setdefault(code, set()).add(word)
+        self.terms.update(zip(words, terms.tolist(), strict=True))
 
 
 class Partition:
@@ -48,6 +49,13 @@ class Partition:
         """The scope's version these rows are of; set by the store."""
         self.size = 0
         """Rows, empty ones included."""
+        self.revision = 0
+        """How often these rows were patched."""
+        self.scratch: dict[str, Any] = {}
+        """What a reader derived from these rows and keeps for its next scan, under `lock`. A patch does not
+        clear it: the reader compares `revision` and `patched` and renews what they show to be stale. Where a
+        value has `nbytes`, they are counted in this partition's."""
+        self._patched: NDArray[np.int64] = np.zeros(0, np.int64)
         self._rows: NDArray[np.void] = np.zeros(0, ROW)
         self._vectors: NDArray[np.float32] = np.zeros((0, dimensions), np.float32)
         self._postings: dict[int, tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]] = {}
@@ -65,6 +73,11 @@ class Partition:
     def vectors(self) -> NDArray[np.float32]:
         """[size, dimensions], unit length; zeros where a row has none yet."""
         return self._vectors[: self.size]
+
+    @property
+    def patched(self) -> NDArray[np.int64]:
+        """[size / 32] The `revision` at which each segment was last put in place; 0: never."""
+        return self._patched[: self.size // SEGMENT_ROWS]
 
     @property
     def postings(self) -> tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]:
@@ -95,7 +108,9 @@ class Partition:
         words = 120 * len(self._vocabulary.terms) if self._vocabulary else 0
         words += sum(70 * len(unread[0]) for unread in self._unread.values())
         postings = sum(p[0].nbytes + p[1].nbytes + p[2].nbytes for p in self._postings.values())
-        return self._rows.nbytes + self._vectors.nbytes + 2 * postings + words + 400 * len(self._postings)
+        derived = sum(getattr(value, "nbytes", 0) for value in self.scratch.values())
+        rows = self._rows.nbytes + self._vectors.nbytes
+        return rows + 2 * postings + words + derived + 400 * len(self._postings)
 
     def patch(self, segments: Iterable[tuple[int, Segment]]) -> None:
         """Put each segment in the place of the one with its number. The caller holds `lock`."""
@@ -103,7 +118,9 @@ class Partition:
         if not changed:
             return
         self._reserve((max(number for number, _ in changed) + 1) * SEGMENT_ROWS)
+        self.revision += 1
         for number, segment in changed:
+            self._patched[number] = self.revision
             at = number * SEGMENT_ROWS
             self._rows[at : at + SEGMENT_ROWS] = segment.rows
             if segment.vectors is None:
@@ -124,6 +141,9 @@ class Partition:
             rows[: self.size] = self.rows
             vectors = np.zeros((room, self._vectors.shape[1]), np.float32)
             vectors[: self.size] = self.vectors
+            patched = np.zeros(room // SEGMENT_ROWS + 1, np.int64)
+            patched[: len(self.patched)] = self.patched
+            self._patched = patched
             self._rows, self._vectors = rows, vectors
         self.size = max(self.size, size)
 

@@ -30,7 +30,7 @@ _OPENS_TRUNK = re.compile(r"0[1-9]")
 _TRUNK_LENGTHS = range(9, 13)
 # Where a national number is asked of the numbering plans without a region: the plans with no trunk zero.
 _PLAN_SHAPES = {
-    (3, 3, 3): ("ES", "PT", "PL"),
+    (3, 3, 3): ("ES", "PT"),
     (2, 3, 2, 2): ("ES", "CH", "PT"),
     (3, 2, 2, 2): ("ES",),
     (2, 3, 4): ("PT", "PE", "IL"),
@@ -95,22 +95,28 @@ class Phones:
     def _inner(self, groups: list[Group], first: int, last: int) -> str | None:
         """Which rule takes some of `groups` for one number, others standing beside it."""
         part = groups[first:last]
+        form = shape(part)
+        trunk = part[0].digits[0] == "0"
+        shaped = form in _NORTH_AMERICAN or (form == (3, 4) and part[0].digits == "555")
+        if not (shaped or trunk or (first == 0 and self._plus(part[0]))):
+            return None
         digits = joined(part)
-        if first == 0 and self._is_international(part[0], digits) and self._is_valid("+" + digits, None):
+        # Beside other numbers an international one has no clear end: most have 11 to 13 digits.
+        if first == 0 and self._is_international(part[0], digits) and 11 <= len(digits) <= 13:
             return "phone-international"
         if self._is_quantity(part) or self._cues.before(part[0].start) in {"thing", "identity", "card"}:
             return None
-        form = shape(part)
-        if form in _NORTH_AMERICAN or (form == (3, 4) and digits.startswith("555")):
+        if shaped:
             return "phone-shape"
-        if _OPENS_TRUNK.match(digits) and len(digits) in _TRUNK_LENGTHS and self._has_plan(digits, ("GB", "FR", "DE")):
-            return "phone-national"
+        if trunk and _OPENS_TRUNK.match(digits) and len(digits) in _TRUNK_LENGTHS:
+            return "phone-national" if self._has_plan(digits, ("GB", "FR", "DE")) else None
         return None
 
+    def _plus(self, first: Group) -> bool:
+        return self._view.text[max(0, first.start - 3) : first.start].rstrip(" (").endswith("+")
+
     def _is_international(self, first: Group, digits: str) -> bool:
-        text = self._view.text
-        before = text[max(0, first.start - 3) : first.start].rstrip(" (")
-        if before.endswith("+"):
+        if self._plus(first):
             return _SHORTEST <= len(digits) <= _LONGEST + 4
         prefix = next((p for p in ("00", "011") if first.digits.startswith(p)), None)
         if prefix is None or len(digits) < 11 + len(prefix) - 2:

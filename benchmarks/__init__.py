@@ -1,0 +1,1 @@
+"""Measurements: one module each, `python -m benchmarks.NAME`, results in benchmarks/results/NAME.json."""

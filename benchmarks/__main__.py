@@ -1,0 +1,17 @@
+"""Every measurement, one after another: `python -m benchmarks`. LoCoMo needs ECHOIC_LOCOMO (a path)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+RUNS = [["speed", "--million"], ["listening"], ["redaction"], ["keyvalue"]]
+
+if __name__ == "__main__":
+    if os.environ.get("ECHOIC_LOCOMO"):
+        RUNS.append(["locomo"])
+    else:
+        print("ECHOIC_LOCOMO is not set: the LoCoMo measurement is left out", file=sys.stderr)
+    for name, *flags in RUNS:
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *flags], check=True)

@@ -1,0 +1,128 @@
+"""What is asked: its words, its vector, and what its wording says about the answer. Pure; knows no rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.errors import InvalidInput
+from echoic.ranking.cues import asks_many, asks_when
+from echoic.ranking.dates import NamedDate, dates_in
+from echoic.ranking.entries import AGENT, USER
+from echoic.words import STOP, Word, content_words, cut, fold, word_of
+
+Span = tuple[int, int]
+"""First and last moment, Unix time in ms."""
+
+_ME = frozenset("i me my mine myself i'm i've i'd i'll im ive we us our ours ourselves we're we've".split())
+_YOU = frozenset("you your yours yourself you're you've you'd you'll youre youve".split())
+_CALLER = frozenset("user user's users caller caller's customer customer's".split())
+
+# How people wrap a question when they speak. "Can you tell me" names neither the asker nor the asked.
+_WRAPPING = re.compile(
+    r"\s*(?:(?:hey|hi|hello|ok|okay|so|well|um+|uh+|and|but|please|sorry|now)\b[\s,.!-]*)*"
+    r"(?:(?:can|could|would|will|do|did) you (?:please |still |happen to |maybe )*"
+    r"(?:tell|remind|remember|know|recall)(?: me)?(?: again)?(?: please)?"
+    r"|(?:tell|remind) me(?: again)?"
+    r"|i (?:wonder|forgot|forget|have forgotten|can't remember|cannot remember|don't remember|don't know)"
+    r"|i(?:'d| would) like to know|i want to know)\b[\s,:]*",
+    re.IGNORECASE,
+)
+_CAPITALISED = re.compile(r"(?<![\w'’])[^\W\d_a-z][\w'’]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question, cut up once for all channels. Made by `query_of`."""
+
+    text: str
+    words: tuple[Word, ...]
+    """Content words in order, repeated words repeated."""
+    folded: tuple[str, ...]
+    """All words in order, folded, without the wrapping ("can you tell me")."""
+    vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    """[d], unit length; None where it is not ready or not wanted."""
+    include_past: bool = False
+    """Whether what no longer holds may be found too."""
+    names: frozenset[str] = frozenset()
+    """Content words, folded, that are written like names."""
+    dates: tuple[NamedDate, ...] = ()
+    """Dates the text names in so many words."""
+    spans: tuple[Span, ...] = ()
+    """Spans of time the text means, worked out by someone who has a clock; they stand in for `dates`."""
+    role: str | None = None
+    """"user" or "agent" where "I" or "you" says whose words are asked for."""
+    asks_when: bool = False
+    asks_many: bool = False
+
+
+def query_of(
+    text: str,
+    vector: NDArray[np.float32] | None = None,
+    *,
+    include_past: bool = False,
+    spans: tuple[Span, ...] = (),
+) -> Query:
+    """`text` as a query.
+
+    Args:
+        text: any Unicode; without content words only a vector can find something.
+        vector: [d], of the model whose vectors the rows carry. Brought to unit length.
+        include_past: find superseded and retracted memories too.
+        spans: (first, last) in Unix ms, for "last Tuesday" and the like.
+
+    Raises:
+        InvalidInput: `vector` is not a vector of finite numbers, or a span ends before it begins.
+    """
+    for first, last in spans:
+        if last < first:
+            raise InvalidInput(f"a span ends before it begins: ({first}, {last}). Give (first, last) in Unix ms.")
+    asked = _unwrapped(text)
+    return Query(
+        text=text,
+        words=tuple(content_words(asked)),
+        folded=tuple(cut(asked)),
+        vector=None if vector is None else _unit(vector),
+        include_past=include_past,
+        names=_names_in(asked),
+        dates=dates_in(asked),
+        spans=tuple(spans),
+        role=_role(cut(asked)),
+        asks_when=asks_when(asked),
+        asks_many=asks_many(asked),
+    )
+
+
+def _unwrapped(text: str) -> str:
+    wrapping = _WRAPPING.match(text)
+    rest = text[wrapping.end() :] if wrapping else text
+    return rest if content_words(rest) else text
+
+
+def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    given = np.asarray(vector, np.float32)
+    if given.ndim != 1 or not given.size or not np.isfinite(given).all():
+        raise InvalidInput(
+            f"a query vector must be one row of finite numbers, not of shape {given.shape}. "
+            "Leave it out to search by words alone."
+        )
+    length = float(np.linalg.norm(given))
+    return given / np.float32(length) if length else given
+
+
+def _names_in(text: str) -> frozenset[str]:
+    folded = (word for found in _CAPITALISED.findall(text) for word in cut(found))
+    return frozenset(word for word in folded if word not in STOP)
+
+
+def _role(words: list[str]) -> str | None:
+    me, you = not _ME.isdisjoint(words), not _YOU.isdisjoint(words)
+    if me == you:
+        return USER if not me and not _CALLER.isdisjoint(words) else None
+    return USER if me else AGENT
+
+
+__all__ = ["Query", "Span", "query_of"]

@@ -1,0 +1,185 @@
+"""The graph and the encoder against the model's definition, computed anew in numpy from the published weights."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+from echoic.embedding import weights
+from echoic.embedding.encoder import MAX_TOKENS, Encoder
+from echoic.embedding.onnx_graph import Architecture
+from echoic.errors import EmbedderMissing
+
+LAYERS, HEADS, WIDTH = 6, 12, 384
+
+TEXTS = [
+    "ok",
+    "",
+    "Ana",
+    "I am allergic to peanuts.",
+    "José's dog is called Bruno",
+    "日本語のテキスト and English",
+    "What time does my flight to Berlin leave, and from which terminal?",
+    "👍 … \u200b !!!",
+    "My sister moved to Porto in March. " * 3,
+    "a" * 120,
+    "The rent is due on the first of the month. " * 12,
+    "supercalifragilistic " * 60,
+    "word " * 400,
+]
+
+
+class Reference:
+    """A BERT encoder after Devlin et al. 2018, one text at a time, in float64."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tensors = {
+            name: array.astype(np.float64) for name, array in load_file(folder / "model.safetensors").items()
+        }
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(MAX_TOKENS)
+
+    def linear(self, x: np.ndarray, name: str) -> np.ndarray:
+        return x @ self.tensors[f"{name}.weight"].T + self.tensors[f"{name}.bias"]
+
+    def norm(self, x: np.ndarray, name: str) -> np.ndarray:
+        centred = x - x.mean(axis=-1, keepdims=True)
+        spread = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-12)
+        return centred / spread * self.tensors[f"{name}.weight"] + self.tensors[f"{name}.bias"]
+
+    def attention(self, x: np.ndarray, name: str) -> np.ndarray:
+        def heads(part: str) -> np.ndarray:
+            return self.linear(x, f"{name}.{part}").reshape(len(x), HEADS, WIDTH // HEADS).swapaxes(0, 1)
+
+        query, key, value = heads("query"), heads("key"), heads("value")
+        scores = query @ key.swapaxes(1, 2) / math.sqrt(WIDTH / HEADS)
+        weight = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weight /= weight.sum(axis=-1, keepdims=True)
+        return (weight @ value).swapaxes(0, 1).reshape(len(x), WIDTH)
+
+    def hidden(self, text: str) -> np.ndarray:
+        ids = self.tokenizer.encode(text).ids
+        gelu = np.vectorize(lambda value: value * 0.5 * (1 + math.erf(value / math.sqrt(2))))
+        x = self.tensors["embeddings.word_embeddings.weight"][ids]
+        x = x + self.tensors["embeddings.position_embeddings.weight"][: len(ids)]
+        x = self.norm(x + self.tensors["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
+        for layer in range(LAYERS):
+            name = f"encoder.layer.{layer}"
+            attended = self.linear(self.attention(x, f"{name}.attention.self"), f"{name}.attention.output.dense")
+            x = self.norm(x + attended, f"{name}.attention.output.LayerNorm")
+            inner = gelu(self.linear(x, f"{name}.intermediate.dense"))
+            x = self.norm(x + self.linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+        return x
+
+
+@pytest.fixture(scope="module")
+def expected(published: Path) -> list[np.ndarray]:
+    """The last hidden state of each text."""
+    reference = Reference(published)
+    return [reference.hidden(text) for text in TEXTS]
+
+
+@pytest.fixture(scope="module")
+def pooled(expected: list[np.ndarray]) -> np.ndarray:
+    means = np.stack([hidden.mean(axis=0) for hidden in expected])
+    return means / np.linalg.norm(means, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def encoder(model_cache: Path) -> Encoder:
+    return Encoder(weights.find(None, "fp32", model_cache), "fp32", threads=1)
+
+
+def test_fp32_vectors_equal_the_definition_alone(encoder: Encoder, pooled: np.ndarray) -> None:
+    alone = np.concatenate([encoder.run([encoder.tokenise(text)]).pooled for text in TEXTS])
+    assert np.abs(alone - pooled).max() < 1e-5
+
+
+def test_fp32_vectors_equal_the_definition_in_a_padded_batch(encoder: Encoder, pooled: np.ndarray) -> None:
+    batch = encoder.run([encoder.tokenise(text) for text in TEXTS])
+    assert np.abs(batch.pooled - pooled).max() < 1e-5
+    assert batch.hidden is None
+
+
+def test_token_vectors_equal_the_definition(encoder: Encoder, expected: list[np.ndarray]) -> None:
+    ids = [encoder.tokenise(text) for text in TEXTS]
+    hidden = encoder.run(ids, hidden=True).hidden
+    assert hidden is not None
+    assert hidden.shape == (len(TEXTS), MAX_TOKENS, WIDTH)
+    for row, wanted in zip(hidden, expected, strict=True):
+        assert np.abs(row[: len(wanted)] - wanted).max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My sister Ana moved to Porto in March. " * 800,
+        "a" * 20_000,
+        "a" * 5_000 + " and then words" * 2_000,
+        "x " * 90 + "y" * 10_000,
+        " " * 10_000 + "far away",
+        "日本語" * 4_000,
+        "q" * 101 + " " + "z" * 99 + " " * 3_900 + "tail " * 3_000,
+    ],
+)
+def test_a_long_text_gives_the_tokens_that_reading_it_whole_gives(
+    encoder: Encoder, published: Path, text: str
+) -> None:
+    assert encoder.tokenise(text) == Reference(published).tokenizer.encode(text).ids
+
+
+def test_a_model_as_the_hugging_face_exporters_write_it_is_read_the_same(
+    published: Path, model_cache: Path, pooled: np.ndarray, tmp_path: Path
+) -> None:
+    """Three inputs, the last hidden state as the only output: pooling is then done outside of the graph."""
+    import onnx
+
+    made = onnx.load(weights.find(None, "fp32", model_cache).onnx)
+    graph = made.graph
+    graph.input.append(onnx.helper.make_tensor_value_info("token_type_ids", onnx.TensorProto.INT64, ["b", "s"]))
+    for node in graph.node:
+        node.output[:] = ["last_hidden_state" if name == "token_embeddings" else name for name in node.output]
+    hidden = next(output for output in graph.output if output.name == "token_embeddings")
+    hidden.name = "last_hidden_state"
+    graph.output.remove(next(output for output in graph.output if output.name == "sentence_embedding"))
+    onnx.save(made, tmp_path / "model.onnx")
+    (tmp_path / "tokenizer.json").write_bytes((published / "tokenizer.json").read_bytes())
+
+    encoder = Encoder(weights.find(tmp_path, "fp32", None), "fp32", threads=1)
+    batch = encoder.run([encoder.tokenise(text) for text in TEXTS])
+    assert np.abs(batch.pooled - pooled).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("config", "complaint"),
+    [
+        ('{"model_type": "mpnet", "hidden_act": "gelu"}', "'mpnet'"),
+        ('{"model_type": "bert", "hidden_act": "relu"}', "'relu'"),
+        ('{"model_type": "bert", "hidden_act": "gelu"}', "num_hidden_layers"),
+    ],
+)
+def test_a_config_of_another_architecture_is_refused(tmp_path: Path, config: str, complaint: str) -> None:
+    (tmp_path / "config.json").write_text(config, encoding="utf-8")
+    with pytest.raises(ValueError, match=complaint):
+        Architecture.read(tmp_path / "config.json")
+
+
+def test_a_file_that_is_no_sentence_encoder_is_refused_by_what_it_takes(
+    published: Path, tmp_path: Path
+) -> None:
+    import onnx
+    from onnx import TensorProto, helper
+
+    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("sound", "words")]
+    graph = helper.make_graph([helper.make_node("Identity", ["sound"], ["words"])], "g", value[:1], value[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    onnx.save(model, tmp_path / "model.onnx")
+    (tmp_path / "tokenizer.json").write_bytes((published / "tokenizer.json").read_bytes())
+    with pytest.raises(EmbedderMissing, match="it takes \\['sound'\\]"):
+        Encoder(weights.find(tmp_path, "fp32", None), "fp32", threads=1)

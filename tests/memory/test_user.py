@@ -1,0 +1,456 @@
+"""What one user's memory promises, on every store."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import echoic
+from echoic import InvalidInput, Turn
+
+HOURS = ("store_hours", "The store is open Monday to Friday, nine to five.")
+
+
+async def test_what_was_set_is_got_and_found(memory):
+    ana = memory.user("ana")
+    kept = await ana.set("user_name", "Ana")
+    assert kept.visibility == "private"
+    assert (await ana.get("user_name")).text == "Ana"
+    hits = await ana.query("user name")
+    assert hits[0].text == "Ana"
+    assert hits[0].memory == kept
+    assert hits[0].turn is None
+    assert hits[0].ranks
+    assert all(rank.rank >= 1 for rank in hits[0].ranks.values())
+
+
+async def test_nothing_known_is_none_and_empty_not_an_error(memory):
+    ana = memory.user("ana")
+    assert await ana.get("user_name") is None
+    assert await ana.query("what's my name?") == []
+    assert await ana.history("user_name") == []
+    assert await ana.facts() == []
+    assert await ana.recall_conversation("roast chicken") is None
+    assert await ana.delete("user_name") is False
+
+
+async def test_another_user_and_another_deployment_know_nothing(memory):
+    await memory.user("ana", deployment="acme").set("secret_plan", "a trip to Zanzibar")
+    for other in (memory.user("bob", "acme"), memory.user("ana", "globex"), memory.user("ana")):
+        assert await other.get("secret_plan") is None
+        assert await other.query("a trip to Zanzibar", limit=1000, include_past=True) == []
+        assert await other.facts() == []
+        assert (await other.export())["memories"] == []
+
+
+async def test_setting_again_supersedes_and_history_keeps_both(memory):
+    ana = memory.user("ana")
+    old = await ana.set("home", "New York")
+    new = await ana.set("home", "Boston")
+    assert (await ana.get("home")).text == "Boston"
+    assert new.supersedes == old.id
+    versions = await ana.history("home")
+    assert [v.text for v in versions] == ["New York", "Boston"]
+    assert versions[0].superseded_by == new.id
+    assert versions[0].valid_until == new.valid_from
+    assert [m.text for m in await ana.facts()] == ["Boston"]
+    assert "New York" not in [hit.text for hit in await ana.query("home New York")]
+    past = await ana.query("home New York", include_past=True)
+    assert "New York" in [hit.text for hit in past]
+
+
+async def test_setting_the_same_again_changes_nothing(memory):
+    ana = memory.user("ana")
+    first = await ana.set("home", "Boston")
+    assert await ana.set("home", "Boston") == first
+    assert len(await ana.history("home")) == 1
+
+
+async def test_deleting_takes_back_but_keeps_the_history(memory):
+    ana = memory.user("ana")
+    await ana.set("home", "Boston")
+    assert await ana.delete("home") is True
+    assert await ana.delete("home") is False
+    assert await ana.get("home") is None
+    assert await ana.query("home Boston") == []
+    assert [m.text for m in await ana.history("home")] == ["Boston"]
+    await ana.set("home", "Boston")
+    assert (await ana.get("home")).text == "Boston"
+    assert len(await ana.history("home")) == 2
+
+
+async def test_saying_the_same_sentence_twice_keeps_it_once(memory):
+    ana = memory.user("ana")
+    first = await ana.remember("Prefers e-mail to phone calls", category="preference")
+    assert await ana.remember("Prefers e-mail to phone calls", category="preference") == first
+    assert [m.text for m in await ana.facts()] == ["Prefers e-mail to phone calls"]
+
+
+async def test_twenty_at_once_on_one_key_lose_no_version(memory):
+    ana = memory.user("ana")
+    await asyncio.gather(*(ana.set("counter", f"value {i}") for i in range(20)))
+    versions = await ana.history("counter")
+    assert sorted(v.text for v in versions) == sorted(f"value {i}" for i in range(20))
+    assert [v.current for v in versions].count(True) == 1
+    assert all(a.superseded_by == b.id for a, b in zip(versions, versions[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "names"),
+    [
+        ("", "x", "key is empty"),
+        ("   ", "x", "key is empty"),
+        ("k" * 257, "x", "257 characters"),
+        ("k", "", "value is empty"),
+        ("k", "x" * 32769, "32769 bytes"),
+        ("k", "é" * 16385, "32770 bytes"),
+        ("k\0", "x", "NUL"),
+        ("k", "a\0b", "NUL"),
+        ("k", "half \ud800 a character", "surrogate"),
+        ("k", 42, "must be a string, not int"),
+        (None, "x", "must be a string, not NoneType"),
+    ],
+)
+async def test_what_cannot_be_kept_is_refused_by_name_and_nothing_is_written(memory, key, value, names):
+    ana = memory.user("ana")
+    with pytest.raises(InvalidInput, match=names):
+        await ana.set(key, value)
+    assert await ana.facts() == []
+
+
+@pytest.mark.parametrize("user", ["", "  ", None, "a\0b", "x" * 257, 7])
+def test_nobody_gets_in_without_a_name(user):
+    service = echoic.open("memory://", embedder="lexical")
+    with pytest.raises(InvalidInput):
+        service.user(user)
+    with pytest.raises(InvalidInput):
+        service.user("ana", deployment=user)
+
+
+async def test_limits_and_deadlines_are_checked(memory):
+    ana = memory.user("ana")
+    for limit in (0, -1, 1001, 2.5, True, "3"):
+        with pytest.raises(InvalidInput, match="limit"):
+            await ana.query("x", limit=limit)
+    with pytest.raises(InvalidInput, match="deadline_ms"):
+        await ana.recall("x", deadline_ms=0)
+    with pytest.raises(InvalidInput, match="category"):
+        await ana.remember("x", category="gossip")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "O'Brien; DROP TABLE records;--",
+        "👩‍👩‍👧‍👦 family, 🇮🇱 flag",
+        "שלום, אני גר בתל אביב",
+        "é and é are not the same bytes",
+        "‮backwards‬ and zero\u200bwidth",
+        " leading and trailing ",
+        '"; {"$gt": ""} %00 \\x00 \n\t',
+    ],
+)
+async def test_any_unicode_comes_back_exactly(memory, text):
+    ana = memory.user(text.strip())
+    await ana.set(text.strip(), text)
+    assert (await ana.get(text.strip())).text == text
+    turn = Turn(speaker=text.strip(), text=text, id=text.strip())
+    call = await ana.conversation(text.strip(), agent=text.strip())
+    await call.append(turn)
+    assert (await call.turns())[0].text == text
+    assert (await ana.conversations())[0].id == text.strip()
+
+
+storable = st.text(
+    st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), min_size=1, max_size=60
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(key=storable.filter(str.strip), value=storable.filter(str.strip))
+async def test_every_text_round_trips_through_sqlite(tmp_path_factory, key, value):
+    path = tmp_path_factory.getbasetemp() / "round.db"
+    async with echoic.open(f"sqlite:///{path}", embedder="lexical") as memory:
+        await memory.user(key).set(key, value)
+        assert (await memory.user(key).get(key)).text == value
+
+
+class TestGlobal:
+    async def test_what_is_about_nobody_is_everyones_at_once_when_so_set(self, auto):
+        kept = await auto.user("ana").set(*HOURS)
+        assert kept.visibility == "global"
+        assert (await auto.user("bob").get("store_hours")).text == HOURS[1]
+        hits = await auto.user("bob").query("when is the store open?")
+        assert hits[0].text == HOURS[1]
+        assert await auto.user("bob", "elsewhere").get("store_hours") is None
+
+    async def test_what_is_about_a_person_never_is(self, auto):
+        for key, value in [
+            ("user_name", "Ana"),
+            ("note", "My sister lives in Haifa"),
+            ("x", "call me at noon"),
+        ]:
+            assert (await auto.user("ana").set(key, value)).visibility == "private"
+        assert await auto.user("bob").query("Ana sister Haifa noon") == []
+
+    async def test_personal_data_is_taken_out_first(self, auto):
+        text = "The store is open nine to five, questions to desk@acme.example or +1 212 555 2368."
+        kept = await auto.user("ana").set("store_hours", text)
+        seen = await auto.user("bob").get("store_hours")
+        if kept.visibility == "global":
+            assert "[EMAIL]" in seen.text
+            assert "[PHONE]" in seen.text
+            assert "acme.example" not in seen.text
+        else:
+            assert seen is None
+
+    async def test_the_users_own_word_comes_before_everyones(self, auto):
+        await auto.user("ana").set(*HOURS)
+        bob = auto.user("bob")
+        await bob.set("store_hours", "I go there on my way home at six")
+        assert (await bob.get("store_hours")).text.startswith("I go")
+        assert (await auto.user("carol").get("store_hours")).text == HOURS[1]
+
+    async def test_nobody_changes_or_deletes_anothers(self, auto):
+        await auto.user("ana").set(*HOURS)
+        bob = auto.user("bob")
+        assert await bob.delete("store_hours") is False
+        await bob.set("store_hours", "The store is closed on all days.")
+        await bob.forget()
+        assert (await auto.user("carol").get("store_hours")).text == HOURS[1]
+        assert await auto.user("ana").delete("store_hours") is True
+        assert await auto.user("carol").get("store_hours") is None
+
+    async def test_a_proposal_is_its_authors_until_approved(self, memory):
+        ana, bob = memory.user("ana"), memory.user("bob")
+        assert (await ana.set(*HOURS)).visibility == "proposed"
+        assert (await ana.get("store_hours")).text == HOURS[1]
+        assert await bob.get("store_hours") is None
+        assert await bob.query("when is the store open") == []
+        waiting = await memory.proposals().list()
+        assert [p.text for p in waiting] == [HOURS[1]]
+        approved = await memory.proposals().approve(waiting[0].id)
+        assert approved.author is None
+        assert (await bob.get("store_hours")).text == HOURS[1]
+        assert await memory.proposals().list() == []
+        with pytest.raises(InvalidInput, match="no proposal"):
+            await memory.proposals().approve(waiting[0].id)
+        assert await bob.delete("store_hours") is False
+
+    async def test_a_rejected_or_withdrawn_proposal_is_gone(self, memory):
+        ana = memory.user("ana")
+        await ana.set(*HOURS)
+        await memory.proposals().reject((await memory.proposals().list())[0].id)
+        assert (await ana.get("store_hours")).text == HOURS[1]
+        await ana.set("store_policy", "Returns are accepted within thirty days.")
+        await ana.delete("store_policy")
+        assert await memory.proposals().list() == []
+
+    async def test_a_thousand_callers_change_nothing_global_by_default(self, memory):
+        for i in range(100):
+            await memory.user(f"caller {i}").set(f"policy_{i % 7}", "Refunds take ten days at the store.")
+        assert await memory.user("somebody").query("refunds at the store", limit=1000) == []
+
+
+class TestForget:
+    async def test_everything_goes_and_the_receipt_counts_it(self, auto):
+        ana, bob = auto.user("ana"), auto.user("bob")
+        for user in (ana, bob):
+            await user.set("home", "Boston")
+            await user.set("home", "Haifa")
+            call = await user.conversation("call-1")
+            await call.append(Turn(speaker="user", text="hello there", id="t1"))
+        await ana.set(*HOURS)
+        await auto.settle(20)
+        receipt = await ana.forget()
+        assert (receipt.memories, receipt.turns, receipt.conversations) == (3, 1, 1)
+        assert receipt.vectors == 4
+        assert receipt.verified
+        assert await ana.facts() == []
+        assert await ana.history("home") == []
+        assert await ana.query("home Haifa hello store", limit=1000, include_past=True) == []
+        assert await ana.conversations() == []
+        assert await bob.get("store_hours") is None
+        assert (await bob.get("home")).text == "Haifa"
+        assert "ana" not in await auto.users()
+        assert (await ana.forget()).records == 0
+
+    async def test_one_key_with_its_history(self, memory):
+        ana = memory.user("ana")
+        await ana.set("home", "Boston")
+        await ana.set("home", "Haifa")
+        await ana.set("user_name", "Ana")
+        receipt = await ana.forget(key="home")
+        assert receipt.memories == 2
+        assert await ana.history("home") == []
+        assert (await ana.get("user_name")).text == "Ana"
+
+    async def test_one_conversation(self, memory):
+        ana = memory.user("ana")
+        for name in ("one", "two"):
+            call = await ana.conversation(name)
+            await call.append(Turn(speaker="agent", text=f"about number {name}", id=name))
+        receipt = await ana.forget(conversation="one")
+        assert (receipt.turns, receipt.conversations) == (1, 1)
+        assert [c.id for c in await ana.conversations()] == ["two"]
+        assert [h.turn.id for h in await ana.query("about number")] == ["two"]
+
+
+class TestConversations:
+    async def test_turns_are_durable_in_order_and_idempotent_by_id(self, memory, later):
+        call = await memory.user("ana").conversation("call-1", agent="concierge")
+        first = Turn(speaker="user", text="where did we go?", id="D1:1", said_at=later(0))
+        await call.append(first, Turn(speaker="agent", text="to Paris", id="D1:2", said_at=later(1)))
+        again = await call.append(Turn(speaker="user", text="other words", id="D1:1", said_at=later(9)))
+        assert again[0].text == "where did we go?"
+        assert [t.text for t in await call.turns()] == ["where did we go?", "to Paris"]
+        assert [t.conversation for t in await call.turns()] == ["call-1", "call-1"]
+
+    async def test_fifty_appends_at_once_lose_and_double_nothing(self, memory):
+        call = await memory.user("ana").conversation("call-1")
+        turns = [Turn(speaker="user", text=f"utterance {i}", id=f"t{i}") for i in range(50)]
+        await asyncio.gather(*(call.append(t) for t in turns), *(call.append(t) for t in turns))
+        assert sorted(t.id for t in await call.turns()) == sorted(t.id for t in turns)
+
+    async def test_turns_are_found_with_memories(self, memory):
+        ana = memory.user("ana")
+        call = await ana.conversation()
+        await call.append(Turn(speaker="user", text="the plumber comes on Thursday"))
+        hits = await ana.query("when does the plumber come?")
+        assert hits[0].turn.text == "the plumber comes on Thursday"
+        assert hits[0].memory is None
+
+    async def test_only_what_was_heard_is_found(self, memory):
+        ana = memory.user("ana")
+        call = await ana.conversation("c")
+        said = Turn(
+            speaker="agent",
+            text="Your table is booked. The dessert is tiramisu.",
+            heard="Your table is booked.",
+        )
+        unheard = Turn(speaker="agent", text="The wine is Barolo.", heard="", id="never")
+        await call.append(said, unheard)
+        assert [h.text for h in await ana.query("table booked")] == ["Your table is booked."]
+        assert await ana.query("tiramisu dessert") == []
+        assert await ana.query("Barolo wine") == []
+        assert (await call.turns())[0].text.endswith("tiramisu.")
+
+    async def test_a_naive_time_is_refused(self):
+        with pytest.raises(InvalidInput, match="time zone"):
+            Turn(speaker="user", text="x", said_at=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
+        assert Turn(speaker="user", text="x", said_at=datetime(2026, 1, 1, tzinfo=UTC)).said_at.tzinfo is UTC
+
+    @pytest.mark.parametrize(
+        "spoken", ["roast chicken menu", "the roast chicken", "rost chiken menu", "Roast Chicken"]
+    )
+    async def test_a_conversation_is_recalled_by_a_spoken_key(self, memory, spoken):
+        ana = memory.user("ana")
+        call = await ana.conversation("call-1")
+        await call.append(Turn(speaker="user", text="chicken with lemon", id="t"))
+        await call.store(key="roast chicken menu", summary="A menu for four")
+        other = await ana.conversation("call-2")
+        await other.store(key="garden fence")
+        found = await ana.recall_conversation(spoken)
+        assert found.conversation.id == "call-1"
+        assert found.conversation.summary == "A menu for four"
+        assert [t.text for t in found.turns] == ["chicken with lemon"]
+        assert (found.likeness == 1) == (spoken == "roast chicken menu" or spoken == "the roast chicken menu")
+        assert await ana.recall_conversation("tax return") is None
+        assert await memory.user("bob").recall_conversation(spoken) is None
+
+    async def test_a_turn_of_another_conversation_is_refused(self, memory):
+        call = await memory.user("ana").conversation("one")
+        with pytest.raises(InvalidInput, match="belongs to"):
+            await call.append(Turn(speaker="user", text="x", conversation="two"))
+
+
+class TestDistilling:
+    async def test_what_the_user_said_is_known_afterwards(self, memory, later):
+        ana = memory.user("ana")
+        call = await ana.conversation("call-1")
+        await call.append(
+            Turn(speaker="user", text="Hi, I'm Pavel and I live in Tel Aviv.", id="1", said_at=later(0)),
+            Turn(speaker="agent", text="I live in the cloud. My name is Echo.", id="2", said_at=later(1)),
+            Turn(speaker="user", text="I moved to Lisbon.", id="3", said_at=later(2)),
+        )
+        distilled = await call.distil()
+        assert distilled.turns in {0, 3}  # the background worker may have been first
+        await memory.settle(20)
+        facts = {m.text for m in await ana.facts()}
+        assert {"Pavel", "Lisbon"} <= facts
+        assert not {"Echo", "the cloud", "Tel Aviv"} & facts
+        home = [m for m in await ana.facts() if m.text == "Lisbon"][0]
+        assert home.source == ("3",)
+        assert home.valid_from == later(2)
+        assert [m.text for m in await ana.history(home.key)] == ["Tel Aviv", "Lisbon"]
+
+    async def test_each_turn_is_distilled_exactly_once(self, memory):
+        ana = memory.user("ana")
+        call = await ana.conversation("call-1")
+        for i in range(5):
+            await call.append(Turn(speaker="user", text=f"My name is Pavel{'abcde'[i]}", id=str(i)))
+            await asyncio.gather(call.distil(), call.distil(), memory.distil())
+        await memory.settle(20)
+        names = [m.text for m in await ana.history("user_name")]
+        assert names == [f"Pavel{c}" for c in "abcde"]
+
+    async def test_completed_conversations_are_marked_distilled(self, memory):
+        ana = memory.user("ana")
+        call = await ana.conversation("call-1")
+        await call.append(Turn(speaker="user", text="I'm allergic to peanuts", id="1"))
+        await call.complete()
+        await memory.distil()
+        await memory.settle(20)
+        assert (await call.info()).status == "distilled"
+        await call.append(Turn(speaker="user", text="My name is Pavel", id="late"))
+        await memory.distil()
+        assert (await ana.get("user_name")).text == "Pavel"
+
+    async def test_nothing_comes_back_after_forgetting(self, memory):
+        ana = memory.user("ana")
+        call = await ana.conversation("call-1")
+        await call.append(Turn(speaker="user", text="My name is Pavel", id="1"))
+        await asyncio.gather(call.distil(), ana.forget())
+        await memory.distil()
+        await memory.settle(20)
+        left = await ana.facts()
+        assert left == [] or all(m.source == ("1",) for m in left)
+        await ana.forget()
+        await memory.distil()
+        assert await ana.facts() == []
+
+
+class TestExport:
+    async def test_an_export_restores_to_an_equal_export(self, memory, later):
+        ana = memory.user("ana")
+        await ana.set("home", "Boston")
+        await ana.set("home", "Haifa")
+        await ana.remember("Prefers tea", category="preference", context="in the morning", said_at=later(3))
+        call = await ana.conversation("call-1", agent="concierge")
+        await call.append(
+            Turn(speaker="agent", text="a b c", heard="a", id="1", confidence=0.5, said_at=later(1))
+        )
+        await call.store(key="tea", summary="about tea")
+        exported = await ana.export()
+        copy = memory.user("ana", deployment="elsewhere")
+        assert await copy.restore(exported) == 5
+        assert await copy.restore(exported) == 0
+        again = await copy.export()
+        assert again == {**exported, "deployment": "elsewhere"}
+        assert (await copy.get("home")).text == "Haifa"
+        assert await copy.set("home", "Haifa") == await copy.get("home")
+
+    async def test_what_is_no_export_is_refused_whole(self, memory):
+        ana = memory.user("ana")
+        for bad in ({}, {"format": "x"}, {"format": "echoic-export", "version": 99}):
+            with pytest.raises(InvalidInput):
+                await ana.restore(bad)
+        with pytest.raises(InvalidInput):
+            await ana.restore(
+                {"format": "echoic-export", "version": 1, "memories": [{"id": "1"}], "conversations": []}
+            )
+        assert await ana.facts() == []
