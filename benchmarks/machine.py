@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,11 @@ def facts() -> dict[str, Any]:
 
 
 def one_core() -> None:
-    """From here on this process and its threads share one core."""
-    if hasattr(os, "sched_setaffinity"):
+    """Begin again on one core, with one thread for arithmetic: more would only wait for each other."""
+    if hasattr(os, "sched_setaffinity") and os.environ.get("OPENBLAS_NUM_THREADS") != "1":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        os.execv(sys.executable, sys.orig_argv)
 
 
 def percentiles(samples_s: list[float]) -> dict[str, float]:

@@ -113,10 +113,11 @@ class EmbeddingServer:
             more = message.get("more_body", False)
         sent = {name.decode(): value.decode() for name, value in scope["headers"]}
         self.headers.append(sent)
-        self.requests.append(json.loads(body))
+        request = json.loads(body)
+        self.requests.append(request)
         reply = self.faults.pop(0) if self.faults else Reply()
         await asyncio.sleep(reply.delay_s)
-        status, answer = self._answer(scope["path"], sent, self.requests[-1], reply)
+        status, answer = self._answer(scope["path"], sent, request, reply)
         await self._send(send, status, answer, reply)
 
     def _answer(
@@ -166,12 +167,24 @@ class EmbeddingServer:
         await send({"type": "http.response.body", "body": sent, "more_body": False})
 
 
+@pytest.fixture(scope="session")
+def _switchboard() -> Iterator[tuple[str, list[EmbeddingServer]]]:
+    """One listening socket for the session, whose requests go to the last server in the list."""
+    current: list[EmbeddingServer] = []
+
+    async def forward(scope: Any, receive: Any, send: Any) -> None:
+        await current[-1](scope, receive, send)
+
+    with served(forward) as address:
+        yield address, current
+
+
 @pytest.fixture
-def embedding_server() -> Iterator[EmbeddingServer]:
-    server = EmbeddingServer()
-    with served(server) as address:
-        server.url = f"{address}/v1"
-        yield server
+def embedding_server(_switchboard: tuple[str, list[EmbeddingServer]]) -> EmbeddingServer:
+    address, current = _switchboard
+    server = EmbeddingServer(url=f"{address}/v1")
+    current.append(server)
+    return server
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The graph and the encoder against the model's definition, computed anew in numpy from the published weights."""
+"""The graph and the encoder against the model's definition, computed in numpy from the published weights."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class Reference:
         x = self.norm(x + self.tensors["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
         for layer in range(LAYERS):
             name = f"encoder.layer.{layer}"
-            attended = self.linear(self.attention(x, f"{name}.attention.self"), f"{name}.attention.output.dense")
+            attended = self.linear(
+                self.attention(x, f"{name}.attention.self"), f"{name}.attention.output.dense"
+            )
             x = self.norm(x + attended, f"{name}.attention.output.LayerNorm")
             inner = gelu(self.linear(x, f"{name}.intermediate.dense"))
             x = self.norm(x + self.linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
@@ -142,7 +144,9 @@ def test_a_model_as_the_hugging_face_exporters_write_it_is_read_the_same(
 
     made = onnx.load(weights.find(None, "fp32", model_cache).onnx)
     graph = made.graph
-    graph.input.append(onnx.helper.make_tensor_value_info("token_type_ids", onnx.TensorProto.INT64, ["b", "s"]))
+    graph.input.append(
+        onnx.helper.make_tensor_value_info("token_type_ids", onnx.TensorProto.INT64, ["b", "s"])
+    )
     for node in graph.node:
         node.output[:] = ["last_hidden_state" if name == "token_embeddings" else name for name in node.output]
     hidden = next(output for output in graph.output if output.name == "token_embeddings")

@@ -72,12 +72,6 @@ class TestLocalInt8Conformance(EmbedderConformance):
         return LocalEmbedder(variant="int8", cache_dir=model_cache)
 
 
-class TestLocalTwoThreadsConformance(EmbedderConformance):
-    @pytest.fixture
-    def embedder(self, model_cache: Path) -> Embedder:
-        return LocalEmbedder(cache_dir=model_cache, threads=2)
-
-
 async def test_paraphrases_are_nearer_than_anything_unrelated(local: LocalEmbedder) -> None:
     left = await local.embed([pair[0] for pair in PARAPHRASES], "query")
     right = await local.embed([pair[1] for pair in PARAPHRASES], "document")
@@ -97,6 +91,13 @@ async def test_the_variants_nearly_agree_and_are_never_taken_for_one_another(mod
     async with opened(fp32), opened(int8):
         cosines = (await fp32.embed(TEXTS, "document") * await int8.embed(TEXTS, "document")).sum(axis=1)
     assert 0.97 < cosines.min() < cosines.max() < 1 - 1e-6
+
+
+async def test_more_threads_change_no_vector(model_cache: Path) -> None:
+    one, two = (LocalEmbedder(cache_dir=model_cache, threads=threads) for threads in (1, 2))
+    async with opened(one), opened(two):
+        apart = np.abs(await one.embed(TEXTS, "document") - await two.embed(TEXTS, "document"))
+    assert apart.max() < 1e-5
 
 
 async def test_int8_vectors_are_bit_for_bit_the_same_in_any_company(model_cache: Path) -> None:
@@ -173,8 +174,10 @@ async def test_closing_lets_go_of_the_thread_and_an_embedder_nobody_closed_does_
     await embedder.aclose()
     assert len(embedding_threads()) == before
     await embedder.open()
+    thread = embedding_threads()[-1]
     del embedder
-    await asyncio.to_thread(gc.collect)
+    gc.collect()
+    await asyncio.to_thread(thread.join)
     assert len(embedding_threads()) == before
 
 

@@ -142,18 +142,21 @@ class HostedEmbedder(RemoteEmbedder):
                 f"embedder {self.spec.model!r} needs its provider's package: "
                 f"pip install 'pydantic-ai-slim[{self._provider}]'"
             ) from error
-        except UserError as error:
+        except EchoicError:
+            raise
+        # The rest are complaints of PydanticAI and of the provider's SDK: a key or an address is missing.
+        except Exception as error:
+            reason = str(error) if isinstance(error, UserError) else type(error).__name__
             raise EmbedderUnavailable(
-                f"{self.spec.model!r} cannot be set up without more: pass api_key= (or set {self._key}), and "
-                f"base_url= where the provider has no address of its own. {error}"
+                f"{self.spec.model!r} cannot be set up: pass api_key= (or set {self._key}), and base_url= "
+                f"where the provider has no address of its own. It says: {reason}"
             ) from error
 
     def _make_provider(self, name: str) -> Provider[Any]:
         self._connection = self._infer_provider(name)
         if hasattr(self._connection.client, "max_retries"):
-            self._connection.client.max_retries = (
-                0  # the SDK's retries would multiply ours, and hide its waits
-            )
+            # The SDK's retries would multiply ours, and hide the pauses that the provider asks for.
+            self._connection.client.max_retries = 0
         return self._connection
 
     def _infer_provider(self, name: str) -> Provider[Any]:
@@ -205,6 +208,8 @@ class HostedEmbedder(RemoteEmbedder):
             status = 402
         elif isinstance(error, exceptions.ModelAuthenticationError):
             status = 401
+        elif isinstance(error, exceptions.ModelRequestRejectedError):
+            status = status or 400  # providers that speak gRPC have none
         if status is None:
             return TransientError(f"the connection failed ({type(error).__name__})", error.retry_after)
         key = f"api_key= or {self._key}"

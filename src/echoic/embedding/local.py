@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -56,7 +56,6 @@ class LocalEmbedder:
         self._threads = threads
         self._spec = EmbeddingSpec(f"local:{MODEL}:{variant}", DIMENSIONS)
         self._runner: Runner | None = None
-        self._close: Callable[[], object] | None = None
         self._opening = threading.Lock()
 
     @property
@@ -80,9 +79,10 @@ class LocalEmbedder:
 
     async def aclose(self) -> None:
         """End the thread and let go of the model. Texts still waiting fail with NotOpen."""
-        self._runner = None
-        if self._close is not None:
-            await asyncio.to_thread(self._close)
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await asyncio.to_thread(runner.close)
+            self._abandon.detach()
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         """Vectors of `texts`: float32 [len(texts), 384], unit length, in order.
@@ -111,7 +111,7 @@ class LocalEmbedder:
             # because activations are scaled by the largest of the batch: each runs alone, a quarter slower.
             runner = Runner(encoder, DIMENSIONS, TEXTS_PER_RUN if self._variant == "fp32" else 1)
             # An embedder nobody closed must not leave a thread behind, nor a run under way at exit.
-            self._close = weakref.finalize(self, runner.close)  # called twice, it does nothing
+            self._abandon = weakref.finalize(self, runner.abandon)
             self._runner = runner
 
     def _encoder(self) -> Encoder:
@@ -119,9 +119,9 @@ class LocalEmbedder:
         try:
             return Encoder(files, self._variant, self._threads)
         except EmbedderMissing:
-            if not files.made or self._model_dir is not None:
+            if not files.made:
                 raise
-            discard(files)  # a cache may be damaged: what was made from good weights can be made again
+            discard(files)  # a cache can be damaged; what was made from good weights can be made again
             return Encoder(self._files(), self._variant, self._threads)
 
     def _files(self) -> ModelFiles:

@@ -25,7 +25,7 @@ from echoic.embedding.remote import (
 from echoic.errors import EmbedderMissing, EmbedderUnavailable, InvalidInput, NotOpen
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Response
+    from httpx2 import URL, AsyncClient, Response
 
 BASE_URL = "https://api.voyageai.com/v1"
 KEY_VARIABLE = "VOYAGE_API_KEY"
@@ -115,17 +115,34 @@ class VoyageEmbedder(RemoteEmbedder):
             raise EmbedderMissing(
                 f"embedder {self.spec.model!r} needs an extra: pip install 'echoic[hosted]'"
             ) from error
-        key = self._api_key or os.environ.get(KEY_VARIABLE)
+        key = self._key()
+        return httpx2.AsyncClient(
+            base_url=self._address(),
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=None,  # the whole request has one, in RemoteEmbedder
+        )
+
+    def _key(self) -> str:
+        key = (self._api_key or os.environ.get(KEY_VARIABLE, "")).strip()
         if not key:
             raise EmbedderUnavailable(f"{self.spec.model!r} needs a key: pass api_key= or set {KEY_VARIABLE}")
-        try:
-            return httpx2.AsyncClient(
-                base_url=self._base_url,
-                headers={"Authorization": f"Bearer {key}"},
-                timeout=None,  # the whole request has one, in RemoteEmbedder
+        if not (key.isascii() and key.isprintable()):  # the HTTP client would quote it in its complaint
+            raise EmbedderUnavailable(
+                f"the key for {self.spec.model!r} holds characters that no key has: check api_key= or "
+                f"{KEY_VARIABLE}"
             )
-        except httpx2.InvalidURL as error:
-            raise InvalidInput(f"base_url is no address: {self._base_url!r}") from error
+        return key
+
+    def _address(self) -> URL:
+        import httpx2
+
+        try:
+            address = httpx2.URL(self._base_url)
+        except httpx2.InvalidURL:
+            address = httpx2.URL()
+        if address.scheme not in {"http", "https"} or not address.host:
+            raise InvalidInput(f"base_url is no address: {self._base_url!r}. Write it like {BASE_URL!r}.")
+        return address
 
     async def _disconnect(self) -> None:
         client, self._client = self._client, None

@@ -55,7 +55,7 @@ class ModelFiles:
     onnx: Path
     tokenizer: Path
     made: bool
-    """Whether `onnx` was made here and may be thrown away and made again."""
+    """Whether `onnx` lies in the cache and may be thrown away and made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,12 @@ def find(
 
 
 def discard(files: ModelFiles) -> None:
-    """Throw a damaged conversion away; the next `find` makes it again.
+    """Throw damaged files in the cache away; the next `find` makes them again.
 
     The variants go together, because the 8-bit one is made from the other.
     """
-    for variant in ("fp32", "int8"):
-        (files.onnx.parent / f"{variant}.onnx").unlink(missing_ok=True)
+    for name in ("fp32.onnx", "int8.onnx", "tokenizer.json"):
+        (files.onnx.parent / name).unlink(missing_ok=True)
 
 
 def _from_directory(folder: Path, variant: Variant, cache: Path) -> ModelFiles:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from echoic.embedding.base import Embedder, Vectors
 from echoic.errors import EmbedderError
 from echoic.memory.records import MEMORY, memory_of, turn_of
 from echoic.partition import Partition
-from echoic.ranking.query import query_of
-from echoic.ranking.rank import Found, rank
+from echoic.ranking.query import Query, query_of
+from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank
 from echoic.stores.base import Record, Store
 from echoic.types import Hit, Outcome, Recall, Scope
 
@@ -28,6 +29,7 @@ class Recaller:
         self._store = store
         self._embedder = embedder
         self._fusion = fusion
+        self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
 
     async def recall(
         self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
@@ -63,12 +65,11 @@ class Recaller:
             log.warning("recall without vectors: %s", type(error).__name__)
             return None, "unavailable"
 
-    async def _rank(self, query: object, partitions: Sequence[Partition], limit: int) -> list[Found]:
-        floor = None if self._embedder.semantic else LEXICAL_FLOOR
-        work = (query, partitions)
+    async def _rank(self, query: Query, partitions: Sequence[Partition], limit: int) -> list[Found]:
+        search = partial(rank, query, partitions, limit=limit, fusion=self._fusion, floor=self._floor)
         if sum(partition.size for partition in partitions) > _INLINE_ROWS:
-            return await asyncio.to_thread(rank, *work, limit=limit, fusion=self._fusion, floor=floor)
-        return rank(*work, limit=limit, fusion=self._fusion, floor=floor)
+            return await asyncio.to_thread(search)
+        return search()
 
     async def _read(self, scopes: Sequence[Scope], found: Sequence[Found]) -> tuple[Hit, ...]:
         """The records behind the rows; one that was erased meanwhile is left out."""

@@ -31,11 +31,14 @@ _JOINTS = re.compile(r"[_\-./:#]+")
 def entry_of_memory(memory: Memory) -> Entry:
     """The entry of `memory`: its statement if it has one, else "key in words: text".
 
+    What is embedded leaves out a leading "user" ("name: Pavel" of user_name): whose it is goes without saying,
+    and "user" draws questions about names to it (MiniLM on benchmarks/keyvalue: hit@1 91 with it, 93 without).
     A memory that no longer holds is PAST. Its speaker is its author; it belongs to no session, so the turns
     written before and after it say nothing about it.
     """
     key = key_words(memory.key) if memory.key else ""
-    text = memory.statement or (f"{key}: {memory.text}" if key else memory.text)
+    about = key.removeprefix(f"{USER} ")
+    text = memory.statement or (f"{about}: {memory.text}" if about else memory.text)
     flags = flags_of(text)
     if not memory.current:
         flags |= Flag.PAST

@@ -31,7 +31,7 @@ _WRAPPING = re.compile(
     r"|i(?:'d| would) like to know|i want to know)\b[\s,:]*",
     re.IGNORECASE,
 )
-_CAPITALISED = re.compile(r"(?<![\w'’])[^\W\d_a-z][\w'’]*")
+_WRITTEN = re.compile(r"[^\W\d_][\w'’]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,8 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _names_in(text: str) -> frozenset[str]:
-    folded = (word for found in _CAPITALISED.findall(text) for word in cut(found))
+    capitalised = (word for word in _WRITTEN.findall(text) if word[0].isupper())
+    folded = (word for found in capitalised for word in cut(found))
     return frozenset(word for word in folded if word not in STOP)
 
 

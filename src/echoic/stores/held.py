@@ -1,16 +1,43 @@
-"""One scope held in memory: records, their rows and words. What the in-memory and the files store share."""
+"""One scope held in memory: records, their rows and words. What the in-memory and the files store share.
+
+Knows nothing of files or of other scopes. Not safe for several threads at once: its holder sees to that.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from echoic.errors import WriteConflict
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Partition, Segment
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
 
 Name = tuple[str, str]
+"""Kind and id."""
+
+
+class Text(NamedTuple):
+    """The text of a row that is to be embedded."""
+
+    digest: bytes
+    since: int
+    """When the row began to wait for its vector, by the holder's clock; of no meaning once it has one."""
+
+
+class Step(NamedTuple):
+    """One change, and what it leaves behind."""
+
+    change: Change
+    left: Record | None
+    entry: Entry | None = None
+    keep: bool = False
+    """Whether the text to embed stayed the same, and its vector with it."""
 
 
 @dataclass(slots=True)
@@ -19,23 +46,34 @@ class Staged:
 
     records: dict[Name, Record | None] = field(default_factory=dict)
     """What each touched record becomes; None: removed."""
-    steps: list[tuple[Change, Record | None]] = field(default_factory=list)
-    """Each change with the record it leaves behind."""
+    texts: dict[int, Text] = field(default_factory=dict)
+    """What each touched row says."""
+    embedded: dict[int, bool] = field(default_factory=dict)
+    """Whether each touched row has the vector of what it says."""
+    steps: list[Step] = field(default_factory=list)
     next_row: int = 0
-    next_other: int = 0
+    next_other: int = FIRST_UNSEARCHABLE
 
 
 class HeldScope:
-    """The records of one scope and the partition over them."""
+    """The records of one scope and the partition over them.
 
-    def __init__(self, index: Index, dimensions: int) -> None:
+    Args:
+        index: how records are found.
+        dimensions: of the vectors that will be attached.
+        clock: counts up; one for all scopes of a store.
+    """
+
+    def __init__(self, index: Index, dimensions: int, clock: Callable[[], int]) -> None:
         self.records: dict[Name, Record] = {}
+        self.texts: dict[int, Text] = {}
         self.partition = Partition(dimensions)
+        self.next_row = 0
+        self.next_other = FIRST_UNSEARCHABLE
         self._index = index
+        self._clock = clock
         self._names: dict[int, Name] = {}
         self._segments: dict[int, Segment] = {}
-        self._next_row = 0
-        self._next_other = FIRST_UNSEARCHABLE
 
     def stage(self, changes: Sequence[Change]) -> Staged:
         """Check `changes` and work out what they lead to, without touching anything.
@@ -43,65 +81,151 @@ class HeldScope:
         Raises:
             WriteConflict: a `Put.expect` does not hold.
         """
-        staged = Staged(next_row=self._next_row, next_other=self._next_other)
+        staged = Staged(next_row=self.next_row, next_other=self.next_other)
         for change in changes:
             name = _name(change)
-            old = (
-                staged.records.get(name, self.records.get(name))
-                if name in staged.records
-                else self.records.get(name)
-            )
-            left = self._staged_put(staged, change, old) if isinstance(change, Put) else old
-            if isinstance(change, Drop):
-                left = None
+            old = staged.records[name] if name in staged.records else self.records.get(name)
+            match change:
+                case Put():
+                    step = self._staged_put(staged, change, old)
+                case Drop():
+                    step = Step(change, None)
+                case Attach():
+                    step = Step(change, old)
+                    if old and old.version == change.version:
+                        staged.embedded[old.seq] = True
             if not isinstance(change, Attach):
-                staged.records[name] = left
-            staged.steps.append((change, left))
+                staged.records[name] = step.left
+            staged.steps.append(step)
         return staged
 
-    def _staged_put(self, staged: Staged, put: Put, old: Record | None) -> Record:
+    def _staged_put(self, staged: Staged, put: Put, old: Record | None) -> Step:
         version = old.version if old else 0
         if put.expect is not None and put.expect != version:
             raise WriteConflict(
                 f"{put.record.kind} {put.record.id!r} is at version {version}, not {put.expect}; "
                 "nothing was written. Read it again and retry."
             )
+        entry = self._index(put.record)
         if old:
             seq = old.seq
-        elif self._index(put.record) is not None:
+        elif entry is not None:
             seq, staged.next_row = staged.next_row, staged.next_row + 1
         else:
             seq, staged.next_other = staged.next_other, staged.next_other + 1
-        return replace(put.record, version=version + 1, seq=seq)
+        keep = entry is not None and self._staged_text(staged, seq, entry.text)
+        # a copy: what its owner does to the data afterwards stays with the owner
+        left = replace(put.record, data=copied(put.record.data), version=version + 1, seq=seq)
+        return Step(put, left, entry, keep)
+
+    def _staged_text(self, staged: Staged, row: int, text: str) -> bool:
+        """Whether the row said `text` before; from now on it does."""
+        digest = text_digest(text)
+        before = staged.texts.get(row, self.texts.get(row))
+        if before is not None and before.digest == digest:
+            return True
+        embedded = staged.embedded.get(row, before is not None and self._embedded(row))
+        # who waits already keeps its place: else what is said anew again and again would never be embedded
+        waits_since = before.since if before is not None and not embedded else self._clock()
+        staged.texts[row], staged.embedded[row] = Text(digest, waits_since), False
+        return False
 
     def commit(self, staged: Staged) -> None:
         """Let what was staged happen, in the records and in the partition."""
         touched: set[int] = set()
-        for change, left in staged.steps:
-            old = self.records.get(_name(change))
-            if isinstance(change, Attach):
-                if old and old.version == change.version and old.seq < FIRST_UNSEARCHABLE:
-                    self._segment(old.seq, touched).attach(old.seq % SEGMENT_ROWS, change.vector)
-            elif left is None:
-                self._remove(change, old, touched)
+        for step in staged.steps:
+            name = _name(step.change)
+            if isinstance(step.change, Attach):
+                self._attach(step.change, touched)
+            elif step.left is None:
+                self._remove(name, touched)
             else:
-                self._put(left, old, touched)
-        self._next_row, self._next_other = staged.next_row, staged.next_other
-        with self.partition.lock:
-            self.partition.patch((number, self._segments[number]) for number in sorted(touched))
+                self._put(step.left, step.entry, touched, keep=step.keep)
+        self.texts.update((row, text) for row, text in staged.texts.items() if row in self._names)
+        self.next_row, self.next_other = staged.next_row, staged.next_other
+        self._patch(touched)
 
-    def _put(self, record: Record, old: Record | None, touched: set[int]) -> None:
-        entry = self._index(record)
+    def restore(
+        self,
+        records: Iterable[Record],
+        *,
+        entries: Mapping[int, Entry],
+        since: Mapping[int, int],
+        vectors: Mapping[int, tuple[bytes, NDArray[np.float32]]],
+        counters: tuple[int, int],
+    ) -> None:
+        """Hold exactly these records from now on; what is the same already is left as it is.
+
+        Args:
+            records: all of them, with the version and seq each has.
+            entries: by row, how each searchable one is found.
+            since: by row, when its text was first so.
+            vectors: by row, a vector and the digest of the text it was made of; one of another text is
+                passed over.
+            counters: the next row and the next unsearchable seq.
+        """
+        touched: set[int] = set()
+        kept = {_name_of(record): record for record in records}
+        for name, old in list(self.records.items()):
+            if name not in kept or kept[name].seq != old.seq:
+                self._remove(name, touched)
+        for name, record in kept.items():
+            self._restore(name, record, entries.get(record.seq), since, touched)
+        for row in entries:
+            self._restore_vector(row, entries[row], vectors.get(row), touched)
+        self.next_row, self.next_other = counters
+        self._patch(touched)
+
+    def _restore(
+        self,
+        name: Name,
+        record: Record,
+        entry: Entry | None,
+        since: Mapping[int, int],
+        touched: set[int],
+    ) -> None:
         if entry is not None:
-            keep = old is not None and _text(self._index(old)) == entry.text
+            before, digest = self.texts.get(record.seq), text_digest(entry.text)
+            keep = before is not None and before.digest == digest
+            self.texts[record.seq] = Text(digest, since.get(record.seq, 0))
+        else:
+            keep = False
+        if self.records.get(name) != record:
+            self._put(record, entry, touched, keep=keep)
+
+    def _restore_vector(
+        self,
+        row: int,
+        entry: Entry,
+        stored: tuple[bytes, NDArray[np.float32]] | None,
+        touched: set[int],
+    ) -> None:
+        segment = self._segments[row // SEGMENT_ROWS]
+        slot = row % SEGMENT_ROWS
+        there = bool(segment.rows[slot]["flags"] & Flag.EMBEDDED)
+        if stored is None or stored[0] != self.texts[row].digest:
+            if there:
+                self._segment(row, touched).put(slot, entry)
+        elif not (there and segment.vectors is not None and np.array_equal(segment.vectors[slot], stored[1])):
+            self._segment(row, touched).attach(slot, stored[1])
+
+    def _put(self, record: Record, entry: Entry | None, touched: set[int], *, keep: bool) -> None:
+        if entry is not None:
             self._segment(record.seq, touched).put(record.seq % SEGMENT_ROWS, entry, keep_vector=keep)
         self.records[_name_of(record)] = record
         self._names[record.seq] = _name_of(record)
 
-    def _remove(self, change: Change, old: Record | None, touched: set[int]) -> None:
+    def _attach(self, attach: Attach, touched: set[int]) -> None:
+        old = self.records.get(_name(attach))
+        if old and old.version == attach.version and old.seq < FIRST_UNSEARCHABLE:
+            self._segment(old.seq, touched).attach(old.seq % SEGMENT_ROWS, attach.vector)
+
+    def _remove(self, name: Name, touched: set[int]) -> None:
+        old = self.records.pop(name, None)
         if old is None:
             return
-        del self.records[_name(change)], self._names[old.seq]
+        del self._names[old.seq]
+        self.texts.pop(old.seq, None)
         if old.seq < FIRST_UNSEARCHABLE:
             self._segment(old.seq, touched).drop(old.seq % SEGMENT_ROWS)
 
@@ -109,37 +233,54 @@ class HeldScope:
         touched.add(row // SEGMENT_ROWS)
         return self._segments.setdefault(row // SEGMENT_ROWS, Segment())
 
+    def _patch(self, touched: set[int]) -> None:
+        with self.partition.lock:
+            self.partition.patch((number, self._segments[number]) for number in sorted(touched))
+
+    def read(self, kind: str, ids: Iterable[str]) -> list[Record]:
+        """The records of `kind` among `ids`, in the order asked."""
+        return [_handed_out(self.records[kind, i]) for i in ids if (kind, i) in self.records]
+
     def at(self, rows: Iterable[int]) -> list[Record]:
         """The searchable records at these rows, in the order asked."""
-        return [self.records[self._names[row]] for row in rows if row in self._names]
+        found = (row for row in rows if row < FIRST_UNSEARCHABLE and row in self._names)
+        return [_handed_out(self.records[self._names[row]]) for row in found]
 
-    def ordered(self, kind: str, key: str | None) -> list[Record]:
-        """Records of `kind`, and of `key` if one is given, in the order of first writing."""
-        found = (r for r in self.records.values() if r.kind == kind and (key is None or r.key == key))
-        return sorted(found, key=lambda record: record.seq)
+    def scan(self, kind: str, key: str | None, after: int, limit: int, *, newest_first: bool) -> list[Record]:
+        """One page of the records of `kind`; see `Store.scan`."""
+        found = [r for r in self.records.values() if r.kind == kind and (key is None or r.key == key)]
+        if newest_first:
+            found = [r for r in found if after < 0 or r.seq < after]
+        else:
+            found = [r for r in found if r.seq > after]
+        found.sort(key=lambda record: record.seq, reverse=newest_first)
+        return [_handed_out(record) for record in found[:limit]]
 
-    def waiting(self) -> list[Record]:
-        """Searchable records without a vector, the oldest first."""
-        found = [
-            self.records[self._names[number * SEGMENT_ROWS + slot]]
-            for number, segment in self._segments.items()
-            for slot in range(SEGMENT_ROWS)
-            if segment.rows[slot]["kind"] and not segment.rows[slot]["flags"] & Flag.EMBEDDED
-        ]
-        return sorted(found, key=lambda record: record.seq)
+    def waiting(self) -> list[tuple[int, Record]]:
+        """Searchable records without a vector and since when they wait, the longest-waiting first."""
+        rows = [row for row in self.texts if not self._embedded(row)]
+        rows.sort(key=lambda row: (self.texts[row].since, row))
+        return [(self.texts[row].since, _handed_out(self.records[self._names[row]])) for row in rows]
 
-    def detach_all(self) -> int:
-        """Let go of every vector; how many records wait now."""
+    def waits(self) -> int:
+        """How many records wait."""
+        return sum(not self._embedded(row) for row in self.texts)
+
+    def detach_all(self, dimensions: int) -> int:
+        """Let go of every vector, for others of `dimensions`; how many records wait now."""
         for segment in self._segments.values():
             segment.detach_all()
-        with self.partition.lock:
-            self.partition.patch(self._segments.items())
-        return len(self.waiting())
+        self.partition = Partition(dimensions)
+        self._patch(set(self._segments))
+        return len(self.texts)
 
     def embedded(self, records: Iterable[Record]) -> int:
         """How many of `records` have a vector."""
-        rows = self.partition.rows
-        return sum(r.seq < FIRST_UNSEARCHABLE and bool(rows[r.seq]["flags"] & Flag.EMBEDDED) for r in records)
+        return sum(r.seq < FIRST_UNSEARCHABLE and self._embedded(r.seq) for r in records)
+
+    def _embedded(self, row: int) -> bool:
+        segment = self._segments.get(row // SEGMENT_ROWS)
+        return segment is not None and bool(segment.rows[row % SEGMENT_ROWS]["flags"] & Flag.EMBEDDED)
 
     @staticmethod
     def kinds(records: Iterable[Record]) -> dict[str, int]:
@@ -147,11 +288,22 @@ class HeldScope:
         return dict(Counter(record.kind for record in records))
 
 
-def page(records: list[Record], after: int, limit: int, *, newest_first: bool) -> list[Record]:
-    """One page of `records`, which are in order; see `Store.scan`."""
-    if newest_first:
-        return [r for r in reversed(records) if after < 0 or r.seq < after][:limit]
-    return [r for r in records if r.seq > after][:limit]
+def text_digest(text: str) -> bytes:
+    """Sixteen bytes that stand for a text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def copied(value: Any) -> Any:
+    """JSON that shares nothing with `value`."""
+    if isinstance(value, Mapping):
+        return {name: copied(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [copied(item) for item in value]
+    return value
+
+
+def _handed_out(record: Record) -> Record:
+    return replace(record, data=copied(record.data))
 
 
 def _name(change: Change) -> Name:
@@ -162,5 +314,4 @@ def _name_of(record: Record) -> Name:
     return record.kind, record.id
 
 
-def _text(entry: Entry | None) -> str | None:
-    return entry.text if entry else None
+__all__ = ["HeldScope", "Name", "Staged", "Step", "Text", "copied", "text_digest"]

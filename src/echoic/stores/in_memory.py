@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from echoic.errors import EmbeddingMismatch, NotOpen
 from echoic.partition import Partition
-from echoic.stores.base import Change, Drop, Erased, Index, Record, Waiting
-from echoic.stores.held import HeldScope, page
+from echoic.stores.base import Change, Drop, Erased, Index, Put, Record, Waiting
+from echoic.stores.held import HeldScope
 from echoic.types import EmbeddingSpec, Scope
 
 
@@ -19,6 +20,7 @@ class InMemoryStore:
         self._scopes: dict[Scope, HeldScope] = {}
         self._embedding: EmbeddingSpec | None = None
         self._index: Index | None = None
+        self._clock = count().__next__
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
         if self._embedding not in {None, embedding}:
@@ -31,12 +33,12 @@ class InMemoryStore:
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         held = self._held(scope) or self._new()
         held.commit(held.stage(changes))
-        if held.records:
+        if any(isinstance(change, Put) for change in changes):
             self._scopes[scope] = held
 
     async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
         held = self._held(scope)
-        return [held.records[kind, i] for i in ids if (kind, i) in held.records] if held else []
+        return held.read(kind, ids) if held else []
 
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
         held = self._held(scope)
@@ -53,16 +55,17 @@ class InMemoryStore:
         newest_first: bool = False,
     ) -> list[Record]:
         held = self._held(scope)
-        return page(held.ordered(kind, key), after, limit, newest_first=newest_first) if held else []
+        return held.scan(kind, key, after, limit, newest_first=newest_first) if held else []
 
     async def load(self, scope: Scope) -> Partition:
         held = self._held(scope)
-        return held.partition if held else Partition(self._opened().dimensions)
+        return held.partition if held else Partition(self._opened()[0].dimensions)
 
     async def waiting(self, limit: int) -> list[Waiting]:
         self._opened()
-        found = [Waiting(scope=s, record=r) for s, held in self._scopes.items() for r in held.waiting()]
-        return found[:limit]
+        found = [(since, s, r) for s, held in self._scopes.items() for since, r in held.waiting()]
+        found.sort(key=lambda item: item[0])
+        return [Waiting(scope=scope, record=record) for _, scope, record in found[:limit]]
 
     async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
         held = self._held(scope)
@@ -70,38 +73,44 @@ class InMemoryStore:
             return Erased(verified=True)
         if drops is None:
             gone = list(held.records.values())
+            del self._scopes[scope]
         else:
             names = {(d.kind, d.id) for d in drops}
             gone = [record for name, record in held.records.items() if name in names]
         vectors = held.embedded(gone)
+        # the whole scope is emptied as well as let go of: somebody may hold its partition
         held.commit(held.stage([Drop(kind=r.kind, id=r.id) for r in gone]))
-        if not held.records:
-            del self._scopes[scope]
         return Erased(records=held.kinds(gone), vectors=vectors, verified=True)
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         self._opened()
-        return [scope for scope in self._scopes if deployment is None or scope.deployment == deployment]
+        holding = [scope for scope, held in self._scopes.items() if held.records]
+        return [scope for scope in holding if deployment in {None, scope.deployment}]
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         self._opened()
         self._embedding = embedding
-        return sum(held.detach_all() for held in self._scopes.values())
+        return sum(held.detach_all(embedding.dimensions) for held in self._scopes.values())
 
     async def check(self) -> Mapping[str, Any]:
-        records = sum(len(held.records) for held in self._scopes.values())
-        return {"engine": "memory", "durable": False, "records": records, "writable": True}
+        self._opened()
+        return {
+            "engine": "memory",
+            "durable": False,
+            "scopes": sum(bool(held.records) for held in self._scopes.values()),
+            "records": sum(len(held.records) for held in self._scopes.values()),
+            "waiting": sum(held.waits() for held in self._scopes.values()),
+            "writable": True,
+        }
 
-    def _opened(self) -> EmbeddingSpec:
+    def _opened(self) -> tuple[EmbeddingSpec, Index]:
         if self._index is None or self._embedding is None:
             raise NotOpen("the store is not open: use `async with` or await open() first")
-        return self._embedding
+        return self._embedding, self._index
 
     def _new(self) -> HeldScope:
-        dimensions = self._opened().dimensions
-        if self._index is None:  # narrowed by _opened; for the type checker
-            raise NotOpen("the store is not open")
-        return HeldScope(self._index, dimensions)
+        embedding, index = self._opened()
+        return HeldScope(index, embedding.dimensions, self._clock)
 
     def _held(self, scope: Scope) -> HeldScope | None:
         self._opened()

@@ -139,10 +139,8 @@ class Writer:
     def _sound(self) -> apsw.Connection:
         """The connection, opened again and checked if the file was suspect."""
         if self.suspect is not None:
-            self._abandon()
             try:
-                connection = self._connect()
-                self._verify(connection)
+                self._verify()
             except apsw.Error as error:
                 raise self._failed(error) from error
             self.suspect = None
@@ -150,11 +148,13 @@ class Writer:
             raise NotOpen("the store is not open: use `async with` or await open() first")
         return self._connection
 
-    def _verify(self, connection: apsw.Connection) -> None:
+    def _verify(self) -> None:
         # Every page of the log is written to the file anew and synced, so that no page rests on a sync
-        # that failed; only then is the log begun again.
-        truncate_log(connection)
-        report = connection.execute("pragma quick_check(1)").get
+        # that failed; only then is the log begun again. By the connection that failed: it alone knows where
+        # the log ends, and whoever read the log afresh would take in the write that was reported as failed.
+        truncate_log(self._connection or self._connect())
+        self._abandon()
+        report = self._connect().execute("pragma quick_check(1)").get
         if report != "ok":
             raise StoreCorrupt(f"{self._path!r} failed its check after a disk fault: {report}")
 

@@ -66,6 +66,7 @@ NUMBERS: Final = _words(
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen twenty thirty forty fourty fifty sixty seventy eighty ninety hundred thousand million billion
     half quarter dozen couple few several many
+    twenties thirties forties fifties sixties seventies eighties nineties
     """
 )
 DAYS: Final = _words("monday tuesday wednesday thursday friday saturday sunday mondays tuesdays fridays sundays")
@@ -134,6 +135,7 @@ ADJECTIVES: Final = _words(
     weird wet whole wicked wide wild willing wiped wise witty wonderful worried worse worst worthy wrong yellow young
     younger youngest yummy zany zealous pescatarian agoraphobic asexual claustrophobic insomniac monolingual parched
     famished peachy groovy dandy swamped buzzed bummed stoked chuffed hooked toast unavailable ambidextrous left-handed
+    eastern western northern southern typical mechanical electrical residential commercial industrial
     right-handed color-blind part-time full-time self-employed long-winded upside offline outta
     """
 )
@@ -194,7 +196,8 @@ NOUNS: Final = _words(
     voice volume vote wage walk wall war waste watch water wave way weakness wealth weather wedding week weekend weekends
     weeks weight west wheel wife willing wind window wine winner winter wish witch witness woman women wonder wood word words work
     worker working works world worry worth wreck writer writing year years yesterday youth zone batgirl spiderman superman
-    leo libra scorpio capricorn aquarius pisces aries taurus gemini sagittarius human spotify google siri alexa jesus mia batteries
+    leo libra scorpio capricorn aquarius pisces aries taurus gemini sagittarius human jesus mia batteries
+    channel laboratory engineering furnishing computer computers adolescent swimmer asap
     awhile midnight midday dawn dusk thousand halfway fulltime freelance
     """
 )
@@ -230,6 +233,41 @@ DEMONYMS: Final = _words(
     protestant puerto rican romanian russian saudi scottish serbian sikh slovak slovenian somali spanish sudanese
     swedish swiss syrian taiwanese texan thai tunisian turkish ugandan ukrainian venezuelan vietnamese welsh
     yemeni zimbabwean jew buddhist mormon atheist scot scots brit aussie kiwi
+    """
+)
+FIRMS: Final = _words(
+    """
+    google apple amazon microsoft facebook meta tesla netflix spotify uber lyft intel ibm nasa walmart target costco
+    starbucks verizon comcast samsung sony oracle cisco adobe paypal ebay etsy airbnb nike ikea zara boeing airbus
+    ford toyota honda shell visa mastercard chase citibank barclays vodafone siemens bosch nokia ericsson philips
+    """
+)
+"""Firms whose names are better known than any person's of that name; some are ordinary words as well."""
+# In a text with capitals these are places even without one ("I live in boston", typed in haste).
+PLACES: Final = _words(
+    """
+    afghanistan albania algeria argentina armenia australia austria bangladesh belarus belgium bolivia bosnia brazil
+    bulgaria cambodia cameroon canada chile china colombia croatia cuba cyprus czechia denmark ecuador egypt england
+    estonia ethiopia finland france germany ghana greece guatemala haiti honduras hungary iceland india indonesia
+    iran iraq ireland israel italy jamaica japan kazakhstan kenya korea kuwait laos latvia lebanon libya
+    lithuania luxembourg malaysia malta mexico moldova monaco mongolia morocco mozambique myanmar namibia nepal
+    nicaragua nigeria norway oman pakistan panama paraguay peru poland portugal qatar romania russia rwanda scotland
+    senegal serbia singapore slovakia slovenia somalia spain sudan sweden switzerland syria taiwan tanzania
+    thailand tunisia turkey uganda ukraine uruguay uzbekistan venezuela vietnam wales yemen zambia zimbabwe
+    alabama alaska arizona arkansas california colorado connecticut delaware florida georgia hawaii idaho illinois
+    indiana iowa kansas kentucky louisiana maine maryland massachusetts michigan minnesota mississippi missouri
+    montana nebraska nevada ohio oklahoma oregon pennsylvania tennessee texas utah vermont virginia wisconsin wyoming
+    ontario quebec manitoba alberta saskatchewan ontario queensland tasmania bavaria catalonia tuscany sicily
+    london paris berlin madrid rome milan vienna prague warsaw budapest lisbon porto dublin amsterdam rotterdam
+    brussels copenhagen stockholm oslo helsinki athens zurich geneva munich hamburg frankfurt cologne barcelona
+    seville valencia naples venice florence turin lyon marseille edinburgh glasgow manchester birmingham liverpool
+    leeds bristol sheffield cardiff belfast moscow kyiv kiev istanbul ankara jerusalem haifa cairo casablanca lagos
+    nairobi accra johannesburg dubai riyadh doha tehran baghdad mumbai delhi bangalore chennai kolkata hyderabad
+    karachi lahore dhaka bangkok hanoi jakarta manila seoul busan tokyo osaka kyoto beijing shanghai shenzhen sydney
+    melbourne brisbane perth adelaide auckland wellington toronto montreal vancouver calgary ottawa boston chicago
+    houston dallas austin phoenix denver seattle portland miami atlanta detroit philadelphia baltimore cleveland
+    pittsburgh minneapolis nashville memphis orlando tampa sacramento oakland brooklyn manhattan queens cambridge oxford
+    havana bogota lima santiago montevideo caracas quito
     """
 )
 # Names that are also words a speaker may say of themselves, and so prove nothing after "I'm".
@@ -305,7 +343,7 @@ WORDLIKE_ENDINGS: Final = (
     "'d",
     "'s",
 )
-COMMON: Final = (FUNCTION | NUMBERS | DAYS | frozenset(MONTHS) | ADJECTIVES | NOUNS | VERBS | DEMONYMS) - (
+COMMON: Final = (FUNCTION | FIRMS | NUMBERS | DAYS | frozenset(MONTHS) | ADJECTIVES | NOUNS | VERBS | DEMONYMS) - (
     AMBIGUOUS | GIVEN
 )
 """English words that are neither names nor places by themselves."""
@@ -313,9 +351,12 @@ COMMON: Final = (FUNCTION | NUMBERS | DAYS | frozenset(MONTHS) | ADJECTIVES | NO
 
 def wordlike(low: str) -> bool:
     """Whether a folded word is an English word, as far as the lists and its ending tell, and not a known name."""
-    if low in GIVEN:
+    if low in GIVEN or low in AMBIGUOUS:
         return False
-    return low in COMMON or low.endswith(WORDLIKE_ENDINGS)
+    if low in COMMON or low.endswith(WORDLIKE_ENDINGS):
+        return True
+    singular = low.removesuffix("es") if low.endswith(("shes", "ches", "sses", "xes")) else low.removesuffix("s")
+    return (singular != low and singular in COMMON) or ("-" in low and set(low.split("-")) <= COMMON)
 
 
 __all__ = [
@@ -328,11 +369,13 @@ __all__ = [
     "DEMONYMS",
     "DETERMINERS",
     "DISCOURSE",
+    "FIRMS",
     "FUNCTION",
     "GIVEN",
     "MONTHS",
     "NOUNS",
     "NUMBERS",
+    "PLACES",
     "PREPOSITIONS",
     "PRONOUNS",
     "VERBS",

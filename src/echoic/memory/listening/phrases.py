@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from echoic.memory.listening.lexicon import AUXILIARIES, CONJUNCTIONS, DISCOURSE, NUMBERS, PREPOSITIONS, PRONOUNS
+from echoic.memory.listening.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, DISCOURSE, NUMBERS, PREPOSITIONS, PRONOUNS
 from echoic.memory.listening.sentences import Sentence
 from echoic.memory.listening.spoken import Value
 
@@ -18,7 +18,7 @@ _POINTING: Final = frozenset(
     it its it's that that's this these those here there you your you're yours him his her hers them their theirs me
     myself us our ours my mine one ones i i'm i've we he she they what who whoever whatever how where why something anything
     everything nothing someone anyone everyone everybody nobody same such other others another stuff thing things way idea
-    sound part
+    sound part both either neither
     """.split()
 )
 # "that", "when", "if": the phrase holds only on a condition, which would be lost.
@@ -29,10 +29,14 @@ _ENDS: Final = frozenset(
     """
     i i'm i've i'd i'll we we're he he's she she's they they're it it's you you're my but so because cause cos since
     though although however also too please thanks thank anyway sorry yeah yes no not then now well okay ok actually
-    honestly especially mostly personally really very most these though right call tell give let let's send show play put
+    honestly especially mostly personally really very most these just only though right call tell give let let's send show play put
     set help remember forget hello hi hey bye can could do does did is are was were will would should what what's
     where's which than lately nowadays anymore sometimes usually
     """.split()
+)
+_DANGLING: Final = PREPOSITIONS | DETERMINERS
+_VERBS: Final = frozenset(
+    "live work have need want prefer like love hate am speak enjoy had was go get make think know come".split()
 )
 _TAILS: Final = (
     ("a", "lot"),
@@ -75,6 +79,9 @@ _NO_FOOD: Final = frozenset(
     and or solid whole half less outside inside when if people humans anybody until unless a an the
     """.split()
 )
+_EMPTY_DOINGS: Final = frozenset(
+    "trying seeing doing having getting being making going taking giving putting using keeping to get it".split()
+)
 _VAGUE: Final = frozenset(
     """
     mondays monday mornings morning work bullshit stupidity people men women idiots exercise homework life love math
@@ -103,27 +110,34 @@ def item(said: Sentence, at: int, *, definite: bool = False, limit: int = _MAX_W
         return None
     end = _phrase_end(said, start)
     words = [said.low(i) for i in range(start, end)]
-    if not words or len(words) > limit or not _POINTING.isdisjoint(words) or words[-1] in PREPOSITIONS:
+    if not words or len(words) > limit or not _POINTING.isdisjoint(words) or words[-1] in _DANGLING:
         return None
-    if not _starts_well(words[0]) or _conditional(said, end):
+    if not _starts_well(words[0]) or _conditional(said, end) or _cut_short(said, start, end):
         return None
-    return Value(said.text(start, end), end)
+    return None if words[-1] in _EMPTY_DOINGS else Value(said.text(start, end), end)
 
 
 def items(said: Sentence, at: int, *, limit: int = _MAX_WORDS) -> tuple[list[Value], int]:
-    """Things joined by commas, "and" or "or", and where they ended. Empty where any of them is unclear."""
+    """Things joined by commas, "and" or "or", up to the first that is unclear, and where they ended."""
     found: list[Value] = []
-    index = at
-    while index < len(said) and len(found) < 12:
+    index: int | None = at
+    closed = False
+    while index is not None and index < len(said) and len(found) < 12:
         one = item(said, index, limit=limit)
-        if one is None:
-            return ([], at) if not found or not said.gap(index) else (found, found[-1].end)
+        if one is None or (found and not _alike(found[-1], one)):
+            break
         found.append(one)
-        following = _joint(said, one.end)
-        if following is None:
-            return found, one.end
-        index = following
+        closed = closed or said.low(index - 1) in {"and", "or"}
+        index = _joint(said, one.end)
+    # commas alone do not make a list: "I love Italian food, great place"
+    found = found if closed else found[:1]
     return found, found[-1].end if found else at
+
+
+def _alike(last: Value, following: Value) -> bool:
+    """Whether two things are joined as equals: in "books about art and music" the second belongs to the first."""
+    words = last.text.lower().split()
+    return PREPOSITIONS.isdisjoint(words) or (words[0].endswith("ing") and following.text.split()[0].endswith("ing"))
 
 
 def foods(said: Sentence, at: int) -> tuple[list[Value], int]:
@@ -140,10 +154,11 @@ def subject(said: Sentence, at: int, *, limit: int = 3) -> Value | None:
         if said.low(index) in (PRONOUNS | AUXILIARIES | CONJUNCTIONS) or (index > at and said.gap(index)):
             return None
         index += 1
-    words = {said.low(i) for i in range(at, index)}
-    if index == at or said.low(index) not in {"is", "are"} or not words.isdisjoint(_POINTING):
+    start = at + 2 * (said.low(at) in {"type", "kind", "sort"} and said.low(at + 1) == "of")
+    words = {said.low(i) for i in range(start, index)}
+    if index <= start or said.low(index) not in {"is", "are"} or not words.isdisjoint(_POINTING | DISCOURSE):
         return None
-    return Value(said.text(at, index), index)
+    return Value(said.text(start, index), index)
 
 
 def clause(said: Sentence, at: int, *, limit: int = 30) -> Value | None:
@@ -183,6 +198,12 @@ def _conditional(said: Sentence, end: int) -> bool:
     return said.low(end) in _CONDITIONS and not (said.low(end) == "that" and said.low(end + 1) == "is")
 
 
+def _cut_short(said: Sentence, start: int, end: int) -> bool:
+    """Whether the next word is the object of the last ("seeing my friends", "to watch it fall")."""
+    doing = said.low(end - 1).endswith("ing") or said.low(start) == "to"
+    return doing and not said.gap(end) and said.low(end) in _POINTING
+
+
 def _phrase_end(said: Sentence, at: int) -> int:
     index = at
     while index < len(said) and not (index > at and said.gap(index)):
@@ -217,7 +238,7 @@ def _joint(said: Sentence, end: int) -> int | None:
     if not joined and not (said.gap(end) and end < len(said)):
         return None
     start = end + joined
-    opener = said.low(start) in _ENDS or said.low(start) in AUXILIARIES or said.low(start) in CONJUNCTIONS
+    opener = said.low(start) in _ENDS | _VERBS or said.low(start) in AUXILIARIES or said.low(start) in CONJUNCTIONS
     return None if opener or start >= len(said) else start
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from echoic.memory.listening.lexicon import AMBIGUOUS, DAYS, FUNCTION, GIVEN, MONTHS, wordlike
+from echoic.memory.listening.lexicon import AMBIGUOUS, DAYS, FIRMS, FUNCTION, GIVEN, MONTHS, PLACES, wordlike
 from echoic.memory.listening.names import PARTICLES, titled
 from echoic.memory.listening.sentences import Sentence, Token
 from echoic.memory.listening.spoken import Value, number
@@ -27,11 +27,12 @@ _PLACE_WORDS: Final = frozenset(
 )
 _WITH_ARTICLE: Final = frozenset(
     """
-    netherlands hague bronx philippines bahamas gambia maldives congo us usa uk uae states united bay highlands midlands
+    netherlands hague bronx philippines bahamas gambia maldives congo us usa uk uae states united bay east west highlands midlands
     czech dominican ivory canary faroe seychelles midwest south north northeast northwest southwest southeast cotswolds
     hamptons catskills ozarks
     """.split()
 )
+_REGIONS: Final = frozenset("area region suburbs county valley metroplex peninsula province district".split())
 _UPPER: Final = frozenset(
     """
     us usa uk uae nyc dc sf ny ca tx fl nj il pa ibm hp nasa bbc aws bmw cnn ups kfc nhs fbi cia nbc abc cbs hsbc kpmg pwc sap
@@ -50,7 +51,15 @@ _FIELDS: Final = frozenset(
 _NOT_ORIGINS: Final = _FIELDS | frozenset(
     "support corp corporation inc ltd llc bank services service team company department insurance agency hq".split()
 )
-_NOT_PLACES: Final = frozenset("denial".split()) | DAYS | frozenset(MONTHS)
+_NOT_PLACES: Final = frozenset("denial it us who families".split()) | DAYS | frozenset(MONTHS)
+_FIRM_WORDS: Final = frozenset(
+    """
+    tech state university college bank hospital school insurance motors airlines systems group health healthcare foods
+    media labs laboratory laboratories instruments electric research international consulting solutions partners
+    brothers company corporation institute services energy power capital communications technologies software games
+    studios pictures press general medical center centre clinic logistics telecom
+    """.split()
+)
 _COMMON_WORKPLACES: Final = frozenset(
     """
     bank hospital school university college restaurant bakery library factory warehouse clinic supermarket startup
@@ -87,7 +96,7 @@ _RANKED: Final = frozenset(
 _NOT_TRADES: Final = frozenset(
     """
     good bad great terrible horrible awful amazing fast slow decent lousy big huge total real natural born poor
-    excellent better best worse worst former ex future aspiring wannabe would-be amateur hobby fan nervous picky
+    excellent better best worse worst typical average avid former ex future aspiring wannabe would-be amateur hobby fan nervous picky
     careful safe crazy lazy loyal frequent first second third fellow backseat secret not failed
     """.split()
 )
@@ -95,9 +104,9 @@ _ACRONYM_TRADES: Final = {"ceo": "CEO", "cfo": "CFO", "cto": "CTO", "coo": "COO"
 
 
 def place(said: Sentence, at: int) -> Value | None:
-    """A town, region or country: "Tel Aviv", "Salt Lake City, Utah", "the Netherlands"; None for anything else."""
-    found = _capital_place(said, at) if said.cased else None
-    if found is None and not (said.cased and _has_capital(said, at)):
+    """A town, region or country: "Tel Aviv", "Salt Lake City, Utah", "the Netherlands", "L A" as LA."""
+    found = _initials(said, at) or (_capital_place(said, at) if said.cased else _plain_place(said, at))
+    if found is None and said.low(at) in PLACES:
         found = _plain_place(said, at)
     if found is None or said.low(found.end - 1).endswith("'s"):
         return None
@@ -136,20 +145,34 @@ def _street_ends(said: Sentence, index: int) -> bool:
 def organisation(said: Sentence, at: int) -> Value | None:
     """An employer by name: "Google", "St Mary's", "the BBC"; None for "night", "a bank" or "my uncle's shop"."""
     start = at + (said.low(at) == "the")
-    if said.cased:
+    spelled = _initials(said, start)
+    if spelled:
+        return _lettered(said, spelled, article=start > at)
+    if said.cased and said.low(start) not in FIRMS:
         end = _capitals(said, start)
-        if end > start and said.low(start) not in DAYS and not _personal(said, end):
-            return Value(said.text(at, end), end)
-        if _has_capital(said, start):
-            return None
-    end = _plain_end(said, start, limit=4)
+        whole = start == at or said.gap(end) or said.low(end) in FUNCTION
+        good = end > start and whole and said.low(start) not in DAYS and not _personal(said, end)
+        return Value(said.text(at, end), end) if good else None
+    end = _plain_end(said, start, limit=5, inside=_PLACE_WORDS | _FIRM_WORDS)
     words = [said.low(i) for i in range(start, end)]
-    if not words or all(wordlike(w) or w in _FIELDS for w in words) or wordlike(words[0]) and words[0] not in _PLACE_WORDS:
+    ordinary = [wordlike(w) and w not in FIRMS or w in _FIELDS for w in words]
+    if all(ordinary) or (ordinary[0] and words[0] not in _PLACE_WORDS):
         return None
-    if start > at and len(words) > 1:
+    if start > at and len(words) > 1 and words[-1] not in _FIRM_WORDS:
         return None
     article = "the " if start > at else ""
     return Value(article + _restored(said.tokens[start:end]), end)
+
+
+def _lettered(said: Sentence, letters: Value, *, article: bool) -> Value | None:
+    """A firm that begins with letters: "the F B I", "J C Penney"."""
+    end = letters.end
+    if not (said.gap(end) or said.low(end) in FUNCTION):
+        end = _capitals(said, end) if said.cased else _plain_end(said, end, limit=2, inside=_FIRM_WORDS)
+        if end == letters.end or article:
+            return None
+        return Value(f"{letters.text} {_restored(said.tokens[letters.end : end])}", end)
+    return Value(f"the {letters.text}" if article else letters.text, end)
 
 
 def workplace(said: Sentence, at: int) -> Value | None:
@@ -216,14 +239,18 @@ def wordlike_start(said: Sentence, index: int) -> bool:
     return said.tokens[index].capital if said.cased else not (wordlike(said.low(index)) or said.low(index) in _FIELDS)
 
 
-def _has_capital(said: Sentence, at: int) -> bool:
-    """Whether one of the next words is written as a name, so that the words before it are not."""
-    for index in range(at, min(len(said), at + 4)):
-        if said.gap(index) and index > at:
-            return False
-        if said.tokens[index].capital:
-            return said.low(index) not in FUNCTION
-    return False
+def _initials(said: Sentence, at: int) -> Value | None:
+    """Letters said one by one: "l a" is LA, "g t e" is GTE. A last "i" may be the next clause's."""
+    end = at
+    while end < min(len(said), at + 5) and len(said.low(end)) == 1 and said.low(end).isalpha():
+        end += 1
+        if said.gap(end):
+            break
+    if end - at >= 3 and said.low(end - 1) == "i" and not said.gap(end):
+        end -= 1
+    if not 2 <= end - at <= 4 or any(said.tokens[i].foreign for i in range(at, end)):
+        return None
+    return Value("".join(said.low(i) for i in range(at, end)).upper(), end)
 
 
 def _capital_place(said: Sentence, at: int) -> Value | None:
@@ -233,11 +260,22 @@ def _capital_place(said: Sentence, at: int) -> Value | None:
     end = _capitals(said, start)
     if end == start or said.low(start) in _NOT_PLACES or _personal(said, end):
         return None
+    end += not said.gap(end) and said.low(end) in _REGIONS
+    if start > at and said.low(at) == "the" and not _takes_article(said, start, end):
+        return None
     if said.gap(end) and end < len(said) and said.tokens[end].capital:
         further = _capitals(said, end)
         if further > end and (said.gap(further) or said.low(further) in {"and", "with", "but", "so", "for", "since"}):
             end = further
     return Value(said.text(at, end), end)
+
+
+def _takes_article(said: Sentence, start: int, end: int) -> bool:
+    """Whether "the" belongs to the name: "the Netherlands", "the Dallas area"; not "the Florida"."""
+    last = said.low(end - 1)
+    closed = said.gap(end) or said.low(end) in FUNCTION
+    fits = said.low(start) in _WITH_ARTICLE or last in _REGIONS or last.endswith("s")
+    return closed and fits and not said.gap(start)
 
 
 def _personal(said: Sentence, end: int) -> bool:
@@ -275,19 +313,25 @@ def _plain_place(said: Sentence, at: int) -> Value | None:
     proper = [w for w in words if w not in _PLACE_WORDS and not wordlike(w)]
     if ordinary or not (proper or len(words) > 1 or words[0] in _UPPER or article):
         return None
+    cut = said.low(end) in _REGIONS or not article or said.gap(end) or said.low(end) in FUNCTION
+    if not cut:
+        return None
     known_person = len(words) == 1 and words[0] in (GIVEN | AMBIGUOUS) and words[0] not in {"georgia", "virginia", "florence"}
     return None if known_person else Value(("the " if article else "") + _restored(said.tokens[start:end]), end)
 
 
-def _plain_end(said: Sentence, start: int, *, limit: int) -> int:
-    """Where the words of a name end in a text without capitals; `start` where there are more than `limit`."""
+def _plain_end(said: Sentence, start: int, *, limit: int, inside: frozenset[str] = _PLACE_WORDS) -> int:
+    """Where the words of a name end in a text without capitals; `start` where there are more than `limit`.
+
+    Ordinary words end it, but for those that names of this kind are made of (`inside`).
+    """
     index = start
     while index < len(said) and not (index > start and said.gap(index)):
         word = said.low(index)
         bridge = word in _SMALL and index > start and word not in {"and", "the", "on"}
         bridge = bridge and index + 1 < len(said) and not wordlike(said.low(index + 1))
         ends = word in FUNCTION and word not in _UPPER
-        if not bridge and (ends or (index > start and wordlike(word) and word not in _PLACE_WORDS)):
+        if not bridge and (ends or (index > start and wordlike(word) and word not in inside)):
             break
         index += 1
     return index if index - start <= limit else start

@@ -143,8 +143,12 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
         tokens: list[Token] = []
         gap = False
         quotes = _Quotes()
-        for chunk in _DASHES.sub(" , ", _spaced(line)).split():
+        chunks = _DASHES.sub(" , ", line.replace(" - ", " , ")).split()
+        for index, chunk in enumerate(chunks):
             word, opening, closing = _stripped(chunk)
+            if word.endswith("-"):
+                word = "" if _said_again(word[:-1], chunks[index + 1 : index + 6]) else word[:-1]
+                closing = "—" + closing
             quotes.open(opening)
             if word and fold(word).split():
                 tokens.append(_token(word, gap=gap or "(" in opening, quoted=quotes.inside))
@@ -159,9 +163,9 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
         yield tokens, ""
 
 
-def _spaced(line: str) -> str:
-    """A broken-off word ("Bos-") is marked by its hyphen; a lone hyphen is a dash."""
-    return line.replace(" - ", " , ")
+def _said_again(start: str, following: list[str]) -> bool:
+    """Whether a word that ends in a hyphen was broken off ("Bos- uh in Boston"); else the hyphen is a dash."""
+    return any(chunk.lower().startswith(start.lower()) for chunk in following)
 
 
 def _token(word: str, *, gap: bool, quoted: bool) -> Token:
@@ -170,16 +174,16 @@ def _token(word: str, *, gap: bool, quoted: bool) -> Token:
 
 
 def _stripped(chunk: str) -> tuple[str, str, str]:
-    """The word of `chunk`, and the punctuation before and after it."""
+    """The word of `chunk`, and the punctuation before and after it; a word broken off keeps its hyphen."""
     if chunk.lower().replace("’", "'").startswith(_CLIPPED):
         chunk = chunk[1:]
     body = chunk.lstrip(_OPENING + ",.;:!?")
     opening = chunk[: len(chunk) - len(body)]
     word = body.rstrip(_CLOSING)
     closing = body[len(word) :]
-    if closing.startswith("-"):
-        return "", opening, closing[1:]  # "Bos-": broken off, and said again at once
-    return word, opening, closing
+    if not word:
+        return "", "", opening + closing
+    return (word + "-", opening, closing[1:]) if closing.startswith("-") else (word, opening, closing)
 
 
 def _ends(word: str, closing: str) -> bool:

@@ -33,22 +33,25 @@ def _cue(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE | re.VERBOSE)
 
 
-_VERB = r"(?:is|was|are|were|will\s+be|would\s+be|'s|=|:|es|est|ist|e|equals|became|changed\s+to|set\s+to|to\s+be)"
+_VERB = (
+    r"(?:(?<![^\W_])(?:is|was|are|were|will\s+be|would\s+be|'s|es|est|ist|e|equals|became|changed\s+to|set\s+to|to\s+be)"
+    r"(?![^\W_])|[=:])"
+)
 _FILLER = r"(?:now|still|just|currently|actually|always|also|simply|probably|like|uh|um|the\s+word|set\s+to|changed\s+to|:|-)"
 # "for the front door", "of my savings account": who or what it opens, then the verb.
 _LINK = re.compile(
-    rf"\s*(?:(?:numbers?|no\.?|code|\#)\s*)?(?:(?:for|to|of|on|at|in|with|from)\s+(?:[\w'-]+\s+){{0,4}}?[\w'-]+?)??\s*{_VERB}(?![^\W_])\s*(?:{_FILLER}\s*){{0,3}}",
+    rf"\s*(?:(?:numbers?|no\.?|code|\#)\s*)?(?:(?:for|to|of|on|at|in|with|from)\s+(?:[\w'-]+\s+){{0,4}}?[\w'-]+?)??\s*{_VERB}\s*(?:{_FILLER}\s*){{0,3}}",
     re.IGNORECASE,
 )
-_NEAR = re.compile(r"\s*(?:(?:numbers?|no\.?|nr\.?|code|id|\#)\s*){0,2}(?:ending|ends|ended)?(?:\s+(?:in|with))?\s*[:#]?\s*", re.IGNORECASE)
+_NEAR = re.compile(r"\s*(?:(?:numbers?|no\.?|nr\.?|code|id|\#)\s*){0,2}(?:that\s+)?(?:ending|ends|ended)?(?:\s+(?:in|with))?\s*[:#]?\s*", re.IGNORECASE)
 
 _QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,64})[\"'`](?!\w)")
 _DIGITS = re.compile(r"[A-Za-z]{0,3}[- ]?(?:[0-9][ ./-]{0,2}){2,40}[0-9](?:[A-Za-z](?![A-Za-z]))?")
 _CODE = re.compile(r"[#*]?[0-9](?:[ -]{0,2}[0-9]){2,11}[#*]?(?![\w%]|[.,:][0-9])")
 _SIGNED = re.compile(r"\S{2,128}")
-_WORDS = re.compile(r"[^\W\d_][\w'-]{0,40}(?:[ ,]{1,2}[^\W\d_][\w'-]{0,40}){0,23}")
+_WORDS = re.compile(r"[^\W\d_][\w'-]{0,40}(?:[ ,]{1,2}[\w'-]{1,41}){0,23}")
 _DOCUMENT = re.compile(r"[A-Za-z0-9](?:[ ./-]?[A-Za-z0-9]){3,24}")
-_PLATE = re.compile(r"[A-Za-z0-9]{1,4}(?:[ -][A-Za-z0-9]{1,5}){0,3}")
+_PLATE = re.compile(r"[A-Za-z0-9]{1,8}(?:[ -](?:[A-Z]{1,4}|[A-Za-z]?[0-9]{1,5}[A-Za-z]{0,3})){0,3}(?![A-Za-z0-9])")
 _DIGIT = re.compile(r"[0-9]")
 _UNITS = re.compile(r"\s*(?:characters?|digits?|letters?|days?|hours?|minutes?|months?|weeks?|years?|times?|percent|%)\b", re.IGNORECASE)
 
@@ -56,17 +59,22 @@ _UNITS = re.compile(r"\s*(?:characters?|digits?|letters?|days?|hours?|minutes?|m
 _STATES = STOP | frozenset(
     """required needed necessary wrong incorrect invalid expired expiring reset changed set sent emailed printed
     written available posted displayed stored saved encrypted hashed protected secure insecure weak strong long short
-    case sensitive optional mandatory unknown missing lost forgotten different same unique temporary new old blank
-    empty correct right working broken disabled enabled locked unlocked blocked asked provided given shown hidden
+    case sensitive optional mandatory unknown missing lost forgotten different same unique temporary new old
+    working broken disabled enabled locked unlocked blocked asked provided given shown hidden
     updated never always important private secret confidential personal safe good bad easy hard simple complex
     compromised leaked stolen shared known visible found located kept changing resetting checking generated created
     issued valid accepted rejected denied one something anything nothing everything behind inside below next near
     case-sensitive better ready due going being made used mailed texted sent-out alphanumeric numeric per two-factor
     handled managed rotated by""".split()
 )
+# Alone they say how a password is; before other words they may be part of one.
+_WEAK_STATES = frozenset("correct right blank empty fine perfect great terrible".split())
 _ENDS = frozenset("and but so because for when if which that please thanks thank or ok okay then since while until".split())
 _MOST_WORDS = 6
 _MOST_SEED_WORDS = 24
+
+
+_LAST_FOUR = r"last\s+(?:four|4)(?:\s+digits)?\s+(?:of|on)\s+(?:(?:my|his|her|their|the|that)\s+)?(?:[a-z]+\s+)?"
 
 
 def _linked(text: str, place: int, end: int) -> int | None:
@@ -138,7 +146,7 @@ def _phrase(text: str, start: int, end: int, most: int) -> Span | None:
         if count == most or plain in _ENDS or (count == 0 and plain in _STATES):
             break
         last = start + word.end()
-    return (start, last) if last > start else None
+    return (start, last) if last > start and text[start:last].lower() not in _WEAK_STATES else None
 
 
 def _seed(text: str, place: int, end: int) -> Span | None:
@@ -172,17 +180,23 @@ def _document(text: str, place: int, end: int) -> Span | None:
         if found is None:
             continue
         # Words before or after the number belong to the sentence.
-        kept = [part for part in re.finditer(r"[^\s]+", found[0]) if _DIGIT.search(part[0]) or len(part[0]) <= 3 and part[0].isupper()]
-        digits = sum(len(_DIGIT.findall(part[0])) for part in kept)
-        if digits >= 4 and kept[0].start() == 0:
+        kept = [part for part in re.finditer(r"[^\s]+", found[0]) if _DIGIT.search(part[0]) or (len(part[0]) <= 6 and part[0].isupper())]
+        if kept and kept[0].start() == 0 and _is_document("".join(part[0] for part in kept)):
             return found.start(), found.start() + kept[-1].end()
     return None
 
 
+def _is_document(value: str) -> bool:
+    digits = len(_DIGIT.findall(value))
+    return digits >= 5 or (digits == 4 and not value.isdecimal())
+
+
 def _plate(text: str, place: int, end: int) -> Span | None:
-    start = _linked(text, place, end)
-    found = _PLATE.match(text, start, end) if start is not None else None
-    return found.span() if found and len(_DIGIT.findall(found[0])) >= 2 else None
+    for start in (_linked(text, place, end), _after(text, place, end)):
+        found = _PLATE.match(text, start, end) if start is not None else None
+        if found and len(_DIGIT.findall(found[0])) >= 2 and re.search("[A-Za-z]|[0-9]{5}", found[0]):
+            return found.span()
+    return None
 
 
 _RULES = (
@@ -202,7 +216,16 @@ _RULES = (
             r"""pins?(?:\s+codes?)?|pass\s?codes?|pass\s?-?words?
             |(?:access|door|gate|alarm|entry|entrance|keypad|lock|unlock|safe|garage|security|verification|login|sign-?in
             |one-?\s?time|two-?\s?factor|2fa|authentication|authori[sz]ation|voicemail|lockbox|garage\s+door|front\s+door
-            |sms|puk|phone)\s+(?:pass)?(?:code|pin|combination)|otp|puk|combination|(?:lock|locker)\s+combination"""
+            |sms|puk|phone)\s+(?:pass)?(?:code|pin|combination)|otp|puk|(?:lock|locker|safe|vault)\s+combination"""
+        ),
+        _pin,
+    ),
+    Announced(
+        "PASSWORD",
+        "code-for",
+        _cue(
+            r"""(?:pass)?codes?(?=\s+(?:for|to|of)\s+(?:(?:the|my|our|his|her|their)\s+)?(?:[a-z]+\s+)?
+            (?:doors?|gates?|alarms?|garage|safe|house|home|building|lobby|apartment|lock(?:box|er)?|office|keypad|phone))"""
         ),
         _pin,
     ),
@@ -221,14 +244,17 @@ _RULES = (
         "account",
         _cue(
             r"""(?:(?:bank|checking|savings?|current|brokerage|pension|sort|routing|swift|transit|branch|aba|giro)\s+)?
-            (?:accounts?|acct|routing|transit|sort\s+code|sort)|a/c|konto|kontonummer|cuenta|compte|conto|conta
+            (?:accounts?|acct|routing|transit|sort\s+code|sort)|a/c|kontonummer|numero\s+(?:de|di)\s+(?:cuenta|compte|conta|conto)
             |(?:member(?:ship)?|loyalty|frequent\s+flyer|customer|client|subscriber|policy|policyholder|insurance
-            |mileage|rewards?|bonus|pension|brokerage|patron|library|crypto|wallet)
-            (?:\s+(?:card|account|policy|plan))?(?=\s*(?:numbers?|no\b|nr\b|\#|ids?\b|code|address|is|:))
+            |mileage|rewards?|bonus|pension|brokerage|patron|library)
+            (?:\s+(?:card|account|policy|plan))?(?=\s*(?:numbers?|no\b|nr\b|\#|ids?\b))
             |(?:cards?|visa|mastercard|amex)(?=\s+(?:that\s+)?(?:ending|ends|ended)\b)"""
         ),
         _account,
     ),
+    Announced("ID", "last-four", _cue(rf"{_LAST_FOUR}(?:ssn|social(?:\s+security)?(?:\s+number)?|id|passport)"), _pin),
+    Announced("ACCOUNT", "last-four", _cue(rf"{_LAST_FOUR}(?:cards?|visa|mastercard|amex|account|number)"), _pin),
+    Announced("ACCOUNT", "iban-cue", _cue(r"iban|international\s+bank\s+account"), _document),
     Announced(
         "ID",
         "id-cue",
@@ -243,7 +269,7 @@ _RULES = (
         ),
         _document,
     ),
-    Announced("ID", "plate", _cue(r"(?:licen[cs]e|number|registration|car)\s+plates?|plate(?:\s+number)?|registration\s+number"), _plate),
+    Announced("ID", "plate", _cue(r"(?:licen[cs]e|number|registration|car)\s+plates?|plate\s+number|registration\s+number"), _plate),
 )
 
 # "4471 is my pin", "swordfish is the password"

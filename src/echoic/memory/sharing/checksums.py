@@ -251,8 +251,8 @@ def dk_cpr(digits: str) -> bool:
 
 
 def ca_sin(digits: str) -> bool:
-    """A Canadian SIN: 9 digits by Luhn, never beginning with 0 or 8."""
-    return digits[0] not in "08" and luhn(digits)
+    """A Canadian SIN: 9 digits by Luhn."""
+    return luhn(digits) and digits != "000000000"
 
 
 def au_tfn(digits: str) -> bool:

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from typing import Literal
 
-Meaning = Literal["phone", "card", "identity", "thing"]
+Meaning = Literal["phone", "card", "identity", "account", "thing"]
 """thing: orders, bookings, flights, rooms, versions, prices: numbers that name nobody."""
 
 REACH = 40
@@ -35,6 +35,10 @@ _WORDS: dict[Meaning, str] = {
         |cellulare|portable|telefoon|nummer\s+ist|numero(?:\s+(?:es|est|e))?|llam[ae](?:me|r)?|appele[rz]|appelez-moi
         |chiama(?:mi)?|ruf(?:en)?|bel|liga(?:r)?|tlf|\u05d8\u05dc\u05e4\u05d5\u05df|\u05e0\u05d9\u05d9\u05d3)
     """,
+    "account": r"""
+        (?:(?:bank\s+)?accounts?|acct|a/c|routing|sort\s+code|iban|swift|policy|member(?:ship)?|loyalty|customer|client
+        |subscriber|frequent\s+flyer|konto(?:nummer)?|passwords?|passcode|pins?|pin\s+code)
+    """,
     "card": r"""
         (?:(?:credit|debit|payment|bank|visa|master|corporate)?\s?cards?|visa|master\s?card|amex|american\s+express
         |discover|diners|maestro|tarjeta|carte|carta|kreditkarte|cartao|pan)
@@ -51,7 +55,7 @@ _WORDS: dict[Meaning, str] = {
         |individual\s+number|securite\s+sociale|rijksregisternummer|\u05ea\.?\u05d6|\u05ea\u05e2\u05d5\u05d3\u05ea)
     """,
 }
-_MEANINGS: tuple[Meaning, ...] = ("identity", "thing", "card", "phone")
+_MEANINGS: tuple[Meaning, ...] = ("identity", "thing", "account", "card", "phone")
 _CUE = re.compile(
     r"(?<![^\W_])(?:"
     + "|".join(f"(?P<{meaning}>{_WORDS[meaning]})" for meaning in _MEANINGS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Kind = Literal[
-    "KEY", "URL", "EMAIL", "IBAN", "CARD", "BIRTHDATE", "ID", "PASSWORD", "PHONE", "IP", "ACCOUNT", "ADDRESS"
+    "URL", "KEY", "EMAIL", "IBAN", "CARD", "BIRTHDATE", "ID", "PASSWORD", "ACCOUNT", "PHONE", "IP", "ADDRESS"
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """All kinds; where findings overlap, the earlier here names what is taken out."""

@@ -57,7 +57,7 @@ def ibans(view: View) -> Iterator[Finding]:
             continue
         signs = [sign.start() + place for sign in _SIGN.finditer(rest[0])][:length]
         compact = "".join(view.text[sign] for sign in signs).upper()
-        end = place + len(compact) and signs[-1] + 1
+        end = signs[-1] + 1
         if checksums.iban(compact) and not view.text[end : end + 1].isalnum():
             yield Finding("IBAN", place, end, "iban")
 

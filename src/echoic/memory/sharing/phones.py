@@ -16,6 +16,7 @@ from echoic.memory.sharing.views import View
 
 _SHORTEST, _LONGEST = 7, 15  # ITU-T E.164: 15 digits at most
 _BREAK = re.compile(r"[,_*|]")
+_OPENING = re.compile(r"(?:\+ ?\(?|\()$")
 _MONEY_BEFORE = re.compile(r"(?:[$\u20ac\u00a3\u00a5\u20b9\u20aa#]|\b(?:usd|eur|gbp|rs|inr|ils|nis))\s?$", re.IGNORECASE)
 _UNIT_AFTER = re.compile(
     r"""\s?(?:[%$\u20ac\u00a3\u00a5\u20b9\u20aa\u00b0]|(?:dollars?|euros?|pounds?|cents?|yen|rupees?|shekels?|usd|eur|gbp|percent|people
@@ -44,6 +45,7 @@ _PLAN_SHAPES = {
     (1, 10): ("US",),
     (11,): ("US", "BR"),
 }
+_COUNTING = "01234567890"
 _PATIENCE = 64
 """Numbering plans are asked about so many numbers of a text; a text of more is taken by shape alone."""
 
@@ -86,7 +88,7 @@ class Phones:
         if len(digits) > _LONGEST or self._is_quantity(groups):
             return None
         meaning = self._cues.before(groups[0].start)
-        if meaning in {"thing", "identity", "card"}:
+        if meaning not in {None, "phone"}:
             return None
         if meaning == "phone" or self._cues.phone_after(groups[-1].end):
             return "phone-cue"
@@ -97,14 +99,14 @@ class Phones:
         part = groups[first:last]
         form = shape(part)
         trunk = part[0].digits[0] == "0"
-        shaped = form in _NORTH_AMERICAN or (form == (3, 4) and part[0].digits == "555")
+        shaped = _is_shaped(part, form)
         if not (shaped or trunk or (first == 0 and self._plus(part[0]))):
             return None
         digits = joined(part)
         # Beside other numbers an international one has no clear end: most have 11 to 13 digits.
         if first == 0 and self._is_international(part[0], digits) and 11 <= len(digits) <= 13:
             return "phone-international"
-        if self._is_quantity(part) or self._cues.before(part[0].start) in {"thing", "identity", "card"}:
+        if self._is_quantity(part) or self._cues.before(part[0].start) not in {None, "phone"}:
             return None
         if shaped:
             return "phone-shape"
@@ -134,7 +136,7 @@ class Phones:
         form = shape(groups)
         if self._region and self._is_valid(digits, self._region):
             return "phone-region"
-        if form in _NORTH_AMERICAN or (digits.startswith("555") and form in {(3, 4), (7,)}):
+        if _is_shaped(groups, form):
             return "phone-shape"
         if _OPENS_TRUNK.match(digits) and len(digits) in _TRUNK_LENGTHS:
             return "phone-trunk" if self._trunk(groups, digits) else None
@@ -151,7 +153,10 @@ class Phones:
     def _was_spelled(self, groups: Sequence[Group]) -> bool:
         """Whether digits were said one by one: numbers above nine stand in pairs, "twelve fourteen sixteen"."""
         lengths = shape(groups)
-        return max(lengths) >= 3 and (len(lengths) == 1 or min(lengths) >= 2) and len(set(joined(groups))) > 1
+        counting = max((group.digits for group in groups), key=len)
+        if counting in _COUNTING or counting[::-1] in _COUNTING or len(set(joined(groups))) == 1:
+            return False
+        return max(lengths) >= 3 and (len(lengths) == 1 or min(lengths) >= 2)
 
     def _has_plan(self, digits: str, regions: Sequence[str]) -> bool:
         return any(self._is_valid(digits, region) for region in regions)
@@ -169,10 +174,18 @@ class Phones:
 
     def _finding(self, groups: Sequence[Group], rule: str) -> Finding:
         start = groups[0].start
-        text = self._view.text
-        while start and text[start - 1] in "+(" and groups[0].start - start < 2:
-            start -= 1
-        return Finding("PHONE", start, groups[-1].end, rule)
+        sign = _OPENING.search(self._view.text, max(0, start - 4), start)
+        return Finding("PHONE", sign.start() if sign else start, groups[-1].end, rule)
+
+
+def _is_shaped(groups: Sequence[Group], form: tuple[int, ...]) -> bool:
+    """Whether the grouping alone says phone: North American, or seven digits from the exchange of films."""
+    if form in {(3, 4), (7,)}:
+        return groups[0].digits.startswith("555")
+    if form not in _NORTH_AMERICAN:
+        return False
+    # "100 200 3000" are three numbers: no area code begins with 0 or 1.
+    return groups[-3].digits[0] > "1" or not groups[-1].gap.isspace()
 
 
 def _without_dates(groups: list[Group]) -> Iterator[list[Group]]:

@@ -80,7 +80,8 @@ class _Mailbox:
             return None
         last, provider, said = domain
         word = self._word(self._before_at())
-        sure = provider or self._spelled or self._asked(first) or self._word(self._at) != "at"
+        bracketed = self._word(self._at - 1) in _BRACKETS
+        sure = provider or self._spelled or bracketed or self._asked(first) or self._word(self._at) != "at"
         named = word.isalpha() and word not in STOP and word not in _PLACES and word not in _NUMBER_WORDS
         if sure or (said and named):
             return first, last
@@ -102,7 +103,7 @@ class _Mailbox:
         last = None
         for _ in range(_MOST_LABELS):
             dot = self._dot(place)
-            if dot is None or not name:
+            if dot is None or not name or name in STOP:
                 break
             said |= self._word(dot - 1) != "." and self._words[dot - 1].text not in _BRACKETS
             place, label = self._label(dot, 1)
@@ -121,14 +122,15 @@ class _Mailbox:
         """One past the label that begins at `place`, and the label: a few words, or letters one by one."""
         name = ""
         count = 0
-        while count < (_LONGEST_SPELLING if self._letter(place) else most):
+        spelling = self._letter(place)
+        while count < (_LONGEST_SPELLING if spelling else most):
             word = self._word(place)
             if word == "-" and name:
                 place, count = place + 1, count + 1
                 continue
             if not word.isalnum() or word in _AT or (word in _DOT and self._dot(place) is not None):
                 break
-            if most == 1 and name and not self._letter(place):
+            if most == 1 and spelling and not self._letter(place):
                 break
             name, place, count = name + word, place + 1, count + 1
         return place, name
@@ -149,6 +151,8 @@ class _Mailbox:
         """The first token of the local part; None if there is none."""
         end = self._before_at() + 1
         first = self._piece(end)
+        if first < end and self._counted(first) and self._plain(first - 1):
+            first -= 1  # "doe ninety nine at"
         while first < end and self._join(first - 1) and (start := self._piece(first - 1)) < first - 1:
             self._spelled = True
             first = start
@@ -181,11 +185,18 @@ class _Mailbox:
     def _named(self, first: int) -> int:
         """Further left, over the words of a name said before a number or a last name: "ana garcia at"."""
         for _ in range(_PLAIN_WORDS):
-            word = self._word(first - 1)
-            if not word.isalpha() or word in _NO_NAME:
+            if not self._plain(first - 1):
                 break
             first -= 1
         return first
+
+    def _plain(self, place: int) -> bool:
+        """Whether the word at `place` may be part of a name."""
+        word = self._word(place)
+        return word.isalpha() and word not in _NO_NAME
+
+    def _counted(self, place: int) -> bool:
+        return self._word(place).isdecimal() or self._word(place) in _NUMBER_WORDS
 
     def _join(self, place: int) -> bool:
         """Whether the token at `place` is a sign inside an address; a full stop after a word is not."""

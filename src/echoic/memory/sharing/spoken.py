@@ -23,6 +23,8 @@ _SIGNS = {
 }
 _CAPITALS = frozenset("capital uppercase lowercase letter upper lower case".split())
 _LETTER_NAMES = {"zed": "z", "zee": "z"}
+# Said letter by letter before the number they announce.
+_ACRONYMS = frozenset("dni nie nif nic ssn sin tin tfn itin iban cvv cvc pin cpf rut bsn nhs nino bic dob ip pan pps".split())
 _PLUS = frozenset({"plus", "piu", "mais", "mas"})
 _MOST_BETWEEN = 3
 """Pauses and signs between two digits of one number."""
@@ -230,6 +232,7 @@ class _Reader:
             self._put("+", first - 1, first)
         if run[0][1].text.lower() in {"a", "i"} and gaps and run[1][1].text.isdecimal():
             gaps = [gaps[0] or " ", *gaps[1:]]  # "a four": the article is no part of what is spelled
+        gaps = _parted([said.text for _, said in run], gaps)
         self._copy(self._words[first].start)
         for (place, said), gap in zip(run, ["", *gaps], strict=True):
             if gap:
@@ -251,6 +254,15 @@ class _Reader:
             self._starts += self._view.starts[self._done : until]
             self._ends += self._view.ends[self._done : until]
             self._done = until
+
+
+def _parted(said: Sequence[str], gaps: Sequence[str]) -> list[str]:
+    """`gaps` with one after a spelled acronym: "d n i one two" is no one word."""
+    parted = list(gaps)
+    for count in (2, 3, 4):
+        if count <= len(gaps) and "".join(said[:count]).lower() in _ACRONYMS and said[count].isdecimal():
+            parted[count - 1] = gaps[count - 1] or " "
+    return parted
 
 
 __all__ = ["Token", "readings", "tokens"]

@@ -1,0 +1,8 @@
+"""`python -m echoic.cli`: the same as `echoic`, where scripts are not on the path."""
+
+import sys
+
+from echoic.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+"""What `echoic doctor` does: all that a memory is for, for real, step by step, in a scope of its own.
+
+A step is well only if what it was to do was seen done. Reading a setting proves nothing and is no step.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from echoic.cli.advice import advice_on
+from echoic.cli.running import embedder_at, memory_at
+from echoic.cli.settings import Settings
+from echoic.errors import EchoicError
+
+if TYPE_CHECKING:
+    from echoic.cli.deferred import DeferredEmbedder
+    from echoic.embedding.weights import Variant
+    from echoic.memory.service import MemoryService
+    from echoic.memory.user import UserMemory
+
+KEY = "where_my_car_is"
+VECTORS_S = 30.0
+"""How long the vectors of everything that waits may take."""
+_MEANT = "What did I do with my automobile?"
+_SPELT = "What is parked in the blue garage?"
+_STEPS = ("set", "vectors", "reopen", "get", "query", "forget", "gone")
+"""What is tried once embedder and store are open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One thing that was tried."""
+
+    name: str
+    well: bool | None
+    """Whether it worked; None: not tried, because it needs an earlier one that did not."""
+    ms: float = 0.0
+    detail: str = ""
+    advice: str = ""
+    """The one thing to do about it."""
+
+
+class Unwell(Exception):
+    """A step did not do what it was to do, although nothing was raised."""
+
+    def __init__(self, detail: str, advice: str) -> None:
+        """What was seen instead, and what to do about it."""
+        super().__init__(detail)
+        self.advice = advice
+
+
+class Checkup:
+    """Runs the steps; `steps` is what came of them."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Opens nothing."""
+        self._settings = settings
+        self._name = f"echoic-doctor-{secrets.token_hex(6)}"
+        self._said = f"I parked my car in the blue garage, bay {secrets.token_hex(8)}."
+        self._embedder: DeferredEmbedder | None = None
+        self._memory: MemoryService | None = None
+        self.steps: list[Step] = []
+
+    @property
+    def well(self) -> bool:
+        """Whether every step was tried and worked."""
+        return all(step.well for step in self.steps)
+
+    async def run(self) -> None:
+        """Try everything, and leave nothing behind."""
+        embeds = await self._try("embedder", self._embedder_works)
+        try:
+            if await self._try("store", self._store_opens):
+                await self._use(embeds=embeds)
+            else:
+                self._not_tried(*_STEPS)
+        finally:
+            if self._memory is not None:
+                await self._memory.aclose()
+
+    async def _use(self, *, embeds: bool) -> None:
+        if not await self._try("set", self._sets):
+            self._not_tried(*_STEPS[1:-2])
+        else:
+            vectors = embeds and await self._try_if(embeds, "vectors", self._vectors_come)
+            await self._try("reopen", self._reopens)
+            await self._try("get", self._gets)
+            await self._try_if(vectors, "query", self._finds)
+        # whatever went wrong before: nothing of the attempt stays
+        forgot = await self._try("forget", self._forgets)
+        await self._try_if(forgot, "gone", self._gone)
+
+    # -- the steps: each says what it saw, or raises
+
+    async def _embedder_works(self) -> str:
+        self._embedder = embedder_at(self._settings)
+        await self._embedder.ready()
+        vectors = await self._embedder.embed([self._said], "document")
+        spec = self._embedder.spec
+        if vectors.shape != (1, spec.dimensions):
+            raise Unwell(f"{spec.model} made an array {vectors.shape}", "choose another with --embedder")
+        meaning = "" if self._embedder.semantic else ", words and sounds only: it knows no meaning"
+        return f"{spec.model}, {spec.dimensions} dimensions{meaning}{self._weights(spec.model)}"
+
+    async def _store_opens(self) -> str:
+        embedder = self._embedder or embedder_at(self._settings)
+        memory = memory_at(self._settings, embedder)
+        self._memory = await memory.open()
+        facts = await memory.check()
+        if facts.get("writable") is False:
+            raise Unwell(f"it cannot be written: {facts.get('trouble')}", "free space, or mend the disk")
+        return _described(facts)
+
+    async def _sets(self) -> str:
+        kept = await self._user.set(KEY, self._said)
+        if kept.text != self._said:
+            raise Unwell("it kept something else than it was told", _REPORT)
+        return f"kept a memory of user {self._name!r} on the disk"
+
+    async def _vectors_come(self) -> str:
+        await self._service.settle(VECTORS_S)
+        facts = await self._service.check()
+        if facts["waiting"]:
+            why = facts["embedding_trouble"] or f"after {VECTORS_S:.0f} s"
+            raise Unwell(f"{facts['waiting']} records still wait for a vector: {why}", "run `echoic reindex`")
+        return "every record has its vector"
+
+    async def _reopens(self) -> str:
+        if self._settings.store.startswith("memory:"):
+            raise Unwell("memory:// is gone when the process ends", "name one that stays with --store")
+        await self._service.aclose()
+        self._memory = await memory_at(self._settings, self._embedder or embedder_at(self._settings)).open()
+        return "closed and opened again"
+
+    async def _gets(self) -> str:
+        found = await self._user.get(KEY)
+        if found is None or found.text != self._said:
+            raise Unwell("what was kept is not there", _REPORT)
+        return "read back as it was kept"
+
+    async def _finds(self) -> str:
+        semantic = self._service.embedder.semantic
+        asked = _MEANT if semantic else _SPELT
+        recall = await self._user.recall(asked, limit=3)
+        if recall.outcome != "complete":
+            raise Unwell(f"the search was not complete: {recall.outcome}", "see the embedder above")
+        place = next((n for n, hit in enumerate(recall.hits, 1) if hit.text == self._said), None)
+        if place is None or (semantic and "vector" not in recall.hits[place - 1].ranks):
+            raise Unwell(f"{asked!r} did not find what was kept by its vector", "run `echoic reindex`")
+        return f"{asked!r} found it, {', '.join(recall.hits[place - 1].ranks)}"
+
+    async def _forgets(self) -> str:
+        receipt = await self._user.forget()
+        if not receipt.verified:
+            raise Unwell("the bytes that were to go could not all be seen gone", "run `echoic doctor` again")
+        return f"{receipt.records} records, {receipt.vectors} vectors; searched {receipt.bytes_searched} bytes"
+
+    async def _gone(self) -> str:
+        exported = await self._user.export()
+        left = [
+            await self._user.get(KEY),
+            *[hit for hit in await self._user.query(_SPELT) if hit.text == self._said],
+            *exported["memories"],
+            *[user for user in await self._service.users(self._settings.deployment) if user == self._name],
+        ]
+        if any(left):
+            raise Unwell("something of it can still be found", _REPORT)
+        return "nothing of it is found, listed or exported"
+
+    # -- inside
+
+    @property
+    def _service(self) -> MemoryService:
+        assert self._memory is not None  # noqa: S101 - no step that uses it is tried before it is open
+        return self._memory
+
+    @property
+    def _user(self) -> UserMemory:
+        return self._service.user(self._name, self._settings.deployment)
+
+    async def _try(self, name: str, work: Callable[[], Awaitable[str]]) -> bool:
+        started = time.perf_counter()
+        well, advice = False, ""
+        try:
+            detail = await work()
+            well = True
+        except Unwell as unwell:
+            detail, advice = str(unwell), unwell.advice
+        except EchoicError as error:
+            detail, advice = str(error), advice_on(error, self._settings)
+        ms = (time.perf_counter() - started) * 1000
+        self.steps.append(Step(name=name, well=well, ms=round(ms, 1), detail=detail, advice=advice))
+        return well
+
+    async def _try_if(self, possible: bool, name: str, work: Callable[[], Awaitable[str]]) -> bool:
+        if possible:
+            return await self._try(name, work)
+        self._not_tried(name)
+        return False
+
+    def _not_tried(self, *names: str) -> None:
+        self.steps += [Step(name=name, well=None, detail="not tried") for name in names]
+
+    def _weights(self, model: str) -> str:
+        """Where the local model was read from."""
+        family, *_, variant = model.split(":")
+        if family != "local":
+            return ""
+        from echoic.embedding.weights import find
+
+        files = find(self._settings.weights, cast("Variant", variant), None)
+        return f", weights {files.onnx}"
+
+
+_REPORT = "this is a fault in Echoic: please report it with the output of `echoic doctor --json`"
+
+
+def _described(facts: Mapping[str, Any]) -> str:
+    """What a store says of itself, without contents."""
+    told = [str(facts.get("engine", "")), str(facts.get("file", ""))]
+    told += [f"{facts[name]} {name}" for name in ("bytes", "scopes", "records", "waiting") if name in facts]
+    told += [f"schema {facts['schema']}"] if "schema" in facts else []
+    return ", ".join(text for text in told if text)
+
+
+__all__ = ["KEY", "Checkup", "Step"]

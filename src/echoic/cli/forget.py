@@ -1,0 +1,62 @@
+"""The command that destroys, and its receipt."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from echoic.cli.command import command
+from echoic.cli.exits import COULD_NOT_LOOK, DONE
+from echoic.cli.output import Result
+from echoic.cli.running import Desk, run
+from echoic.types import Receipt
+
+
+@command("forget")
+@click.option("--key", metavar="KEY", help="Destroy KEY with its whole history.")
+@click.option("--conversation", metavar="ID", help="Destroy one conversation with all that was said in it.")
+@click.option("--all", "everything", is_flag=True, help="Destroy all that is kept of the user.")
+@click.option("--yes", is_flag=True, help="Do not ask, as a terminal would be asked.")
+@click.pass_context
+def forget_command(
+    ctx: click.Context, key: str | None, conversation: str | None, everything: bool, yes: bool
+) -> int:
+    """Destroy what is kept, and print the receipt: what was removed, and whether its bytes are gone.
+
+    Takes exactly one of --key, --conversation and --all. Nothing brings back what is forgotten; to take back
+    what only no longer holds, use `echoic delete`.
+    """
+    if sum((key is not None, conversation is not None, everything)) != 1:
+        raise click.UsageError("say what to forget: --key KEY, --conversation ID or --all", ctx)
+
+    async def work(desk: Desk) -> Result:
+        what = f"key {key!r}" if key is not None else f"conversation {conversation!r}"
+        what = "everything" if everything else what
+        if not yes and sys.stdin.isatty():
+            click.confirm(f"Destroy {what} of user {desk.settings.user!r}?", abort=True, err=True)
+        receipt = await desk.user.forget(key=key, conversation=conversation)
+        desk.output.say(f"forgot {what} of user {desk.settings.user!r}")
+        if not receipt.verified:
+            desk.output.note("it could not be verified that every byte is gone: run it again")
+        code = DONE if receipt.verified else COULD_NOT_LOOK
+        return Result(data=receipt, text=_lines(receipt), count=receipt.records, code=code)
+
+    return run(ctx, work)
+
+
+def _lines(receipt: Receipt) -> str:
+    verified = f"yes, {receipt.bytes_searched} bytes searched" if receipt.verified else "no"
+    return "\n".join(
+        (
+            f"memories\t{receipt.memories}",
+            f"turns\t{receipt.turns}",
+            f"conversations\t{receipt.conversations}",
+            f"vectors\t{receipt.vectors}",
+            f"other\t{receipt.other}",
+            f"verified\t{verified}",
+        )
+    )
+
+
+__all__ = ["forget_command"]

@@ -1,0 +1,189 @@
+"""What readers have in common: where they read, and what they make of it. They write nothing and open no store."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any
+
+from echoic.errors import InvalidInput
+from echoic.types import CATEGORIES, Category, Turn
+
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A turn, with its id and conversation."""
+
+    turn: Turn
+    user: str | None = None
+    """Whose memory it belongs to; None where the source does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """Something known, in a sentence or under a key."""
+
+    text: str
+    key: str | None = None
+    category: Category = "fact"
+    said_at: datetime | None = None
+    """When it was said; None where the source does not say."""
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """An export of ours, to be taken in as a whole."""
+
+    document: Mapping[str, Any]
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """What could not be read. Nothing of its contents is repeated beyond what the reason quotes."""
+
+    where: str
+    """Such as "line 12" or "facts[3]"."""
+    reason: str
+
+
+Item = Said | Known | Exported | Skipped
+Reader = Callable[["Source"], Iterator[Item]]
+"""Lazy and pure: the same source gives the same items, with the same ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file, a folder or stdin, which can be read more than once."""
+
+    name: str
+    path: Path | None = None
+    """None: stdin, held in `held`."""
+    held: bytes = b""
+    read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """Stands in for when something was said, where the source does not say."""
+
+    @property
+    def folder(self) -> bool:
+        """Whether it is a folder."""
+        return self.path is not None and self.path.is_dir()
+
+    @property
+    def stem(self) -> str:
+        """Its name without folder and ending."""
+        return self.path.stem if self.path else "stdin"
+
+    def open(self) -> IO[bytes]:
+        """Its bytes, from the beginning.
+
+        Raises:
+            InvalidInput: there is no such file, or it may not be read.
+        """
+        if self.path is None:
+            return io.BytesIO(self.held)
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise InvalidInput(f"{self.name} cannot be read: {error.strerror}") from error
+
+    def document(self) -> Any:
+        """It as one JSON document.
+
+        Raises:
+            InvalidInput: it is none; the message says where it stops being one.
+        """
+        with self.open() as stream:
+            try:
+                return json.loads(stream.read().decode("utf-8-sig"))
+            except UnicodeDecodeError as error:
+                raise InvalidInput(f"{self.name} is not UTF-8 at byte {error.start}") from error
+            except json.JSONDecodeError as error:
+                where = f"line {error.lineno}, column {error.colno}"
+                raise InvalidInput(f"{self.name} is not JSON at {where}: {error.msg}") from error
+            except RecursionError as error:
+                raise InvalidInput(f"{self.name} is nested too deeply to be read") from error
+
+
+def source_at(name: str) -> Source:
+    """The source `name` names: a path, or "-" for stdin, which is read now.
+
+    Raises:
+        InvalidInput: there is nothing there.
+    """
+    if name == STDIN:
+        return Source(name="stdin", held=sys.stdin.buffer.read())
+    path = Path(name)
+    if not path.exists():
+        raise InvalidInput(f"there is no file {name!r} to import")
+    return Source(name=name, path=path)
+
+
+FLAWS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, OSError, RecursionError)
+"""What reading something that is laid out unexpectedly may raise."""
+
+
+def reason_of(error: Exception) -> str:
+    """Why something was skipped. Only errors of ours may quote it; others are told by their kind."""
+    if isinstance(error, InvalidInput):
+        return str(error)
+    if isinstance(error, KeyError):
+        return f"it has no {error.args[0]!r}"
+    return f"it is not laid out as expected ({type(error).__name__})"
+
+
+def derived_id(*parts: str) -> str:
+    """An id that follows from `parts`, so that importing the same again finds it there."""
+    return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def category_of(value: object) -> Category:
+    """`value` where it is a category of ours, else "fact"."""
+    return next((category for category in CATEGORIES if category == value), "fact")
+
+
+def time_of(value: object, *, naive_is_utc: bool = False) -> datetime | None:
+    """`value`, an ISO 8601 text, as a time; None for None.
+
+    Raises:
+        InvalidInput: it is no time, or does not say of which zone.
+    """
+    if value is None:
+        return None
+    try:
+        at = datetime.fromisoformat(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{value!r:.40} is no time; it has to look like 2026-05-01T10:00:00Z"
+        ) from error
+    if at.tzinfo is None and naive_is_utc:
+        return at.replace(tzinfo=UTC)
+    if at.tzinfo is None:
+        raise InvalidInput(f"{value!r} does not say of which time zone it is; 2026-05-01T10:00:00Z does")
+    return at
+
+
+__all__ = [
+    "FLAWS",
+    "STDIN",
+    "Exported",
+    "Item",
+    "Known",
+    "Reader",
+    "Said",
+    "Skipped",
+    "Source",
+    "category_of",
+    "derived_id",
+    "reason_of",
+    "source_at",
+    "time_of",
+]

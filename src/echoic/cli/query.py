@@ -1,0 +1,89 @@
+"""The command that searches. How hits are ranked is not known here."""
+
+from __future__ import annotations
+
+import contextlib
+
+import click
+
+from echoic.cli.command import command
+from echoic.cli.exits import DONE, NOTHING_KNOWN
+from echoic.cli.output import Result, Table
+from echoic.cli.plain import ranks_of, since, visibility_of
+from echoic.cli.running import Desk, run, text_or_stdin, words_only
+from echoic.errors import EmbedderError, EmbedderUnavailable
+from echoic.types import Recall
+
+LEXICAL = "words and sounds only: the lexical embedder knows no meaning; --embedder local does"
+
+
+@command("query")
+@click.argument("text")
+@click.option("--limit", type=int, default=10, show_default=True, metavar="N", help="Hits at most, 1 to 1000.")
+@click.option(
+    "--deadline-ms",
+    type=float,
+    metavar="MS",
+    help="How long to wait for the embedding of TEXT before words alone must do. Loading is not counted.",
+)
+@click.option("--past", is_flag=True, help="Find what was superseded or taken back as well.")
+@click.option("--explain", is_flag=True, help="Add the rank and score each channel gave.")
+@click.pass_context
+def query_command(
+    ctx: click.Context, text: str, limit: int, deadline_ms: float | None, past: bool, explain: bool
+) -> int:
+    """Print what is most likely meant by TEXT, the user's own and global, best first.
+
+    Columns: rank, score, text, since when, who sees it. TEXT "-" reads stdin. Exit code 1: nothing known;
+    2: could not look everywhere, and found nothing.
+    """
+    asked = text_or_stdin(text)
+
+    async def work(desk: Desk) -> Result:
+        with contextlib.suppress(EmbedderError):  # then words must do, and it is said below
+            await desk.embedder.ready()
+        recall = await desk.user.recall(asked, limit=limit, deadline_ms=deadline_ms, include_past=past)
+        _explain_outcome(desk, recall, deadline_ms)
+        extra = {"outcome": recall.outcome, "cut": recall.cut}
+        code = DONE if recall.hits else NOTHING_KNOWN
+        table = _table(recall, explain)
+        return Result(data=recall.hits, text=table, count=len(recall.hits), code=code, extra=extra)
+
+    return run(ctx, work)
+
+
+def _explain_outcome(desk: Desk, recall: Recall, deadline_ms: float | None) -> None:
+    """Say what was not looked at.
+
+    Raises:
+        EmbedderError: nothing was found by words, and by meaning could not be looked.
+    """
+    if recall.outcome == "unavailable":
+        trouble = desk.embedder.trouble or EmbedderUnavailable("the query could not be embedded")
+        if not recall.hits:
+            raise trouble
+        desk.output.note(words_only(trouble))
+    elif recall.outcome == "deadline":
+        missed = f"the query was not embedded within {deadline_ms:g} ms"
+        if not recall.hits:
+            raise EmbedderUnavailable(f"{missed}, and words alone found nothing: allow it more time")
+        desk.output.note(f"words and sounds only: {missed}")
+    elif not desk.embedder.semantic:
+        desk.output.note(LEXICAL)
+    if not recall.hits:
+        desk.output.say(f"nothing is known of it to user {desk.settings.user!r}")
+
+
+def _table(recall: Recall, explain: bool) -> Table:
+    headings = ["RANK", "SCORE", "TEXT", "SINCE", "VISIBILITY"]
+    rows = [
+        [str(rank), f"{hit.score:.3f}", hit.text, since(hit), visibility_of(hit)]
+        for rank, hit in enumerate(recall.hits, 1)
+    ]
+    if explain:
+        headings.append("CHANNELS")
+        rows = [[*row, ranks_of(hit)] for row, hit in zip(rows, recall.hits, strict=True)]
+    return Table(headings=headings, rows=rows)
+
+
+__all__ = ["query_command"]

@@ -1,0 +1,158 @@
+"""From a command to its exit code: open what memory is kept in, do the work, print what came of it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from echoic.cli.command import output_of
+from echoic.cli.output import Output, Result
+from echoic.cli.settings import Settings, settings_of
+from echoic.errors import EmbedderError, InvalidInput
+
+if TYPE_CHECKING:
+    from echoic.cli.deferred import DeferredEmbedder
+    from echoic.memory.service import MemoryService
+    from echoic.memory.user import UserMemory
+
+_SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What a command has before it while it works."""
+
+    settings: Settings
+    output: Output
+    memory: MemoryService
+    embedder: DeferredEmbedder
+
+    @property
+    def user(self) -> UserMemory:
+        """The memory the settings name."""
+        return self.memory.user(self.settings.user, self.settings.deployment)
+
+
+Work = Callable[[Desk], Awaitable[Result]]
+
+
+def run(ctx: click.Context, work: Work) -> int:
+    """Do `work` with an open memory and print its result; the exit code."""
+    output = output_of(ctx)
+    settings = settings_of(ctx)
+    return output.finish(_in_loop(settings, _with_memory(settings, output, work)))
+
+
+def run_apart(ctx: click.Context, work: Callable[[Settings, Output], Coroutine[Any, Any, Result]]) -> int:
+    """The same for work that opens what it needs by itself."""
+    output = output_of(ctx)
+    settings = settings_of(ctx)
+    return output.finish(_in_loop(settings, work(settings, output)))
+
+
+def memory_at(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:
+    """The memory `settings` names, not yet open.
+
+    Raises:
+        InvalidInput: a store, mode or fusion that is not known.
+    """
+    import echoic
+
+    return echoic.open(
+        settings.store,
+        embedder=embedder,
+        global_writes=settings.global_writes,
+        fusion=settings.fusion,
+    )
+
+
+def embedder_at(settings: Settings) -> DeferredEmbedder:
+    """The embedder `settings` names, not yet open.
+
+    Raises:
+        InvalidInput: an embedder that is not known.
+    """
+    from echoic.cli.deferred import DeferredEmbedder
+    from echoic.embedding import embedder_from
+
+    local = settings.embedder.partition(":")[0] == "local"
+    return DeferredEmbedder(embedder_from(settings.embedder, model_dir=settings.weights if local else None))
+
+
+def store_file(settings: Settings) -> Path | None:
+    """The file of an SQLite store; None for any other kind."""
+    if not settings.store.startswith(_SQLITE):
+        return None
+    return Path(settings.store.removeprefix(_SQLITE).partition("?")[0])
+
+
+def words_only(error: EmbedderError) -> str:
+    """What to say while the embedder cannot be used."""
+    return f"words and sounds only, for now: {error}"
+
+
+def text_or_stdin(value: str) -> str:
+    """`value`, or what stdin holds where it is "-", without the line break that ends it.
+
+    Raises:
+        InvalidInput: stdin is not UTF-8.
+    """
+    if value != "-":
+        return value
+    raw = sys.stdin.buffer.read()
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"stdin is not UTF-8 at byte {error.start}; convert it first") from error
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+async def _with_memory(settings: Settings, output: Output, work: Work) -> Result:
+    greet(settings, output)
+    embedder = embedder_at(settings)
+    async with memory_at(settings, embedder) as memory:
+        desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)
+        result = await work(desk)
+    if embedder.trouble is not None:  # nothing is lost: what was written waits for its vector
+        output.note(words_only(embedder.trouble))
+    return result
+
+
+def greet(settings: Settings, output: Output) -> None:
+    """Say whose memory begins where, once: a wrong folder or user would otherwise go unnoticed."""
+    file = store_file(settings)
+    if file is not None and not file.exists():
+        name = f"user {settings.user!r}"
+        if "user" not in settings.named:
+            name += " (--user or ECHOIC_USER names another)"
+        output.say(f"new memory in {file}, for {name}")
+
+
+def _in_loop(settings: Settings, work: Coroutine[Any, Any, Result]) -> Result:
+    import asyncio
+
+    if settings.debug:
+        logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
+    # without a handler Python prints warnings of libraries to stderr by itself; the result says what they say
+    logging.getLogger("echoic").addHandler(logging.NullHandler())
+    return asyncio.run(work)
+
+
+__all__ = [
+    "Desk",
+    "Work",
+    "embedder_at",
+    "greet",
+    "memory_at",
+    "run",
+    "run_apart",
+    "store_file",
+    "text_or_stdin",
+    "words_only",
+]

@@ -1,0 +1,197 @@
+"""The command that runs the HTTP server and its page. What is served is not known here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import secrets
+import signal
+import socket
+import webbrowser
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from echoic.cli.command import command
+from echoic.cli.output import Output, Result
+from echoic.cli.running import embedder_at, greet, memory_at, run_apart, words_only
+from echoic.cli.secret import SECRET, given_secret, kept_secret, operator_key, secret_file
+from echoic.cli.settings import Settings
+from echoic.errors import EmbedderError, InvalidInput
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from echoic.server import ServerSettings
+
+_EXTRA = "the server needs packages that are not installed ({name}): pip install 'echoic[server]'"
+_STARTING_S = 0.02
+"""How often a starting server is looked at."""
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+@command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8300, show_default=True, help="0: any free one.")
+@click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
+@click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Another name it is reached by.")
+@click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="A page that may use the API.")
+@click.pass_context
+def serve_command(
+    ctx: click.Context, host: str, port: int, show: bool, names: tuple[str, ...], origins: tuple[str, ...]
+) -> int:
+    """Run the HTTP server and its page until interrupted.
+
+    Identities are signed with ECHOIC_SECRET, at least 32 bytes; without it with a secret made once beside the
+    store. ECHOIC_OPERATOR_KEY opens the operator's routes. It listens beyond this machine only with
+    ECHOIC_SECRET set. The URL is printed to stdout when it can be used.
+    """
+
+    async def work(settings: Settings, output: Output) -> Result:
+        serving = _settings(settings, host, names, origins)
+        with contextlib.closing(_bound(host, port)) as listening:
+            return await _serve(settings, output, serving, listening, show)
+
+    return run_apart(ctx, work)
+
+
+def _settings(
+    settings: Settings, host: str, names: tuple[str, ...], origins: tuple[str, ...]
+) -> ServerSettings:
+    try:
+        from echoic.server import ServerSettings
+        from echoic.server.settings import LOOPBACK
+    except ImportError as error:
+        raise InvalidInput(_EXTRA.format(name=error.name)) from error
+    own = () if _wildcard(host) else (f"[{host}]" if ":" in host else host,)
+    return ServerSettings(
+        secret=_secret(settings, host),
+        operator_key=operator_key(),
+        deployments=frozenset({settings.deployment}),
+        default_deployment=settings.deployment,
+        allowed_hosts=tuple(dict.fromkeys((*LOOPBACK, *own, *names))),
+        allowed_origins=origins,
+    )
+
+
+def _secret(settings: Settings, host: str) -> str:
+    secret = given_secret()
+    if secret is not None:
+        return secret
+    if not _loopback(host):
+        raise InvalidInput(
+            f"--host {host} can be reached from other machines, where whoever knows the secret that signs "
+            f"identities can be anybody: choose it yourself. Set {SECRET} to at least 32 random bytes"
+        )
+    path = secret_file(settings)
+    # memory that ends with the process needs no identity that outlives it
+    return secrets.token_urlsafe(32) if path is None else kept_secret(path)
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _wildcard(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_unspecified
+    return False
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket that has the address, so that a port in use is known before anything is opened.
+
+    Raises:
+        InvalidInput: the port is taken, or the address is not this machine's.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise InvalidInput(f"--host {host} is no address of this machine: {error.strerror}") from error
+    # else a port stays taken for minutes after a restart; on Windows it would let two servers share one
+    if socket.SO_REUSEADDR and not hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(address)
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise InvalidInput(
+            f"port {port} of {host} cannot be used ({error.strerror}): is a server running there already? "
+            "Take another with --port, or --port 0 for any free one"
+        ) from error
+    return listening
+
+
+async def _serve(
+    settings: Settings, output: Output, serving: ServerSettings, listening: socket.socket, show: bool
+) -> Result:
+    from echoic.server import create_app, uvicorn_config
+
+    greet(settings, output)
+    embedder = embedder_at(settings)
+    try:
+        await embedder.ready()
+    except EmbedderError as error:  # what is heard is kept and found by its words meanwhile
+        output.note(words_only(error))
+    # opened here, so that what is wrong with the store is said as by every other command
+    async with memory_at(settings, embedder) as memory:
+        host, port = listening.getsockname()[:2]
+        config = uvicorn_config(create_app(memory, serving), host=host, port=port)
+        server = _server(config)
+        announcing = asyncio.create_task(_announce(server, output, _url(host, port), show))
+        try:
+            await server.serve(sockets=[listening])
+        finally:
+            announcing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await announcing
+    output.say("stopped; what was acknowledged is kept")
+    return Result(data=None)
+
+
+def _server(config: uvicorn.Config) -> uvicorn.Server:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """One for which being told to stop is an end like any other; uvicorn's raises the signal again."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            """Stop at SIGINT and SIGTERM, once what is under way is answered; at once when told again."""
+            before = {which: signal.signal(which, self.handle_exit) for which in _STOPPING}
+            try:
+                yield
+            finally:
+                for which, handler in before.items():
+                    signal.signal(which, handler)
+
+    return Server(config)
+
+
+async def _announce(server: uvicorn.Server, output: Output, url: str, show: bool) -> None:
+    """Print the URL as soon as it answers."""
+    while not server.started:
+        await asyncio.sleep(_STARTING_S)
+    output.finish(Result(data={"url": url}, text=url, count=1))
+    output.say("stop with Ctrl-C")
+    if show:
+        await asyncio.to_thread(webbrowser.open, url)
+
+
+def _url(host: str, port: int) -> str:
+    shown: Any = "127.0.0.1" if _wildcard(host) else host
+    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+
+
+__all__ = ["serve_command"]

@@ -1,0 +1,113 @@
+"""What every command may be told: on the line before or after its name, else by an ECHOIC_* variable.
+
+The only place that reads the environment, except for the secret of `echoic serve`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from click.core import ParameterSource
+
+_META = "echoic.settings"
+_SOURCES = "echoic.sources"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a command works with."""
+
+    store: str = "sqlite:///echoic.db"
+    user: str = "me"
+    deployment: str = "default"
+    embedder: str = "local"
+    weights: Path | None = None
+    """A directory with the local model; None finds it."""
+    global_writes: Literal["propose", "auto"] = "propose"
+    fusion: str = "blend"
+    json: bool = False
+    quiet: bool = False
+    debug: bool = False
+    named: frozenset[str] = frozenset()
+    """The settings that were given, rather than left at their default."""
+
+
+_WORDS: dict[str, tuple[str, str, str]] = {
+    "store": ("--store", "URL", "Where memory is kept: sqlite:///FILE, files:///DIR or memory://."),
+    "user": ("--user", "NAME", "Whose memory."),
+    "deployment": ("--deployment", "NAME", "The agents that share what is global; users are apart in each."),
+    "embedder": ("--embedder", "NAME", "local, local:int8, lexical, or PROVIDER:MODEL."),
+    "weights": ("--weights", "DIR", "Directory with the local embedder's weights; found by itself if not given."),
+    "global_writes": ("--global-writes", "MODE", "What is about no person becomes global: propose, or auto."),
+    "fusion": ("--fusion", "NAME", "How channels become one ranking: blend, or rrf."),
+    "json": ("--json", "", "Print one JSON document, for errors too."),
+    "quiet": ("--quiet", "", "Say nothing on stderr but errors."),
+    "debug": ("--debug", "", "Show where an error came from."),
+}
+_TYPES: dict[str, Any] = {
+    "weights": click.Path(path_type=Path),
+    "global_writes": click.Choice(["propose", "auto"]),
+}
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"ECHOIC_{name.upper()}"
+
+
+def global_options(*, hidden: bool) -> list[click.Option]:
+    """The options of `Settings`, as any command takes them."""
+    defaults = Settings()
+    return [
+        click.Option(
+            [flag],
+            metavar=metavar or None,
+            is_flag=not metavar,
+            type=_TYPES.get(name),
+            default=getattr(defaults, name),
+            show_default=bool(metavar) and name != "weights",
+            envvar=variable(name),
+            show_envvar=True,
+            help=text,
+            hidden=hidden,
+            expose_value=False,
+            callback=partial(_note, name),
+        )
+        for name, (flag, metavar, text) in _WORDS.items()
+    ]
+
+
+def _note(name: str, ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep the most telling of what was given: on the line, else in the environment, else the default."""
+    source = ctx.get_parameter_source(parameter.name or "")
+    values: dict[str, Any] = ctx.meta.setdefault(_META, {})
+    sources: dict[str, ParameterSource] = ctx.meta.setdefault(_SOURCES, {})
+    if source is ParameterSource.COMMANDLINE or name not in values:
+        values[name] = value
+        sources[name] = source or ParameterSource.DEFAULT
+
+
+def settings_of(ctx: click.Context) -> Settings:
+    """The settings that hold for the command of `ctx`."""
+    known = {field.name for field in fields(Settings)} - {"named"}
+    values = {name: value for name, value in ctx.meta.get(_META, {}).items() if name in known}
+    given = {
+        name for name, source in ctx.meta.get(_SOURCES, {}).items() if source is not ParameterSource.DEFAULT
+    }
+    return Settings(**values, named=frozenset(given))
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Whether JSON was asked for by `words` that could not be read as a command."""
+    before_values = words[: words.index("--")] if "--" in words else words
+    asked = os.environ.get(variable("json"), "").strip().lower() in {"1", "true", "t", "yes", "y", "on"}
+    return asked or "--json" in before_values
+
+
+__all__ = ["Settings", "global_options", "settings_of", "variable", "wants_json"]

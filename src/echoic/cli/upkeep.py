@@ -1,0 +1,112 @@
+"""Commands for operators: distil, reindex, users."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from echoic.cli.command import command
+from echoic.cli.exits import COULD_NOT_LOOK, DONE, NOTHING_KNOWN
+from echoic.cli.output import Output, Result, Table
+from echoic.cli.running import Desk, embedder_at, memory_at, run, run_apart, words_only
+from echoic.cli.settings import Settings
+from echoic.errors import EmbeddingMismatch
+from echoic.types import EmbeddingSpec
+
+if TYPE_CHECKING:
+    from echoic.cli.deferred import DeferredEmbedder
+    from echoic.memory.service import MemoryService
+
+_RECORDED = re.compile(r"holds vectors of '(?P<model>.+?) (?P<dimensions>\d+)'")
+_LOOK_S = 1.0
+"""How often a long embedding is looked at: each look is a small write to the store."""
+
+
+@command("distil")
+@click.pass_context
+def distil_command(ctx: click.Context) -> int:
+    """Learn from every conversation that has turns nobody learned from yet, of all users of the deployment.
+
+    Prints what was kept and what was retracted, with its key.
+    """
+
+    async def work(desk: Desk) -> Result:
+        distilled = await desk.memory.distil(desk.settings.deployment)
+        desk.output.say(
+            f"read {distilled.turns} turns: kept {len(distilled.kept)}, retracted {len(distilled.retracted)}"
+        )
+        rows = [("kept", m.key or "", m.text) for m in distilled.kept]
+        rows += [("retracted", m.key or "", m.text) for m in distilled.retracted]
+        table = Table(headings=("WHAT", "KEY", "TEXT"), rows=rows)
+        return Result(data=distilled, text=table, count=len(rows))
+
+    return run(ctx, work)
+
+
+@command("users")
+@click.pass_context
+def users_command(ctx: click.Context) -> int:
+    """Print everyone of the deployment something is known of, one a line. For operators."""
+
+    async def work(desk: Desk) -> Result:
+        users = await desk.memory.users(desk.settings.deployment)
+        if not users:
+            desk.output.say(f"nothing is known of anyone in deployment {desk.settings.deployment!r}")
+        table = Table(headings=("USER",), rows=[(user,) for user in users])
+        return Result(data=users, text=table, count=len(users), code=DONE if users else NOTHING_KNOWN)
+
+    return run(ctx, work)
+
+
+@command("reindex")
+@click.pass_context
+def reindex_command(ctx: click.Context) -> int:
+    """Embed everything anew, with the embedder that --embedder names.
+
+    That is how a store changes to another embedder. Until it is done, what has no vector yet is found by words
+    and sounds.
+    """
+    return run_apart(ctx, _reindex)
+
+
+async def _reindex(settings: Settings, output: Output) -> Result:
+    embedder = embedder_at(settings)
+    await embedder.ready()  # before any old vector is dropped
+    async with await _opened(settings, embedder) as memory:
+        records = await memory.reindex(embedder.own_up())
+        left = await embed_waiting(memory, output, "embedding")
+    if embedder.trouble is not None:
+        output.note(words_only(embedder.trouble))
+    output.say(f"embedded {records - left} of {records} records with {settings.embedder}")
+    code = COULD_NOT_LOOK if left else DONE
+    return Result(data={"records": records, "waiting": left}, count=records - left, code=code)
+
+
+async def _opened(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:
+    """The memory, open, whatever model its vectors are of."""
+    memory = memory_at(settings, embedder)
+    try:
+        return await memory.open()
+    except EmbeddingMismatch as error:
+        recorded = _RECORDED.search(str(error))
+        if recorded is None:
+            raise
+        embedder.claim(EmbeddingSpec(recorded["model"], int(recorded["dimensions"])))
+    return await memory_at(settings, embedder).open()
+
+
+async def embed_waiting(memory: MemoryService, output: Output, what: str) -> int:
+    """Wait until every record has its vector, or embedding does not get on; how many are left without."""
+    facts = await memory.check()
+    total = facts["waiting"]
+    with output.progress(what) as progress:
+        while facts["waiting"] and not facts["embedding_trouble"]:
+            progress(total - facts["waiting"], total)
+            await memory.settle(_LOOK_S)
+            facts = await memory.check()
+    return int(facts["waiting"])
+
+
+__all__ = ["distil_command", "embed_waiting", "reindex_command", "users_command"]

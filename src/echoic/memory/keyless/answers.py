@@ -1,0 +1,127 @@
+"""What to say to a question, from what was found. Pure: nothing is looked up, and nothing is made up.
+
+A direct answer needs a memory of the slot that is asked for, or one that has every word that matters. Anything
+less is given as what it is: the closest there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from echoic.memory.keyless.questions import Asked
+from echoic.memory.keyless.wording import listed, said_back
+from echoic.memory.listening import listen
+from echoic.types import Hit, Memory, Recall
+from echoic.words import content_words
+
+UNKNOWN: Final = "I don't know that. You haven't told me, as far as I can find."
+NOT_LOOKED: Final = "I couldn't look everywhere just now, so I can't say. Please ask me again in a moment."
+NOTHING_AT_ALL: Final = "Nothing yet. Tell me something about yourself, and I'll keep it."
+_NEAR: Final = 0.45
+"""A cosine of the local model from which a sentence is on the same subject: paraphrases in the field's MiniLM
+evaluations lie above it, and unrelated pairs under 0.3."""
+_MOST: Final = 12
+"""Memories said in one answer."""
+
+
+def everything(facts: Sequence[Memory]) -> str:
+    """All that is known, as far as one can listen to it."""
+    if not facts:
+        return NOTHING_AT_ALL
+    said = listed(facts[-_MOST:])
+    rest = len(facts) - _MOST
+    more = f" And {rest} more; the list has them all." if rest > 0 else ""
+    return f"I remember this: {said}{more}"
+
+
+def of_slot(asked: Asked, question: str, facts: Iterable[Memory]) -> str:
+    """The answer from the slot that is asked for; empty where nothing of it is known."""
+    fitting = [memory for memory in facts if asked.means(memory.key)]
+    words = _stems(question)
+    # "my dog's name": of all pets the dogs, where that is known
+    closer = [memory for memory in fitting if words & _stems(memory.statement or "")]
+    chosen = closer or fitting
+    if not chosen:
+        return ""
+    if len(chosen) == 1:
+        return said_back(chosen[0])
+    said = listed(chosen[-_MOST:])
+    return said[:1].upper() + said[1:]
+
+
+def of_the_past(versions: Sequence[Memory]) -> str:
+    """What held under a key before what holds now; empty where nothing did."""
+    past = [memory for memory in versions if not memory.current]
+    return f"Before, you told me: {listed([past[-1]])}" if past else ""
+
+
+def taken_back(versions: Sequence[Memory]) -> str:
+    """That it was known once and taken back, without saying what it was; empty where it was not so."""
+    gone = versions and not versions[-1].current and versions[-1].superseded_by is None
+    return "You asked me to no longer hold on to that." if gone else ""
+
+
+def of_hits(question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
+    """The answer from what a search found.
+
+    Args:
+        question: as asked.
+        recall: what was found for it.
+        holding: everything that holds; a turn is quoted only if what was heard in it still does.
+    """
+    held = {(memory.key, memory.text.casefold()) for memory in holding}
+    words = _stems(question)
+    candidates = [hit for hit in recall.hits if _quotable(hit, held)]
+    for hit in candidates:
+        if words and words <= _stems(_all_of(hit)):
+            return _said(hit)
+    for hit in candidates:
+        if _near(hit, words):
+            return f"The closest I remember: {_said(hit)}"
+    return UNKNOWN if recall.outcome == "complete" else NOT_LOOKED
+
+
+def covering(what: str, hits: Iterable[Hit]) -> Memory | None:
+    """The first keyed memory of the user's own that has every word of `what`; None if there is none."""
+    words = _stems(what)
+    for hit in hits:
+        if hit.memory and hit.memory.key and hit.scope.user and words and words <= _stems(_all_of(hit)):
+            return hit.memory
+    return None
+
+
+def _quotable(hit: Hit, held: set[tuple[str | None, str]]) -> bool:
+    if hit.memory is not None:
+        return hit.memory.current
+    if hit.turn is None or hit.turn.speaker != "user" or not hit.text or "?" in hit.text:
+        return False
+    heard = [item for item in listen(hit.text, []) if not item.retracts]
+    return all((item.key, item.text.casefold()) in held for item in heard)
+
+
+def _near(hit: Hit, words: set[str]) -> bool:
+    vector = hit.ranks.get("vector")
+    if vector is not None and vector.score >= _NEAR:
+        return True
+    return 2 * len(words & _stems(_all_of(hit))) >= len(words) > 0
+
+
+def _said(hit: Hit) -> str:
+    if hit.memory is not None:
+        return said_back(hit.memory)
+    return f"you told me, “{hit.text}”" if hit.text.endswith((".", "!", "…")) else f"you told me, “{hit.text}.”"
+
+
+def _all_of(hit: Hit) -> str:
+    if hit.memory is None:
+        return hit.text
+    parts = (hit.memory.key or "", hit.memory.text, hit.memory.statement or "", hit.memory.context or "")
+    return " ".join(parts).replace("_", " ").replace(":", " ")
+
+
+def _stems(text: str) -> set[str]:
+    return {word.stem for word in content_words(text)}
+
+
+__all__ = ["NOT_LOOKED", "UNKNOWN", "covering", "everything", "of_hits", "of_slot", "of_the_past", "taken_back"]

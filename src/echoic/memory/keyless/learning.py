@@ -1,0 +1,118 @@
+"""What a turn taught: by the rules that listen, and by what the speaker gave for all.
+
+Learning is the distiller's; here is only read what it changed, for it may have been the background's run that
+learned first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from echoic.memory.conversation import OpenConversation
+from echoic.memory.keyless.intents import Intent
+from echoic.memory.keyless.steps import Steps
+from echoic.memory.keyless.wording import listed, said_back
+from echoic.memory.listening import listen
+from echoic.memory.user import UserMemory
+from echoic.types import Memory, Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What a turn changed."""
+
+    stored: tuple[Memory, ...] = ()
+    superseded: tuple[Memory, ...] = ()
+    known: tuple[Memory, ...] = ()
+    retracted: tuple[Memory, ...] = ()
+
+
+async def learn(
+    memory: UserMemory,
+    conversation: OpenConversation,
+    heard: Turn,
+    intent: Intent,
+    before: Sequence[Memory],
+    steps: Steps,
+) -> Learned:
+    """Learn from `heard`; `before` is everything that held until then."""
+    with steps.step("distil"):
+        await conversation.distil()
+    if intent.ours:
+        with steps.step("set"):
+            for key, value in intent.ours:
+                await memory.set(key, value)
+    after = await memory.facts()
+    return _difference(heard, before, after)
+
+
+def _difference(heard: Turn, before: Sequence[Memory], after: Sequence[Memory]) -> Learned:
+    held = {memory.id: memory for memory in before}
+    holds = {memory.id for memory in after}
+    stored = tuple(memory for memory in after if memory.id not in held)
+    corrected = {memory.supersedes for memory in stored} | _moved(stored, before)
+    gone = [memory for memory in before if memory.id not in holds]
+    said = {(item.key, item.text.casefold()) for item in listen(heard.text, []) if not item.retracts}
+    return Learned(
+        stored=stored,
+        superseded=tuple(memory for memory in gone if memory.id in corrected),
+        known=tuple(m for m in after if m.id in held and (m.key, m.text.casefold()) in said),
+        retracted=tuple(memory for memory in gone if memory.id not in corrected),
+    )
+
+
+def _moved(stored: Sequence[Memory], before: Sequence[Memory]) -> set[str | None]:
+    """Ids of what held under the same key in the other scope: from private to global or back."""
+    keys = {memory.key for memory in stored if memory.key is not None}
+    return {memory.id for memory in before if memory.key in keys}
+
+
+def learned_in_words(learned: Learned) -> str:
+    """What was learned, said back so that the speaker can correct it; empty where nothing was."""
+    parts = [_met(learned), _stored(learned), _known(learned), _retracted(learned)]
+    return " ".join(part for part in parts if part)
+
+
+def _met(learned: Learned) -> str:
+    named = [memory for memory in learned.stored if memory.key == "user_name"]
+    if not named:
+        return ""
+    corrected = any(memory.key == "user_name" for memory in learned.superseded)
+    return f"I'll call you {named[0].text} from now on." if corrected else f"Nice to meet you, {named[0].text}."
+
+
+def _stored(learned: Learned) -> str:
+    own = [m for m in learned.stored if m.key != "user_name" and m.visibility == "private"]
+    said = []
+    if own:
+        was = {memory.key: memory.text for memory in learned.superseded}
+        before = [was[memory.key] for memory in own if memory.key in was]
+        note = f" Before, it was {' and '.join(before)}; I keep that as history." if before else ""
+        said.append(f"Noted: {listed(own)}{note}")
+    shared = [memory for memory in learned.stored if memory.visibility == "global"]
+    if shared:
+        said.append(f"Noted, for everyone who asks here: {listed(shared)}")
+    proposed = [memory for memory in learned.stored if memory.visibility == "proposed"]
+    if proposed:
+        said.append(
+            f"Noted: {listed(proposed)} I proposed it for everyone; until the operator approves, only you see it."
+        )
+    return " ".join(said)
+
+
+def _known(learned: Learned) -> str:
+    return f"I know: {listed(learned.known)}" if learned.known and not learned.stored else ""
+
+
+def _retracted(learned: Learned) -> str:
+    if not learned.retracted:
+        return ""
+    said = " ".join(said_back(memory) for memory in learned.retracted)
+    return (
+        f"I no longer go by this: “{said}” It stays in your history, where only you can see it; "
+        "“forget everything about me” erases that too."
+    )
+
+
+__all__ = ["Learned", "learn", "learned_in_words"]

@@ -1,0 +1,96 @@
+"""How a rule is written: a trigger over folded words, and a reader for the value behind it. No rules here.
+
+A trigger is a regular expression over `Sentence.line` with the macros of `MACROS`; it is only ever matched at
+the start of a word and holds no nested repetition, so matching costs a constant per word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from echoic.memory.listening.sentences import Sentence
+from echoic.memory.listening.slots import Heard
+from echoic.memory.listening.spoken import Value
+
+_ADVERBS: Final = (
+    "actually|currently|basically|originally|presently|also|still|now|just|really|absolutely|definitely|always|"
+    "totally|honestly|truly|mainly|personally|generally|usually|mostly|severely|very|highly|deathly|both|quite|"
+    "recently|all|only|obviously|simply|particularly|especially|normally"
+)
+MACROS: Final = {
+    "<adv>": rf"(?:(?:{_ADVERBS}) ){{0,2}}",
+    "<i>": r"(?:i|we) ",
+    "<not>": r"(?P<no>(?:don't|do not|no longer|never|didn't) )?",
+    "<im>": r"(?:i'm|i am|we're|we are) ",
+    "<im?>": r"(?:i'm|i am|we're|we are) (?P<no>(?:not|no longer) )?",
+    "<ive>": r"(?:i've|i have|we've|we have|i've got|i have got|we've got|i got) ",
+    "<my>": r"(?:my|our) ",
+    "<is>": r"(?:is|are) ",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a trigger matched."""
+
+    said: Sentence
+    match: re.Match[str]
+    at: int
+    """The word after the trigger."""
+    greeted: bool
+    """Whether nothing but a greeting came before."""
+
+    def group(self, name: str) -> str:
+        """The words of a group of the trigger; empty where it took no part."""
+        return (self.match.groupdict().get(name) or "").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a rule made of its spot."""
+
+    heard: tuple[Heard, ...]
+    end: int
+    """The word after the last one read."""
+
+
+Reader = Callable[[Spot], Reading | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One way of saying one thing."""
+
+    trigger: re.Pattern[str]
+    read: Reader
+    firm: bool
+    """Whether the trigger is plain enough to begin anywhere, not only where a clause begins."""
+    elides: bool
+    """Whether its "i" may be left out after "and" ("I live in Oslo and work for …")."""
+    request: bool
+    """Whether it may be put as a question ("could you call me in the evenings?")."""
+
+
+def rule(trigger: str, read: Reader, *, firm: bool = True, elides: bool = False, request: bool = False) -> Rule:
+    """A rule whose trigger ends at a word's end; a macro or an optional word at its end brings its own space."""
+    pattern = trigger if trigger.endswith((">", " )?")) else trigger + " "
+    for macro, meaning in MACROS.items():
+        pattern = pattern.replace(macro + " ", meaning).replace(macro, meaning)
+    return Rule(re.compile(pattern), read, firm, elides, request)
+
+
+def one(value: Value | None, make: Callable[[str], Heard]) -> Reading | None:
+    """The reading of a single value."""
+    return Reading((make(value.text),), value.end) if value else None
+
+
+def many(values: Iterable[Value], end: int, make: Callable[[str], Heard]) -> Reading | None:
+    """The reading of several values of one kind; None where there are none."""
+    heard = tuple(make(value.text) for value in values)
+    return Reading(heard, end) if heard else None
+
+
+__all__ = ["MACROS", "Reader", "Reading", "Rule", "Spot", "many", "one", "rule"]

@@ -1,0 +1,176 @@
+"""Rules for who the speaker is: name, home, origin, age and birthday."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from echoic.memory.listening import names, places, spoken
+from echoic.memory.listening.grammar import Reading, Rule, Spot, one, rule
+from echoic.memory.listening.lexicon import FUNCTION
+from echoic.memory.listening.slots import INFERRED, PLAIN, Heard, hear
+
+_ADULT: Final = range(10, 111)
+_ANY_AGE: Final = range(3, 121)
+_INTRODUCED: Final = frozenset("speaking calling here from".split())
+_AGE_CLOSERS: Final = frozenset("and but i i'm i've my so now today living".split())
+_LASTING: Final = frozenset("for since all my most ever".split())
+_CHILDHOOD: Final = ("when i was", "when we were", "as a kid", "as a child", "before i", "until i")
+
+
+def _stated_name(spot: Spot) -> Reading | None:
+    return one(names.stated(spot.said, spot.at), lambda text: hear("user_name", text))
+
+
+def _last_name(spot: Spot) -> Reading | None:
+    return one(names.stated(spot.said, spot.at), lambda text: hear("last_name", text))
+
+
+def _called(spot: Spot) -> Reading | None:
+    """After "call me": a name, and nothing behind it that makes it something else."""
+    found = names.stated(spot.said, spot.at)
+    if found is None or not _closed(spot, found.end):
+        return None
+    return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
+
+
+def _claimed_name(spot: Spot) -> Reading | None:
+    found = names.claimed(spot.said, spot.at, greeted=spot.greeted)
+    if found is None:
+        return None
+    sure = PLAIN if spot.said.cased or spot.greeted else INFERRED
+    return one(found, lambda text: hear("user_name", text, confidence=sure))
+
+
+def _introduced(spot: Spot) -> Reading | None:
+    """After "this is" or "it's": only with a greeting before it or "speaking" after it."""
+    found = names.claimed(spot.said, spot.at, greeted=True)
+    if found is None or not (spot.greeted or spot.said.low(found.end) in _INTRODUCED):
+        return None
+    return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
+
+
+def _closed(spot: Spot, end: int) -> bool:
+    return spot.said.gap(end) or spot.said.low(end) in FUNCTION
+
+
+def _home(spot: Spot) -> Reading | None:
+    found = places.place(spot.said, spot.at)
+    if found is None or any(spot.said.line.startswith(words, _offset(spot, found.end)) for words in _CHILDHOOD):
+        return None
+    where = spot.group("where")
+    if where in {"", "in", "at", "to"}:
+        return one(found, lambda text: hear("home", text))
+    return Reading((_near(where, found.text),), found.end)
+
+
+def _home_since(spot: Spot) -> Reading | None:
+    """"I've lived in Leeds for years" holds now; "I've lived in Leeds" may be long ago."""
+    found = _home(spot)
+    return found if found and spot.said.low(found.end) in _LASTING else None
+
+
+def _offset(spot: Spot, index: int) -> int:
+    return spot.said.starts[index] if index < len(spot.said) else len(spot.said.line)
+
+
+def _near(where: str, text: str) -> Heard:
+    return hear("home", f"{where} {text}", sentence=f"The user lives {where} {text}.")
+
+
+def _moved(spot: Spot) -> Reading | None:
+    """"I moved from Berlin to Vienna": the second place."""
+    said = spot.said
+    start = places.place(said, spot.at)
+    if start is None or said.low(start.end) != "to":
+        return None
+    return one(places.place(said, start.end + 1), lambda text: hear("home", text))
+
+
+def _address(spot: Spot) -> Reading | None:
+    return one(places.street(spot.said, spot.at), lambda text: hear("address", text))
+
+
+def _origin(spot: Spot) -> Reading | None:
+    return one(places.origin(spot.said, spot.at), lambda text: hear("origin", text))
+
+
+def _grew_up(spot: Spot) -> Reading | None:
+    return one(places.place(spot.said, spot.at), lambda text: hear("grew_up_in", text))
+
+
+def _birthplace(spot: Spot) -> Reading | None:
+    return one(places.place(spot.said, spot.at), lambda text: hear("birthplace", text))
+
+
+def _birth_year(spot: Spot) -> Reading | None:
+    born = spoken.year(spot.said, spot.at) or spoken.number(spot.said, spot.at)
+    if born is None or not (born.value >= 1900 or 25 <= born.value <= 99):
+        return None
+    value = born.value if born.value >= 1900 else 1900 + born.value  # "in sixty three"
+    return Reading((hear("birth_year", str(value)),), born.end)
+
+
+def _birthday(spot: Spot) -> Reading | None:
+    return one(spoken.date(spot.said, spot.at), lambda text: hear("birthday", text))
+
+
+def _age(spot: Spot) -> Reading | None:
+    """A bare number is an age only where nothing is counted: "34." but not "34 minutes away"."""
+    said = spot.said
+    found = spoken.number(said, spot.at)
+    if found is None:
+        return None
+    years = [said.low(found.end), said.low(found.end + 1)]
+    if years[0] in {"years", "year"} and years[1] in {"old", "young", "of"}:
+        end = found.end + (3 if years[1] == "of" else 2)
+        return _aged(found.value, end) if found.value in _ANY_AGE else None
+    numbers_follow = spoken.number(said, found.end) is not None
+    closed = said.gap(found.end) or said.low(found.end) in _AGE_CLOSERS
+    return _aged(found.value, found.end) if found.value in _ADULT and closed and not numbers_follow else None
+
+
+def _aged(value: int, end: int) -> Reading:
+    return Reading((hear("age", str(value)),), end)
+
+
+_NAME = r"(?:first |full |given |real |actual )?name"
+RULES: Final[tuple[Rule, ...]] = (
+    rule(rf"my {_NAME} (?:is|would be|will be)(?P<no> not| n't)?(?: actually| just| um)?", _stated_name),
+    rule(rf"my {_NAME}(?: isn't| 's not|'s not)(?P<no>)", _stated_name),
+    rule(rf"(?:my|the) {_NAME}'s", _stated_name),
+    rule(r"(?:the )?name(?:'s| is)", _stated_name, firm=False),
+    rule(r"my (?:last name|surname|family name)(?:'s| is)", _last_name),
+    rule(r"(?:<im>)(?:called|named|known as)", _called, firm=False),
+    rule(
+        r"(?:you can |you may |you could |just |please |(?:my )?friends |most people |people |everyone |everybody |"
+        r"they all |feel free to )?(?:just |all |usually |also )?(?P<no>(?:don't|do not|never) )?calls? me",
+        _called,
+        firm=False,
+    ),
+    rule(r"i go by", _called, firm=False),
+    rule(r"<i>prefer (?:to be called|to go by)", _called, firm=False),
+    rule(r"(?:this is|it's|it is)", _introduced, firm=False),
+    rule(r"<i><not><adv>(?:live|reside) (?P<where>in|near|outside|just outside|close to|around|right outside)", _home, elides=True),
+    rule(r"<ive>(?:<adv>)been (?:<adv>)living (?P<where>in|near|outside|just outside)", _home),
+    rule(r"<ive>(?:<adv>)lived (?P<where>in|near|outside|just outside)", _home_since),
+    rule(r"<im?><adv>(?:based|living|located) (?P<where>in|near|outside|just outside|out of)", _home, elides=False),
+    rule(r"<i>(?:<adv>)moved (?:back |over |out |down |up )?to", _home, elides=True),
+    rule(r"<ive>(?:<adv>)moved (?:back |over |out |down |up )?to", _home),
+    rule(r"<i>(?:<adv>)moved from", _moved, elides=True),
+    rule(r"<my>(?:home|house|place) is in", _home),
+    rule(r"<my>(?:home |street |mailing |postal )?address is", _address),
+    rule(r"<i>live at", _address),
+    rule(r"<im?><adv>from", _origin),
+    rule(r"<i>(?:<adv>)(?:come|hail) from", _origin, elides=True),
+    rule(r"<i>(?:<adv>)grew up in", _grew_up, elides=True),
+    rule(r"i was born on", _birthday, elides=True),
+    rule(r"i was born in", _birth_year),
+    rule(r"i was (?:born|born and raised) in", _birthplace, elides=True),
+    rule(r"my (?:birthday|date of birth|dob|birth date|birthdate)(?: is|'s)(?: on)?", _birthday),
+    rule(r"<im><adv>", _age, firm=False),
+    rule(r"i (?:just |recently )?turned", _age, firm=False),
+)
+CLAIMS: Final[tuple[Rule, ...]] = (rule(r"(?:i'm|i am) (?P<no>not )?", _claimed_name, firm=False),)
+"""Tried after every other rule for what follows "I'm"."""
+
+__all__ = ["CLAIMS", "RULES"]

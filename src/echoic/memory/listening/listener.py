@@ -1,0 +1,208 @@
+"""From an utterance to what is worth remembering of it. Pure: no store, no clock, no language model.
+
+Sentence by sentence, every word is tried as the beginning of a clause of the speaker's own; the guards decide
+whether it is one, the rules what it says, and the corrections what of it still holds. English only: of other
+languages nothing is understood, though names in any script survive.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from echoic.memory.listening import contact, explicit, guards, identity, kin, plans, tastes, work
+from echoic.memory.listening.corrections import corrected, given_up, retracted, settled
+from echoic.memory.listening.grammar import Reading, Rule, Spot
+from echoic.memory.listening.sentences import Sentence, sentences
+from echoic.memory.listening.slots import Heard, emptied, retraction
+
+RULES: Final[tuple[Rule, ...]] = (
+    *contact.RULES,
+    *identity.RULES,
+    *work.RULES,
+    *tastes.RULES,
+    *kin.RULES,
+    *plans.RULES,
+    *identity.CLAIMS,
+)
+"""In the order they are tried at a word; the first that reads a value wins."""
+
+# Characters looked at of one utterance: as much as one may hold. More is not speech.
+_MAX_CHARACTERS: Final = 32 * 1024
+_REPAIRS: Final = 4
+_ONLY: Final = re.compile(r"\b(?:just|only) ")
+
+
+def listen(text: str, previous: Sequence[Heard] = ()) -> list[Heard]:
+    """What `text` says of its speaker, as keyed memories, in the order it was said.
+
+    Args:
+        text: one utterance of the user, as a recogniser wrote it: with or without capitals and punctuation. Only
+            the first 32768 characters are looked at.
+        previous: what `listen` gave for the last turn that gave anything, oldest first: "actually it's Paula"
+            corrects the last of it, "forget that" takes all of it back.
+
+    Returns:
+        One entry a key. Empty where nothing is certain enough: questions, suppositions, other people's words,
+        passing states and jokes yield nothing. Never raises, whatever the text.
+    """
+    spoken = sentences(text[:_MAX_CHARACTERS])
+    if guards.by_an_agent(" ".join(said.line for said in spoken)):
+        return []
+    hearing = _Hearing(previous)
+    for said in spoken:
+        hearing.hear(said)
+    return hearing.result()
+
+
+class _Hearing:
+    """One utterance being heard."""
+
+    def __init__(self, previous: Sequence[Heard]) -> None:
+        self._previous = list(previous)
+        self._heard: list[Heard] = []
+        self._greeted = False
+        self._hushed = False
+
+    def result(self) -> list[Heard]:
+        """What holds of everything heard."""
+        if self._hushed:
+            return retracted(self._previous) if not self._heard else []
+        return settled(self._heard)
+
+    def hear(self, said: Sentence) -> None:
+        """Take in one sentence."""
+        if guards.jokes(said):
+            self._heard.clear()
+        self._hushed = self._hushed or explicit.hushed(said)
+        _Passage(said, self._previous, self._heard, greeted=self._greeted).read()
+        self._greeted = guards.greets(said)
+
+
+class _Passage:
+    """One sentence being read from left to right."""
+
+    def __init__(self, said: Sentence, previous: list[Heard], heard: list[Heard], *, greeted: bool) -> None:
+        self._said = said
+        self._previous = previous
+        self._heard = heard
+        self._ground = guards.Ground(said, greeted=greeted)
+        self._value_end = -1
+        self._forgetting = False
+        self._requested = False
+
+    def read(self) -> None:
+        index = 0
+        while index < len(self._said):
+            index = self._command(index) or self._correction(index) or self._statement(index) or index + 1
+
+    def _command(self, index: int) -> int | None:
+        """Where to go on after a request to remember or forget at `index`."""
+        said = self._said
+        if not self._ground.bears(index, firm=False, value_end=self._value_end):
+            return None
+        wanted = explicit.forgotten(said, index)
+        if wanted:
+            return self._forget(*wanted)
+        start = explicit.remembered(said, index)
+        if start is None or (said.question and said.low(index) not in {"can", "could", "will", "would"}):
+            return None
+        self._requested = True
+        return self._clause(start)
+
+    def _clause(self, start: int) -> int:
+        """Hear the clause at `start`; what no rule understands in it is kept as it was said."""
+        self._ground.vouch(start)
+        before = len(self._heard)
+        index = start
+        while index < len(self._said):
+            index = self._statement(index) or index + 1
+        if len(self._heard) == before:
+            kept = explicit.note(self._said, start)
+            if kept:
+                self._add((kept,))
+        return len(self._said)
+
+    def _forget(self, what: str, end: int) -> int:
+        if what == "all":
+            heard = list(self._heard)
+            self._heard[:] = retracted([*self._previous, *heard])
+        elif what.startswith("slot:"):
+            self._heard.append(emptied(what.removeprefix("slot:")))
+        else:
+            self._forgetting = True
+            return self._clause(end)
+        return end
+
+    def _correction(self, index: int) -> int | None:
+        """Where to go on after a correction of what was said last."""
+        begins = index == 0 or index == self._value_end or self._said.gap(index)
+        if not begins or self._said.tokens[index].quoted:
+            return None
+        repair = corrected(self._said, index, self._heard or self._previous)
+        if repair is None:
+            if index == self._value_end and self._heard and given_up(self._said, index):
+                self._heard.pop()
+            return None
+        if guards.withdrawn(self._said, repair.end, repair.heard[-1].key):
+            return None
+        self._heard.extend(repair.heard)
+        self._value_end = repair.end
+        return repair.end
+
+    def _statement(self, index: int) -> int | None:
+        """Where to go on after a statement at `index`, if a rule reads one there."""
+        elided = self._elided(index)
+        for rule in RULES:
+            spot = self._spot(rule, index, elided=elided)
+            reading = rule.read(spot) if spot else None
+            if spot and reading and self._keep(rule, spot, reading):
+                self._value_end = reading.end
+                return max(reading.end, index + 1)
+        return None
+
+    def _elided(self, index: int) -> bool:
+        """Whether the "i" of the last clause carries over: "I live in Oslo and work for …"."""
+        return index > 1 and index - 1 == self._value_end and self._said.low(index - 1) in {"and", "but"}
+
+    def _spot(self, rule: Rule, index: int, *, elided: bool) -> Spot | None:
+        said = self._said
+        match = said.match(rule.trigger, index)
+        end = said.at.get(match.end()) if match else None
+        if match is None and elided and rule.elides:
+            offset = said.starts[index]
+            match = rule.trigger.match("i " + said.line[offset : offset + 120])
+            end = said.at.get(offset + match.end() - 2) if match else None
+        elif match and not self._ground.bears(
+            index, firm=rule.firm, value_end=self._value_end, asked=rule.request
+        ):
+            return None
+        if match is None or end is None or end >= len(said) and not _complete(match):
+            return None
+        return Spot(said, match, end, self._ground.greeted(index))
+
+    def _keep(self, rule: Rule, spot: Spot, reading: Reading) -> bool:
+        """Add what was read, unless the rest of the sentence takes it back; whether it was understood."""
+        said = self._said
+        asked = rule.request or self._requested
+        if not (asked and said.question) and guards.withdrawn(said, reading.end, reading.heard[-1].key):
+            return False
+        if spot.match.groupdict().get("no") is not None:
+            if _ONLY.search(spot.match.group()):
+                return False
+            self._heard.extend(retraction(one) for one in reading.heard)
+        else:
+            self._add(reading.heard)
+        return True
+
+    def _add(self, heard: tuple[Heard, ...]) -> None:
+        self._heard.extend(retraction(one) if self._forgetting else one for one in heard)
+
+
+def _complete(match: re.Match[str]) -> bool:
+    """Whether the trigger holds the value itself ("I'm vegan")."""
+    return any(name in match.groupdict() for name in ("diet", "what", "kind", "kin")) or "employed" in match.group()
+
+
+__all__ = ["RULES", "listen"]

@@ -1,0 +1,171 @@
+"""The slots a speaker can fill, and what is kept of each: key, category, sentence and how sure the rule is.
+
+One-valued slots have a fixed key ("home"), so that a later statement supersedes an earlier one. Slots that add
+up have one key per thing ("allergy:peanuts", "child:tom"). Confidence is a constant of the slot's rule, not a
+probability: `STATED` where the frame admits nothing else, `PLAIN` for an ordinary statement, `INFERRED` where the
+words could have meant something else and only the evidence around them decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from echoic.memory.listening.phrases import slug
+from echoic.types import Category
+
+STATED: Final = 0.95
+PLAIN: Final = 0.85
+INFERRED: Final = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """One thing a speaker said of themselves, or took back."""
+
+    key: str
+    """The slot: "user_name", "home", "allergy:peanuts", "sister_name"."""
+    text: str
+    """The value as a speaker would say it back; empty where a whole slot is taken back ("forget my email")."""
+    sentence: str
+    """A short sentence that stands by itself: "The user lives in Tel Aviv."."""
+    category: Category
+    retracts: bool = False
+    """The user took it back. It concerns the value `text` only, or any value where `text` is empty."""
+    confidence: float
+    """Of the rule: 0.95, 0.85 or 0.7. Never computed from the words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """What one kind of statement fills."""
+
+    key: str
+    """With {} where the thing itself is part of the key."""
+    sentence: str
+    """With {} for the value."""
+    category: Category
+    confidence: float = PLAIN
+
+
+SLOTS: Final[dict[str, Slot]] = {
+    "user_name": Slot(
+        key="user_name", sentence="The user's name is {}.", category="entity", confidence=STATED
+    ),
+    "last_name": Slot(
+        key="last_name", sentence="The user's last name is {}.", category="entity", confidence=STATED
+    ),
+    "home": Slot(key="home", sentence="The user lives in {}.", category="fact"),
+    "address": Slot(key="address", sentence="The user's address is {}.", category="fact"),
+    "origin": Slot(key="origin", sentence="The user is from {}.", category="fact"),
+    "birthplace": Slot(key="birthplace", sentence="The user was born in {}.", category="fact"),
+    "grew_up_in": Slot(key="grew_up_in", sentence="The user grew up in {}.", category="fact"),
+    "employer": Slot(key="employer", sentence="The user works at {}.", category="fact"),
+    "workplace": Slot(key="workplace", sentence="The user works at {}.", category="fact"),
+    "industry": Slot(key="industry", sentence="The user works in {}.", category="fact"),
+    "occupation": Slot(key="occupation", sentence="The user's occupation: {}.", category="fact"),
+    "age": Slot(key="age", sentence="The user is {} years old.", category="fact"),
+    "birthday": Slot(
+        key="birthday", sentence="The user's birthday is {}.", category="fact", confidence=STATED
+    ),
+    "birth_year": Slot(
+        key="birth_year", sentence="The user was born in {}.", category="fact", confidence=STATED
+    ),
+    "allergy": Slot(
+        key="allergy:{}", sentence="The user is allergic to {}.", category="fact", confidence=STATED
+    ),
+    "diet": Slot(key="diet:{}", sentence="The user's diet: {}.", category="preference", confidence=STATED),
+    "avoids": Slot(key="avoids:{}", sentence="The user does not eat or drink {}.", category="preference"),
+    "preference": Slot(key="preference:{}", sentence="The user {}.", category="preference"),
+    "favourite": Slot(key="favourite:{}", sentence="The user's favourite {}: {}.", category="preference"),
+    "least_favourite": Slot(
+        key="least_favourite:{}", sentence="The user's least favourite {}: {}.", category="preference"
+    ),
+    "contact_time": Slot(
+        key="contact_time", sentence="The user wants to be called {}.", category="preference"
+    ),
+    "no_contact_time": Slot(
+        key="no_contact_time", sentence="The user does not want to be called {}.", category="preference"
+    ),
+    "child": Slot(key="child:{}", sentence="The user has a child called {}.", category="entity"),
+    "children": Slot(key="children", sentence="The user has {}.", category="fact"),
+    "pet": Slot(key="pet:{}", sentence="The user has a pet called {}.", category="entity"),
+    "pet_kind": Slot(key="pet:{}", sentence="The user has {}.", category="entity"),
+    "email": Slot(
+        key="email", sentence="The user's e-mail address is {}.", category="fact", confidence=STATED
+    ),
+    "phone": Slot(key="phone", sentence="The user's phone number is {}.", category="fact", confidence=STATED),
+    "timezone": Slot(
+        key="timezone", sentence="The user's time zone is {}.", category="fact", confidence=STATED
+    ),
+    "language": Slot(key="language:{}", sentence="The user speaks {}.", category="fact"),
+    "decision": Slot(key="decision:{}", sentence="The user decided to {}.", category="decision"),
+    "requirement": Slot(key="requirement:{}", sentence="The user needs {}.", category="requirement"),
+    "note": Slot(
+        key="note:{}", sentence="The user asked to remember: {}.", category="fact", confidence=STATED
+    ),
+}
+
+
+def hear(
+    slot: str, text: str, *, item: str | None = None, sentence: str | None = None, confidence: float | None = None
+) -> Heard:
+    """A value for a slot of `SLOTS`.
+
+    Args:
+        slot: the slot's name.
+        text: the value as it will be said back.
+        item: the thing the key is made of, where that is not the value ("jazz" of "likes jazz").
+        sentence: the whole sentence, where the slot's own does not fit.
+        confidence: where this rule is less sure than the slot's usual one.
+    """
+    kept = SLOTS[slot]
+    thing = slug(item if item is not None else text)
+    filled = kept.sentence.count("{}") == 2
+    plain = kept.sentence.format(thing, text) if filled else kept.sentence.format(text)
+    return Heard(
+        key=kept.key.format(thing)[:200],
+        text=text,
+        sentence=sentence or plain,
+        category=kept.category,
+        confidence=confidence or kept.confidence,
+    )
+
+
+def hear_of(relation: str, name: str) -> Heard:
+    """The name of somebody in the user's life: "sister", "Maya" fills "sister_name"."""
+    return Heard(
+        key=f"{relation.replace(' ', '_')}_name",
+        text=name,
+        sentence=f"The user's {relation} is called {name}.",
+        category="entity",
+        confidence=PLAIN,
+    )
+
+
+def retraction(heard: Heard) -> Heard:
+    """`heard`, taken back."""
+    return Heard(
+        key=heard.key,
+        text=heard.text,
+        sentence=f"No longer so: {heard.sentence}",
+        category=heard.category,
+        retracts=True,
+        confidence=heard.confidence,
+    )
+
+
+def emptied(slot: str) -> Heard:
+    """The whole of a one-valued slot, taken back."""
+    kept = SLOTS[slot]
+    return Heard(
+        key=kept.key,
+        text="",
+        sentence=f"The user asked to forget: {slot.replace('_', ' ')}.",
+        category=kept.category,
+        retracts=True,
+        confidence=STATED,
+    )
+
+
+__all__ = ["INFERRED", "PLAIN", "SLOTS", "STATED", "Heard", "Slot", "emptied", "hear", "hear_of", "retraction"]

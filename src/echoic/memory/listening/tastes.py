@@ -1,0 +1,198 @@
+"""Rules for what the speaker can and cannot have, likes and dislikes, and when to be called."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from echoic.memory.listening import phrases
+from echoic.memory.listening.grammar import Reading, Rule, Spot, many, one, rule
+from echoic.memory.listening.lexicon import FUNCTION
+from echoic.memory.listening.slots import Heard, hear
+
+_DIETS: Final = {
+    "vegan": "vegan",
+    "vegetarian": "vegetarian",
+    "veggie": "vegetarian",
+    "pescatarian": "pescatarian",
+    "kosher": "kosher",
+    "halal": "halal",
+    "keto": "keto",
+    "gluten free": "gluten-free",
+    "gluten-free": "gluten-free",
+    "dairy free": "dairy-free",
+    "dairy-free": "dairy-free",
+    "plant based": "plant-based",
+    "plant-based": "plant-based",
+    "low carb": "low-carb",
+    "low-carb": "low-carb",
+    "celiac": "coeliac",
+    "coeliac": "coeliac",
+}
+_DIET = "|".join(map(re.escape, _DIETS))
+_DRINKS: Final = "alcohol|coffee|milk|wine|beer|soda|caffeine|tea|liquor|spirits|cow's milk"
+_FOODS: Final = (
+    "gluten|dairy|nuts|peanuts|tree nuts|shellfish|wheat|lactose|soy|sugar|eggs|fish|seafood|caffeine|alcohol|pork|"
+    "meat|red meat|milk|sesame|msg|onions|garlic|fructose|yeast|cheese|grapefruit"
+)
+_PLURALS: Final = {
+    "peanut": "peanuts",
+    "nut": "nuts",
+    "tree nut": "tree nuts",
+    "egg": "eggs",
+    "cat": "cats",
+    "dog": "dogs",
+    "bee": "bees",
+    "bee sting": "bee stings",
+    "strawberry": "strawberries",
+    "almond": "almonds",
+    "cashew": "cashews",
+    "walnut": "walnuts",
+    "tomato": "tomatoes",
+    "horse": "horses",
+    "wasp": "wasps",
+    "prawn": "prawns",
+}
+_THIRD_PERSON: Final = {
+    "like": "likes",
+    "love": "loves",
+    "adore": "adores",
+    "enjoy": "enjoys",
+    "hate": "hates",
+    "dislike": "dislikes",
+    "despise": "despises",
+    "can't stand": "can't stand",
+    "prefer": "prefers",
+}
+_PARTS: Final = r"(?:the )?(?:early |late )?(?:mornings?|afternoons?|evenings?|daytime)"
+_TO: Final = r"(?:[a-z]+|[0-9:]{1,5})(?: (?:thirty|fifteen|forty five|o'clock))?(?: ?(?:am|pm|a\.m|p\.m))?"
+_HOURS: Final = re.compile(
+    rf"(?:(?:in|during) {_PARTS}|at night|at lunchtime|at work|at home|on (?:weekdays|weekends|sundays|saturdays|mondays|"
+    rf"tuesdays|wednesdays|thursdays|fridays)|between {_TO} and {_TO}|(?:after|before|past) "
+    rf"(?:[0-9:]{{1,5}}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|noon|midday|midnight|lunch|dinner|"
+    rf"work|school)(?: thirty| fifteen| o'clock)?(?: ?(?:am|pm|a\.m|p\.m))?(?: in {_PARTS}| at night)?) "
+)
+_ONLY_NEGATIVE: Final = ("at work", "at home", "on sunday", "on saturday", "past")
+
+
+def _allergies(spot: Spot) -> Reading | None:
+    found, end = phrases.foods(spot.said, spot.at)
+    return many(found, end, lambda text: hear("allergy", text))
+
+
+def _named_allergy(spot: Spot) -> Reading | None:
+    """"I have a peanut allergy": the words between the article and "allergy"."""
+    what = spot.group("what")
+    if set(what.split()) & FUNCTION or what in {"bad", "severe", "food", "new", "seasonal", "skin"}:
+        return None
+    what = what.removeprefix("severe ").removeprefix("bad ").removeprefix("serious ")
+    return Reading((hear("allergy", _PLURALS.get(what, what)),), spot.at)
+
+
+def _diet(spot: Spot) -> Reading | None:
+    said = spot.said
+    closed = said.gap(spot.at) or said.low(spot.at) in FUNCTION
+    return Reading((hear("diet", _DIETS[spot.group("diet")]),), spot.at) if closed else None
+
+
+def _avoids(spot: Spot) -> Reading | None:
+    found, end = phrases.foods(spot.said, spot.at)
+    return many(found, end, lambda text: hear("avoids", text))
+
+
+def _avoids_listed(spot: Spot) -> Reading | None:
+    what = spot.group("what")
+    return Reading((hear("avoids", what, sentence=f"The user avoids {what}."),), spot.at)
+
+
+def _intolerant(spot: Spot) -> Reading | None:
+    what = spot.group("what")
+    return Reading((hear("avoids", what, sentence=f"The user is {what} intolerant."),), spot.at)
+
+
+def _likes(spot: Spot) -> Reading | None:
+    negated = re.fullmatch(r"(?:don't|do not) (?:really |ever )?(.*)", spot.group("verb"))
+    return _tastes(spot, f"doesn't {negated[1]}" if negated else _THIRD_PERSON[spot.group("verb")])
+
+
+def _into(spot: Spot) -> Reading | None:
+    return _tastes(spot, f"is {spot.group('verb')}")
+
+
+def _tastes(spot: Spot, verb: str) -> Reading | None:
+    found, end = phrases.items(spot.said, spot.at)
+
+    def make(text: str) -> Heard:
+        return hear("preference", f"{verb} {text}", item=text)
+
+    return many(found, end, make)
+
+
+def _prefers(spot: Spot) -> Reading | None:
+    """"I prefer tea to coffee": the key is what is preferred, the text keeps what it is preferred to."""
+    said = spot.said
+    found = phrases.item(said, spot.at, definite=True, limit=9)
+    if found is None or said.low(spot.at) == "not":
+        return None
+    end = found.end
+    if said.low(end) == "than" and said.low(end - 1) == "rather":
+        other = phrases.item(said, end + 1, definite=True)
+        end = other.end if other else end
+    text = said.text(spot.at, end)
+    item = re.split(r" (?:to|over|rather|instead) ", text)[0] if said.low(spot.at) != "to" else text
+    return Reading((hear("preference", f"prefers {text}", item=item),), end)
+
+
+def _favourite(spot: Spot) -> Reading | None:
+    """"my favourite colour is blue": the key is the thing, the text the choice."""
+    said = spot.said
+    thing = phrases.subject(said, spot.at)
+    if thing is None:
+        return None
+    choice = phrases.item(said, thing.end + 1, definite=True)
+    if choice is None or said.low(thing.end + 1) in {"to", "a", "an"}:
+        return None
+    slot = "least_favourite" if spot.group("least") else "favourite"
+    return one(choice, lambda text: hear(slot, text, item=thing.text))
+
+
+def _call_time(spot: Spot) -> Reading | None:
+    said = spot.said
+    when = said.match(_HOURS, spot.at)
+    end = said.at.get(when.end()) if when else None
+    if when is None or end is None or not (said.gap(end) or said.low(end) in FUNCTION):
+        return None
+    negative = bool(spot.group("never"))
+    if when.group().startswith(_ONLY_NEGATIVE) and not negative:
+        return None
+    slot = "no_contact_time" if negative else "contact_time"
+    return Reading((hear(slot, said.text(spot.at, end)),), end)
+
+
+_LIKING = "like|love|adore|enjoy|hate|dislike|despise|can't stand|prefer"
+RULES: Final[tuple[Rule, ...]] = (
+    rule(r"(?:i'm|i am|we're) (?P<no>(?:not|no longer) )?<adv>allergic to", _allergies),
+    rule(r"<ive>(?:a |an )?(?:bad |severe |serious )?allerg(?:y|ies) to", _allergies),
+    rule(r"<ive>(?:a |an )(?P<what>[a-z]+(?: [a-z]+)?) allergy", _named_allergy),
+    rule(rf"<im?><adv>(?:a |an |on a |strictly |strict )?(?:strict )?(?P<diet>{_DIET})(?: diet)?", _diet, firm=False),
+    rule(rf"<i>(?P<no>(?:don't|do not|no longer) )?(?:<adv>)(?:eat|keep|follow a|follow an) (?:strictly )?(?P<diet>{_DIET})(?: diet)?", _diet),
+    rule(r"(?:i'm|i am) <adv>(?P<what>lactose|gluten|dairy|fructose|wheat) intolerant", _intolerant),
+    rule(r"<i>(?:can't|can not|don't|do not|never|won't)(?: ever| really)? eat", _avoids),
+    rule(rf"<i>(?:can't|can not)(?: ever| really)? (?:have|tolerate) (?P<what>{_FOODS})", _avoids_listed),
+    rule(rf"<i>(?:can't|can not|don't|do not|never)(?: ever| really)? drink (?P<what>{_DRINKS})", _avoids_listed, elides=True),
+    rule(rf"<i>(?:try to )?avoid (?P<what>{_FOODS})", _avoids_listed),
+    rule(r"<i><adv>prefer", _prefers, firm=False, elides=True),
+    rule(r"<i><adv>(?P<verb>like|love|adore|enjoy|hate|dislike|despise|can't stand)", _likes, firm=False, elides=True),
+    rule(r"<i>(?P<verb>(?:don't|do not) (?:really |ever )?(?:like|enjoy|care for))", _likes, firm=False, elides=True),
+    rule(r"(?:i'm|i am) <adv>(?P<verb>(?:not )?(?:into|fond of|a (?:big |huge |massive )?fan of|crazy about))", _into, firm=False),
+    rule(r"my (?:all-time |all time |absolute |personal )?(?P<least>least )?(?:favourite|favorite)", _favourite),
+    rule(
+        r"(?:(?:can|could|would|will) you )?(?:please )?(?:only )?(?P<never>(?:don't|do not|never) )?(?:please )?(?:ever )?"
+        r"(?:call|phone|ring|text|contact|reach|message) me(?: only)?",
+        _call_time,
+        firm=False,
+        request=True,
+    ),
+)
+
+__all__ = ["RULES"]

@@ -1,0 +1,102 @@
+"""Rules for what the speaker does for a living: employer and trade, each a slot of its own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from echoic.memory.listening import places
+from echoic.memory.listening.grammar import Reading, Rule, Spot, one, rule
+from echoic.memory.listening.lexicon import FUNCTION
+from echoic.memory.listening.sentences import Sentence
+from echoic.memory.listening.slots import PLAIN, STATED, Heard, hear
+
+_AT: Final = frozenset("at for with".split())
+
+
+def _employer(spot: Spot) -> Reading | None:
+    """"at Google as an engineer": the employer, and the trade where it follows."""
+    heard, end = _works_at(spot.said, spot.at)
+    if not heard:
+        return None
+    if spot.said.low(end) == "as":
+        trade = places.role(spot.said, end + 1, certain=True)
+        if trade:
+            return Reading((*heard, hear("occupation", trade.text, confidence=STATED)), trade.end)
+    return Reading(heard, end)
+
+
+def _works_at(said: Sentence, at: int) -> tuple[tuple[Heard, ...], int]:
+    firm = places.organisation(said, at)
+    if firm:
+        return (hear("employer", firm.text),), firm.end
+    kind = places.workplace(said, at)
+    return ((hear("workplace", kind.text),), kind.end) if kind else ((), at)
+
+
+def _employee(spot: Spot) -> Reading | None:
+    return _trade(spot.said, spot.at, certain=True)
+
+
+def _claimed_trade(spot: Spot) -> Reading | None:
+    article = spot.said.low(spot.at) in {"a", "an", "the"}
+    return _trade(spot.said, spot.at, certain=False) if article else None
+
+
+def _trade(said: Sentence, at: int, *, certain: bool) -> Reading | None:
+    """A trade, and the employer where "at …" or "of …" follows."""
+    found = places.role(said, at, certain=certain)
+    if found is None or not (said.gap(found.end) or said.low(found.end) in FUNCTION):
+        return None
+    heard: tuple[Heard, ...] = (hear("occupation", found.text, confidence=STATED if certain else PLAIN),)
+    joined = said.low(found.end) in _AT or (said.low(found.end) == "of" and said.low(at) == "the")
+    firm = places.organisation(said, found.end + 1) if joined else None
+    return Reading((*heard, hear("employer", firm.text)), firm.end) if firm else Reading(heard, found.end)
+
+
+def _occupation(spot: Spot) -> Reading | None:
+    """"my job is software testing": the words to the end of the clause, ordinary as they may be."""
+    said = spot.said
+    trade = places.role(said, spot.at, certain=True)
+    if trade:
+        return one(trade, lambda text: hear("occupation", text))
+    end = spot.at
+    while end < len(said) and said.low(end) not in FUNCTION and not (end > spot.at and said.gap(end)):
+        end += 1
+    words = [said.low(i) for i in range(spot.at, end)]
+    gerund = 0 < len(words) <= 3 and words[-1].endswith("ing")
+    return Reading((hear("occupation", said.text(spot.at, end)),), end) if gerund else None
+
+
+def _industry(spot: Spot) -> Reading | None:
+    return one(places.field_of_work(spot.said, spot.at), lambda text: hear("industry", text))
+
+
+def _self_employed(spot: Spot) -> Reading | None:
+    return Reading((hear("occupation", "self-employed"),), spot.at)
+
+
+def _started(spot: Spot) -> Reading | None:
+    """"I started at Google": only a named firm, since one may start at nine or at the top."""
+    return one(places.organisation(spot.said, spot.at), lambda text: hear("employer", text))
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    rule(r"<i><not><adv>work (?:full time |part time )?(?:at|for|over at)", _employer, elides=True),
+    rule(r"<im?><adv>(?:working (?:full time |part time )?(?:at|for)|employed (?:at|by))", _employer),
+    rule(r"<ive>(?:<adv>)(?:been working|worked) (?:at|for)", _employer),
+    rule(r"(?:i'm |i am )(?P<no>not |no longer )?<adv>self[ -]employed", _self_employed),
+    rule(r"i work for myself", _self_employed),
+    rule(
+        r"(?:i|i've) (?:just |recently )?(?:started (?:working |a (?:new )?job |my new job )?|got a (?:new )?job )at",
+        _started,
+    ),
+    rule(r"i (?:just |recently |finally )?(?P<no>)(?:quit|left|lost) my job (?:at|with)", _started),
+    rule(r"my (?:current )?(?:employer|company) is(?: called)?", _started),
+    rule(r"<i><not><adv>work as", _employee, elides=True),
+    rule(r"<im?><adv>(?:working|employed) as", _employee),
+    rule(r"<i><not><adv>work in", _industry, elides=True),
+    rule(r"my (?:job|occupation|profession|trade)(?: is|'s)", _occupation, firm=False),
+    rule(r"(?:i'm|i am) (?P<no>not |no longer )?<adv>", _claimed_trade, firm=False),
+)
+
+__all__ = ["RULES"]

@@ -1,0 +1,139 @@
+"""Which words of a text may be somebody's name. Knows trade words and common names; asks no model.
+
+A name is anything that is not known to be something else. Of unknown words only those are let pass that a name
+cannot be: in lower case behind an article, with a verb, a price or a trade word after them ("the risotto costs").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from echoic.memory.sharing import vocabulary
+from echoic.memory.sharing.findings import PLACEHOLDER
+from echoic.memory.sharing.names import NAMES
+from echoic.memory.sharing.views import written
+from echoic.words import fold, word_of
+
+_TOKEN = re.compile(r"\[[A-Z]+\]|[^\W\d_]+(?:['.&-][^\W\d_]+)*|[0-9]+(?:[.,:][0-9]+)*|[$\u20ac\u00a3%]|[^\s\w]")
+_SENTENCE_ENDS = frozenset(".!?:;\"(")
+
+
+def stem(word: str) -> str:
+    """The stem of a folded word, without a possessive."""
+    return word_of(word.removesuffix("'s")).stem
+
+
+def stems(*lists: str) -> frozenset[str]:
+    """The stems of every word in `lists`."""
+    return frozenset(stem(word) for words in lists for word in words.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word, number, sign or placeholder of a text."""
+
+    text: str
+    """Folded."""
+    stem: str
+    """Empty for what is no word."""
+    capital: bool
+    opens: bool
+    """Whether a sentence begins with it, so that its capital says nothing."""
+
+
+_KNOWN = stems(*vocabulary.VOCABULARY) | stems(*vocabulary.FUNCTION.replace("'", "").split())
+_THINGS = stems(vocabulary.GOODS, vocabulary.FOOD)
+_TRADE = _THINGS | stems(vocabulary.SERVICE, vocabulary.PLACES) - stems("meeting family order account transfer party case")
+_MAY_FOLLOW = (
+    stems(vocabulary.VERBS, vocabulary.FUNCTION, vocabulary.NUMBERS, vocabulary.QUALITIES) | _TRADE
+) - stems("who whom whose he she visit leave arrive come go say speak understand sleep win walk sit smoke live")
+_ARTICLES = frozenset("the a an our each every per".split())
+_AFFIXES = ("non", "re", "pre", "un", "self", "mini", "multi", "semi", "anti", "co", "e")
+
+_MONTHS = frozenset("april june august jan may".split())
+_BEFORE_MONTH = frozenset("in on from until till of since to through and or by every late early mid before after during between - \u2013 ,".split())
+_MODALS = frozenset({"will", "may"})
+# In lower case these are colours, places and things; the other words that are also names need an article.
+_LOWER_THINGS = frozenset("brown white green gray hall park price wood woods ward west marina cook jean well wells burns miles".split())
+_DETERMINERS = frozenset("the a an each every per no any all this that full total half solid state".split())
+_HEADINGS = frozenset({":", "of", "for", "per", "list", "range"})
+
+
+def words_of(text: str) -> list[Word]:
+    """The words, numbers, signs and placeholders of `text`, in order."""
+    plain = written(text).text
+    found: list[Word] = []
+    opens = True
+    for token in _TOKEN.findall(plain):
+        if PLACEHOLDER.fullmatch(token) or not token[0].isalpha():
+            found.append(Word(token, "", capital=False, opens=opens))
+        else:
+            folded = fold(token)
+            found.append(Word(folded, stem(folded), capital=token[0].isupper(), opens=opens))
+        opens = token in _SENTENCE_ENDS or (opens and not token[0].isalnum())
+    return found
+
+
+def names_among(words: Sequence[Word]) -> list[str]:
+    """The words that are names, or that may be."""
+    return [word.text for place, word in enumerate(words) if word.stem and _may_be_name(words, place)]
+
+
+def _may_be_name(words: Sequence[Word], place: int) -> bool:
+    word = words[place]
+    bare = word.text.removesuffix("'s").removesuffix("'")
+    if bare in NAMES:
+        return not _is_thing(words, place, bare)
+    if word.stem in _KNOWN or bare in vocabulary.VOCABULARY or all(map(_is_known, re.split(r"['.&-]", bare))):
+        return False
+    return not _passes(words, place)
+
+
+def _is_known(part: str) -> bool:
+    return not part or part in _AFFIXES or (part not in NAMES and stem(part) in _KNOWN)
+
+
+def _is_thing(words: Sequence[Word], place: int, bare: str) -> bool:
+    """Whether a word that is also a name is none here."""
+    word = words[place]
+    before = words[place - 1].text if place else ""
+    after = words[place + 1] if place + 1 < len(words) else None
+    if bare not in vocabulary.VOCABULARY and bare not in _LOWER_THINGS:
+        return False
+    if bare in _MONTHS and (before in _BEFORE_MONTH or (after is not None and after.text[0].isdecimal())):
+        return bare != "may" or word.capital or before in _BEFORE_MONTH
+    if after is not None and after.stem in _THINGS and (word.opens or not word.capital):
+        return True
+    if word.opens:
+        return bare == "price" and after is not None and after.text in _HEADINGS | {"is"}
+    if word.capital:
+        return False
+    return bare in _LOWER_THINGS or bare in _MODALS or before in _DETERMINERS
+
+
+def _passes(words: Sequence[Word], place: int) -> bool:
+    """Whether an unknown word stands where no name can: behind an article, before a verb or a trade word."""
+    word = words[place]
+    if word.capital or word.text.endswith(("'s", "'")):
+        return False
+    first = place
+    while first and place - first < 2 and _describes(words[first - 1]):
+        first -= 1
+    if not first or words[first - 1].text not in _ARTICLES:
+        return False
+    after = words[place + 1] if place + 1 < len(words) else None
+    return after is None or not after.stem or after.stem in _MAY_FOLLOW
+
+
+def _describes(word: Word) -> bool:
+    return bool(word.stem) and not word.capital and word.stem in _KNOWN and word.text not in _ARTICLES and word.text not in NAMES
+
+
+def phrase_stems(words: Iterable[Word]) -> frozenset[str]:
+    """The stems of `words`."""
+    return frozenset(word.stem for word in words if word.stem)
+
+
+__all__ = ["Word", "names_among", "phrase_stems", "stem", "stems", "words_of"]

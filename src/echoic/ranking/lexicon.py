@@ -1,0 +1,162 @@
+"""The words of one partition, laid out so that near ones are found without trying each. Spelling and sound only.
+
+Kept in the partition's scratch. A vocabulary only grows, so a lexicon is renewed by taking in what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import process
+from rapidfuzz.distance import DamerauLevenshtein, Levenshtein
+
+from echoic.partition import Partition, Vocabulary
+from echoic.ranking.entries import FACET, speaker_of_facet
+from echoic.words import Word
+
+_KEY = "ranking.lexicon"
+# Closeness of a word to one that was misheard or mistyped.
+EDIT_WEIGHTS = (0.0, 0.8, 0.5)
+"""By the number of edits (Damerau-Levenshtein)."""
+SAME_SOUND, NEAR_SOUND = 0.7, 0.4
+"""Double Metaphone codes equal; codes one edit apart and the first letter the same."""
+# Codes leave out vowels: "july" sounds like "wall", "writing" like "ready". Unless the word is a name, which may
+# be spelled as it likes ("Izik", "Isaac"), some letters must agree too. Names misheard on LoCoMo: R@10 +0.5.
+_SAME_SOUND_SPELLING, _NEAR_SOUND_SPELLING = 0.4, 0.6
+_MIN_NEAR_CODE = 2
+
+
+def edits_allowed(word: str) -> int:
+    """How many edits may lie between `word` and one it was mistyped for: 1 from four letters, 2 from eight."""
+    return 0 if len(word) < 4 else 1 if len(word) < 8 else 2
+
+
+class _Spelled:
+    """A growing list of strings in which those near to another are found by their letters first."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._letters: NDArray[np.uint32] = np.zeros(0, np.uint32)
+        self._lengths: NDArray[np.int16] = np.zeros(0, np.int16)
+
+    def extend(self, texts: list[str]) -> None:
+        self.texts += texts
+        letters, lengths = _letters_of(texts)
+        self._letters = np.concatenate([self._letters, letters])
+        self._lengths = np.concatenate([self._lengths, lengths])
+
+    def near(self, text: str, edits: int) -> list[str]:
+        """Every string within `edits` of `text`, and some others.
+
+        An edit adds, drops or swaps at most one letter for one: at most two of the 32 bits change.
+        """
+        letters, lengths = _letters_of([text])
+        changed = np.bitwise_count(self._letters ^ letters[0])
+        apart = np.abs(self._lengths - lengths[0])
+        return [self.texts[i] for i in np.flatnonzero((changed <= 2 * edits) & (apart <= edits))]
+
+    @property
+    def nbytes(self) -> int:
+        return self._letters.nbytes + self._lengths.nbytes + 8 * len(self.texts)
+
+
+def _letters_of(texts: list[str]) -> tuple[NDArray[np.uint32], NDArray[np.int16]]:
+    lengths = np.fromiter(map(len, texts), np.int16, len(texts))
+    points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
+    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)[:-1]]) if texts else np.zeros(0, np.int64)
+    bits = np.uint32(1) << (points & np.uint32(31))
+    # reduceat gives an empty string the letters of its neighbour; words and codes are never empty
+    return (np.bitwise_or.reduceat(bits, starts) if texts else np.zeros(0, np.uint32)), lengths
+
+
+class Lexicon:
+    """Near words and speakers' names of one partition."""
+
+    def __init__(self) -> None:
+        self.speakers: dict[int, tuple[str, ...]] = {}
+        """Number of a speaker called by name -> the words of the name."""
+        self._taken = 0
+        self._words = _Spelled()
+        self._codes = _Spelled()
+
+    @classmethod
+    def of(cls, partition: Partition) -> Lexicon:
+        """The lexicon of `partition`, brought up to date. The caller holds the partition's lock."""
+        lexicon = partition.scratch.setdefault(_KEY, cls())
+        assert isinstance(lexicon, cls)
+        lexicon.update(partition.vocabulary)
+        return lexicon
+
+    def update(self, vocabulary: Vocabulary) -> None:
+        """Take in the words and sounds that are new since the last time."""
+        new = list(islice(vocabulary.terms, self._taken, None))
+        if not new:
+            return
+        self._taken += len(new)
+        self.speakers.update(speaker_of_facet(word) for word in new if word.startswith(FACET))
+        self._words.extend([word for word in new if not word.startswith(FACET)])
+        self._codes.extend(list(islice(vocabulary.sounds, len(self._codes.texts), None)))
+
+    def near(self, word: Word, vocabulary: Vocabulary, *, name: bool = False) -> dict[str, float]:
+        """Words that may have been meant by `word`, each with its closeness; not `word` itself or its stem.
+
+        Args:
+            word: as it was heard or typed.
+            vocabulary: the one this lexicon was made from.
+            name: whether it is written like a name.
+        """
+        if any(character.isdigit() for character in word.text):
+            return {}  # 2022 is not a slip of 2023
+        found = self._near_in_spelling(word.text)
+        for other, weight in self._near_in_sound(word, vocabulary, name=name):
+            found[other] = max(weight, found.get(other, 0.0))
+        return {other: weight for other, weight in found.items() if vocabulary.terms[other] != word.term}
+
+    def _near_in_spelling(self, word: str) -> dict[str, float]:
+        edits = edits_allowed(word)
+        if not edits:
+            return {}
+        near = process.extract(
+            word,
+            self._words.near(word, edits),
+            scorer=DamerauLevenshtein.distance,
+            score_cutoff=edits,
+            limit=None,
+        )
+        return {other: EDIT_WEIGHTS[distance] for other, distance, _ in near if distance}
+
+    def _near_in_sound(
+        self, word: Word, vocabulary: Vocabulary, *, name: bool
+    ) -> Iterator[tuple[str, float]]:
+        for code in word.codes:
+            for other in vocabulary.sounds.get(code, ()):
+                if _alike(word.text, other) >= _SAME_SOUND_SPELLING:
+                    yield other, SAME_SOUND
+                elif name:
+                    yield other, NEAR_SOUND
+            for other_code in _one_edit_apart(code, self._codes.near(code, 1)):
+                for other in vocabulary.sounds[other_code]:
+                    if other[0] == word.text[0] and _alike(word.text, other) >= _NEAR_SOUND_SPELLING:
+                        yield other, NEAR_SOUND
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory this takes, the words themselves not counted."""
+        return self._words.nbytes + self._codes.nbytes
+
+
+def _alike(word: str, other: str) -> float:
+    return DamerauLevenshtein.normalized_similarity(word, other)
+
+
+def _one_edit_apart(code: str, candidates: Collection[str]) -> list[str]:
+    if len(code) < _MIN_NEAR_CODE:
+        return []
+    near = process.extract(code, candidates, scorer=Levenshtein.distance, score_cutoff=1, limit=None)
+    return [other for other, distance, _ in near if distance == 1 and len(other) >= _MIN_NEAR_CODE]
+
+
+__all__ = ["EDIT_WEIGHTS", "NEAR_SOUND", "SAME_SOUND", "Lexicon", "edits_allowed"]

@@ -1,0 +1,78 @@
+"""The channels that go by exact words: BM25 of each row, and the same over windows of turns.
+
+BM25 as in Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with k1 0.9
+and b 0.4, the values of Anserini's baselines, which suit short texts. Frequencies and mean lengths are those of
+the given partitions taken together: nobody else's words weigh in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from echoic.ranking.layout import TEXT_WINDOW, Floats
+from echoic.ranking.place import Place, Statistics, groups, rows_saying
+from echoic.ranking.query import Query
+from echoic.words import word_of
+
+K1, B = 0.9, 0.4
+MAX_TERMS = 64
+"""Distinct words of a query that are looked up, in the order asked. A longer query is a pasted document."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextScores:
+    """[slots] of each place; 0 where a row says nothing of it."""
+
+    own: list[Floats]
+    """BM25 of the row's own words."""
+    window: list[Floats]
+    """BM25 of the words of the row and its neighbours."""
+    nameless: list[Floats]
+    """`own`, without the words of speakers' names."""
+    unsaid: frozenset[int]
+    """Terms asked for that no row says."""
+
+
+def saturated(counts: Floats, lengths: Floats, mean_length: float) -> Floats:
+    """BM25's weight of words said `counts` times in texts of `lengths` words: tf (k1 + 1) / (tf + k1 norm)."""
+    return counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths / mean_length))
+
+
+def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -> TextScores:
+    """What the words of `query` find."""
+    asked = dict(islice(Counter(word.term for word in query.words).items(), MAX_TERMS))
+    terms = np.fromiter(asked, np.uint32, len(asked))
+    times = np.fromiter(asked.values(), np.float64, len(asked))
+    names = _terms_of_names(places)
+    unnamed = np.array([term not in names for term in asked], np.float64)
+    own, window, nameless = ([np.zeros(place.layout.width) for place in places] for _ in range(3))
+    unsaid: set[int] = set()
+    for some in groups(terms, places):
+        matrices = [place.counts(terms[some]) for place in places]
+        saying = rows_saying(matrices)
+        unsaid.update(terms[some][saying == 0].tolist())
+        worth = statistics.idf(saying) * times[some]
+        for i, (place, counts) in enumerate(zip(places, matrices, strict=True)):
+            weight = saturated(counts, place.layout.lengths, statistics.mean_length)
+            own[i] += worth @ weight
+            nameless[i] += (worth * unnamed[some]) @ weight
+            around = place.layout.spread(counts, TEXT_WINDOW)
+            window[i] += worth @ saturated(around, place.layout.window_lengths, statistics.mean_window)
+    return TextScores(own, window, nameless, frozenset(unsaid))
+
+
+def _terms_of_names(places: Sequence[Place]) -> set[int]:
+    return {
+        word_of(word).term
+        for place in places
+        for name in place.lexicon.speakers.values()
+        for word in name
+    }
+
+
+__all__ = ["B", "K1", "MAX_TERMS", "TextScores", "saturated", "text_scores"]

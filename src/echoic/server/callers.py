@@ -1,0 +1,166 @@
+"""Who may do what: the dependencies that routes declare. A route without one of them is open to everybody."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from echoic.memory.service import MemoryService
+from echoic.memory.user import UserMemory
+from echoic.server.problems import Refused, not_found, too_often
+from echoic.server.settings import ServerSettings
+from echoic.server.tokens import Principal, TokenRefused, Tokens
+
+_bearer = HTTPBearer(
+    scheme_name="identity",
+    bearerFormat="JWT",
+    auto_error=False,
+    description="The `userCookie` that POST /api/identity gave out.",
+)
+_operator = HTTPBearer(
+    scheme_name="operator", auto_error=False, description="The operator key the server was started with."
+)
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+OperatorCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_operator)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What the routes of one app share."""
+
+    memory: MemoryService
+    settings: ServerSettings
+    tokens: Tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whoever asks, recognised, and their memory."""
+
+    principal: Principal
+    memory: UserMemory
+
+
+def served(request: Request) -> Served:
+    """What this app serves."""
+    shared: Served = request.app.state.served
+    return shared
+
+
+Shared = Annotated[Served, Depends(served)]
+
+
+def unauthorised(error: str) -> Refused:
+    """401."""
+    return Refused(401, "unauthorised", error, headers=_CHALLENGE)
+
+
+def recognise(shared: Served, token: str | None, deployment: str | None = None) -> Principal:
+    """Who holds `token`.
+
+    Raises:
+        Refused: 401, none was given or it is not good here.
+    """
+    if not token:
+        raise unauthorised("no identity was given; ask for one at POST /api/identity")
+    try:
+        return shared.tokens.verify(token, deployment)
+    except TokenRefused as error:
+        raise unauthorised(str(error)) from error
+
+
+async def limited(shared: Served, principal: str) -> None:
+    """Count a request.
+
+    Raises:
+        Refused: 429.
+    """
+    limiter = shared.settings.limiter
+    wait_s = await limiter.retry_after_s(principal) if limiter else None
+    if wait_s is not None:
+        raise too_often(wait_s)
+
+
+async def called(shared: Served, principal: Principal) -> Caller:
+    """`principal` with their memory, and the request counted."""
+    await limited(shared, f"user:{principal.deployment}/{principal.user}")
+    return Caller(principal=principal, memory=shared.memory.user(principal.user, principal.deployment))
+
+
+async def caller(shared: Shared, credentials: Credentials) -> Caller:
+    """The holder of the identity token in the Authorization header."""
+    return await called(shared, recognise(shared, credentials.credentials if credentials else None))
+
+
+async def body_caller(shared: Shared, request: Request) -> Caller:
+    """The holder of the identity token in the body's `userCookie`, in the deployment the body names.
+
+    Runs before the body is checked, so that nobody learns from an error what a stranger should not.
+    """
+    body = await _json(request)
+    token, deployment = body.get("userCookie"), body.get("deploymentId")
+    named = deployment if isinstance(deployment, str) else None
+    return await called(shared, recognise(shared, token if isinstance(token, str) else None, named))
+
+
+async def operator(shared: Shared, credentials: OperatorCredentials) -> None:
+    """Lets the operator pass. Without an operator key there is no such route."""
+    key = shared.settings.operator_key
+    if key is None:
+        raise Refused(404, "not_found", "not found")
+    given = credentials.credentials if credentials else ""
+    if not hmac.compare_digest(given.encode(), key.encode()):
+        raise unauthorised("this is for the operator; send the operator key as a bearer token")
+    await limited(shared, "operator")
+
+
+def operated_deployment(
+    shared: Shared,
+    deployment_id: Annotated[str | None, Query(alias="deploymentId", description="Whose proposals.")] = None,
+) -> str:
+    """The deployment an operator means."""
+    deployment = deployment_id or shared.settings.default_deployment
+    if not shared.settings.serves(deployment):
+        raise not_found("deployment")
+    return deployment
+
+
+async def anybody(shared: Shared, request: Request) -> None:
+    """Open to everybody, counted by address."""
+    await limited(shared, f"address:{request.client.host if request.client else 'unknown'}")
+
+
+async def _json(request: Request) -> dict[str, object]:
+    try:
+        body = await request.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+AsCaller = Annotated[Caller, Depends(caller)]
+AsBodyCaller = Annotated[Caller, Depends(body_caller)]
+AsOperator = Depends(operator)
+AsAnybody = Depends(anybody)
+OperatedDeployment = Annotated[str, Depends(operated_deployment)]
+
+__all__ = [
+    "AsAnybody",
+    "AsBodyCaller",
+    "AsCaller",
+    "AsOperator",
+    "Caller",
+    "Credentials",
+    "OperatedDeployment",
+    "Served",
+    "Shared",
+    "limited",
+    "recognise",
+    "unauthorised",
+]

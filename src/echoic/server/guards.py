@@ -1,0 +1,230 @@
+"""What every request passes before any route sees it: where it comes from, how large it is, and what it leaves.
+
+Pure ASGI, outermost first: `Watch` (log and last resort), `Headers`, the Host allow-list (Starlette's),
+`OriginGuard`, `BodyGuard`. None of them knows what a route does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from echoic.server.problems import Problem, answer
+
+log = logging.getLogger(__name__)
+access = logging.getLogger("echoic.access")
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        # a text that reaches innerHTML throws instead of becoming a page
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    ]
+)
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(self)",
+}
+
+
+class Watch:
+    """Logs method, route, status and time of each request, and answers what nobody caught.
+
+    The route's pattern is logged, not the path: a path may hold a key, a query string anything. Of an exception
+    only type and place are: its message may hold what somebody said.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 0
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        except Exception as error:  # noqa: BLE001 - the outermost loop; anything else would log contents
+            log.error("%s at %s: answered 500", type(error).__name__, _place(error))  # noqa: TRY400 - as above
+            if status == 0:
+                failed = answer(500, Problem(error="something went wrong here; it was logged", code="internal"))
+                await failed(scope, receive, note)
+        finally:
+            route = getattr(scope.get("route"), "path", "-")
+            elapsed_ms = (time.perf_counter() - started) * 1000
+            access.info("%s %s %d %.1f ms", scope["method"], route, status, elapsed_ms)
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "an unknown place"
+
+
+class SecurityHeaders:
+    """Puts what browsers need to be strict on every answer, and keeps the API's out of every cache."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        page = scope["path"] == "/" or scope["path"].startswith("/static/")
+        # the page's own files change with the version: ask every time, and be told that nothing changed
+        cache = "no-cache" if page else "no-store"
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                headers["Cache-Control"] = cache
+            await send(message)
+
+        await self._app(scope, receive, guarded)
+
+
+class OriginGuard:
+    """Refuses requests that a page from elsewhere makes in somebody's browser.
+
+    Browsers name the origin of whatever can change something. A request without one is no browser's, or is
+    one that only reads; what it may do its token says.
+    """
+
+    def __init__(self, app: ASGIApp, *, allowed_origins: Iterable[str]) -> None:
+        self._app = app
+        self._allowed = frozenset(origin.lower().rstrip("/") for origin in allowed_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not self._passes(scope):
+            refused = Problem(error="requests from this page are not accepted here", code="origin_not_allowed")
+            await answer(403, refused)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _passes(self, scope: Scope) -> bool:
+        headers = Headers(scope=scope)
+        origins = headers.getlist("origin")
+        if not origins:
+            return headers.get("sec-fetch-site", "none") in {"none", "same-origin"} or scope["method"] == "GET"
+        own = f"{scope['scheme']}://{headers.get('host', '')}".lower()
+        return len(origins) == 1 and (_same(origins[0], own) or origins[0].lower() in self._allowed)
+
+
+def _same(origin: str, own: str) -> bool:
+    """Whether both are one origin; a default port may be left out."""
+    try:
+        said, ours = urlsplit(origin.lower()), urlsplit(own)
+        return _triple(said.scheme, said.hostname, said.port) == _triple(ours.scheme, ours.hostname, ours.port) and (
+            origin.lower() == f"{said.scheme}://{said.netloc}" and "@" not in said.netloc
+        )
+    except ValueError:  # a port that is none
+        return False
+
+
+def _triple(scheme: str, host: str | None, port: int | None) -> tuple[str, str | None, int | None]:
+    return scheme, host, port or {"http": 80, "https": 443}.get(scheme)
+
+
+class BodyGuard:
+    """Reads a request's body whole, within a size, a depth and a time, before anything looks at it."""
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int, max_depth: int, deadline_s: float) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+        self._max_depth = max_depth
+        self._deadline_s = deadline_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = await self._read(scope, receive)
+        if body is None:
+            return  # gone before it had said all
+        if isinstance(body, Problem):
+            await answer({"too_large": 413, "too_slow": 408}.get(body.code, 422), body)(scope, receive, send)
+            return
+        read = False
+
+        async def replay() -> Message:
+            nonlocal read
+            if read:
+                return await receive()
+            read = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, replay, send)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes | Problem | None:
+        too_large = Problem(error=f"the body has more than {self._max_bytes} bytes", code="too_large")
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdigit() and int(declared) > self._max_bytes:
+            return too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    if len(body) > self._max_bytes:
+                        return too_large
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            return Problem(error=f"the body took longer than {self._deadline_s} s to arrive", code="too_slow")
+        if _depth(bytes(body)) > self._max_depth:
+            return Problem(error=f"the body nests deeper than {self._max_depth} levels", code="too_deep")
+        return bytes(body)
+
+
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
+def _depth(body: bytes) -> int:
+    """How deep brackets nest in a JSON text, outside its strings; read once, whatever it holds."""
+    depth = deepest = 0
+    for token in _STRING_OR_BRACKET.finditer(body):
+        mark = body[token.start()]
+        if mark in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in b"]}":
+            depth -= 1
+    return deepest
+
+
+__all__ = ["CONTENT_SECURITY_POLICY", "BodyGuard", "OriginGuard", "SecurityHeaders", "Watch"]

@@ -1,0 +1,207 @@
+"""The nouns of memory as the API shows them: JSON with camelCase names. No vectors, and nobody else's id."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from echoic.types import (
+    Category,
+    Conversation,
+    ConversationStatus,
+    Hit,
+    Memory,
+    Outcome,
+    Recall,
+    Receipt,
+    Turn,
+    Visibility,
+)
+
+
+class Shown(BaseModel):
+    """Base of everything in a body."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+
+class ShownMemory(Shown):
+    """One thing known, at one version."""
+
+    id: str
+    key: str | None = Field(description="Null where it was remembered as a sentence.", examples=["home"])
+    text: str = Field(description="The value.", examples=["Tel Aviv"])
+    statement: str | None = Field(
+        description="One sentence that says it on its own.", examples=["The user lives in Tel Aviv."]
+    )
+    category: Category
+    context: str | None = Field(description="When and under which conditions it applies.")
+    visibility: Visibility = Field(
+        description="private: the user alone. proposed: likewise, until an operator approves. "
+        "global: the whole deployment."
+    )
+    current: bool = Field(description="Whether it still holds.")
+    valid_from: datetime = Field(description="When it was said.")
+    valid_until: datetime | None = Field(description="When it stopped being so; null while it holds.")
+    supersedes: str | None = Field(description="The id of the memory it corrected.")
+    superseded_by: str | None = Field(
+        description="The id of the memory that corrected it; null with `validUntil` set: it was taken back."
+    )
+    redacted: list[str] = Field(description="Kinds of personal data taken out before it was shared.")
+    source: list[str] = Field(description="Ids of the user's turns it was heard in.")
+
+    @classmethod
+    def of(cls, memory: Memory) -> Self:
+        """`memory`, without its author."""
+        return cls(
+            id=memory.id,
+            key=memory.key,
+            text=memory.text,
+            statement=memory.statement,
+            category=memory.category,
+            context=memory.context,
+            visibility=memory.visibility,
+            current=memory.current,
+            valid_from=memory.valid_from,
+            valid_until=memory.valid_until,
+            supersedes=memory.supersedes,
+            superseded_by=memory.superseded_by,
+            redacted=list(memory.redacted),
+            # whose turns a shared memory came from is nobody's business
+            source=[] if memory.visibility == "global" else list(memory.source),
+        )
+
+
+class ShownTurn(Shown):
+    """One utterance."""
+
+    id: str
+    conversation: str
+    speaker: str = Field(examples=["user", "agent"])
+    text: str
+    heard: str | None = Field(description="What of an agent's words reached the caller; null: all of it.")
+    said_at: datetime
+
+    @classmethod
+    def of(cls, turn: Turn) -> Self:
+        """`turn`."""
+        return cls(
+            id=turn.id,
+            conversation=turn.conversation,
+            speaker=turn.speaker,
+            text=turn.text,
+            heard=turn.heard,
+            said_at=turn.said_at,
+        )
+
+
+class ShownRank(Shown):
+    """Where one channel put a hit."""
+
+    rank: int = Field(description="From 1.")
+    score: float = Field(description="The channel's own; comparable only within the channel and the query.")
+
+
+class ShownHit(Shown):
+    """Something found, and why."""
+
+    text: str
+    score: float = Field(description="Of the fusion; comparable only within one query.")
+    ranks: dict[str, ShownRank] = Field(
+        description="By channel; a channel that did not find it is absent.",
+        examples=[{"vector": {"rank": 1, "score": 0.71}, "text": {"rank": 2, "score": 4.2}}],
+    )
+    scope: Literal["user", "global"]
+    memory: ShownMemory | None = None
+    turn: ShownTurn | None = Field(default=None, description="Exactly one of `memory` and `turn` is set.")
+
+    @classmethod
+    def of(cls, hit: Hit) -> Self:
+        """`hit`."""
+        return cls(
+            text=hit.text,
+            score=hit.score,
+            ranks={name: ShownRank(rank=r.rank, score=r.score) for name, r in hit.ranks.items()},
+            scope="user" if hit.scope.user is not None else "global",
+            memory=ShownMemory.of(hit.memory) if hit.memory else None,
+            turn=ShownTurn.of(hit.turn) if hit.turn else None,
+        )
+
+
+class ShownRecall(Shown):
+    """What a search found, and whether it could look everywhere."""
+
+    outcome: Outcome = Field(
+        description="complete: everything was looked at. deadline: the best there was in time. "
+        "unavailable: could not look everywhere."
+    )
+    cut: list[str] = Field(description="Channels that were left out.")
+    hits: list[ShownHit]
+
+    @classmethod
+    def of(cls, recall: Recall) -> Self:
+        """`recall`."""
+        return cls(outcome=recall.outcome, cut=list(recall.cut), hits=[ShownHit.of(hit) for hit in recall.hits])
+
+
+class ShownConversation(Shown):
+    """A conversation as it stands."""
+
+    id: str
+    agent: str | None
+    status: ConversationStatus
+    started_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> Self:
+        """`conversation`."""
+        return cls(
+            id=conversation.id,
+            agent=conversation.agent,
+            status=conversation.status,
+            started_at=conversation.started_at,
+            updated_at=conversation.updated_at,
+        )
+
+
+class ShownReceipt(Shown):
+    """What an erasure removed, and that it is gone."""
+
+    memories: int
+    turns: int
+    conversations: int
+    vectors: int
+    other: int = Field(description="Records of any other kind, such as proposals.")
+    records: int = Field(description="All of them but the vectors.")
+    verified: bool = Field(description="Whether the stored bytes were searched afterwards and held none of it.")
+    bytes_searched: int
+
+    @classmethod
+    def of(cls, receipt: Receipt) -> Self:
+        """`receipt`."""
+        return cls(
+            memories=receipt.memories,
+            turns=receipt.turns,
+            conversations=receipt.conversations,
+            vectors=receipt.vectors,
+            other=receipt.other,
+            records=receipt.records,
+            verified=receipt.verified,
+            bytes_searched=receipt.bytes_searched,
+        )
+
+
+__all__ = [
+    "Shown",
+    "ShownConversation",
+    "ShownHit",
+    "ShownMemory",
+    "ShownRank",
+    "ShownReceipt",
+    "ShownRecall",
+    "ShownTurn",
+]

@@ -1,0 +1,183 @@
+"""What a request is answered when it cannot be done: one body for every error, and the status it comes with."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from echoic.errors import (
+    EchoicError,
+    EmbedderUnavailable,
+    InvalidInput,
+    NotAllowed,
+    NotOpen,
+    StoreFull,
+    StoreUnavailable,
+    WriteConflict,
+)
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 2
+"""What a client is told to wait when store or embedder cannot be reached: they are retried inside as well."""
+
+
+class Problem(BaseModel):
+    """Why a request was not done."""
+
+    success: Literal[False] = False
+    error: str = Field(
+        description="What happened, to which value, and the way out.",
+        examples=["operation 'set' needs the field 'value'"],
+    )
+    code: str = Field(description="For programs; it does not change between versions.", examples=["invalid_input"])
+    field: str | None = Field(default=None, description="The field of the request that is meant, if one is.")
+    operation: str | None = Field(default=None, description="The operation that is meant, if one is.")
+
+
+class Refused(Exception):
+    """Ends a request with a status and a `Problem`."""
+
+    def __init__(
+        self, status: int, code: str, error: str, *, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(code)
+        self.status = status
+        self.problem = Problem(error=error, code=code)
+        self.headers = headers
+
+
+def not_found(what: str) -> Refused:
+    """404, in the same words whether it is another's or nobody's."""
+    return Refused(404, "not_found", f"there is no such {what}")
+
+
+def too_often(retry_after_s: float) -> Refused:
+    """429."""
+    seconds = max(1, math.ceil(retry_after_s))
+    error = f"too many requests; ask again in {seconds} s"
+    return Refused(429, "too_many_requests", error, headers={"Retry-After": str(seconds)})
+
+
+def answer(status: int, problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """`problem` as a response."""
+    return JSONResponse(problem.model_dump(exclude_none=True), status, headers)
+
+
+# Our own words for what is not the caller's fault: the error's may hold a path or an address.
+_UNAVAILABLE: tuple[tuple[type[EchoicError], str, str], ...] = (
+    (StoreFull, "store_full", "there is no space left to keep anything; nothing was written"),
+    (StoreUnavailable, "store_unavailable", "the store cannot be reached; nothing was written, try again"),
+    (NotOpen, "store_unavailable", "the store is not open; nothing was written, try again"),
+    (EmbedderUnavailable, "embedder_unavailable", "the embedder cannot be reached; try again"),
+)
+
+
+def problem_of(error: EchoicError) -> JSONResponse:
+    """What the caller is told about one of ours."""
+    if isinstance(error, InvalidInput):
+        return answer(422, Problem(error=str(error), code="invalid_input"))
+    if isinstance(error, NotAllowed):
+        return answer(403, Problem(error=str(error), code="not_allowed"))
+    if isinstance(error, WriteConflict):
+        return answer(409, Problem(error="somebody else wrote first; nothing was written", code="conflict"))
+    for kind, code, words in _UNAVAILABLE:
+        if isinstance(error, kind):
+            log.warning("%s: answered 503", type(error).__name__)
+            return answer(503, Problem(error=words, code=code), {"Retry-After": str(RETRY_S)})
+    log.error("%s: answered 500; `echoic doctor` says more", type(error).__name__)
+    return answer(500, Problem(error="the server's memory needs its operator", code="internal"))
+
+
+def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
+    """What is missing or wrong in a request's fields, the first of it."""
+    first = errors[0]
+    place = [str(part) for part in first["loc"] if part not in {"body", "query", "path"}]
+    kind = first["type"]
+    if kind == "json_invalid":
+        return answer(422, Problem(error="the body is not JSON", code="invalid_input"))
+    if kind in {"union_tag_invalid", "union_tag_not_found"}:
+        return answer(422, _unknown_operation(first))
+    operation = place[0] if len(place) > 1 else None
+    field = place[-1] if place else None
+    return answer(422, Problem(error=_words(first, operation, field), code="invalid_input", field=field, operation=operation))
+
+
+def _words(error: Mapping[str, Any], operation: str | None, field: str | None) -> str:
+    whose = f"operation {operation!r}" if operation else "the request"
+    if field is None:
+        return f"{whose} needs a JSON object as its body, sent as application/json"
+    if error["type"] == "missing":
+        return f"{whose} needs the field {field!r}"
+    # of pydantic's message only the rule, never the value: it is the caller's, but it may be long
+    return f"{whose}: the field {field!r} is not right: {error['msg'][:200]}"
+
+
+def _unknown_operation(error: Mapping[str, Any]) -> Problem:
+    expected = str(error.get("ctx", {}).get("expected_tags", "'get', 'set', 'delete', 'query', 'list'"))
+    tag = error.get("ctx", {}).get("tag")
+    said = f"unknown operation {str(tag)[:40]!r}" if tag is not None else "the request needs the field 'operation'"
+    return Problem(error=f"{said}: use one of {expected}", code="invalid_input", field="operation")
+
+
+def install(app: FastAPI) -> None:
+    """Have `app` answer every error with a `Problem`."""
+
+    async def refused(_request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, Refused)
+        return answer(error.status, error.problem, error.headers)
+
+    async def ours(_request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, EchoicError)
+        return problem_of(error)
+
+    async def fields(_request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return problem_of_fields(error.errors())
+
+    async def http(_request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
+        return answer(error.status_code, Problem(error=str(error.detail).lower(), code=code), error.headers)
+
+    app.add_exception_handler(Refused, refused)
+    app.add_exception_handler(EchoicError, ours)
+    app.add_exception_handler(RequestValidationError, fields)
+    app.add_exception_handler(HTTPException, http)
+
+
+_DESCRIPTIONS = {
+    401: "No identity, or one that is forged, expired or of another deployment.",
+    403: "Not from here: another origin, or a deployment that is not served.",
+    404: "There is no such thing for the one who asks.",
+    413: "The body is too large.",
+    422: "A field is missing or cannot be kept; nothing was written.",
+    429: "Asked too often; Retry-After says how long to wait.",
+    503: "Could not look or could not keep; nothing was written. Retry-After says when to try again.",
+}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI description of what else a route may answer."""
+    return {status: {"model": Problem, "description": _DESCRIPTIONS[status]} for status in statuses}
+
+
+__all__ = [
+    "Problem",
+    "Refused",
+    "answer",
+    "install",
+    "not_found",
+    "problem_of",
+    "problem_of_fields",
+    "responses",
+    "too_often",
+]

@@ -1,0 +1,65 @@
+"""Conversations with the keyless agent: beginning one, and ending it."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Body
+from pydantic import Field
+
+from echoic.memory.keyless import AGENT, KeylessAgent
+from echoic.server.callers import AsCaller
+from echoic.server.models import Shown, ShownConversation
+from echoic.server.problems import not_found, responses
+
+router = APIRouter(tags=["conversation"])
+
+
+class Begin(Shown):
+    """Which conversation to begin."""
+
+    conversation: str | None = Field(default=None, description="Its id; one is made if it is left out.")
+
+
+class Begun(Shown):
+    """A conversation, and how the agent opens it."""
+
+    conversation: str
+    text: str = Field(description="The agent's greeting: by name, where it knows one.", examples=["Welcome back, Pavel."])
+    agent: str = Field(description="Who answers: a set of rules, not a language model.")
+    timings: dict[str, float] = Field(description="Milliseconds by step, in order.")
+
+
+@router.post("/api/conversations", summary="Begin a conversation", responses=responses(401, 422, 429, 503))
+async def begin_conversation(caller: AsCaller, asked: Annotated[Begin | None, Body()] = None) -> Begun:
+    """Begin a conversation, or go on with one; the agent greets from what it remembers."""
+    started = time.perf_counter()
+    conversation = await caller.memory.conversation((asked and asked.conversation) or "", agent=AGENT)
+    await caller.memory.warm()
+    warmed = time.perf_counter()
+    greeting = await KeylessAgent(caller.memory).greet(conversation)
+    ended = time.perf_counter()
+    return Begun(
+        conversation=conversation.id,
+        text=greeting,
+        agent=AGENT,
+        timings={"warm": (warmed - started) * 1000, "greet": (ended - warmed) * 1000},
+    )
+
+
+@router.post(
+    "/api/conversations/{conversation}/complete",
+    summary="End a conversation",
+    responses=responses(401, 404, 422, 429, 503),
+)
+async def complete_conversation(caller: AsCaller, conversation: str) -> ShownConversation:
+    """The call is over; what was said in it is learned from, if it was not yet."""
+    known = {begun.id for begun in await caller.memory.conversations()}
+    if conversation not in known:
+        raise not_found("conversation")
+    opened = await caller.memory.conversation(conversation)
+    return ShownConversation.of(await opened.complete())
+
+
+__all__ = ["router"]

@@ -1,0 +1,49 @@
+"""Leaving: all that is kept of somebody, to take along, and its destruction with a receipt."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from pydantic import Field
+
+from echoic.errors import InvalidInput
+from echoic.server.callers import AsCaller
+from echoic.server.models import Shown, ShownReceipt
+from echoic.server.problems import responses
+
+router = APIRouter(tags=["erasure"])
+
+
+class Forget(Shown):
+    """What is to be destroyed: exactly one of the three."""
+
+    everything: Literal[True] | None = Field(default=None, description="All that is kept of the caller.")
+    key: str | None = Field(default=None, description="One key with its history.")
+    conversation: str | None = Field(default=None, description="One conversation with its turns.")
+
+
+@router.post("/api/forget", summary="Destroy what is kept", responses=responses(401, 422, 429, 503))
+async def forget(caller: AsCaller, asked: Forget) -> ShownReceipt:
+    """Records, words, sounds and vectors go from every place the store keeps bytes in. It cannot be undone, so
+    nothing is meant by leaving a field out: `{"everything": true}` has to be said."""
+    named = [name for name in (asked.everything, asked.key, asked.conversation) if name is not None]
+    if len(named) != 1:
+        raise InvalidInput("name exactly one of 'everything', 'key' and 'conversation'; nothing was destroyed")
+    return ShownReceipt.of(await caller.memory.forget(key=asked.key, conversation=asked.conversation))
+
+
+@router.get(
+    "/api/export",
+    summary="All that is kept of the caller",
+    response_model=dict[str, Any],
+    responses=responses(401, 429, 503),
+)
+async def export(caller: AsCaller) -> JSONResponse:
+    """Every version of every memory and every conversation, as JSON that can be taken in elsewhere."""
+    disposition = {"Content-Disposition": 'attachment; filename="echoic-export.json"'}
+    return JSONResponse(await caller.memory.export(), headers=disposition)
+
+
+__all__ = ["router"]

@@ -1,0 +1,35 @@
+"""How the app is run: uvicorn, configured so that it neither logs paths nor waits for ever."""
+
+from __future__ import annotations
+
+import uvicorn
+from fastapi import FastAPI
+
+MAX_REQUESTS = 256
+"""At once; above it a request is answered 503 at once instead of waiting behind the others."""
+
+
+def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -> uvicorn.Config:
+    """Configuration for `uvicorn.Server(...)`.
+
+    uvicorn's own access log is off, for it holds paths and query strings; `echoic.access` has method, route,
+    status and time. One process: the store has one writer, and the service one background task.
+    """
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        lifespan="on",
+        limit_concurrency=MAX_REQUESTS,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=10,
+        h11_max_incomplete_event_size=16 * 1024,
+        log_config=None,
+    )
+
+
+__all__ = ["uvicorn_config"]

@@ -1,0 +1,92 @@
+"""What a server is told when it is made. It reads no file and no environment: whoever starts it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from echoic.errors import InvalidInput
+from echoic.types import checked_name
+
+MIN_SECRET_BYTES = 32
+"""An HS256 key shorter than the hash it keys is weaker than it (RFC 7518, section 3.2)."""
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class RateLimiter(Protocol):
+    """Says who has asked too often. The server asks once a request, after it knows who is asking."""
+
+    async def retry_after_s(self, principal: str) -> float | None:
+        """Count one request of `principal`; how long it must wait, in seconds, or None to let it pass.
+
+        Args:
+            principal: "user:<deployment>/<user>", "operator", or "address:<ip>" where nobody is known yet.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """How a server recognises callers and what it lets through.
+
+    Raises:
+        InvalidInput: a secret too short to protect anything, or no deployment to serve.
+    """
+
+    secret: str = field(repr=False)
+    """Signs identity tokens; at least `MIN_SECRET_BYTES`. Not shown in a repr: logs would keep it.
+
+    Whoever holds it can be anybody. Another secret ends every identity given out before.
+    """
+    deployments: frozenset[str] | None = frozenset({"default"})
+    """The deployments served; None: any."""
+    default_deployment: str = "default"
+    """The one an identity is given in when none is named."""
+    operator_key: str | None = field(default=None, repr=False)
+    """Opens the operator's routes; None: there are none. Not shown in a repr."""
+    allowed_hosts: tuple[str, ...] = LOOPBACK
+    """Names the server answers to, without port, IPv6 in brackets; others are refused (DNS rebinding)."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of other pages that may use the API, such as "https://app.example.com".
+
+    A page served here may always. Behind a proxy that ends TLS its own https origin belongs here.
+    """
+    token_lifetime_s: int = 30 * 24 * 3600
+    """How long an identity lasts without being renewed."""
+    max_body_bytes: int = 1_000_000
+    max_json_depth: int = 32
+    body_deadline_s: float = 20.0
+    """How long a request's body may take to arrive."""
+    recall_deadline_ms: float | None = 400.0
+    """How long the agent waits for a query's embedding before words alone must do; None: as long as it takes."""
+    limiter: RateLimiter | None = None
+
+    def __post_init__(self) -> None:
+        _strong(self.secret, "secret")
+        if self.operator_key is not None:
+            _strong(self.operator_key, "operator_key")
+        for deployment in self.deployments or ():
+            checked_name(deployment, "deployment")
+        if not self.serves(self.default_deployment):
+            raise InvalidInput(
+                f"default_deployment {self.default_deployment!r} is not among the deployments served: "
+                f"{', '.join(sorted(self.deployments or ())) or 'none'}"
+            )
+        if self.token_lifetime_s <= 0:
+            raise InvalidInput(f"token_lifetime_s must be above 0, not {self.token_lifetime_s!r}")
+
+    def serves(self, deployment: str) -> bool:
+        """Whether anybody may have an identity in `deployment`."""
+        return self.deployments is None or deployment in self.deployments
+
+
+def _strong(value: str, what: str) -> None:
+    size = len(value.encode())
+    if size < MIN_SECRET_BYTES:
+        raise InvalidInput(
+            f"{what} has {size} bytes, {MIN_SECRET_BYTES} at least. Make one with "
+            "`python -c 'import secrets; print(secrets.token_urlsafe(32))'`."
+        )
+
+
+__all__ = ["LOOPBACK", "MIN_SECRET_BYTES", "RateLimiter", "ServerSettings"]

@@ -1,0 +1,31 @@
+// Numbers and moments as people read them.
+
+/** Milliseconds with two digits that matter: "0.42 ms", "8.1 ms", "132 ms". */
+export function ms(value) {
+  const digits = value < 1 ? 2 : value < 100 ? 1 : 0;
+  return `${value.toFixed(digits)} ms`;
+}
+
+/** A score with enough digits to tell two apart. */
+export function score(value) {
+  return Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
+
+/** Bytes as "812 B", "40 kB", "1.2 MB". */
+export function bytes(value) {
+  if (value < 1000) return `${value} B`;
+  return value < 1e6 ? `${Math.round(value / 1000)} kB` : `${(value / 1e6).toFixed(1)} MB`;
+}
+
+/** When it was, as one says it: the time of today, the day of any other. */
+export function moment(iso) {
+  const when = new Date(iso);
+  const today = when.toDateString() === new Date().toDateString();
+  const options = today ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short", year: "numeric" };
+  return when.toLocaleString(undefined, options);
+}
+
+/** A key as words: "user_name" is "user name", "allergy:peanuts" is "allergy · peanuts". */
+export function keyWords(key) {
+  return key.replace(/_+/g, " ").replace(/:+/g, " · ");
+}

@@ -1,0 +1,253 @@
+// The page: a caller, a conversation, and what memory makes of it.
+
+import { Api, ApiError } from "./api.js";
+import { Callers, labelOf } from "./callers.js";
+import { byId, h } from "./dom.js";
+import { bytes } from "./format.js";
+import { MemoryPanel } from "./memories.js";
+import { OperationLog, stepsOfReply } from "./operations.js";
+import { Transcript } from "./transcript.js";
+
+const SUGGESTIONS = [
+  "I'm Pavel and I live in Tel Aviv",
+  "Where do I live?",
+  "Actually I moved to Lisbon",
+  "Where did I live before?",
+  "We're open nine to five",
+  "What do you know about me?",
+];
+
+const api = new Api();
+const callers = new Callers();
+const memories = new MemoryPanel(api);
+const operations = new OperationLog();
+const transcript = new Transcript(byId("transcript"));
+
+let conversation = "";
+let busy = false;
+
+/** Do one thing at a time; what goes wrong is said, and nothing that was typed is lost. */
+async function alone(work) {
+  if (busy) return false;
+  busy = true;
+  document.body.setAttribute("aria-busy", "true");
+  notice("");
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.status === 401) await refused(error);
+    else notice(error.message);
+    return false;
+  } finally {
+    busy = false;
+    document.body.removeAttribute("aria-busy");
+  }
+}
+
+function notice(text) {
+  const element = byId("notice");
+  element.textContent = text;
+  element.hidden = !text;
+}
+
+/** The server knows this identity no longer: it is dropped, and the way on is shown. */
+async function refused(error) {
+  if (callers.current) callers.drop(callers.current.user);
+  api.token = "";
+  showCallers();
+  notice(`${error.message} “New caller” begins with a new one.`);
+}
+
+// -- callers
+
+function showCallers() {
+  const select = byId("caller");
+  const current = callers.current;
+  select.replaceChildren(
+    ...callers.all.map((caller) => h("option", { value: caller.user, selected: caller === current }, labelOf(caller))),
+  );
+  select.disabled = callers.all.length === 0;
+}
+
+async function takeNewIdentity() {
+  api.token = "";
+  const identity = await api.identity();
+  callers.take(identity.user, identity.userCookie);
+  api.token = identity.userCookie;
+}
+
+async function renewIdentity() {
+  api.token = callers.current.token;
+  const identity = await api.identity();
+  callers.take(identity.user, identity.userCookie);
+  api.token = identity.userCookie;
+}
+
+// -- conversations
+
+async function begin(title) {
+  const begun = await api.begin();
+  conversation = begun.conversation;
+  transcript.say("agent", begun.text);
+  operations.add(title, [
+    { name: "warm", ms: begun.timings.warm, detail: "the caller's memory, into RAM" },
+    { name: "greet", ms: begun.timings.greet, detail: "from what is known" },
+  ]);
+  await showMemories();
+}
+
+async function showMemories() {
+  const known = await memories.refresh();
+  const name = known.find((memory) => memory.key === "user_name");
+  callers.name(callers.current.user, name ? name.text : "");
+  showCallers();
+}
+
+async function say(text) {
+  transcript.say("user", text);
+  const reply = await api.say(text, conversation);
+  transcript.say("agent", reply.text);
+  operations.add(`“${text}”`, stepsOfReply(reply));
+  // an erasure took the conversation along; what is said next begins another
+  if (reply.receipt) conversation = "";
+  else conversation = reply.conversation;
+  await showMemories();
+}
+
+async function comeBackTomorrow() {
+  if (conversation) {
+    const done = await api.complete(conversation);
+    operations.add("The call ended", [{ name: "complete", ms: done.elapsed, detail: "learned from to the last word" }]);
+  }
+  transcript.divide("The next day");
+  await begin("A new call, the same caller");
+}
+
+async function newCaller() {
+  await takeNewIdentity();
+  memories.reset();
+  operations.clear();
+  transcript.clear();
+  transcript.divide("Somebody else calls");
+  await begin("A new caller");
+}
+
+async function switchCaller(user) {
+  callers.choose(user);
+  await renewIdentity();
+  memories.reset();
+  operations.clear();
+  transcript.clear();
+  transcript.divide("A call from somebody known");
+  await begin("A call");
+}
+
+// -- erasure
+
+function askErasure() {
+  byId("erasure-ask").hidden = false;
+  byId("erasure-done").hidden = true;
+  byId("erasure-trouble").hidden = true;
+  byId("erasure").showModal();
+}
+
+async function erase() {
+  const trouble = byId("erasure-trouble");
+  trouble.hidden = true;
+  try {
+    const receipt = await api.forgetEverything();
+    showReceipt(receipt);
+    operations.add("Forget me", [
+      { name: "forget", ms: receipt.elapsed, detail: `${receipt.records} records and ${receipt.vectors} vectors destroyed` },
+    ]);
+    await showMemories();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    trouble.textContent = error.message;
+    trouble.hidden = false;
+  }
+}
+
+function showReceipt(receipt) {
+  const rows = [
+    ["Memories", receipt.memories],
+    ["Turns", receipt.turns],
+    ["Conversations", receipt.conversations],
+    ["Vectors", receipt.vectors],
+    ["Other records", receipt.other],
+    ["Bytes searched afterwards", bytes(receipt.bytesSearched)],
+  ];
+  byId("receipt").replaceChildren(...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  const verdict = byId("receipt-verdict");
+  verdict.textContent = receipt.verified
+    ? "Verified: what is stored was searched afterwards and holds none of it."
+    : "Destroyed, but not verified: what is stored could not be searched afterwards.";
+  verdict.className = `verdict ${receipt.verified ? "good" : "bad"}`;
+  byId("erasure-ask").hidden = true;
+  byId("erasure-done").hidden = false;
+  byId("erasure-done").querySelector("button").focus();
+}
+
+async function afterErasure() {
+  if (byId("erasure").returnValue !== "done") return;
+  conversation = "";
+  memories.reset();
+  transcript.clear();
+  transcript.divide("Forgotten");
+  await begin("After the erasure");
+}
+
+// -- the start
+
+function showAbout(about) {
+  const element = byId("embedder");
+  const model = about.embedder.startsWith("local:") ? "MiniLM on this machine" : about.embedder;
+  element.textContent = about.semantic ? `${model}: finds by meaning, words and sound` : "Lexical: finds by words and sound only";
+  element.title = about.embedder;
+  element.hidden = false;
+}
+
+function showSuggestions() {
+  byId("suggestions").replaceChildren(
+    ...SUGGESTIONS.map((text) =>
+      h("button", { type: "button", class: "suggestion", onclick: () => alone(() => say(text)).then(focusInput) }, text),
+    ),
+  );
+}
+
+function focusInput() {
+  byId("say").focus();
+}
+
+function listen() {
+  byId("form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const input = byId("say");
+    const text = input.value.trim();
+    if (!text || busy) return;
+    input.value = "";
+    if (!(await alone(() => say(text)))) input.value = text;
+    focusInput();
+  });
+  byId("tomorrow").addEventListener("click", () => alone(comeBackTomorrow).then(focusInput));
+  byId("new-caller").addEventListener("click", () => alone(newCaller).then(focusInput));
+  byId("caller").addEventListener("change", (event) => alone(() => switchCaller(event.target.value)).then(focusInput));
+  byId("forget").addEventListener("click", askErasure);
+  byId("erase").addEventListener("click", () => alone(erase));
+  byId("erasure").addEventListener("close", () => alone(afterErasure).then(focusInput));
+}
+
+async function start() {
+  showAbout(await api.about());
+  if (callers.current) await renewIdentity();
+  else await takeNewIdentity();
+  showCallers();
+  transcript.divide("Today");
+  await begin("A call");
+}
+
+showSuggestions();
+listen();
+alone(start).then(focusInput);

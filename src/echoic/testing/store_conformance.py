@@ -1,0 +1,288 @@
+"""What every store promises, as tests. Subclass, and override one fixture; `reopen` where memory lasts.
+
+    class TestMine(StoreConformance):
+        @pytest.fixture
+        def store(self, tmp_path: Path) -> Store:
+            return MyStore(tmp_path)
+
+        def reopen(self, store: Store) -> Store | None:
+            return MyStore(store.path)
+
+Needs pytest, pytest-asyncio and hypothesis. Proves the contract of `echoic.stores.base.Store` example by
+example; `store_histories` looks for what no example thought of. Says nothing of crashes or speed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+import pytest
+
+from echoic.errors import EmbeddingMismatch, NotOpen, WriteConflict
+from echoic.partition import Flag
+from echoic.stores.base import Drop, Store
+from echoic.testing.store_reading import BOB, StoreReading
+from echoic.testing.store_subject import (
+    ANA,
+    OTHER_SPEC,
+    SPEC,
+    attach,
+    everything,
+    expected,
+    index,
+    loaded,
+    memory,
+    note,
+    opened,
+    put,
+    told,
+    unit,
+)
+from echoic.testing.store_writing import StoreWriting
+
+VERBS: Mapping[str, Callable[[Store], Awaitable[object]]] = {
+    "write": lambda store: store.write(ANA, [put(note("n"))]),
+    "read": lambda store: store.read(ANA, "note", ["n"]),
+    "rows": lambda store: store.rows(ANA, [0]),
+    "scan": lambda store: store.scan(ANA, "note"),
+    "load": lambda store: store.load(ANA),
+    "waiting": lambda store: store.waiting(1),
+    "erase": lambda store: store.erase(ANA),
+    "erase some": lambda store: store.erase(ANA, [Drop(kind="note", id="n")]),
+    "scopes": lambda store: store.scopes(),
+    "reindex": lambda store: store.reindex(SPEC),
+    "check": lambda store: store.check(),
+}
+
+
+@pytest.mark.asyncio
+class StoreConformance(StoreWriting, StoreReading):
+    """The contract. Each test opens and closes the store it is given."""
+
+    @pytest.fixture
+    def store(self) -> Store:
+        """The store under test, not yet open, holding nothing."""
+        raise NotImplementedError("override the fixture `store` with one that returns your store")
+
+    def reopen(self, store: Store) -> Store | None:  # noqa: ARG002 - for those who override it
+        """Another instance on the place where `store` keeps its records; None where they do not last."""
+        return None
+
+    def again(self, store: Store) -> Store:
+        """As `reopen`; the test is skipped where that gives None."""
+        other = self.reopen(store)
+        if other is None:
+            pytest.skip("this store's records do not outlast it, so there is no other instance to look")
+        return other
+
+    async def test_it_is_a_store(self, store: Store) -> None:
+        assert isinstance(store, Store)
+
+    @pytest.mark.parametrize("verb", VERBS)
+    async def test_no_verb_works_before_open_or_after_aclose(self, store: Store, verb: str) -> None:
+        with pytest.raises(NotOpen):
+            await VERBS[verb](store)
+        async with opened(store):
+            await VERBS[verb](store)
+        with pytest.raises(NotOpen):
+            await VERBS[verb](store)
+
+    async def test_closing_twice_or_unopened_does_no_harm(self, store: Store) -> None:
+        await store.aclose()
+        async with opened(store):
+            await store.write(ANA, [put(note("n"))])
+        await store.aclose()
+        await asyncio.gather(store.aclose(), store.aclose())
+
+    async def test_opening_twice_changes_nothing(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a")), put(note("n"))])
+        await live.write(ANA, [attach(r) for r in await live.scan(ANA, "memory")])
+        before = [told(r) for r in await everything(live, ANA)], await loaded(live, ANA)
+        await live.open(SPEC, index)
+        await asyncio.gather(live.open(SPEC, index), live.open(SPEC, index))
+        assert ([told(r) for r in await everything(live, ANA)], await loaded(live, ANA)) == before
+
+    async def test_opening_at_once_opens_once(self, store: Store) -> None:
+        await asyncio.gather(store.open(SPEC, index), store.open(SPEC, index), store.open(SPEC, index))
+        try:
+            await asyncio.gather(*(store.write(ANA, [put(memory(f"m{n}"))]) for n in range(10)))
+            assert sorted(r.seq for r in await everything(store, ANA)) == list(range(10))
+        finally:
+            await store.aclose()
+        with pytest.raises(NotOpen):
+            await store.scopes()
+
+    async def test_what_was_begun_before_aclose_is_finished_or_refused(self, store: Store) -> None:
+        other = self.again(store)
+        await store.open(SPEC, index)
+        writes = [asyncio.ensure_future(store.write(ANA, [put(note(f"n{n}"))])) for n in range(20)]
+        await asyncio.sleep(0)
+        await store.aclose()
+        answers = await asyncio.gather(*writes, return_exceptions=True)
+        assert all(answer is None or isinstance(answer, NotOpen) for answer in answers)
+        async with opened(other):
+            there = {r.id for r in await everything(other, ANA)}
+        assert there == {f"n{n}" for n, answer in enumerate(answers) if answer is None}
+
+    async def test_everything_is_there_after_reopening(self, store: Store) -> None:
+        async with opened(store):
+            await store.write(BOB, [put(note("first"))])
+            await store.write(ANA, [put(memory(f"m{n}", f"likes {n}?", key=f"k{n % 3}")) for n in range(50)])
+            await store.write(ANA, [put(note("n", n=1)), put(memory("m1", "other", past=True))])
+            await store.write(ANA, [Drop(kind="memory", id="m49"), Drop(kind="memory", id="m9")])
+            await store.write(ANA, [attach(r, r.seq) for r in await store.scan(ANA, "memory", limit=30)])
+            records = [told(r) for r in await everything(store, ANA)]
+            before = await loaded(store, ANA), await store.scopes(), await self._waiting(store)
+        async with opened(self.again(store)) as other:
+            assert [told(r) for r in await everything(other, ANA)] == records
+            assert (await loaded(other, ANA), await other.scopes(), await self._waiting(other)) == before
+            await other.write(ANA, [put(memory("new"), 0), put(note("n", n=2), 1)])
+            assert [r.seq for r in await other.read(ANA, "memory", ["new"])] == [50]
+
+    async def test_an_erasure_lasts(self, store: Store) -> None:
+        async with opened(store):
+            await store.write(ANA, [put(memory("a")), put(memory("b"))])
+            await store.write(BOB, [put(memory("a"))])
+            await store.erase(ANA)
+            await store.erase(BOB, [Drop(kind="memory", id="a")])
+        async with opened(self.again(store)) as other:
+            assert await other.scopes() == []
+            assert await other.waiting(10) == []
+
+    async def test_what_one_instance_writes_another_reads_at_once(self, store: Store) -> None:
+        async with opened(store), opened(self.again(store)) as other:
+            pair = [store, other]
+            for n in range(30):
+                writer, reader = pair[n % 2], pair[1 - n % 2]
+                await writer.write(
+                    ANA, [put(memory(f"m{n % 7}", f"likes number {n}")), put(note(f"n{n % 5}"))]
+                )
+                if n % 3 == 0:
+                    await writer.write(
+                        ANA, [attach(r, n) for r in await writer.read(ANA, "memory", [f"m{n % 7}"])]
+                    )
+                records = await everything(reader, ANA)
+                assert [told(r) for r in records] == [told(r) for r in await everything(writer, ANA)]
+                assert await loaded(reader, ANA) == await loaded(writer, ANA)
+                assert (await loaded(reader, ANA)).rows == {
+                    row: fields
+                    for row, fields in (await loaded(reader, ANA)).rows.items()
+                    if row in {r.seq for r in records}
+                }
+                assert await self._waiting(reader) == await self._waiting(writer)
+            await store.erase(ANA)
+            assert await everything(other, ANA) == []
+            assert await loaded(other, ANA) == expected([], {})
+            await store.write(ANA, [put(memory("new", "begun anew"))])
+            assert await loaded(other, ANA) == expected(await everything(store, ANA), {})
+
+    async def test_no_update_is_lost_between_instances(self, store: Store) -> None:
+        async def count_up(instance: Store) -> None:
+            while True:
+                found = await instance.read(ANA, "note", ["n"])
+                version, n = (found[0].version, found[0].data["n"]) if found else (0, 0)
+                try:
+                    return await instance.write(ANA, [put(note("n", n=n + 1), version)])
+                except WriteConflict:
+                    continue
+
+        async with opened(store), opened(self.again(store)) as other:
+            await asyncio.gather(*(count_up([store, other][n % 2]) for n in range(24)))
+            for instance in (store, other):
+                assert [r.data for r in await instance.read(ANA, "note", ["n"])] == [{"n": 24}]
+
+    async def test_a_store_of_another_models_vectors_is_refused_and_left_as_it_was(
+        self, store: Store
+    ) -> None:
+        async with opened(store):
+            await store.write(ANA, [put(memory("a"))])
+            await store.write(ANA, [attach(r, 1) for r in await store.scan(ANA, "memory")])
+        other = self.again(store)
+        with pytest.raises(EmbeddingMismatch):
+            await other.open(OTHER_SPEC, index)
+        with pytest.raises(NotOpen):
+            await other.scopes()
+        async with opened(self.again(store)) as same:
+            records = await everything(same, ANA)
+            assert await loaded(same, ANA) == expected(records, {("memory", "a"): unit(1)})
+
+    async def test_reindexing_lets_go_of_every_vector_and_of_nothing_else(self, live: Store) -> None:
+        for scope in (ANA, BOB):
+            await live.write(scope, [put(memory(f"m{n}", f"likes {n}")) for n in range(40)])
+            await live.write(scope, [put(note("n")), Drop(kind="memory", id="m7")])
+            await live.write(scope, [attach(r) for r in await live.scan(scope, "memory", limit=20)])
+        records = [told(r) for r in await everything(live, ANA)]
+        assert await live.reindex(OTHER_SPEC) == 78
+        assert [told(r) for r in await everything(live, ANA)] == records
+        assert await loaded(live, ANA) == expected(await everything(live, ANA), {})
+        assert (await live.load(ANA)).vectors.shape[1] == OTHER_SPEC.dimensions
+        waiting = await live.waiting(1000)
+        assert len({(w.scope, w.record.id) for w in waiting}) == len(waiting) == 78
+        await live.write(ANA, [attach(w.record, 5, OTHER_SPEC.dimensions) for w in waiting if w.scope == ANA])
+        vectors = {("memory", w.record.id): unit(5, OTHER_SPEC.dimensions) for w in waiting}
+        assert await loaded(live, ANA) == expected(await everything(live, ANA), vectors)
+        assert {w.scope for w in await live.waiting(1000)} == {BOB}
+
+    async def test_a_reindexed_store_is_of_the_new_model(self, store: Store) -> None:
+        async with opened(store):
+            await store.write(ANA, [put(memory("a"))])
+            await store.write(ANA, [attach(r) for r in await store.scan(ANA, "memory")])
+            assert await store.reindex(OTHER_SPEC) == 1
+        with pytest.raises(EmbeddingMismatch):
+            await self.again(store).open(SPEC, index)
+        async with opened(self.again(store), OTHER_SPEC) as other:
+            assert await loaded(other, ANA) == expected(await everything(other, ANA), {})
+            assert [w.record.id for w in await other.waiting(10)] == ["a"]
+
+    async def test_who_still_has_the_old_model_cannot_mix_its_vectors_in(self, store: Store) -> None:
+        async with opened(store), opened(self.again(store)) as other:
+            await store.write(ANA, [put(memory("a")), put(memory("b"))])
+            records = await other.scan(ANA, "memory")
+            await other.load(ANA)
+            await store.reindex(OTHER_SPEC)
+            await store.write(ANA, [attach(records[0], 1, OTHER_SPEC.dimensions)])
+            with pytest.raises(EmbeddingMismatch):
+                await other.write(ANA, [attach(records[1], 2)])
+            vectors = {("memory", "a"): unit(1, OTHER_SPEC.dimensions)}
+            assert await loaded(store, ANA) == expected(await everything(store, ANA), vectors)
+
+    async def test_check_tells_facts_and_no_contents(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("secret id", "a secret text", key="secret key")), put(note("n"))])
+        facts = await live.check()
+        assert {"engine", "durable", "writable"} <= set(facts)
+        assert facts["writable"] is True
+        assert "secret" not in repr(facts)
+        assert await live.check() == await live.check()
+
+    async def test_a_partition_may_be_scanned_while_it_is_patched(self, live: Store) -> None:
+        await live.write(ANA, [put(memory(f"m{n}", f"likes number {n}")) for n in range(64)])
+        records = await live.scan(ANA, "memory")
+
+        def scanned() -> None:
+            for _ in range(200):
+                with partition.lock:
+                    embedded = (partition.rows["flags"] & Flag.EMBEDDED) > 0
+                    lengths = (partition.vectors**2).sum(axis=1)
+                    rows, terms, counts = partition.postings
+                    assert ((lengths > 0.99) == embedded).all()
+                    assert len(rows) == len(terms) == len(counts)
+                    assert partition.rows["kind"][rows].all()
+
+        partition = await live.load(ANA)
+        scanning = asyncio.ensure_future(asyncio.to_thread(scanned))
+        for record in records:
+            await live.write(ANA, [attach(record, record.seq)])
+            await live.write(
+                ANA,
+                [put(memory(f"m{record.seq // 2}", f"likes {record.seq}")), put(memory(f"x{record.seq}"))],
+            )
+            await live.load(ANA)
+        await scanning
+
+    @staticmethod
+    async def _waiting(store: Store) -> list[tuple[object, str, str]]:
+        return [(w.scope, w.record.kind, w.record.id) for w in await store.waiting(1000)]
+
+
+__all__ = ["StoreConformance"]

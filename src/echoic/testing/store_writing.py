@@ -1,0 +1,301 @@
+"""What `Store` promises of writing: all or none, versions, places, vectors. Part of `StoreConformance`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from echoic.errors import WriteConflict
+from echoic.partition import Flag
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Record, Store
+from echoic.testing.store_subject import (
+    ANA,
+    attach,
+    everything,
+    exact,
+    expected,
+    loaded,
+    memory,
+    note,
+    opened,
+    put,
+    told,
+    unit,
+)
+from echoic.types import Scope
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
+"""What a store has to keep exactly: any Unicode but NUL and lone surrogates."""
+NAMES = TEXT.filter(lambda name: bool(name.strip()))
+_NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | _NUMBERS | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+# The names a memory's data really has, so that a store which gives some of them a place of their own is
+# tried with values it does not expect there.
+JSON_DATA = st.dictionaries(
+    st.sampled_from(["text", "category", "valid_from", "id", "version", "data"]) | TEXT,
+    JSON_VALUES | st.sampled_from(["fact", "preference", "2026-11-20T10:00:00+00:00"]),
+    max_size=6,
+)
+_EXAMPLES = settings(
+    max_examples=40,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+)
+
+
+class StoreWriting:
+    """Needs `live`, an open store that holds nothing."""
+
+    @pytest_asyncio.fixture
+    async def live(self, store: Store) -> Any:
+        """The store under test, open."""
+        async with opened(store):
+            yield store
+
+    async def test_a_batch_with_a_conflict_writes_nothing_of_itself(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a", "likes tea")), put(note("n", n=1))])
+        before = [told(record) for record in await everything(live, ANA)], await loaded(live, ANA)
+        stored = (await live.read(ANA, "memory", ["a"]))[0]
+        batch: list[Change] = [put(memory("b")), put(note("m")), Drop(kind="note", id="n"), attach(stored)]
+        batch.append(put(memory("c"), 1))
+        with pytest.raises(WriteConflict):
+            await live.write(ANA, batch)
+        assert ([told(r) for r in await everything(live, ANA)], await loaded(live, ANA)) == before
+        await live.write(ANA, [put(memory("b"))])
+        assert (await live.read(ANA, "memory", ["b"]))[0].seq == 1, "a batch that failed used up a row"
+
+    async def test_expecting_nothing_there_fails_where_something_is(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a", "one"), 0)])
+        with pytest.raises(WriteConflict):
+            await live.write(ANA, [put(memory("a", "two"), 0)])
+        await live.write(ANA, [Drop(kind="memory", id="a"), put(memory("a", "three"), 0)])
+        assert (await live.read(ANA, "memory", ["a"]))[0].data == {"text": "three"}
+
+    async def test_expecting_a_version_fails_once_it_is_another(self, live: Store) -> None:
+        await live.write(ANA, [put(note("n", n=1))])
+        await live.write(ANA, [put(note("n", n=2), 1)])
+        for wrong in (0, 1, 3):
+            with pytest.raises(WriteConflict):
+                await live.write(ANA, [put(note("n", n=9), wrong)])
+        with pytest.raises(WriteConflict):
+            await live.write(ANA, [put(note("unknown"), 1)])
+        assert [told(r) for r in await live.read(ANA, "note", ["n"])] == [
+            ("note", "n", None, 2, FIRST_UNSEARCHABLE, exact({"n": 2}))
+        ]
+
+    async def test_a_batch_sees_what_it_did_before(self, live: Store) -> None:
+        changes: list[Change] = [
+            put(note("n", n=1), 0),
+            put(note("n", n=2), 1),
+            Drop(kind="note", id="n"),
+            put(note("n", n=3), 0),
+            put(memory("a", "one"), 0),
+            attach(Record(kind="memory", id="a", data={}, version=1)),
+        ]
+        await live.write(ANA, changes)
+        record = (await live.read(ANA, "note", ["n"]))[0]
+        assert (record.version, record.data) == (1, {"n": 3})
+        records = await everything(live, ANA)
+        assert await loaded(live, ANA) == expected(records, {("memory", "a"): unit(0)})
+
+    async def test_a_version_says_how_often_it_was_put(self, live: Store) -> None:
+        for n in range(1, 6):
+            await live.write(ANA, [put(memory("a", f"number {n}"))])
+            assert [r.version for r in await live.read(ANA, "memory", ["a"])] == [n]
+        await live.write(ANA, [put(memory("a")), put(memory("a"))])
+        assert [r.version for r in await live.read(ANA, "memory", ["a"])] == [7]
+
+    async def test_version_and_place_are_the_stores_to_set(self, live: Store) -> None:
+        await live.write(ANA, [put(Record(kind="memory", id="a", data={"text": "x"}, version=40, seq=7))])
+        record = (await live.read(ANA, "memory", ["a"]))[0]
+        assert (record.version, record.seq) == (1, 0)
+
+    async def test_what_is_put_again_keeps_its_place_and_changes_whole(self, live: Store) -> None:
+        await live.write(ANA, [put(memory(name, key="k", extra=1)) for name in "abc"])
+        await live.write(ANA, [put(memory("b", "other", key="l"))])
+        records = await live.scan(ANA, "memory")
+        assert [(r.id, r.seq, r.version, r.key) for r in records] == [
+            ("a", 0, 1, "k"),
+            ("b", 1, 2, "l"),
+            ("c", 2, 1, "k"),
+        ]
+        assert records[1].data == {"text": "other"}
+
+    async def test_rows_are_counted_from_0_and_the_others_from_2_to_the_31(self, live: Store) -> None:
+        first = [put(note("n")), put(memory("a")), put(Record(kind="turn", id="t", data={"text": "hi"}))]
+        await live.write(ANA, [*first, put(note("m")), put(memory("b"))])
+        records = {r.id: r.seq for r in await everything(live, ANA)}
+        assert records == {"a": 0, "t": 1, "b": 2, "n": FIRST_UNSEARCHABLE, "m": FIRST_UNSEARCHABLE + 1}
+
+    async def test_a_place_is_never_given_to_another(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a")), put(memory("b")), put(note("n"))])
+        await live.write(ANA, [Drop(kind="memory", id=name) for name in "ab"] + [Drop(kind="note", id="n")])
+        assert await live.scopes() == []
+        await live.write(ANA, [put(memory("c")), put(memory("a")), put(note("n"))])
+        assert [r.seq for r in await everything(live, ANA)] == [2, 3, FIRST_UNSEARCHABLE + 1]
+
+    async def test_kind_and_id_together_name_a_record(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("x", "one")), put(note("x", n=2))])
+        await live.write(ANA, [Drop(kind="note", id="x"), Drop(kind="note", id="unknown")])
+        assert [told(r)[:2] for r in await everything(live, ANA)] == [("memory", "x")]
+
+    async def test_nothing_to_write_leaves_nothing_behind(self, live: Store) -> None:
+        await live.write(ANA, [])
+        await live.write(ANA, [Drop(kind="memory", id="a")])
+        await live.write(ANA, [attach(Record(kind="memory", id="a", data={}, version=1))])
+        assert await live.scopes() == []
+        await live.write(Scope("acme", "bob"), [put(note("n"))])
+        await live.write(ANA, [put(note("n"))])
+        assert await live.scopes() == [Scope("acme", "bob"), ANA], "a scope begins with its first record"
+
+    async def test_what_its_owner_does_to_the_data_afterwards_stays_with_the_owner(self, live: Store) -> None:
+        data: dict[str, Any] = {"text": "likes tea", "source": ["t1"]}
+        await live.write(ANA, [put(Record(kind="memory", id="a", data=data))])
+        data["source"].append("t2")
+        data["text"] = "changed"
+        assert (await live.read(ANA, "memory", ["a"]))[0].data == {"text": "likes tea", "source": ["t1"]}
+
+    async def test_what_a_reader_does_to_a_record_stays_with_the_reader(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a", "likes tea", source=["t1"]))])
+        for mine in (
+            (await live.read(ANA, "memory", ["a"]))[0],
+            (await live.rows(ANA, [0]))[0],
+            (await live.scan(ANA, "memory"))[0],
+            (await live.waiting(1))[0].record,
+        ):
+            mine.data["source"].append("t2")
+        assert (await live.read(ANA, "memory", ["a"]))[0].data["source"] == ["t1"]
+
+    async def test_a_vector_is_attached_at_its_version_only(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a", "one")), put(memory("b", "two"))])
+        old = (await live.read(ANA, "memory", ["a"]))[0]
+        await live.write(ANA, [put(memory("a", "another"))])
+        await live.write(ANA, [attach(old, 1)])
+        assert (await loaded(live, ANA)).vectors == {}
+        new = (await live.read(ANA, "memory", ["a"]))[0]
+        await live.write(ANA, [attach(new, 2)])
+        assert await loaded(live, ANA) == expected(await everything(live, ANA), {("memory", "a"): unit(2)})
+        await live.write(ANA, [attach(new, 3)])
+        assert (await loaded(live, ANA)).vectors == {0: unit(3).tobytes()}, "a second vector takes its place"
+
+    async def test_a_vector_for_what_is_gone_or_not_searchable_is_passed_over(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a")), put(note("n")), put(memory("b"))])
+        records = [*await live.read(ANA, "memory", ["a"]), *await live.read(ANA, "note", ["n"])]
+        await live.write(ANA, [Drop(kind="memory", id="a")])
+        await live.write(ANA, [attach(record) for record in records])
+        await live.write(Scope("acme", "nobody"), [attach(records[0])])
+        assert (await loaded(live, ANA)).vectors == {}
+        assert Scope("acme", "nobody") not in await live.scopes()
+
+    async def test_a_vector_stays_while_the_text_to_embed_does(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a", "likes tea")), put(memory("b", "likes rain"))])
+        await live.write(ANA, [attach(r, r.seq) for r in await live.scan(ANA, "memory")])
+        await live.write(ANA, [put(memory("a", "likes tea", key="drink", past=True, said_at_ms=99))])
+        kept = {("memory", "a"): unit(0), ("memory", "b"): unit(1)}
+        found = await loaded(live, ANA)
+        assert found == expected(await everything(live, ANA), kept)
+        assert found.rows[0][1] == Flag.EMBEDDED | Flag.PAST
+        assert await live.waiting(10) == []
+        await live.write(ANA, [put(memory("a", "likes coffee"))])
+        assert await loaded(live, ANA) == expected(await everything(live, ANA), {("memory", "b"): unit(1)}), (
+            "a vector outlived its text"
+        )
+        assert [waiting.record.id for waiting in await live.waiting(10)] == ["a"]
+        await live.write(ANA, [put(memory("a", "likes tea"))])
+        assert 0 not in (await loaded(live, ANA)).vectors, "the vector of an earlier text came back"
+
+    async def test_what_is_dropped_takes_its_words_and_vector_with_it(self, live: Store) -> None:
+        texts = ["likes tea", "likes tea and rain", "has a sister in Porto"]
+        await live.write(ANA, [put(memory(str(n), text)) for n, text in enumerate(texts)])
+        await live.write(ANA, [attach(r, r.seq) for r in await live.scan(ANA, "memory")])
+        await live.write(ANA, [Drop(kind="memory", id="1")])
+        kept = {("memory", "0"): unit(0), ("memory", "2"): unit(2)}
+        assert await loaded(live, ANA) == expected(await everything(live, ANA), kept)
+        await live.write(ANA, [Drop(kind="memory", id=name) for name in "02"])
+        assert await loaded(live, ANA) == expected([], {})
+
+    async def test_no_update_is_lost_among_fifty_writers(self, live: Store) -> None:
+        async def count_up(name: str) -> None:
+            while True:
+                found = await live.read(ANA, "note", [name])
+                version, n = (found[0].version, found[0].data["n"]) if found else (0, 0)
+                try:
+                    await live.write(ANA, [put(note(name, n=n + 1), version), put(memory(f"{name}{n}"), 0)])
+                except WriteConflict:
+                    continue
+                return
+
+        await asyncio.gather(*(count_up("xy"[n % 2]) for n in range(50)))
+        counters = await live.read(ANA, "note", ["x", "y"])
+        assert [(r.data["n"], r.version) for r in counters] == [(25, 25), (25, 25)]
+        records = await everything(live, ANA)
+        assert await loaded(live, ANA) == expected(records, {})
+        assert len(records) == 52
+
+    async def test_what_is_appended_at_once_is_all_there_each_in_a_place_of_its_own(
+        self, live: Store
+    ) -> None:
+        scopes = [ANA, Scope("acme", None), Scope("other", "ana")]
+
+        async def append(n: int) -> None:
+            await live.write(scopes[n % 3], [put(memory(f"m{n}", f"number {n}")), put(note(f"n{n}"))])
+
+        await asyncio.gather(*(append(n) for n in range(90)))
+        for place, scope in enumerate(scopes):
+            records = await everything(live, scope)
+            assert {r.id for r in records} == {f"{kind}{n}" for n in range(place, 90, 3) for kind in "mn"}
+            assert sorted(r.seq for r in records if r.kind == "memory") == list(range(30))
+            assert await loaded(live, scope) == expected(records, {})
+
+    @_EXAMPLES
+    @given(data=JSON_DATA, kind=st.sampled_from(["memory", "turn", "note"]))
+    async def test_json_comes_back_as_it_went_in(self, live: Store, data: dict[str, Any], kind: str) -> None:
+        await live.write(ANA, [put(Record(kind=kind, id="x", data=data))])
+        assert [exact(r.data) for r in await live.read(ANA, kind, ["x"])] == [exact(data)]
+        records = await everything(live, ANA)
+        assert await loaded(live, ANA) == expected(records, {})
+
+    @_EXAMPLES
+    @given(user=NAMES | st.none(), deployment=NAMES, name=NAMES, key=NAMES, text=TEXT, kind=NAMES)
+    async def test_any_unicode_comes_back_as_it_went_in(
+        self, live: Store, user: str | None, deployment: str, name: str, key: str, text: str, kind: str
+    ) -> None:
+        scope = Scope(deployment, user)
+        mine = [memory(name, text, key=key), Record(kind=f"~{kind}", id=name, key=key, data={text: text})]
+        await live.write(scope, [put(record) for record in mine])
+        for record in mine:
+            found = await live.read(scope, record.kind, [name])
+            assert [(r.kind, r.id, r.key, exact(r.data)) for r in found] == [
+                (record.kind, name, key, exact(record.data))
+            ]
+            assert [r.id for r in await live.scan(scope, record.kind, key=key)] == [name]
+        assert scope in await live.scopes(deployment)
+        await live.write(scope, [Drop(kind=record.kind, id=name) for record in mine])
+        assert await live.read(scope, "memory", [name]) == []
+
+    async def test_a_vector_comes_back_bit_for_bit(self, live: Store) -> None:
+        await live.write(ANA, [put(memory(f"m{n}", f"number {n}")) for n in range(70)])
+        records = await live.scan(ANA, "memory")
+        await live.write(ANA, [attach(r, r.seq) for r in records if r.seq % 3])
+        vectors = {("memory", r.id): unit(r.seq) for r in records if r.seq % 3}
+        assert await loaded(live, ANA) == expected(records, vectors)
+
+    async def test_what_its_owner_does_to_a_vector_afterwards_stays_with_the_owner(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a"))])
+        mine = unit(1)
+        await live.write(ANA, [Attach(kind="memory", id="a", version=1, vector=mine)])
+        mine[:] = 0
+        assert (await loaded(live, ANA)).vectors == {0: unit(1).tobytes()}
+
+
+__all__ = ["StoreWriting"]

@@ -1,0 +1,76 @@
+"""Seeds, sizes, children and counts for the durability proofs.
+
+ECHOIC_TEST_SEED chooses other histories, ECHOIC_TEST_SCALE multiplies how many there are.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from durability.children import Zygote, tracing
+
+SEED = int(os.environ.get("ECHOIC_TEST_SEED", "20261121"))
+SCALE = float(os.environ.get("ECHOIC_TEST_SCALE", "1"))
+_counts: list[str] = []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """These tests kill processes and cut the power."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.crash)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was tried, and what came of it."""
+    if _counts:
+        terminalreporter.section(f"durability, seed {SEED}, scale {SCALE:g}")
+        for line in _counts:
+            terminalreporter.line(line)
+
+
+@pytest.fixture
+def tally(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Put a line of counts into the summary."""
+
+    def note(line: str) -> None:
+        _counts.append(f"{request.node.name}: {line}")
+
+    return note
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """Where every history of the run begins; a failure names the number to add to it."""
+    return SEED
+
+
+@pytest.fixture(scope="session")
+def many() -> Callable[[int], int]:
+    """So many at scale 1."""
+    return lambda number: max(1, round(number * SCALE))
+
+
+@pytest.fixture(scope="session")
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    """Starts children; see `durability.children`."""
+    if sys.platform != "linux":
+        pytest.skip("killing and tracing children is written for Linux")
+    made = Zygote(tmp_path_factory.mktemp("gates"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def strace() -> None:
+    """Only where system calls can be traced; always in CI."""
+    why_not = tracing()
+    if why_not is not None and os.environ.get("CI") == "true":
+        pytest.fail(f"{why_not}; in CI it has to be")
+    if why_not is not None:
+        pytest.skip(why_not)

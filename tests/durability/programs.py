@@ -1,0 +1,230 @@
+"""What the children of the zygote do until they are killed. Each keeps a log that outlives it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import apsw
+
+from durability import controls
+from durability.workload import SPEC, Erase, Step, history, index, perform, vector
+from echoic.errors import WriteConflict
+from echoic.stores import sqlite_schema, sqlite_writer
+from echoic.stores.base import Attach, Drop, Put, Record
+from echoic.stores.sqlite import SQLiteStore
+from echoic.testing.disks import Disk, at, killed
+from echoic.types import Scope
+
+SHARED = Scope("shared", "everybody")
+
+
+class Log:
+    """Lines that survive the death of who wrote them."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def __call__(self, line: str) -> None:
+        os.write(self._file, f"{line}\n".encode())
+
+
+async def write_history(
+    *, path: str, log: str, seed: int, steps: int, kill_at: int = 0, control: str | None = None
+) -> None:
+    """Perform the history of `seed`, several writes at a time; log what was begun and what was acknowledged."""
+    sqlite_writer.CHECKPOINT_PAGES = 40  # so that a short history meets many
+    disk = Disk(at({kill_at}, killed)) if kill_at else None
+    store = SQLiteStore(path, vfs=disk.name if disk else None)
+    say, rng = Log(log), Random(seed)
+    with controls.applied(store, control):
+        await store.open(SPEC, index)
+        for group in grouped(rng, list(history(Random(seed), steps))):
+            await asyncio.gather(*(_acknowledged(store, number, step, say) for number, step in group))
+        await store.aclose()
+    say(f"operations {disk.operations if disk else 0}")
+
+
+async def _acknowledged(store: SQLiteStore, number: int, step: Step, say: Callable[[str], None]) -> None:
+    say(f"begun {number}")
+    with contextlib.suppress(WriteConflict):  # refused, which is an answer too
+        await perform(store, step)
+    say(f"done {number}")
+
+
+def grouped(rng: Random, steps: list[Step]) -> Iterator[list[tuple[int, Step]]]:
+    """Consecutive writes to be asked for at once; an erasure stands alone."""
+    group: list[tuple[int, Step]] = []
+    for number, step in enumerate(steps):
+        if group and (isinstance(step, Erase) or isinstance(group[-1][1], Erase) or rng.random() < 0.6):
+            yield group
+            group = []
+        group.append((number, step))
+    if group:
+        yield group
+
+
+async def only_open(*, path: str, kill_at: int = 0, older: bool = False) -> None:
+    """Open the store, creating or upgrading it, and close it."""
+    if older:
+        sqlite_schema.MIGRATIONS = (*sqlite_schema.MIGRATIONS, *controls.NEXT_SCHEMA)
+        sqlite_schema.VERSION = len(sqlite_schema.MIGRATIONS)
+    disk = Disk(at({kill_at}, killed)) if kill_at else None
+    store = SQLiteStore(path, vfs=disk.name if disk else None)
+    await store.open(SPEC, index)
+    await store.aclose()
+
+
+async def keep_writing(*, path: str, log: str, name: str, seed: int, unlocked: bool = False) -> None:
+    """Until killed: own records, each write a step further; a shared counter; now and then close and open."""
+    say, rng = Log(log), Random(seed)
+    sqlite_writer.CHECKPOINT_PAGES = 30
+    while True:
+        store = SQLiteStore(path)
+        with controls.applied(store, "no lock" if unlocked else None):
+            await store.open(SPEC, index)
+            for _ in range(rng.randrange(20, 200)):
+                await _one_write(store, name, rng, say)
+            await store.aclose()
+
+
+async def _one_write(store: SQLiteStore, name: str, rng: Random, say: Callable[[str], None]) -> None:
+    own = f"{name}-{rng.randrange(12)}"
+    dice = rng.random()
+    began = time.perf_counter()
+    if dice < 0.25:
+        with contextlib.suppress(WriteConflict):
+            await increment(store, "common", name, say)
+        return
+    held = await store.read(SHARED, "memory", [own])
+    version = held[0].version if held else 0
+    if dice < 0.35 and held:
+        change: Any = Drop(kind="memory", id=own)
+        say(f"begun {own} 0")
+    elif dice < 0.5 and held:
+        change = Attach(kind="memory", id=own, version=version, vector=vector(rng))
+    else:
+        text = " ".join(rng.choice(("storm", "quay", "anchor", "hull")) for _ in range(rng.randrange(1, 40)))
+        record = Record(kind="memory", id=own, data={"text": f"{name} {version + 1} {text}"})
+        change = Put(record=record, expect=version)
+        say(f"begun {own} {version + 1}")
+    await store.write(SHARED, [change])
+    say(f"done {own} {time.perf_counter() - began:.6f}")
+
+
+async def increment(store: SQLiteStore, counter: str, name: str, say: Callable[[str], None]) -> None:
+    """One more, if nobody was faster; with the moments between which it happened.
+
+    Raises:
+        WriteConflict: somebody was.
+    """
+    held = await store.read(SHARED, "counter", [counter])
+    version = held[0].version if held else 0
+    total = (held[0].data["n"] if held else 0) + 1
+    record = Record(kind="counter", id=counter, data={"n": total, "by": name})
+    before = time.monotonic_ns()
+    say(f"trying {counter} {total} {before}")
+    await store.write(SHARED, [Put(record=record, expect=version)])
+    say(f"counted {counter} {total} {before} {time.monotonic_ns()}")
+
+
+async def count_up(*, path: str, log: str, name: str, times: int, tasks: int, control: str | None) -> None:
+    """`tasks` tasks, each adding one `times` times to the same counter, trying again after a conflict."""
+    say = Log(log)
+    store = SQLiteStore(path)
+    with controls.applied(store, control):
+        await store.open(SPEC, index)
+
+        async def add() -> None:
+            done = 0
+            while done < times:
+                with contextlib.suppress(WriteConflict):
+                    await increment(store, "counter", name, say)
+                    done += 1
+
+        await asyncio.gather(*(add() for _ in range(tasks)))
+        await store.aclose()
+
+
+async def keep_reading(*, path: str, log: str) -> None:
+    """Until killed: load, scan and check that a partition agrees with its records."""
+    say = Log(log)
+    store = SQLiteStore(path)
+    await store.open(SPEC, index)
+    newest = 0
+    while True:
+        partition = await store.load(SHARED)
+        assert partition.version >= newest, f"went back from {newest} to {partition.version}"
+        newest = partition.version
+        for record in await store.scan(SHARED, "memory"):
+            text = record.data["text"].split()
+            assert text[1] == str(record.version), f"{record.id} at {record.version} says {text[1]}"
+        say(f"read {newest}")
+
+
+async def keep_checkpointing(*, path: str) -> None:
+    """Until killed: checkpoints of every kind by a program that knows nothing of our lock."""
+    connection = apsw.Connection(path)
+    connection.set_busy_timeout(2_000)
+    for number in range(1 << 30):
+        kind = ("passive", "full", "restart", "truncate")[number % 4]
+        connection.execute(f"pragma wal_checkpoint({kind})").fetchall()
+        await asyncio.sleep(0.01)
+
+
+async def hold_open(*, path: str, log: str) -> None:
+    """Open the store, load a scope, and stay until killed."""
+    store = SQLiteStore(path)
+    await store.open(SPEC, index)
+    for scope in await store.scopes():
+        await store.load(scope)
+    Log(log)("open")
+    await asyncio.sleep(3600)
+
+
+async def visit(*, path: str, log: str) -> None:
+    """Open the store, count the records of the shared scope, and close it."""
+    store = SQLiteStore(path)
+    await store.open(SPEC, index)
+    Log(log)(f"found {len(await store.scan(SHARED, 'memory'))}")
+    await store.aclose()
+
+
+async def change_journal(*, path: str, log: str) -> None:
+    """As a program would that wants the file for itself: leave WAL mode, which removes the log."""
+    connection = apsw.Connection(path)
+    try:
+        mode = connection.pragma("journal_mode", "delete")
+    except apsw.BusyError:
+        mode = "busy"
+    connection.close()
+    Log(log)(str(mode))
+
+
+def lines(log: Path) -> list[list[str]]:
+    """What a log holds, by words. A line that was cut short by death is left out."""
+    if not log.exists():
+        return []
+    return [line.split() for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
+PROGRAMS: dict[str, Callable[..., Awaitable[None]]] = {
+    program.__name__: program
+    for program in (
+        write_history,
+        only_open,
+        keep_writing,
+        count_up,
+        keep_reading,
+        keep_checkpointing,
+        hold_open,
+        visit,
+        change_journal,
+    )
+}

@@ -1,0 +1,229 @@
+"""Order, company and endings on the embedding thread. The encoder here is a gate that keeps a record."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echoic.embedding.encoder import Encoded, TokenIds
+from echoic.embedding.runner import TEXTS_PER_RUN, TOKENS_PER_RUN, Runner
+from echoic.errors import EmbedderUnavailable, NotOpen
+
+WAIT_S = 20
+
+
+class Gate:
+    """An encoder whose vector of a text is its first token id and its length; it can be held in a run."""
+
+    def __init__(self) -> None:
+        self.runs: list[list[TokenIds]] = []
+        self.entered = threading.Semaphore(0)
+        self.let_go = threading.Event()
+        self.let_go.set()
+
+    def tokenise(self, text: str) -> TokenIds:
+        if "untokenisable" in text:
+            raise ValueError(text)
+        first, _, length = text.partition("*")
+        return [int(first)] * int(length or 1)
+
+    def run(self, batch: Sequence[TokenIds], *, hidden: bool = False) -> Encoded:
+        self.runs.append(list(batch))
+        self.entered.release()
+        assert self.let_go.wait(WAIT_S)
+        if any(ids[0] == 13 for ids in batch):
+            raise RuntimeError("thirteen")
+        return Encoded(np.array([[ids[0], len(ids)] for ids in batch], np.float32), None)
+
+    def hold(self) -> None:
+        self.let_go.clear()
+
+    def wait_until_running(self) -> None:
+        assert self.entered.acquire(timeout=WAIT_S)
+
+    @property
+    def firsts(self) -> list[list[int]]:
+        return [[ids[0] for ids in run] for run in self.runs]
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def runner(gate: Gate) -> Iterator[Runner]:
+    made = Runner(gate, dimensions=2)
+    yield made
+    gate.let_go.set()
+    made.close()
+
+
+@pytest.fixture
+def busy(gate: Gate, runner: Runner) -> Callable[[], Future[np.ndarray]]:
+    """Start a run that lasts until the gate lets go."""
+
+    def start() -> Future[np.ndarray]:
+        gate.hold()
+        future = runner.submit(["1000"], "query")
+        gate.wait_until_running()
+        return future
+
+    return start
+
+
+def test_queries_overtake_documents_that_came_before(
+    gate: Gate, runner: Runner, busy: Callable[[], object]
+) -> None:
+    busy()
+    documents = runner.submit([f"{number}*100" for number in range(1, 9)], "document")
+    query = runner.submit(["500"], "query")
+    gate.let_go.set()
+    documents.result(WAIT_S)
+    assert query.done()
+    assert gate.firsts[:3] == [[1000], [500], [1, 2]]
+
+
+def test_a_query_waits_for_one_piece_of_documents_at_most(gate: Gate, runner: Runner) -> None:
+    gate.hold()
+    documents = runner.submit([f"{number}*200" for number in range(101, 140)], "document")
+    gate.wait_until_running()
+    query = runner.submit(["500"], "query")
+    gate.let_go.set()
+    query.result(WAIT_S)
+    assert gate.firsts.index([500]) == 1
+    assert documents.result(WAIT_S)[:, 0].tolist() == list(range(101, 140))
+
+
+def test_queries_that_come_together_share_a_run(
+    gate: Gate, runner: Runner, busy: Callable[[], object]
+) -> None:
+    busy()
+    futures = [runner.submit([str(number)], "query") for number in range(100, 110)]
+    gate.let_go.set()
+    assert [future.result(WAIT_S)[0, 0] for future in futures] == list(range(100, 110))
+    assert [sorted(run) for run in gate.firsts[1:]] == [list(range(100, 110))]
+
+
+def test_texts_of_similar_length_share_runs_and_come_back_in_order(gate: Gate, runner: Runner) -> None:
+    lengths = [40, 1, 39, 2, 38, 3, 37, 4, 36, 5]
+    found = runner.submit([f"{n}*{length}" for n, length in enumerate(lengths, 1)], "document").result(WAIT_S)
+    assert found.tolist() == [[n, length] for n, length in enumerate(lengths, 1)]
+    padded = sum(len(run) * max(map(len, run)) for run in gate.runs)
+    assert padded < 1.1 * sum(lengths)
+    assert len(gate.runs) < len(lengths) / 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["query", "document"]), st.lists(st.integers(1, 256), min_size=1, max_size=40)
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    st.sampled_from([1, TEXTS_PER_RUN]),
+)
+def test_every_text_gets_its_own_vector_in_runs_that_are_never_too_large(
+    calls: list[tuple[str, list[int]]], most: int
+) -> None:
+    gate = Gate()
+    runner = Runner(gate, dimensions=2, texts_per_run=most)
+    try:
+        futures = [
+            runner.submit([f"{100 + n}*{length}" for n, length in enumerate(lengths)], kind)
+            for kind, lengths in calls
+        ]
+        for future, (_, lengths) in zip(futures, calls, strict=True):
+            expected = [[100 + n, length] for n, length in enumerate(lengths)]
+            assert future.result(WAIT_S).tolist() == expected
+    finally:
+        runner.close()
+    assert max(map(len, gate.runs)) <= most
+    assert all(len(run) == 1 or len(run) * max(map(len, run)) <= TOKENS_PER_RUN for run in gate.runs)
+    assert sum(map(len, gate.runs)) == sum(len(lengths) for _, lengths in calls)
+
+
+def test_what_was_cancelled_is_not_run(gate: Gate, runner: Runner, busy: Callable[[], object]) -> None:
+    busy()
+    unwanted = runner.submit([f"{number}*200" for number in range(1, 40)], "document")
+    wanted = runner.submit(["500", "501"], "document")
+    assert unwanted.cancel()
+    gate.let_go.set()
+    wanted.result(WAIT_S)
+    assert gate.firsts == [[1000], [500, 501]]
+
+
+def test_a_call_cancelled_in_the_middle_runs_no_further(gate: Gate, runner: Runner) -> None:
+    gate.hold()
+    unwanted = runner.submit([f"{number}*200" for number in range(1, 40)], "document")
+    gate.wait_until_running()
+    assert unwanted.cancel()
+    gate.let_go.set()
+    runner.submit(["500"], "document").result(WAIT_S)
+    assert gate.firsts == [[1], [500]]
+
+
+def test_a_failing_run_fails_only_those_who_are_in_it(gate: Gate, runner: Runner) -> None:
+    with pytest.raises(EmbedderUnavailable, match="RuntimeError"):
+        runner.submit(["13"], "query").result(WAIT_S)
+    assert runner.submit(["14"], "query").result(WAIT_S).tolist() == [[14, 1]]
+
+
+def test_a_text_that_cannot_be_tokenised_spares_its_neighbours_and_is_not_quoted(
+    gate: Gate, runner: Runner, busy: Callable[[], object]
+) -> None:
+    busy()
+    bad = runner.submit(["untokenisable secret"], "query")
+    good = runner.submit(["7"], "query")
+    gate.let_go.set()
+    assert good.result(WAIT_S).tolist() == [[7, 1]]
+    error = bad.exception(WAIT_S)
+    assert isinstance(error, EmbedderUnavailable)
+    assert "secret" not in str(error)
+    assert error.__cause__ is None
+
+
+def test_closing_fails_what_waits_and_finishes_what_runs(
+    gate: Gate, runner: Runner, busy: Callable[[], Future[np.ndarray]]
+) -> None:
+    running = busy()
+    waiting = [runner.submit(["1"], "query"), runner.submit(["2*200", "3*200"], "document")]
+    closing = threading.Thread(target=runner.close)
+    closing.start()
+    gate.let_go.set()
+    closing.join(WAIT_S)
+    assert running.result(WAIT_S).tolist() == [[1000, 1]]
+    for future in waiting:
+        with pytest.raises(NotOpen):
+            future.result(WAIT_S)
+
+
+def test_after_closing_a_text_is_refused_and_closing_again_does_no_harm(runner: Runner) -> None:
+    runner.close()
+    with pytest.raises(NotOpen):
+        runner.submit(["1"], "query").result(WAIT_S)
+    runner.close()
+
+
+def test_texts_that_race_with_closing_are_answered_or_refused_never_forgotten() -> None:
+    for _ in range(30):
+        runner = Runner(Gate(), dimensions=2)
+        futures: list[Future[np.ndarray]] = []
+
+        def submit(runner: Runner = runner, futures: list[Future[np.ndarray]] = futures) -> None:
+            futures.extend(runner.submit([str(number)], "query") for number in range(100, 160))
+
+        thread = threading.Thread(target=submit)
+        thread.start()
+        runner.close()
+        thread.join(WAIT_S)
+        for future in futures:
+            assert isinstance(future.exception(WAIT_S), NotOpen | None)

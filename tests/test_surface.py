@@ -1,0 +1,89 @@
+"""The public surface is what it says, light to import, and the same without `await`."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import echoic
+import echoic.sync
+from echoic.memory.conversation import OpenConversation
+from echoic.memory.user import UserMemory
+
+HEAVY = (
+    "onnxruntime",
+    "tokenizers",
+    "pydantic_ai",
+    "httpx2",
+    "fastapi",
+    "uvicorn",
+    "phonenumbers",
+    "onnx",
+    "torch",
+)
+
+
+def test_everything_that_is_exported_exists_and_nothing_else_is_public():
+    assert all(hasattr(echoic, name) for name in echoic.__all__)
+    public = {n for n, v in vars(echoic).items() if not n.startswith("_") and not inspect.ismodule(v)}
+    assert public | {"__version__"} == set(echoic.__all__)
+
+
+def test_importing_echoic_brings_no_provider_and_no_framework():
+    code = f"import sys, echoic; print([m for m in {HEAVY!r} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_opening_the_default_loads_nothing_heavy_until_it_is_used():
+    code = f"import sys, echoic; echoic.open('memory://'); print([m for m in {HEAVY!r} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "bad", [{"url": "redis://x"}, {"embedder": "psychic"}, {"fusion": "cold"}, {"model": "x:y"}]
+)
+def test_what_is_unknown_is_refused_at_once_and_by_name(bad):
+    with pytest.raises(echoic.InvalidInput, match=next(iter(bad.values()))):
+        echoic.open(**{"url": "memory://", **bad})
+
+
+async def test_before_and_after_it_is_open_nothing_answers_as_if_nothing_were_known(tmp_path):
+    memory = echoic.open(f"sqlite:///{tmp_path}/x.db", embedder="lexical")
+    assert not (tmp_path / "x.db").exists(), "a constructor does no I/O"
+    with pytest.raises(echoic.NotOpen):
+        await memory.user("ana").get("k")
+    await memory.open()
+    await memory.user("ana").set("k", "v")
+    await memory.aclose()
+    await memory.aclose()
+    with pytest.raises(echoic.NotOpen):
+        await memory.user("ana").query("k")
+
+
+def test_the_blocking_facade_has_every_verb_and_no_other(tmp_path):
+    url = f"sqlite:///{tmp_path}/sync.db"
+    with echoic.sync.open(url, embedder="lexical") as memory:
+        ana = memory.user("ana")
+        assert set(dir(ana)) == set(dir(ana._handle))
+        ana.set("user_name", "Ana")
+        assert ana.get("user_name").text == "Ana"
+        call = ana.conversation("call-1")
+        call.append(echoic.Turn(speaker="user", text="hello"))
+        assert [t.text for t in call.turns()] == ["hello"]
+        assert ana.scope == echoic.Scope("default", "ana")
+        with pytest.raises(echoic.InvalidInput):
+            ana.set("", "x")
+    with echoic.sync.open(url, embedder="lexical") as memory:
+        assert memory.user("ana").query("user name")[0].text == "Ana"
+
+
+@pytest.mark.parametrize("handle", [UserMemory, OpenConversation])
+def test_every_public_verb_says_what_it_does(handle):
+    verbs = [v for n, v in vars(handle).items() if inspect.isfunction(v) and not n.startswith("_")]
+    assert verbs
+    assert all(v.__doc__ for v in verbs)
