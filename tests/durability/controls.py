@@ -63,6 +63,10 @@ class AcknowledgesFirst(Writer):
 class Swallows(Writer):
     """Takes an error of the disk for success."""
 
+    def _sound(self) -> apsw.Connection:
+        self.suspect = None
+        return super()._sound()
+
     def _commit(self, connection: apsw.Connection, jobs: list[_Job]) -> None:
         try:
             super()._commit(connection, jobs)
@@ -140,6 +144,7 @@ _CONTROLS: dict[str, Control] = {
     "go on": _writer(GoesOn),
     "no lock": _writer(NoLock),
     "synchronous = normal": _settings("synchronous = full", "synchronous = normal"),
+    "secure_delete = off": _settings("secure_delete = on", "secure_delete = off"),
     "no expectations": _no_expectations,
 }
 

@@ -20,7 +20,7 @@ from echoic.stores import sqlite_schema, sqlite_writer
 from echoic.stores.base import Attach, Drop, Put, Record
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing.disks import Disk, at, killed
-from echoic.types import Scope
+from echoic.types import EmbeddingSpec, Scope
 
 SHARED = Scope("shared", "everybody")
 
@@ -178,10 +178,10 @@ async def keep_checkpointing(*, path: str) -> None:
         await asyncio.sleep(0.01)
 
 
-async def hold_open(*, path: str, log: str) -> None:
-    """Open the store, load a scope, and stay until killed."""
+async def hold_open(*, path: str, log: str, spec: tuple[str, int]) -> None:
+    """Open the store, load every scope, and stay until killed."""
     store = SQLiteStore(path)
-    await store.open(SPEC, index)
+    await store.open(EmbeddingSpec(*spec), index)
     for scope in await store.scopes():
         await store.load(scope)
     Log(log)("open")

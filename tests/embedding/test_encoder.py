@@ -127,6 +127,8 @@ def test_token_vectors_equal_the_definition(encoder: Encoder, expected: list[np.
         "x " * 90 + "y" * 10_000,
         " " * 10_000 + "far away",
         "日本語" * 4_000,
+        # A word that is one unknown token whole, and many where it is cut.
+        " " * 3_816 + "!" * 200 + "zqxj" * 40 + " and more" * 1_000,
         "q" * 101 + " " + "z" * 99 + " " * 3_900 + "tail " * 3_000,
     ],
 )

@@ -177,7 +177,7 @@ async def test_closing_lets_go_of_the_thread_and_an_embedder_nobody_closed_does_
     thread = embedding_threads()[-1]
     del embedder
     gc.collect()
-    await asyncio.to_thread(thread.join)
+    await asyncio.to_thread(thread.join, 20)
     assert len(embedding_threads()) == before
 
 

@@ -23,11 +23,13 @@ class Gate:
 
     def __init__(self) -> None:
         self.runs: list[list[TokenIds]] = []
+        self.tokenised: list[str] = []
         self.entered = threading.Semaphore(0)
         self.let_go = threading.Event()
         self.let_go.set()
 
     def tokenise(self, text: str) -> TokenIds:
+        self.tokenised.append(text)
         if "untokenisable" in text:
             raise ValueError(text)
         first, _, length = text.partition("*")
@@ -159,6 +161,7 @@ def test_what_was_cancelled_is_not_run(gate: Gate, runner: Runner, busy: Callabl
     gate.let_go.set()
     wanted.result(WAIT_S)
     assert gate.firsts == [[1000], [500, 501]]
+    assert gate.tokenised == ["1000", "500", "501"]
 
 
 def test_a_call_cancelled_in_the_middle_runs_no_further(gate: Gate, runner: Runner) -> None:

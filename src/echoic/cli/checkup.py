@@ -119,7 +119,7 @@ class Checkup:
         kept = await self._user.set(KEY, self._said)
         if kept.text != self._said:
             raise Unwell("it kept something else than it was told", _REPORT)
-        return f"kept a memory of user {self._name!r} on the disk"
+        return f"kept a memory of user {self._name!r}"
 
     async def _vectors_come(self) -> str:
         await self._service.settle(VECTORS_S)
@@ -157,7 +157,9 @@ class Checkup:
         receipt = await self._user.forget()
         if not receipt.verified:
             raise Unwell("the bytes that were to go could not all be seen gone", "run `echoic doctor` again")
-        return f"{receipt.records} records, {receipt.vectors} vectors; searched {receipt.bytes_searched} bytes"
+        return (
+            f"{receipt.records} records, {receipt.vectors} vectors; searched {receipt.bytes_searched} bytes"
+        )
 
     async def _gone(self) -> str:
         exported = await self._user.export()
@@ -175,7 +177,7 @@ class Checkup:
 
     @property
     def _service(self) -> MemoryService:
-        assert self._memory is not None  # noqa: S101 - no step that uses it is tried before it is open
+        assert self._memory is not None
         return self._memory
 
     @property

@@ -1,5 +1,6 @@
-"""An embedder that is opened when it is first needed: `echoic get` loads no model, and `echoic set` keeps what
-it is told on a machine that has none.
+"""An embedder that is opened when it is first needed.
+
+So `echoic get` loads no model, and `echoic set` keeps what it is told on a machine that has none.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class DeferredEmbedder:
         return self._embedder.semantic
 
     def claim(self, spec: EmbeddingSpec) -> None:
-        """Pass for `spec` until `own_up`, so that a store with its vectors opens. Nothing is embedded before."""
+        """Pass for `spec`, so that a store with its vectors opens, and embed nothing until `own_up`."""
         self._claims = spec
 
     def own_up(self) -> EmbeddingSpec:

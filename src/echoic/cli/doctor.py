@@ -20,11 +20,12 @@ _MARKS = {True: "✔", False: "✘", None: "–"}
 @command("doctor")
 @click.pass_context
 def doctor_command(ctx: click.Context) -> int:
-    """Try everything once, for real: embed, open, set, reopen, get, query, forget, and look whether it is gone.
+    """Try everything once, for real, and say what to do.
 
-    It uses the store and embedder that --store and --embedder name, under a user of its own that is erased
-    again. Each step says how long it took, and each that fails the one thing to do about it. Exit code 0 only
-    if every step worked.
+    It embeds, sets, reopens, gets, queries, forgets, and looks whether it is gone. It uses the store and
+    embedder that --store and --embedder name, under a user of its own that is erased again. Each step says
+    how long it took, and each that fails the one thing to do about it. Exit code 0 only if every step
+    worked.
     """
 
     async def work(settings: Settings, output: Output) -> Result:

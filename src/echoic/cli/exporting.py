@@ -23,10 +23,11 @@ STDOUT = "-"
 @click.argument("file", default=STDOUT)
 @click.pass_context
 def export_command(ctx: click.Context, file: str) -> int:
-    """Write all that is kept of the user to FILE as JSON: every version of every memory, every conversation.
+    """Write all that is kept of the user, as JSON.
 
-    Without FILE, or with "-", to stdout. `echoic import` takes it in again without loss. A file appears whole
-    or not at all, and only its owner may read it.
+    That is every version of every memory, and every conversation. Without FILE, or with "-", to stdout.
+    `echoic import` takes it in again without loss. A file appears whole or not at all, and only its owner
+    may read it.
     """
 
     async def work(desk: Desk) -> Result:

@@ -22,10 +22,11 @@ from echoic.types import Receipt
 def forget_command(
     ctx: click.Context, key: str | None, conversation: str | None, everything: bool, yes: bool
 ) -> int:
-    """Destroy what is kept, and print the receipt: what was removed, and whether its bytes are gone.
+    """Destroy what is kept, and print the receipt.
 
-    Takes exactly one of --key, --conversation and --all. Nothing brings back what is forgotten; to take back
-    what only no longer holds, use `echoic delete`.
+    It says what was removed, and whether its bytes are gone. Takes exactly one of --key, --conversation and
+    --all. Nothing brings back what is forgotten; to take back what only no longer holds, use `echoic
+    delete`.
     """
     if sum((key is not None, conversation is not None, everything)) != 1:
         raise click.UsageError("say what to forget: --key KEY, --conversation ID or --all", ctx)

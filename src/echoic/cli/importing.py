@@ -34,7 +34,9 @@ _SAID = 20
 @click.option("--dry-run", is_flag=True, help="Only count what is there; no store is opened.")
 @click.pass_context
 def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_run: bool) -> int:
-    """Take in what others kept: turns, memories, or an export of ours. "-" reads stdin.
+    r"""Take in turns, memories, or an export of ours.
+
+    FILE may be a folder of files, or "-" for stdin.
 
     \b
     turns   JSON lines: speaker, text, and if known said_at, conversation, id, heard, confidence
@@ -43,8 +45,8 @@ def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_ru
     mem0    memories as mem0's get_all or export gives them
     echoic  what `echoic export` gave
 
-    What is taken in belongs to the user given by --user or ECHOIC_USER; without one, to the user the file names.
-    Importing twice adds nothing. What cannot be read is left out and reported, and the exit code is 3.
+    What is taken in belongs to the user that --user or ECHOIC_USER names; without one, to the user the file
+    names. Importing twice adds nothing. What cannot be read is left out and reported, and the exit code is 3.
     """
     source = source_at(file)
     name = format_of(source) if kind == "auto" else kind

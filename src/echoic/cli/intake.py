@@ -1,4 +1,4 @@
-"""How what a reader found is kept: counted first, then written in batches, each item once however often it comes.
+"""How what a reader found is kept: counted first, then written in batches, and once however often it comes.
 
 Everything taken in becomes data of one user's own. What it means is decided where live turns are understood.
 """

@@ -43,7 +43,10 @@ def set_command(ctx: click.Context, key: str, value: str, category: Category, co
 @click.argument("key")
 @click.pass_context
 def get_command(ctx: click.Context, key: str) -> int:
-    """Print what holds under KEY: the user's own before what is global."""
+    """Print what holds under KEY.
+
+    The user's own comes before what is global.
+    """
 
     async def work(desk: Desk) -> Result:
         memory = await desk.user.get(key)
@@ -75,7 +78,10 @@ def delete_command(ctx: click.Context, key: str) -> int:
 @command("list")
 @click.pass_context
 def list_command(ctx: click.Context) -> int:
-    """Print everything that holds, oldest first: key, text, category, since when, who sees it."""
+    """Print everything that holds, oldest first.
+
+    Columns: key, text, category, since when, who sees it.
+    """
 
     async def work(desk: Desk) -> Result:
         facts = await desk.user.facts()
@@ -92,7 +98,10 @@ def list_command(ctx: click.Context) -> int:
 @click.argument("key")
 @click.pass_context
 def history_command(ctx: click.Context, key: str) -> int:
-    """Print every version of KEY, oldest first: text, from when until when, whether it holds."""
+    """Print every version of KEY, oldest first.
+
+    Columns: text, from when, until when, whether it holds.
+    """
 
     async def work(desk: Desk) -> Result:
         versions = await desk.user.history(key)
@@ -112,9 +121,9 @@ def history_command(ctx: click.Context, key: str) -> int:
 @context_option
 @click.pass_context
 def remember_command(ctx: click.Context, text: str, category: Category, context: str | None) -> int:
-    """Keep one thing known about the user, in a sentence. Saying it again changes nothing.
+    """Keep one thing known about the user, in a sentence.
 
-    TEXT "-" reads stdin.
+    Saying it again changes nothing. TEXT "-" reads stdin.
     """
     said = text_or_stdin(text)
 

@@ -1,6 +1,6 @@
 """Where a command's words go: data to stdout, talk to stderr, or all of it into one JSON document.
 
-The only place of the command line that prints, but for the conversation of `echoic chat`.
+The only place of the command line that prints.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import click
 from click.exceptions import Exit
 
 from echoic.cli.exits import DONE, PARTLY, PIPE_CLOSED
@@ -74,6 +75,24 @@ class Output:
         """Tell a person what was done. A program learns it from the data."""
         if not (self._settings.quiet or self._settings.json):
             _print(harmless(text), sys.stderr)
+
+    def aside(self, text: str) -> None:
+        """Tell what happened behind an answer: dim, where a terminal can show it."""
+        if self._settings.quiet or self._settings.json:
+            return
+        line = f"  {harmless(text)}"
+        dim = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        _print(click.style(line, dim=True) if dim else line, sys.stderr)
+
+    def answer(self, text: str) -> None:
+        """Print one answer of several; the JSON document holds them all at the end."""
+        if not self._settings.json:
+            _print(harmless_lines(text) if sys.stdout.isatty() else text, sys.stdout)
+
+    def ask(self, prompt: str) -> None:
+        """Show that a line is waited for, where a person would type it."""
+        if sys.stdin.isatty() and sys.stderr.isatty() and not self._settings.json:
+            print(prompt, end="", file=sys.stderr, flush=True)
 
     def note(self, text: str) -> None:
         """Tell what limits the answer, once."""

@@ -14,9 +14,9 @@ from echoic.cli.running import Desk, run
 @click.group("proposals", cls=Group, invoke_without_command=True)
 @click.pass_context
 def proposals_group(ctx: click.Context) -> int:
-    """List, approve or reject what callers would have everyone know. For operators.
+    """List, approve or reject what all shall know.
 
-    Without a command it lists.
+    That is what callers said that is about no person. For operators. Without a command it lists.
     """
     return _list(ctx) if ctx.invoked_subcommand is None else DONE
 
@@ -24,7 +24,10 @@ def proposals_group(ctx: click.Context) -> int:
 @proposals_group.command("list")
 @click.pass_context
 def list_proposals(ctx: click.Context) -> int:
-    """Print what waits, oldest first: id, key, text as all would see it, what was left out, since when."""
+    """Print what waits, oldest first.
+
+    Columns: id, key, text as all would see it, what was left out, since when.
+    """
     return _list(ctx)
 
 
@@ -32,7 +35,10 @@ def list_proposals(ctx: click.Context) -> int:
 @click.argument("proposal_id", metavar="ID")
 @click.pass_context
 def approve_proposal(ctx: click.Context, proposal_id: str) -> int:
-    """Make proposal ID global, superseding what was approved under its key before."""
+    """Make a proposal global.
+
+    It supersedes what was approved under its key before.
+    """
 
     async def work(desk: Desk) -> Result:
         approved = await desk.memory.proposals(desk.settings.deployment).approve(proposal_id)
@@ -46,7 +52,10 @@ def approve_proposal(ctx: click.Context, proposal_id: str) -> int:
 @click.argument("proposal_id", metavar="ID")
 @click.pass_context
 def reject_proposal(ctx: click.Context, proposal_id: str) -> int:
-    """Remove proposal ID. Its author keeps what they said as their own."""
+    """Remove a proposal.
+
+    Its author keeps what they said as their own.
+    """
 
     async def work(desk: Desk) -> Result:
         await desk.memory.proposals(desk.settings.deployment).reject(proposal_id)

@@ -19,7 +19,7 @@ LEXICAL = "words and sounds only: the lexical embedder knows no meaning; --embed
 
 @command("query")
 @click.argument("text")
-@click.option("--limit", type=int, default=10, show_default=True, metavar="N", help="Hits at most, 1 to 1000.")
+@click.option("--limit", type=int, default=10, show_default=True, metavar="N", help="Hits at most.")
 @click.option(
     "--deadline-ms",
     type=float,
@@ -30,12 +30,13 @@ LEXICAL = "words and sounds only: the lexical embedder knows no meaning; --embed
 @click.option("--explain", is_flag=True, help="Add the rank and score each channel gave.")
 @click.pass_context
 def query_command(
-    ctx: click.Context, text: str, limit: int, deadline_ms: float | None, past: bool, explain: bool
+    ctx: click.Context, *, text: str, limit: int, deadline_ms: float | None, past: bool, explain: bool
 ) -> int:
-    """Print what is most likely meant by TEXT, the user's own and global, best first.
+    """Search by meaning, words and sounds, best hit first.
 
-    Columns: rank, score, text, since when, who sees it. TEXT "-" reads stdin. Exit code 1: nothing known;
-    2: could not look everywhere, and found nothing.
+    Columns: rank, score, text, since when, who sees it. What is the user's own and what is global is ranked
+    together. TEXT "-" reads stdin. Exit code 1: nothing is known; 2: it could not look everywhere, and
+    found nothing.
     """
     asked = text_or_stdin(text)
 

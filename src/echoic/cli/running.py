@@ -114,9 +114,12 @@ def text_or_stdin(value: str) -> str:
 
 
 async def _with_memory(settings: Settings, output: Output, work: Work) -> Result:
-    greet(settings, output)
     embedder = embedder_at(settings)
+    file = store_file(settings)
+    new = file is not None and not file.exists()
     async with memory_at(settings, embedder) as memory:
+        if new:
+            output.say(f"new memory in {file}, for {_whose(settings)}")
         desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)
         result = await work(desk)
     if embedder.trouble is not None:  # nothing is lost: what was written waits for its vector
@@ -124,14 +127,10 @@ async def _with_memory(settings: Settings, output: Output, work: Work) -> Result
     return result
 
 
-def greet(settings: Settings, output: Output) -> None:
-    """Say whose memory begins where, once: a wrong folder or user would otherwise go unnoticed."""
-    file = store_file(settings)
-    if file is not None and not file.exists():
-        name = f"user {settings.user!r}"
-        if "user" not in settings.named:
-            name += " (--user or ECHOIC_USER names another)"
-        output.say(f"new memory in {file}, for {name}")
+def _whose(settings: Settings) -> str:
+    """The user, and how to name another: a wrong one, like a wrong folder, would otherwise go unnoticed."""
+    name = f"user {settings.user!r}"
+    return name if "user" in settings.named else f"{name} (--user or ECHOIC_USER names another)"
 
 
 def _in_loop(settings: Settings, work: Coroutine[Any, Any, Result]) -> Result:
@@ -148,7 +147,6 @@ __all__ = [
     "Desk",
     "Work",
     "embedder_at",
-    "greet",
     "memory_at",
     "run",
     "run_apart",

@@ -1,4 +1,4 @@
-"""The secret that signs identities, and the operator's key: from the environment, or made once beside the store.
+"""The secret that signs identities, and the operator's key: from the environment, or made beside the store.
 
 Whoever reads the secret can be anybody, so its file is for its owner alone.
 """

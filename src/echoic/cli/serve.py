@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ipaddress
 import secrets
 import signal
 import socket
+import threading
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from echoic.cli.command import command
 from echoic.cli.output import Output, Result
-from echoic.cli.running import embedder_at, greet, memory_at, run_apart, words_only
+from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.secret import SECRET, given_secret, kept_secret, operator_key, secret_file
 from echoic.cli.settings import Settings
 from echoic.errors import EmbedderError, InvalidInput
@@ -27,20 +27,26 @@ if TYPE_CHECKING:
     from echoic.server import ServerSettings
 
 _EXTRA = "the server needs packages that are not installed ({name}): pip install 'echoic[server]'"
-_STARTING_S = 0.02
-"""How often a starting server is looked at."""
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 @command("serve")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8300, show_default=True, help="0: any free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8300, show_default=True, help="0: any free one."
+)
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 @click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Another name it is reached by.")
 @click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="A page that may use the API.")
 @click.pass_context
 def serve_command(
-    ctx: click.Context, host: str, port: int, show: bool, names: tuple[str, ...], origins: tuple[str, ...]
+    ctx: click.Context,
+    *,
+    host: str,
+    port: int,
+    show: bool,
+    names: tuple[str, ...],
+    origins: tuple[str, ...],
 ) -> int:
     """Run the HTTP server and its page until interrupted.
 
@@ -138,37 +144,42 @@ async def _serve(
 ) -> Result:
     from echoic.server import create_app, uvicorn_config
 
-    greet(settings, output)
     embedder = embedder_at(settings)
     try:
         await embedder.ready()
     except EmbedderError as error:  # what is heard is kept and found by its words meanwhile
         output.note(words_only(error))
+    host, port = listening.getsockname()[:2]
+
+    def announce() -> None:
+        url = _url(host, port)
+        output.finish(Result(data={"url": url}, text=url, count=1))
+        output.say("stop with Ctrl-C")
+        if show:
+            # starting a browser may take seconds, and blocks
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+
     # opened here, so that what is wrong with the store is said as by every other command
     async with memory_at(settings, embedder) as memory:
-        host, port = listening.getsockname()[:2]
         config = uvicorn_config(create_app(memory, serving), host=host, port=port)
-        server = _server(config)
-        announcing = asyncio.create_task(_announce(server, output, _url(host, port), show))
-        try:
-            await server.serve(sockets=[listening])
-        finally:
-            announcing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await announcing
+        await _server(config, announce).serve(sockets=[listening])
     output.say("stopped; what was acknowledged is kept")
     return Result(data=None)
 
 
-def _server(config: uvicorn.Config) -> uvicorn.Server:
+def _server(config: uvicorn.Config, announce: Callable[[], None]) -> uvicorn.Server:
     import uvicorn
 
     class Server(uvicorn.Server):
-        """One for which being told to stop is an end like any other; uvicorn's raises the signal again."""
+        """Says when it can be used, and takes being told to stop for an end like any other."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            announce()
 
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
-            """Stop at SIGINT and SIGTERM, once what is under way is answered; at once when told again."""
+            # uvicorn's own raises the signal once more when all is closed
             before = {which: signal.signal(which, self.handle_exit) for which in _STOPPING}
             try:
                 yield
@@ -177,16 +188,6 @@ def _server(config: uvicorn.Config) -> uvicorn.Server:
                     signal.signal(which, handler)
 
     return Server(config)
-
-
-async def _announce(server: uvicorn.Server, output: Output, url: str, show: bool) -> None:
-    """Print the URL as soon as it answers."""
-    while not server.started:
-        await asyncio.sleep(_STARTING_S)
-    output.finish(Result(data={"url": url}, text=url, count=1))
-    output.say("stop with Ctrl-C")
-    if show:
-        await asyncio.to_thread(webbrowser.open, url)
 
 
 def _url(host: str, port: int) -> str:

@@ -43,7 +43,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "user": ("--user", "NAME", "Whose memory."),
     "deployment": ("--deployment", "NAME", "The agents that share what is global; users are apart in each."),
     "embedder": ("--embedder", "NAME", "local, local:int8, lexical, or PROVIDER:MODEL."),
-    "weights": ("--weights", "DIR", "Directory with the local embedder's weights; found by itself if not given."),
+    "weights": (
+        "--weights",
+        "DIR",
+        "Directory with the local embedder's weights, if not found.",
+    ),
     "global_writes": ("--global-writes", "MODE", "What is about no person becomes global: propose, or auto."),
     "fusion": ("--fusion", "NAME", "How channels become one ranking: blend, or rrf."),
     "json": ("--json", "", "Print one JSON document, for errors too."),

@@ -27,9 +27,9 @@ _LOOK_S = 1.0
 @command("distil")
 @click.pass_context
 def distil_command(ctx: click.Context) -> int:
-    """Learn from every conversation that has turns nobody learned from yet, of all users of the deployment.
+    """Learn from conversations nobody has learned from yet.
 
-    Prints what was kept and what was retracted, with its key.
+    Those of all users of the deployment. Prints what was kept and what was retracted, with its key.
     """
 
     async def work(desk: Desk) -> Result:
@@ -48,7 +48,10 @@ def distil_command(ctx: click.Context) -> int:
 @command("users")
 @click.pass_context
 def users_command(ctx: click.Context) -> int:
-    """Print everyone of the deployment something is known of, one a line. For operators."""
+    """Print everyone something is known of.
+
+    Everyone of the deployment, one a line. For operators.
+    """
 
     async def work(desk: Desk) -> Result:
         users = await desk.memory.users(desk.settings.deployment)
@@ -63,10 +66,10 @@ def users_command(ctx: click.Context) -> int:
 @command("reindex")
 @click.pass_context
 def reindex_command(ctx: click.Context) -> int:
-    """Embed everything anew, with the embedder that --embedder names.
+    """Embed everything anew, with another embedder if need be.
 
-    That is how a store changes to another embedder. Until it is done, what has no vector yet is found by words
-    and sounds.
+    The embedder is the one that --embedder names: so a store changes to another. Until it is done, what has
+    no vector yet is found by words and sounds.
     """
     return run_apart(ctx, _reindex)
 

@@ -6,6 +6,7 @@ second worker or an erasure in between leaves either both or neither.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 
 from echoic.memory.ledger import Ledger
@@ -25,6 +26,10 @@ from echoic.types import Memory, Scope, Turn
 
 _TURNS = 200
 """Turns a run: a long conversation is distilled in several writes rather than in one huge one."""
+_CONTEXT = 6
+"""Turns before the cursor that are read again, for what a correction refers to."""
+_RECENT = 2
+"""Utterances of the user that a correction may refer to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +81,11 @@ class Distiller:
         if not turns:
             return await self._mark(scope, records[0])
         ledger = Ledger(self._store, scope)
-        distilled = await self._listen(ledger, [turn_of(record) for record in turns])
+        before = await self._store.scan(
+            scope, TURN, key=conversation, after=cursor + 1, limit=_CONTEXT, newest_first=True
+        )
+        context = [turn_of(record) for record in reversed(before)]
+        distilled = await self._listen(ledger, context, [turn_of(record) for record in turns])
         moved = record_of_conversation(conversation_of(records[0]), cursor=turns[-1].seq)
         await self._store.write(scope, [*ledger.changes, Put(record=moved, expect=records[0].version)])
         return distilled
@@ -89,29 +98,47 @@ class Distiller:
             moved = record_of_conversation(done, cursor=cursor_of(record))
             await self._store.write(scope, [Put(record=moved, expect=record.version)])
 
-    async def _listen(self, ledger: Ledger, turns: list[Turn]) -> Distilled:
+    async def _listen(self, ledger: Ledger, context: list[Turn], turns: list[Turn]) -> Distilled:
         kept: list[Memory] = []
         retracted: list[Memory] = []
-        previous: list[Heard] = []
+        # "actually it's Paula" corrects what was just said, not what was said an hour ago
+        recent: deque[list[Heard]] = deque(maxlen=_RECENT)
+        for turn in context:
+            _hear(turn, recent)
         for turn in turns:
-            if turn.speaker != "user" or not turn.heard_text:
-                continue
-            heard = listen(turn.heard_text, previous)
-            for item in heard:
+            for item in _hear(turn, recent):
                 if item.retracts:
                     gone = await self._retract(ledger, item, turn)
                     retracted += [gone] if gone else []
                 else:
-                    kept.append(await ledger.set(_memory(ledger.scope, item, turn)))
-            previous = heard or previous
+                    new = await self._keep(ledger, item, turn)
+                    kept += [new] if new else []
         return Distilled(turns=len(turns), kept=tuple(kept), retracted=tuple(retracted))
+
+    async def _keep(self, ledger: Ledger, item: Heard, turn: Turn) -> Memory | None:
+        """What is new in `item`; None where the same or newer is known, as when an old call is imported."""
+        known = await ledger.current(item.key, ledger.scope.user)
+        if known is not None and known.valid_from > turn.said_at:
+            return None
+        kept = await ledger.set(_memory(ledger.scope, item, turn))
+        return None if known is not None and kept.id == known.id else kept
 
     async def _retract(self, ledger: Ledger, item: Heard, turn: Turn) -> Memory | None:
         known = await ledger.current(item.key, ledger.scope.user)
-        # "I'm not Pavel" takes back Pavel, not whatever name is known
-        if known is None or (item.text and item.text.casefold() != known.text.casefold()):
+        if known is None:
             return None
-        return await ledger.retract(item.key, ledger.scope.user, turn.said_at)
+        # "I'm not Pavel" takes back Pavel, not whatever name is known; "allergy:peanuts" names its one thing
+        names_it = ":" in item.key or not item.text or item.text.casefold() == known.text.casefold()
+        return await ledger.retract(item.key, ledger.scope.user, turn.said_at) if names_it else None
+
+
+def _hear(turn: Turn, recent: deque[list[Heard]]) -> list[Heard]:
+    """What the user said in `turn`, which is recent from now on; nothing of anybody else's."""
+    if turn.speaker != "user" or not turn.heard_text:
+        return []
+    heard = listen(turn.heard_text, [item for items in recent for item in items])
+    recent.append(heard)
+    return heard
 
 
 def _memory(scope: Scope, item: Heard, turn: Turn) -> Memory:

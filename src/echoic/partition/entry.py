@@ -35,6 +35,8 @@ class Flag(IntFlag):
     """The text ends in a question: it asks more than it tells."""
     UNHEARD = 64
     """Nothing of it was heard: it is kept, and never found."""
+    KEYED = 128
+    """A short value under a key: it says in a word what others say in a sentence."""
 
 
 ROW = np.dtype(

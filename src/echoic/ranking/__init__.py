@@ -1,0 +1,22 @@
+"""The order of hits: how records are indexed, how questions are read, and which rows answer them best.
+
+Pure: no store, no clock, no await. Start reading at `rank`.
+"""
+
+from echoic.ranking.entries import entry_of_memory, entry_of_turn
+from echoic.ranking.fusion import FUSIONS
+from echoic.ranking.query import Query, Span, query_of
+from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank
+
+__all__ = [
+    "FLOOR",
+    "FUSIONS",
+    "LEXICAL_FLOOR",
+    "Found",
+    "Query",
+    "Span",
+    "entry_of_memory",
+    "entry_of_turn",
+    "query_of",
+    "rank",
+]

@@ -24,6 +24,8 @@ FACET = "@"
 # A person asks "what do I prefer" of what is filed under preference; nobody says "entity" or "fact".
 _SPOKEN_CATEGORIES: frozenset[Category] = frozenset({"preference", "decision", "requirement", "experience"})
 
+_KEYED_WORDS = 6  # of a value; a longer one is a text with a title
+
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _JOINTS = re.compile(r"[_\-./:#]+")
 
@@ -42,6 +44,8 @@ def entry_of_memory(memory: Memory) -> Entry:
     flags = flags_of(text)
     if not memory.current:
         flags |= Flag.PAST
+    if key and len(content_words(memory.text)) <= _KEYED_WORDS:
+        flags |= Flag.KEYED
     spoken = memory.category if memory.category in _SPOKEN_CATEGORIES else ""
     words = _mentioned([key, memory.text, memory.statement or "", memory.context or "", spoken])
     author = fold(memory.author) if memory.author else ""

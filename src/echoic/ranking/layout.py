@@ -1,13 +1,12 @@
 """Where each row of a partition sits when its sessions are laid side by side, so that neighbours are one step away.
 
-Computed once per partition, kept in its scratch, and after a patch computed again from what did not change.
-Knows no query.
+Computed once per partition, kept in its scratch, and after a patch computed again. Knows no query.
 
     slot:  . . . . a a a . . . . b b b b b . . . . m m m _
            gap     session 1     session 2   gap   |     trash: rows that are never found
                                                    tail: memories, each for itself
 
-The gaps are as wide as the widest window reaches, so a window never leaks from one session into the next.
+The gaps are as wide as the widest window reaches, so no window leaks from one session into the next.
 """
 
 from __future__ import annotations
@@ -17,25 +16,42 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import SEGMENT_ROWS, TURN, Flag, Partition
+from echoic.partition import MEMORY, TURN, Flag, Partition
+from echoic.ranking.pairs import Pairs
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
 
 REACH = 4
 """How many turns away a window looks, at most."""
 
-# How much of a neighbour counts for a turn, from four turns before to four after. Found on LoCoMo: a turn must
-# answer for its neighbours ("Where did you go?" "Paris."); R@10 71 without windows, 81 with them.
-TEXT_WINDOW = np.array([0.1, 0.2, 0.3, 0.5, 1.0, 0.3, 0.25, 0.2, 0.1])
-VECTOR_WINDOW = np.array([0.25, 0.5, 1.0, 0.5, 0.25])
+# How much of a neighbour counts for a turn, from the one four turns before to the one four after. A turn must
+# answer for its neighbours ("Where did you go?" "Paris."). LoCoMo, R@10: 71 without windows, 81 with them.
+TEXT_WINDOW = np.array([0.1, 0.2, 0.3, 0.5, 1.0, 0.3, 0.25, 0.2, 0.1], np.float32)
+VECTOR_WINDOW = np.array([0.25, 0.5, 1.0, 0.5, 0.25], np.float32)
+
+LONG_CHARACTERS = 200
+"""A turn of this many characters or more says as much as a turn can."""
 
 _KEY = "ranking.layout"
-_BLOCK = 256  # turns whose vectors are multiplied at a time: 400 KB stay in the processor's cache
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Eligible:
+    """Rows that may be found, and how long they are."""
+
+    rows: Mask
+    """[rows]"""
+    count: int
+    words: float
+    """Content words of all of them."""
+    window_words: float
+    """Likewise, neighbours weighted in."""
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
-    """One partition's rows by slot, and what a scan needs to know of each."""
+    """One partition's rows by slot, and what a scan wants to know of each."""
 
     revision: int
     slot_of: NDArray[np.int32]
@@ -44,19 +60,26 @@ class Layout:
     """Slots before the tail: sessions and gaps."""
     width: int
     """Slots in all; the last one is trash."""
-    findable: NDArray[np.bool_]
-    """[rows] Not empty, not unheard."""
-    past: NDArray[np.bool_]
-    """[rows]"""
+    current: Eligible
+    with_past: Eligible
     lengths: Floats
     """[slots] Content words."""
     window_lengths: Floats
     """[slots] Likewise, neighbours weighted in."""
-    window_norms: NDArray[np.float32]
+    window_norms: Floats
     """[slots] Length of the window's summed vector; 1 where it is 0."""
-    follows_question: NDArray[np.bool_]
+    follows_question: Mask
     """[slots] The turn before, in the same session, asks something."""
-    _pairs: _Pairs
+    flags: NDArray[np.uint8]
+    """[rows] This and the following are the partition's fields, side by side."""
+    speakers: NDArray[np.uint32]
+    said_at: NDArray[np.int64]
+    memories: Mask
+    keyed: Floats
+    asking: Floats
+    fullness: Floats
+    """[rows] Characters up to 200, over 200. A memory is brief because it was distilled: 1."""
+    pairs: Pairs
 
     @classmethod
     def of(cls, partition: Partition) -> Layout:
@@ -64,78 +87,77 @@ class Layout:
         kept = partition.scratch.get(_KEY)
         assert kept is None or isinstance(kept, cls)
         if kept is None or kept.revision != partition.revision:
-            kept = partition.scratch[_KEY] = _laid_out(partition, kept)
+            kept = partition.scratch[_KEY] = _laid_out(partition, kept.pairs if kept else None)
         return kept
 
     def by_row(self, by_slot: Floats) -> Floats:
         """[slots] as [rows]."""
-        return by_slot[self.slot_of]
+        return by_slot.take(self.slot_of)
 
-    def spread(self, by_slot: NDArray[np.floating], window: Floats) -> Floats:
+    def spread(self, by_slot: Floats, window: Floats) -> Floats:
         """[…, slots] with each turn's neighbours weighted in; the tail stays as it is."""
-        spread = by_slot.astype(np.float64)
-        if self.head > REACH:
-            sessions = np.ascontiguousarray(by_slot[..., : self.head]).reshape(-1)
-            # rows of a matrix lie one behind the other, a gap between them
-            spread[..., : self.head] = np.correlate(sessions, window, "same").reshape(*by_slot.shape[:-1], -1)
-        return spread
+        return _spread(by_slot, window, self.head)
 
     @property
     def nbytes(self) -> int:
         """About how much memory this takes."""
-        arrays = (self.slot_of, self.findable, self.past, self.lengths, self.window_lengths)
-        more = (self.window_norms, self.follows_question, self._pairs.partners, self._pairs.products)
-        return sum(array.nbytes for array in (*arrays, *more))
+        by_row = self.slot_of.nbytes + self.flags.nbytes + self.speakers.nbytes + self.said_at.nbytes
+        by_row += 3 * self.memories.nbytes + 3 * self.fullness.nbytes
+        return by_row + 3 * self.lengths.nbytes + self.follows_question.nbytes + self.pairs.nbytes
 
 
-@dataclass(slots=True)
-class _Pairs:
-    """Inner products of the vectors of turns up to `REACH` apart: the lengths of summed vectors follow from them."""
+def _spread(by_slot: Floats, window: Floats, head: int) -> Floats:
+    spread = by_slot.copy()
+    if head:
+        # The rows of a matrix lie one behind the other, with a gap between them.
+        sessions = np.ascontiguousarray(by_slot[..., :head])
+        spread[..., :head] = np.correlate(sessions.reshape(-1), window, "same").reshape(sessions.shape)
+    return spread
 
-    partners: NDArray[np.int32]
-    """[rows, REACH] The row that comes 1, 2, … turns later; -1: none."""
-    products: NDArray[np.float32]
-    """[rows, REACH]"""
 
-
-def _laid_out(partition: Partition, before: Layout | None) -> Layout:
-    rows = partition.rows
-    flags = rows["flags"]
+def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
+    rows, flags = partition.rows, np.ascontiguousarray(partition.rows["flags"])
     findable = (rows["kind"] != 0) & (flags & Flag.UNHEARD == 0)
     past = flags & Flag.PAST != 0
     in_session = findable & ~past & (rows["kind"] == TURN) & (rows["session"] != 0)
-    turns, slots = _turns_in_order(rows, np.flatnonzero(in_session))
+    turns, slots = _in_order(rows, np.flatnonzero(in_session))
     alone = np.flatnonzero(findable & ~in_session)
     head = int(slots[-1]) + 1 + REACH if len(slots) else 0
     width = head + len(alone) + 1
     slot_of = np.full(len(rows), width - 1, np.int32)
     slot_of[turns] = slots
-    slot_of[alone] = np.arange(head, head + len(alone))
-    pairs = _pairs(partition, turns, slots, before)
-    layout = Layout(
+    slot_of[alone] = np.arange(head, width - 1)
+    pairs = Pairs.of(partition, turns, slots, 2 * (len(VECTOR_WINDOW) // 2), before)
+    lengths = np.zeros(width, np.float32)
+    lengths[slot_of[findable]] = rows["words"][findable]
+    window_lengths = _spread(lengths, TEXT_WINDOW, head)
+    asks = np.zeros(width, np.bool_)
+    asks[slots] = flags[turns] & Flag.QUESTION != 0
+    memories = rows["kind"] == MEMORY
+    said = np.minimum(rows["characters"], LONG_CHARACTERS).astype(np.float32) / LONG_CHARACTERS
+    return Layout(
         revision=partition.revision,
         slot_of=slot_of,
         head=head,
         width=width,
-        findable=findable,
-        past=past,
-        lengths=_by_slot(rows["words"].astype(np.float64), slot_of, findable, width),
-        window_lengths=np.zeros(0),
-        window_norms=np.ones(width, np.float32),
-        follows_question=np.zeros(width, np.bool_),
-        _pairs=pairs,
+        current=_eligible(findable & ~past, slot_of, lengths, window_lengths),
+        with_past=_eligible(findable, slot_of, lengths, window_lengths),
+        lengths=lengths,
+        window_lengths=window_lengths,
+        window_norms=_window_norms(flags, turns, slots, pairs, width),
+        follows_question=np.concatenate([[False], asks[:-1]]),
+        flags=flags,
+        speakers=np.ascontiguousarray(rows["speaker"]),
+        said_at=np.ascontiguousarray(rows["said_at"]),
+        memories=memories,
+        keyed=(flags & Flag.KEYED != 0).astype(np.float32),
+        asking=(flags & Flag.ASKING != 0).astype(np.float32),
+        fullness=np.where(memories, np.float32(1), said),
+        pairs=pairs,
     )
-    layout.window_lengths = layout.spread(layout.lengths, TEXT_WINDOW)
-    layout.window_norms[:head] = _window_norms(rows, turns, slots, pairs, head)
-    asks = np.zeros(width, np.bool_)
-    asks[slots] = flags[turns] & Flag.QUESTION != 0
-    layout.follows_question[1:] = asks[:-1]
-    return layout
 
 
-def _turns_in_order(
-    rows: NDArray[np.void], turns: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _in_order(rows: NDArray[np.void], turns: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows of turns by session, time and row, and the slot of each."""
     turns = turns[np.lexsort((rows["said_at"][turns], rows["session"][turns]))]
     session = rows["session"][turns]
@@ -144,73 +166,34 @@ def _turns_in_order(
     return turns, np.arange(len(turns)) + REACH * np.cumsum(starts)
 
 
-def _by_slot(
-    values: Floats, slot_of: NDArray[np.int32], findable: NDArray[np.bool_], width: int
-) -> Floats:
-    placed = np.zeros(width)
-    placed[slot_of[findable]] = values[findable]
-    return placed
-
-
-def _pairs(
-    partition: Partition, turns: NDArray[np.intp], slots: NDArray[np.intp], before: Layout | None
-) -> _Pairs:
-    at = np.full(int(slots[-1]) + 1 + REACH if len(slots) else 0, -1, np.int32)
-    at[slots] = turns
-    partners = np.full((partition.size, REACH), -1, np.int32)
-    for steps in range(1, REACH + 1):
-        partners[turns, steps - 1] = at[slots + steps]
-    products = np.zeros((partition.size, REACH), np.float32)
-    stale = partners >= 0
-    if before is not None:
-        known = _still_known(partition, partners, before)
-        products[: len(known)][known] = before._pairs.products[: len(known)][known]
-        stale[: len(known)] &= ~known
-    stale_turns = stale[turns].any(axis=1)
-    for first in range(0, len(turns), _BLOCK):
-        if stale_turns[first : first + _BLOCK].any():
-            ours = turns[first : first + _BLOCK]
-            products[ours] = _products(partition.vectors[turns[first : first + _BLOCK + REACH]], len(ours))
-    products[partners < 0] = 0
-    return _Pairs(partners, products)
-
-
-def _products(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    found = np.zeros((count, REACH), np.float32)
-    for steps in range(1, REACH + 1):
-        later = vectors[steps : steps + count]
-        found[: len(later), steps - 1] = np.vecdot(vectors[: len(later)], later)
-    return found
-
-
-def _still_known(partition: Partition, partners: NDArray[np.int32], before: Layout) -> NDArray[np.bool_]:
-    """Which products hold from before: same two rows, and neither was patched since."""
-    old = before._pairs.partners
-    size = min(len(old), len(partners))
-    fresh = np.repeat(partition.patched > before.revision, SEGMENT_ROWS)
-    known: NDArray[np.bool_] = (partners[:size] == old[:size]) & (partners[:size] >= 0)
-    known &= ~fresh[:size, None] & ~fresh[partners[:size]]
-    return known
+def _eligible(rows: Mask, slot_of: NDArray[np.int32], lengths: Floats, window_lengths: Floats) -> Eligible:
+    slots = slot_of[rows]
+    return Eligible(
+        rows,
+        len(slots),
+        float(lengths[slots].sum(dtype=np.float64)),
+        float(window_lengths[slots].sum(dtype=np.float64)),
+    )
 
 
 def _window_norms(
-    rows: NDArray[np.void], turns: NDArray[np.intp], slots: NDArray[np.intp], pairs: _Pairs, head: int
-) -> NDArray[np.float32]:
-    """Length of the sum of w_o v_(i+o): the square root of sum over o and p of w_o w_p v_(i+o) v_(i+p)."""
-    square = np.zeros(head)
-    reach = len(VECTOR_WINDOW) // 2
-    for apart in range(2 * reach + 1):
-        between = np.zeros(head)
+    flags: NDArray[np.uint8], turns: NDArray[np.intp], slots: NDArray[np.intp], pairs: Pairs, width: int
+) -> Floats:
+    """Length of the sum of w_o v_(i+o): the root of the sum over o and p of w_o w_p v_(i+o) v_(i+p)."""
+    square = np.zeros(width)
+    window = VECTOR_WINDOW.astype(np.float64)
+    reach = len(window) // 2
+    for apart in range(len(window) if len(slots) else 0):
+        product = np.zeros(width)
         if apart:
-            between[slots] = pairs.products[turns, apart - 1]
+            product[slots] = 2 * pairs.products[turns, apart - 1]
         else:
-            between[slots] = (rows["flags"][turns] & Flag.EMBEDDED) != 0
-        # the pair (i + o, i + o + apart) is kept at i + o
-        weights = np.zeros(2 * (2 * reach) + 1)
-        for o in range(len(VECTOR_WINDOW) - apart):
-            weights[reach + o] = VECTOR_WINDOW[o] * VECTOR_WINDOW[o + apart] * (2 if apart else 1)
-        square += np.correlate(between, weights, "same") if head else 0.0
-    return np.where(square > 1e-12, np.sqrt(np.maximum(square, 1e-12)), 1.0).astype(np.float32)
+            product[slots] = flags[turns] & Flag.EMBEDDED != 0
+        # That of the pair (i + o, i + o + apart) is kept at i + o.
+        weights = np.zeros(2 * len(window) - 1)
+        weights[reach : reach + len(window) - apart] = window[: len(window) - apart] * window[apart:]
+        square += np.correlate(product, weights, "same")
+    return np.where(square > 1e-9, np.sqrt(np.maximum(square, 0)), 1).astype(np.float32)
 
 
-__all__ = ["REACH", "TEXT_WINDOW", "VECTOR_WINDOW", "Layout"]
+__all__ = ["LONG_CHARACTERS", "REACH", "TEXT_WINDOW", "VECTOR_WINDOW", "Eligible", "Floats", "Layout", "Mask"]

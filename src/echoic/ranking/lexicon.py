@@ -92,9 +92,9 @@ class Lexicon:
 
     def update(self, vocabulary: Vocabulary) -> None:
         """Take in the words and sounds that are new since the last time."""
-        new = list(islice(vocabulary.terms, self._taken, None))
-        if not new:
+        if self._taken == len(vocabulary.terms):
             return
+        new = list(islice(vocabulary.terms, self._taken, None))
         self._taken += len(new)
         self.speakers.update(speaker_of_facet(word) for word in new if word.startswith(FACET))
         self._words.extend([word for word in new if not word.startswith(FACET)])

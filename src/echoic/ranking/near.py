@@ -1,27 +1,31 @@
 """The channel for words that were misheard or mistyped: near words stand in for them, at a discount.
 
-A word stands in for one that nobody said ("Kaitlin" for "Caitlyn"), or for one that is written like a name and
-may be spelled otherwise elsewhere. Exact words are the text channel's; this one never scores them.
+A word stands in for one that nobody said ("Kaitlin" for "Caitlyn"), and at half the discount's worth for one that
+is written like a name, which may be spelled otherwise elsewhere. Exact words are the text channel's; this one
+never scores them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
 from echoic.ranking.layout import TEXT_WINDOW, Floats
-from echoic.ranking.place import Place, Statistics, groups, rows_saying
+from echoic.ranking.place import Place, Statistics, look_up, rows_saying
 from echoic.ranking.query import Query
-from echoic.ranking.text import saturated
+from echoic.ranking.text import bm25, norms
 from echoic.words import Word
 
 MAX_ASKED = 16
 """Words of a query for which near ones are looked up."""
-MAX_NEAR = 8
+MAX_NEAR = 5
 """Words that may stand in for one, the nearest first."""
+
+# Of a near word's closeness where the name itself was said too. With half the names in the transcripts respelled,
+# LoCoMo's R@10 rises from 81.9 to 82.3; with the full closeness clean text would lose 0.3.
+_SAID_TOO = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,71 +34,62 @@ class NearScores:
 
     own: list[Floats]
     window: list[Floats]
-    """With neighbours, and only for words that nobody said."""
-
-
-@dataclass(frozen=True, slots=True)
-class _StandIn:
-    asked: int
-    """Which word asked for, by its place among them."""
-    term: int
-    closeness: float
-    unsaid: bool
-    """Whether nobody said the word it stands in for."""
+    """With neighbours."""
 
 
 def near_scores(
     query: Query, places: Sequence[Place], statistics: Statistics, unsaid: frozenset[int]
 ) -> NearScores:
     """What near words find for those in `unsaid` and for names."""
-    found = NearScores(*([np.zeros(place.layout.width) for place in places] for _ in range(2)))
-    for _, group in groupby(_stand_ins(query, places, unsaid), key=lambda stand_in: stand_in.asked):
-        _add(found, list(group), places, statistics)
-    return found
-
-
-def _add(
-    found: NearScores, stand_ins: list[_StandIn], places: Sequence[Place], statistics: Statistics
-) -> None:
-    terms = np.array([s.term for s in stand_ins], np.uint32)
-    closeness = np.array([s.closeness for s in stand_ins])
-    own, window = ([np.zeros(place.layout.width) for place in places] for _ in range(2))
-    for some in groups(terms, places):
-        matrices = [place.counts(terms[some]) for place in places]
-        worth = (statistics.idf(rows_saying(matrices)) * closeness[some])[:, None]
+    found = NearScores(*([np.zeros(p.layout.width, np.float32) for p in places] for _ in range(2)))
+    stand_ins = _stand_ins(query, places, unsaid)
+    terms = np.array(list(dict.fromkeys(term for close in stand_ins for term in close)), np.uint32)
+    for some, matrices in look_up(terms, places):
+        idf = statistics.idf(rows_saying(matrices))
+        at = {term: i for i, term in enumerate(terms[some].tolist())}
+        here = [{at[term]: close for term, close in word.items() if term in at} for word in stand_ins]
         for i, (place, counts) in enumerate(zip(places, matrices, strict=True)):
             layout = place.layout
-            here = worth * saturated(counts, layout.lengths, statistics.mean_length)
-            own[i] = np.maximum(own[i], here.max(axis=0))
-            if stand_ins[0].unsaid:
-                around = layout.spread(counts, TEXT_WINDOW)
-                there = worth * saturated(around, layout.window_lengths, statistics.mean_window)
-                window[i] = np.maximum(window[i], there.max(axis=0))
-    for i in range(len(places)):
-        found.own[i] += own[i]
-        found.window[i] += window[i]
-
-
-def _stand_ins(query: Query, places: Sequence[Place], unsaid: frozenset[int]) -> list[_StandIn]:
-    found: list[_StandIn] = []
-    for i, word in enumerate(dict.fromkeys(query.words)):
-        if i == MAX_ASKED:
-            break
-        if word.term in unsaid or word.text in query.names:
-            nearest = _nearest(word, places, name=word.text in query.names)
-            found += [_StandIn(i, term, weight, word.term in unsaid) for term, weight in nearest]
+            weight = bm25(counts, norms(layout.lengths, statistics.mean_length), idf)
+            found.own[i] += _best(weight, here)
+            around = layout.spread(counts, TEXT_WINDOW)
+            weight = bm25(around, norms(layout.window_lengths, statistics.mean_window), idf)
+            found.window[i] += _best(weight, here)
     return found
 
 
-def _nearest(word: Word, places: Sequence[Place], *, name: bool) -> list[tuple[int, float]]:
-    """Terms of the nearest words, each once, with their closeness."""
+def _best(weight: Floats, words: Sequence[dict[int, float]]) -> Floats:
+    """[slots] Summed over the words asked: the weight of its best stand-in, times closeness."""
+    total = np.zeros(weight.shape[1], np.float32)
+    for stand_ins in words:
+        best = np.zeros_like(total)
+        for which, closeness in stand_ins.items():
+            np.maximum(best, weight[which] * np.float32(closeness), out=best)
+        total += best
+    return total
+
+
+def _stand_ins(query: Query, places: Sequence[Place], unsaid: frozenset[int]) -> list[dict[int, float]]:
+    """Of each word asked for that has any: the terms of its stand-ins, with what each is worth."""
+    asked = [w for w in dict.fromkeys(query.words) if w.term in unsaid or w.text in query.names]
+    found = []
+    for word in asked[:MAX_ASKED]:
+        share = 1.0 if word.term in unsaid else _SAID_TOO
+        closeness = _nearest(word, places, name=word.text in query.names)
+        if closeness:
+            found.append({term: share * close for term, close in closeness.items()})
+    return found
+
+
+def _nearest(word: Word, places: Sequence[Place], *, name: bool) -> dict[int, float]:
+    """Terms of the nearest words, with their closeness."""
     closeness: dict[int, float] = {}
     for place in places:
         vocabulary = place.partition.vocabulary
         for other, weight in place.lexicon.near(word, vocabulary, name=name).items():
             term = vocabulary.terms[other]
             closeness[term] = max(weight, closeness.get(term, 0.0))
-    return sorted(closeness.items(), key=lambda item: (-item[1], item[0]))[:MAX_NEAR]
+    return dict(sorted(closeness.items(), key=lambda item: (-item[1], item[0]))[:MAX_NEAR])
 
 
 __all__ = ["MAX_ASKED", "MAX_NEAR", "NearScores", "near_scores"]

@@ -9,85 +9,104 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import Partition
-from echoic.ranking.layout import Floats, Layout
+from echoic.ranking.layout import Eligible, Floats, Layout
 from echoic.ranking.lexicon import Lexicon
 
 Terms = NDArray[np.uint32]
 """Stems as numbers, each once."""
 
-_CELLS = 1 << 21  # of a matrix of terms by slots: 16 MB
+_CELLS = 1 << 21  # of a matrix of terms by slots: 8 MB
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One partition. Only what its rows say counts; whose they are does not matter here."""
+    """One partition. Where it stands among several is its number; whose it is does not matter here."""
 
     partition: Partition
     layout: Layout
     lexicon: Lexicon
-    eligible: NDArray[np.bool_]
-    """[rows] Which rows this query may find."""
+    eligible: Eligible
+    """The rows this query may find."""
 
     @classmethod
-    def of(cls, partition: Partition, *, include_past: bool) -> Place:
+    def of(cls, partition: Partition, *, include_past: bool = False) -> Place:
         """`partition` as it stands. The caller holds its lock for as long as the place is used."""
         layout = Layout.of(partition)
-        eligible = layout.findable if include_past else layout.findable & ~layout.past
+        eligible = layout.with_past if include_past else layout.current
         return cls(partition, layout, Lexicon.of(partition), eligible)
 
-    def counts(self, terms: Terms) -> Floats:
-        """[terms, slots] How often each row that may be found says each term."""
+    def said(self, terms: Terms) -> Said:
+        """Which rows that may be found say any of `terms`."""
         rows, said, counts = self.partition.postings
         # A table of the low 16 bits passes over nearly all postings in one go; the rest is compared in full.
         table = np.zeros(1 << 16, np.bool_)
         table[terms.astype(np.uint16)] = True
-        maybe = np.flatnonzero(table[said.astype(np.uint16)])
+        maybe = np.flatnonzero(table.take(said.astype(np.uint16)))
         order = np.argsort(terms)
         which = np.searchsorted(terms, said[maybe], sorter=order)
         which = order[np.minimum(which, len(terms) - 1)]
-        keep = (terms[which] == said[maybe]) & self.eligible[rows[maybe]]
-        which, maybe = which[keep], maybe[keep]
-        cells = which * self.layout.width + self.layout.slot_of[rows[maybe]]
-        found = np.bincount(cells, counts[maybe], len(terms) * self.layout.width)
-        return found.reshape(len(terms), self.layout.width)
+        keep = (terms[which] == said[maybe]) & self.eligible.rows[rows[maybe]]
+        maybe = maybe[keep]
+        return Said(which[keep], self.layout.slot_of[rows[maybe]], counts[maybe].astype(np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Postings of some terms in one place."""
+
+    which: NDArray[np.intp]
+    """The term, by its place among those looked up."""
+    slot: NDArray[np.int32]
+    count: Floats
+
+    def matrix(self, terms: slice, width: int) -> Floats:
+        """[terms, slots] How often each row says each."""
+        size = terms.stop - terms.start
+        found = np.zeros(size * width, np.float32)
+        if size == terms.stop and size > self.which.max(initial=-1):
+            np.add.at(found, self.which * width + self.slot, self.count)
+        else:
+            some = (self.which >= terms.start) & (self.which < terms.stop)
+            cells = (self.which[some] - terms.start) * width + self.slot[some]
+            np.add.at(found, cells, self.count[some])
+        return found.reshape(size, width)
 
 
 class Statistics:
     """What is counted over all rows that may be found, of all places together."""
 
     def __init__(self, places: Sequence[Place]) -> None:
-        self.rows = sum(int(place.eligible.sum()) for place in places)
+        self.rows = sum(place.eligible.count for place in places)
         """How many."""
-        self.mean_length = self._mean([place.layout.lengths for place in places], places)
+        count = max(self.rows, 1)
+        self.mean_length = max(sum(place.eligible.words for place in places) / count, 1e-9)
         """Content words of a row."""
-        self.mean_window = self._mean([place.layout.window_lengths for place in places], places)
+        self.mean_window = max(sum(place.eligible.window_words for place in places) / count, 1e-9)
         """Likewise, neighbours weighted in."""
-
-    def _mean(self, lengths: Sequence[Floats], places: Sequence[Place]) -> float:
-        pairs = zip(lengths, places, strict=True)
-        total = sum(float(by_slot[place.layout.slot_of[place.eligible]].sum()) for by_slot, place in pairs)
-        return max(total / max(self.rows, 1), 1e-9)
 
     def idf(self, rows_saying: NDArray[np.int64]) -> Floats:
         """ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene, of terms that so many rows say."""
-        idf: Floats = np.log(1 + (self.rows - rows_saying + 0.5) / (rows_saying + 0.5))
-        return idf
+        idf = np.log(1 + (self.rows - rows_saying + 0.5) / (rows_saying + 0.5))
+        return idf.astype(np.float32)
 
 
-def groups(terms: Terms, places: Sequence[Place]) -> Iterator[slice]:
-    """`terms` in slices whose matrices stay small."""
+def look_up(terms: Terms, places: Sequence[Place]) -> Iterator[tuple[slice, list[Floats]]]:
+    """How often each row says each of `terms`: [terms, slots] of every place, a few terms at a time.
+
+    A matrix at a time stays small however many rows there are.
+    """
+    said = [place.said(terms) for place in places]
     widest = max((place.layout.width for place in places), default=1)
     size = max(1, _CELLS // widest)
     for first in range(0, len(terms), size):
-        yield slice(first, first + size)
+        some = slice(first, min(first + size, len(terms)))
+        yield some, [s.matrix(some, p.layout.width) for s, p in zip(said, places, strict=True)]
 
 
 def rows_saying(matrices: Sequence[Floats]) -> NDArray[np.int64]:
-    """[terms] How many rows of all places say each term, from what `Place.counts` gave for each place."""
-    total = np.zeros(len(matrices[0]) if matrices else 0, np.int64)
-    for counts in matrices:
-        total += np.count_nonzero(counts, axis=1)
-    return total
+    """[terms] How many rows of all places say each term."""
+    by_place = [[np.count_nonzero(row > 0) for row in matrix] for matrix in matrices]
+    return np.array(by_place, np.int64).sum(axis=0)
 
 
-__all__ = ["Place", "Statistics", "Terms", "groups", "rows_saying"]
+__all__ = ["Place", "Statistics", "Terms", "look_up", "rows_saying"]

@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 
 from echoic.ranking.layout import TEXT_WINDOW, Floats
-from echoic.ranking.place import Place, Statistics, groups, rows_saying
+from echoic.ranking.place import Place, Statistics, look_up, rows_saying
 from echoic.ranking.query import Query
 from echoic.words import word_of
 
@@ -38,31 +38,43 @@ class TextScores:
     """Terms asked for that no row says."""
 
 
-def saturated(counts: Floats, lengths: Floats, mean_length: float) -> Floats:
-    """BM25's weight of words said `counts` times in texts of `lengths` words: tf (k1 + 1) / (tf + k1 norm)."""
-    return counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths / mean_length))
+def norms(lengths: Floats, mean_length: float) -> Floats:
+    """BM25's k1 (1 - b + b length / mean)."""
+    return np.float32(K1 * (1 - B)) + lengths * np.float32(K1 * B / mean_length)
+
+
+def bm25(counts: Floats, norm: Floats, worth: Floats) -> Floats:
+    """[terms, slots] worth count (k1 + 1) / (count + norm), of terms that are worth so much ([terms])."""
+    weight = counts + norm
+    np.divide(counts, weight, out=weight)
+    weight *= (worth * np.float32(K1 + 1))[:, None]
+    return weight
 
 
 def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -> TextScores:
     """What the words of `query` find."""
     asked = dict(islice(Counter(word.term for word in query.words).items(), MAX_TERMS))
     terms = np.fromiter(asked, np.uint32, len(asked))
-    times = np.fromiter(asked.values(), np.float64, len(asked))
+    times = np.fromiter(asked.values(), np.float32, len(asked))
     names = _terms_of_names(places)
-    unnamed = np.array([term not in names for term in asked], np.float64)
-    own, window, nameless = ([np.zeros(place.layout.width) for place in places] for _ in range(3))
+    is_name = np.array([term in names for term in asked], np.bool_)
+    own, window, named = ([np.zeros(p.layout.width, np.float32) for p in places] for _ in range(3))
     unsaid: set[int] = set()
-    for some in groups(terms, places):
-        matrices = [place.counts(terms[some]) for place in places]
+    for some, matrices in look_up(terms, places):
         saying = rows_saying(matrices)
         unsaid.update(terms[some][saying == 0].tolist())
         worth = statistics.idf(saying) * times[some]
         for i, (place, counts) in enumerate(zip(places, matrices, strict=True)):
-            weight = saturated(counts, place.layout.lengths, statistics.mean_length)
-            own[i] += worth @ weight
-            nameless[i] += (worth * unnamed[some]) @ weight
-            around = place.layout.spread(counts, TEXT_WINDOW)
-            window[i] += worth @ saturated(around, place.layout.window_lengths, statistics.mean_window)
+            layout = place.layout
+            # Summed term by term, not by a matrix product: equal rows then have equal scores to the last bit.
+            weight = bm25(counts, norms(layout.lengths, statistics.mean_length), worth)
+            own[i] += weight.sum(axis=0)
+            if is_name[some].any():
+                named[i] += weight[is_name[some]].sum(axis=0)
+            around = layout.spread(counts, TEXT_WINDOW)
+            weight = bm25(around, norms(layout.window_lengths, statistics.mean_window), worth)
+            window[i] += weight.sum(axis=0)
+    nameless = [a - b for a, b in zip(own, named, strict=True)] if is_name.any() else own
     return TextScores(own, window, nameless, frozenset(unsaid))
 
 
@@ -75,4 +87,4 @@ def _terms_of_names(places: Sequence[Place]) -> set[int]:
     }
 
 
-__all__ = ["B", "K1", "MAX_TERMS", "TextScores", "saturated", "text_scores"]
+__all__ = ["B", "K1", "MAX_TERMS", "TextScores", "bm25", "norms", "text_scores"]

@@ -24,8 +24,8 @@ _ABOUT = """
 Memory for voice agents, over HTTP.
 
 Get an identity with `POST /api/identity` and send it as a bearer token, or as `userCookie` to `/api/memory`.
-Whose memory is meant comes from the token alone. Every error is a `Problem`; a 503 means that it could not look
-or could not keep, never that nothing is known.
+Whose memory is meant comes from the token alone. Every error is a `Problem`; a 503 means that it could not
+look or could not keep, never that nothing is known.
 """
 _TAGS = [
     {"name": "identity", "description": "Who is asking."},

@@ -68,7 +68,7 @@ def recognise(shared: Served, token: str | None, deployment: str | None = None) 
         Refused: 401, none was given or it is not good here.
     """
     if not token:
-        raise unauthorised("no identity was given; ask for one at POST /api/identity")
+        raise unauthorised("no identity was sent; POST /api/identity gives one")
     try:
         return shared.tokens.verify(token, deployment)
     except TokenRefused as error:

@@ -1,7 +1,7 @@
-"""What every request passes before any route sees it: where it comes from, how large it is, and what it leaves.
+"""What every request passes before any route sees it: where it comes from, and how large it is.
 
-Pure ASGI, outermost first: `Watch` (log and last resort), `Headers`, the Host allow-list (Starlette's),
-`OriginGuard`, `BodyGuard`. None of them knows what a route does.
+Pure ASGI, outermost first: `Watch` (log and last resort), `SecurityHeaders`, the Host allow-list
+(Starlette's), `OriginGuard`, `BodyGuard`. None of them knows what a route does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import logging
 import re
 import time
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,20 +20,11 @@ from echoic.server.problems import Problem, answer
 log = logging.getLogger(__name__)
 access = logging.getLogger("echoic.access")
 
-CONTENT_SECURITY_POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        # a text that reaches innerHTML throws instead of becoming a page
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    ]
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    # a text that reaches innerHTML throws instead of becoming a page
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
@@ -50,8 +40,8 @@ _HEADERS = {
 class Watch:
     """Logs method, route, status and time of each request, and answers what nobody caught.
 
-    The route's pattern is logged, not the path: a path may hold a key, a query string anything. Of an exception
-    only type and place are: its message may hold what somebody said.
+    The route's pattern is logged, not the path: a path may hold a key, a query string anything. Of an
+    exception only type and place are: its message may hold what somebody said.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -75,7 +65,9 @@ class Watch:
         except Exception as error:  # noqa: BLE001 - the outermost loop; anything else would log contents
             log.error("%s at %s: answered 500", type(error).__name__, _place(error))  # noqa: TRY400 - as above
             if status == 0:
-                failed = answer(500, Problem(error="something went wrong here; it was logged", code="internal"))
+                failed = answer(
+                    500, Problem(error="something went wrong here; it was logged", code="internal")
+                )
                 await failed(scope, receive, note)
         finally:
             route = getattr(scope.get("route"), "path", "-")
@@ -115,6 +107,9 @@ class SecurityHeaders:
         await self._app(scope, receive, guarded)
 
 
+_ORIGIN = re.compile(r"(?P<scheme>[a-z]+)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
+
+
 class OriginGuard:
     """Refuses requests that a page from elsewhere makes in somebody's browser.
 
@@ -128,7 +123,9 @@ class OriginGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._passes(scope):
-            refused = Problem(error="requests from this page are not accepted here", code="origin_not_allowed")
+            refused = Problem(
+                error="requests from this page are not accepted here", code="origin_not_allowed"
+            )
             await answer(403, refused)(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -137,24 +134,23 @@ class OriginGuard:
         headers = Headers(scope=scope)
         origins = headers.getlist("origin")
         if not origins:
-            return headers.get("sec-fetch-site", "none") in {"none", "same-origin"} or scope["method"] == "GET"
+            return (
+                headers.get("sec-fetch-site", "none") in {"none", "same-origin"} or scope["method"] == "GET"
+            )
         own = f"{scope['scheme']}://{headers.get('host', '')}".lower()
         return len(origins) == 1 and (_same(origins[0], own) or origins[0].lower() in self._allowed)
 
 
 def _same(origin: str, own: str) -> bool:
     """Whether both are one origin; a default port may be left out."""
-    try:
-        said, ours = urlsplit(origin.lower()), urlsplit(own)
-        return _triple(said.scheme, said.hostname, said.port) == _triple(ours.scheme, ours.hostname, ours.port) and (
-            origin.lower() == f"{said.scheme}://{said.netloc}" and "@" not in said.netloc
-        )
-    except ValueError:  # a port that is none
-        return False
+    said = _ORIGIN.fullmatch(origin.lower())
+    ours = _ORIGIN.fullmatch(own)
+    return said is not None and ours is not None and _triple(said) == _triple(ours)
 
 
-def _triple(scheme: str, host: str | None, port: int | None) -> tuple[str, str | None, int | None]:
-    return scheme, host, port or {"http": 80, "https": 443}.get(scheme)
+def _triple(origin: re.Match[str]) -> tuple[str, str, str]:
+    default = {"http": "80", "https": "443"}.get(origin["scheme"], "")
+    return origin["scheme"], origin["host"], origin["port"] or default
 
 
 class BodyGuard:
@@ -174,7 +170,10 @@ class BodyGuard:
         if body is None:
             return  # gone before it had said all
         if isinstance(body, Problem):
-            await answer({"too_large": 413, "too_slow": 408}.get(body.code, 422), body)(scope, receive, send)
+            status = {"too_large": 413, "too_slow": 408}.get(body.code, 422)
+            # else the rest would be read to its end, however long that is, to keep the connection
+            headers = {} if status == 422 else {"Connection": "close"}
+            await answer(status, body, headers)(scope, receive, send)
             return
         read = False
 

@@ -144,7 +144,9 @@ class ShownRecall(Shown):
     @classmethod
     def of(cls, recall: Recall) -> Self:
         """`recall`."""
-        return cls(outcome=recall.outcome, cut=list(recall.cut), hits=[ShownHit.of(hit) for hit in recall.hits])
+        return cls(
+            outcome=recall.outcome, cut=list(recall.cut), hits=[ShownHit.of(hit) for hit in recall.hits]
+        )
 
 
 class ShownConversation(Shown):
@@ -177,7 +179,9 @@ class ShownReceipt(Shown):
     vectors: int
     other: int = Field(description="Records of any other kind, such as proposals.")
     records: int = Field(description="All of them but the vectors.")
-    verified: bool = Field(description="Whether the stored bytes were searched afterwards and held none of it.")
+    verified: bool = Field(
+        description="Whether the stored bytes were searched afterwards and held none of it."
+    )
     bytes_searched: int
 
     @classmethod
@@ -201,7 +205,7 @@ __all__ = [
     "ShownHit",
     "ShownMemory",
     "ShownRank",
-    "ShownReceipt",
     "ShownRecall",
+    "ShownReceipt",
     "ShownTurn",
 ]

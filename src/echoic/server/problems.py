@@ -1,4 +1,4 @@
-"""What a request is answered when it cannot be done: one body for every error, and the status it comes with."""
+"""What is answered when a request cannot be done: one body for every error, and the status it comes with."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class Problem(BaseModel):
         description="What happened, to which value, and the way out.",
         examples=["operation 'set' needs the field 'value'"],
     )
-    code: str = Field(description="For programs; it does not change between versions.", examples=["invalid_input"])
+    code: str = Field(
+        description="For programs; it does not change between versions.", examples=["invalid_input"]
+    )
     field: str | None = Field(default=None, description="The field of the request that is meant, if one is.")
     operation: str | None = Field(default=None, description="The operation that is meant, if one is.")
 
@@ -100,7 +102,8 @@ def problem_of(error: EchoicError) -> JSONResponse:
 def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
     """What is missing or wrong in a request's fields, the first of it."""
     first = errors[0]
-    place = [str(part) for part in first["loc"] if part not in {"body", "query", "path"}]
+    # where it stands ("body"), then by operation where there are several, then by field
+    place = [str(part) for part in first["loc"][1:]]
     kind = first["type"]
     if kind == "json_invalid":
         return answer(422, Problem(error="the body is not JSON", code="invalid_input"))
@@ -108,7 +111,12 @@ def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
         return answer(422, _unknown_operation(first))
     operation = place[0] if len(place) > 1 else None
     field = place[-1] if place else None
-    return answer(422, Problem(error=_words(first, operation, field), code="invalid_input", field=field, operation=operation))
+    return answer(
+        422,
+        Problem(
+            error=_words(first, operation, field), code="invalid_input", field=field, operation=operation
+        ),
+    )
 
 
 def _words(error: Mapping[str, Any], operation: str | None, field: str | None) -> str:
@@ -124,7 +132,11 @@ def _words(error: Mapping[str, Any], operation: str | None, field: str | None) -
 def _unknown_operation(error: Mapping[str, Any]) -> Problem:
     expected = str(error.get("ctx", {}).get("expected_tags", "'get', 'set', 'delete', 'query', 'list'"))
     tag = error.get("ctx", {}).get("tag")
-    said = f"unknown operation {str(tag)[:40]!r}" if tag is not None else "the request needs the field 'operation'"
+    said = (
+        f"unknown operation {str(tag)[:40]!r}"
+        if tag is not None
+        else "the request needs the field 'operation'"
+    )
     return Problem(error=f"{said}: use one of {expected}", code="invalid_input", field="operation")
 
 
@@ -156,8 +168,10 @@ def install(app: FastAPI) -> None:
 
 _DESCRIPTIONS = {
     401: "No identity, or one that is forged, expired or of another deployment.",
-    403: "Not from here: another origin, or a deployment that is not served.",
+    403: "Not from here: a page of another origin, or a deployment that is not served.",
     404: "There is no such thing for the one who asks.",
+    408: "The body took too long to arrive.",
+    409: "Somebody else wrote the same at the same moment; nothing was written.",
     413: "The body is too large.",
     422: "A field is missing or cannot be kept; nothing was written.",
     429: "Asked too often; Retry-After says how long to wait.",

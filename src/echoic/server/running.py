@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import uvicorn
 from fastapi import FastAPI
 
@@ -15,6 +17,8 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
     uvicorn's own access log is off, for it holds paths and query strings; `echoic.access` has method, route,
     status and time. One process: the store has one writer, and the service one background task.
     """
+    # `access_log=False` only takes its handlers away; one that is added later would get paths again
+    logging.getLogger("uvicorn.access").disabled = True
     return uvicorn.Config(
         app,
         host=host,

@@ -58,7 +58,7 @@ class ServerSettings:
     body_deadline_s: float = 20.0
     """How long a request's body may take to arrive."""
     recall_deadline_ms: float | None = 400.0
-    """How long the agent waits for a query's embedding before words alone must do; None: as long as it takes."""
+    """How long the agent waits for a query's embedding before words must do; None: as long as it takes."""
     limiter: RateLimiter | None = None
 
     def __post_init__(self) -> None:

@@ -85,7 +85,7 @@ class Tokens:
     def _claims(self, token: str) -> dict[str, Any]:
         try:
             if not token.isascii():
-                raise jwt.DecodeError("not a token")  # noqa: TRY301 - refused like any other that is none
+                raise jwt.DecodeError("not a token")
             return jwt.decode(
                 token,
                 self._settings.secret,
@@ -94,10 +94,12 @@ class Tokens:
                 options={"require": _CLAIMS},
             )
         except jwt.ExpiredSignatureError as error:
-            raise TokenRefused("this identity has expired; ask for a new one at POST /api/identity") from error
+            raise TokenRefused(
+                "this identity has expired; ask for a new one at POST /api/identity"
+            ) from error
         except jwt.InvalidTokenError as error:
             raise TokenRefused(
-                "this is not an identity this server gave out; ask for one at POST /api/identity"
+                "this is no identity that this server gave out; POST /api/identity gives one"
             ) from error
 
 

@@ -5,6 +5,8 @@ Everything of a scope lies together: `id = scope << 32 | n`, so one range reads 
 
 from __future__ import annotations
 
+import contextlib
+
 import apsw
 
 from echoic.errors import StoreCorrupt, StoreTooNew
@@ -62,11 +64,19 @@ BUSY_TIMEOUT_MS = 10_000
 def connect(path: str, vfs: str | None) -> apsw.Connection:
     """A connection for writing, with every setting durability and erasure rest on."""
     connection = apsw.Connection(path, vfs=vfs)
-    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    if connection.pragma("journal_mode") != "wal" and connection.pragma("journal_mode", "wal") != "wal":
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        logging = (
+            connection.pragma("journal_mode") == "wal" or connection.pragma("journal_mode", "wal") == "wal"
+        )
+        for setting in _SETTINGS:
+            connection.execute(setting)
+    except BaseException:
+        close(connection)
+        raise
+    if not logging:
+        close(connection)
         raise StoreCorrupt(f"{path!r} cannot be put into WAL mode; is it on a network file system?")
-    for setting in _SETTINGS:
-        connection.execute(setting)
     return connection
 
 
@@ -77,6 +87,12 @@ def connect_reader(path: str, vfs: str | None) -> apsw.Connection:
     connection.execute("pragma query_only = on")
     connection.execute("pragma mmap_size = 0")
     return connection
+
+
+def close(connection: apsw.Connection) -> None:
+    """Close it, whatever the disk says to that: nothing that was acknowledged rests on it."""
+    with contextlib.suppress(apsw.Error):
+        connection.close()
 
 
 def inspect(path: str, vfs: str | None) -> None:
@@ -96,7 +112,7 @@ def inspect(path: str, vfs: str | None) -> None:
             version = connection.pragma("user_version")
             tables = connection.execute("select count(*) from sqlite_schema").get
         finally:
-            connection.close()
+            close(connection)
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreCorrupt(f"{path!r} is not a readable database ({error}); it was left untouched") from error
     if owner != APPLICATION_ID and tables:
@@ -108,7 +124,9 @@ def inspect(path: str, vfs: str | None) -> None:
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Bring the file to `VERSION` in one transaction: wholly or not at all."""
+    """Bring the file to `VERSION` in one transaction: wholly or not at all. Writes nothing if it is there."""
+    if connection.pragma("user_version") == VERSION:
+        return
     connection.execute("begin immediate")
     try:
         for number in range(connection.pragma("user_version"), VERSION):
@@ -132,3 +150,8 @@ def get_meta(connection: apsw.Connection, name: str) -> str | None:
 def set_meta(connection: apsw.Connection, name: str, value: str) -> None:
     """Record a fact about the file."""
     connection.execute("insert or replace into meta values (?, ?)", (name, value))
+
+
+def drop_meta(connection: apsw.Connection, name: str) -> None:
+    """Forget a fact about the file."""
+    connection.execute("delete from meta where name = ?", (name,))

@@ -1,29 +1,40 @@
-"""Erasure that reaches the bytes: delete, empty the log, then search the file for what was there.
+"""Erasure that reaches the bytes: delete, empty the log, look at what is left, rewrite the file if need be.
 
-`delete` alone, even with `secure_delete`, leaves copies in the write-ahead log; and a page that was split may
-keep stale cells in its gap. So the log is emptied and samples of what was removed are looked for; if one is
-still there the file is rewritten whole and searched again.
+`delete` alone, even with `secure_delete`, leaves copies in the write-ahead log, and a page that was rebuilt
+keeps pieces of its former cells between its pointers and its cells: also of what was replaced long ago, which
+nobody can look for by name. So the log is emptied, every page is looked at, and a file that holds such pieces
+is rewritten whole. Samples of what was removed are searched for besides. An erasure that was cut short is
+marked in the file and finished by the next one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
 
 from echoic.partition import SEGMENT_ROWS, Flag, Segment
+from echoic.stores import sqlite_schema as schema
 from echoic.stores.base import FIRST_UNSEARCHABLE, Drop, Erased, Index, Record
 from echoic.stores.sqlite_changes import SCOPE_BITS, ScopeChanges, find_scope, select_records
 from echoic.stores.sqlite_writer import truncate_log
 from echoic.types import Scope
 
 _CHUNK = 8 << 20
-_SAMPLES = 48
-"""Of texts, and as many of words and vectors: enough to see a page left behind, cheap on a large file."""
+_SAMPLES = 16
+"""Of texts, and as many of words and vectors: a check on the rewriting, which does not depend on them."""
 _NEEDLE_BYTES = 40
+_MEMORY_BYTES = 64 << 20
+"""A larger file is not rewritten by way of memory, but of an unnamed temporary file."""
+_UNFINISHED = "unfinished erasure"
 
 
 def erase(
@@ -31,33 +42,46 @@ def erase(
 ) -> Erased:
     """Destroy `drops`, or the whole scope, and verify it on the bytes. Handles its own transactions."""
     found = find_scope(connection, scope)
-    if found is None:
+    unfinished = schema.get_meta(connection, _UNFINISHED) is not None
+    if found is None and not unfinished:
         return Erased(verified=True)
-    number = found[0]
+    records: list[Record] = []
+    needles: list[bytes] = []
+    vectors = 0
+    if found is not None:
+        with _transaction(connection):
+            records = _records(connection, found[0], drops)
+            needles, vectors = _needles(connection, found[0], records)
+            if drops is None:
+                _delete_scope(connection, found[0])
+            else:
+                _drop(connection, scope, records, index)
+            schema.set_meta(connection, _UNFINISHED, "yes")
+    verified, searched = _scrub(connection, path, needles, rewrite=unfinished)
+    if verified:
+        schema.drop_meta(connection, _UNFINISHED)
+    kinds = dict(Counter(record.kind for record in records))
+    return Erased(records=kinds, vectors=vectors, verified=verified, bytes_searched=searched)
+
+
+@contextlib.contextmanager
+def _transaction(connection: apsw.Connection) -> Iterator[None]:
     connection.execute("begin immediate")
     try:
-        records = _records(connection, number, drops)
-        needles, vectors = _needles(connection, number, records)
-        if drops is None:
-            _delete_scope(connection, number)
-        else:
-            _drop(connection, scope, records, index)
+        yield
         connection.execute("commit")
     except BaseException:
-        connection.execute("rollback")
+        if connection.in_transaction:
+            connection.execute("rollback")
         raise
-    verified, searched = _verify(connection, path, needles)
-    kinds: dict[str, int] = {}
-    for record in records:
-        kinds[record.kind] = kinds.get(record.kind, 0) + 1
-    return Erased(records=kinds, vectors=vectors, verified=verified, bytes_searched=searched)
 
 
 def _records(connection: apsw.Connection, number: int, drops: Sequence[Drop] | None) -> list[Record]:
     if drops is None:
         return select_records(connection, "scope = ?", (number,))
     where = "scope = ? and kind = ? and name = ?"
-    return [r for d in drops for r in select_records(connection, where, (number, d.kind, d.id))]
+    names = dict.fromkeys((drop.kind, drop.id) for drop in drops)  # each counted once
+    return [r for name in names for r in select_records(connection, where, (number, *name))]
 
 
 def _delete_scope(connection: apsw.Connection, number: int) -> None:
@@ -123,32 +147,91 @@ def _sample(items: Sequence[Any]) -> list[Any]:
     return list(items[::step][:_SAMPLES])
 
 
-def _verify(connection: apsw.Connection, path: Path, needles: list[bytes]) -> tuple[bool, int]:
+def _scrub(
+    connection: apsw.Connection, path: Path, needles: Iterable[bytes], *, rewrite: bool
+) -> tuple[bool, int]:
+    """Leave only what living rows say; whether none of `needles` is found then, and how much was searched."""
     truncate_log(connection)
-    left, searched = _search(connection, path, needles)
-    if left:
-        connection.execute("vacuum")
-        truncate_log(connection)
+    rewrite = rewrite or _has_stale_page(connection)
+    if rewrite:
+        _rewrite(connection)
+    left, searched = _search(connection, path, set(needles))
+    if left and not rewrite:
+        _rewrite(connection)
         left, again = _search(connection, path, left)
         searched += again
     return not left, searched
 
 
-def _search(connection: apsw.Connection, path: Path, needles: list[bytes]) -> tuple[list[bytes], int]:
-    """Which needles the file or its log holds although no living row does, and how many bytes were read."""
+def _rewrite(connection: apsw.Connection) -> None:
+    size = connection.pragma("page_count") * connection.pragma("page_size")
+    if size > _MEMORY_BYTES:
+        connection.execute("pragma temp_store = file")
+    try:
+        connection.execute("vacuum")
+    finally:
+        connection.execute("pragma temp_store = memory")
+    truncate_log(connection)
+
+
+def _search(connection: apsw.Connection, path: Path, needles: set[bytes]) -> tuple[set[bytes], int]:
+    """Which needles the file or its log holds though no living row says so, and how many bytes were read."""
     found: set[bytes] = set()
     read = 0
-    for file in (path, path.with_name(path.name + "-wal")):
-        if not file.exists():
-            continue
-        with file.open("rb") as stream:
-            tail = b""
+    tail = b""
+    for chunk in chain(_pages(connection), _log(path)):
+        read += len(chunk)
+        window = tail + chunk
+        found.update(needle for needle in needles - found if needle in window)
+        tail = window[-_NEEDLE_BYTES:]
+    return {needle for needle in found if not _alive(connection, needle)}, read
+
+
+def _pages(connection: apsw.Connection) -> Iterator[bytes]:
+    """The database file, many whole pages at a time.
+
+    By SQLite's own handle: to close another one would drop the locks it holds on the file for this process.
+    """
+    page_size = connection.pragma("page_size")
+    size = connection.pragma("page_count") * page_size
+    for offset in range(0, size, _CHUNK):  # a multiple of every page size
+        yield connection.read("main", 0, offset, min(_CHUNK, size - offset))[1]
+
+
+def _log(path: Path) -> Iterator[bytes]:
+    log = path.with_name(path.name + "-wal")
+    if log.exists():
+        with log.open("rb") as stream:
             while chunk := stream.read(_CHUNK):
-                read += len(chunk)
-                window = tail + chunk
-                found.update(needle for needle in needles if needle in window)
-                tail = window[-_NEEDLE_BYTES:]
-    return [needle for needle in found if not _alive(connection, needle)], read
+                yield chunk
+
+
+def _has_stale_page(connection: apsw.Connection) -> bool:
+    page_size = connection.pragma("page_size")
+    for pages in _pages(connection):
+        kinds = np.frombuffer(pages, np.uint8)[::page_size]
+        for number in np.flatnonzero(np.isin(kinds, _WITH_CONTENT)):
+            if _is_stale(pages[number * page_size : (number + 1) * page_size]):
+                return True
+    return False
+
+
+# Index pages and leaves of tables; the inner pages of a table hold numbers only. A page of an overflowing
+# record begins with the number of the next one, far below these in the first byte of a file under 128 GiB.
+_INNER_INDEX, _LEAF_INDEX, _LEAF_TABLE = 2, 10, 13
+_WITH_CONTENT = (_INNER_INDEX, _LEAF_INDEX, _LEAF_TABLE)
+
+
+def _is_stale(page: bytes) -> bool:
+    """Whether something is left in the unused bytes before the cells (SQLite's file format, section 1.6)."""
+    cells, first_cell = struct.unpack_from(">HH", page, 3)
+    at = (12 if page[0] == _INNER_INDEX else 8) + 2 * cells
+    end = first_cell or 65536
+    for (pointer,) in struct.iter_unpack(">H", page[at : end - (end - at) % 2]):
+        if not 0 < pointer <= len(page):  # old pointers say nothing
+            break
+        at += 2
+    return any(page[at:end])
 
 
 def _alive(connection: apsw.Connection, needle: bytes) -> bool:

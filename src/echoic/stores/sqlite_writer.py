@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -44,23 +45,29 @@ class _Job:
 
 
 class Writer:
-    """Commits jobs to one file from one thread. `start` before use; `stop` may be called twice."""
+    """Commits jobs to one file from one thread. `start` before use; that and `stop` may be called twice."""
 
     def __init__(self, path: str, vfs: str | None) -> None:
         self._path, self._vfs = path, vfs
         self._jobs: deque[_Job] = deque()
         self._waking = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
+        self._closed: Future[None] | None = None
         self._connection: apsw.Connection | None = None
         self._lock_file: int | None = None
         self._log_pages = 0
         self.suspect: str | None = None
         """Why nothing is acknowledged at the moment; None while all is well."""
+        self.forked = False
+        """Whether this is a copy in a child process, where its thread does not run."""
+        _writers.add(self)
 
     def start(self) -> Future[None]:
         """Open the file, creating or upgrading it."""
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-writer")
-        return self._thread.submit(self._open)
+        with self._waking:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-writer")
+            return self._thread.submit(self._open)
 
     def submit(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
         """Run `work` in a transaction of its own or shared with others; done once it is on the disk.
@@ -70,11 +77,10 @@ class Writer:
         """
         job = _Job(work)
         with self._waking:
-            if self._thread is None:
-                raise NotOpen("the store is not open: use `async with` or await open() first")
+            thread = self._running()
             self._jobs.append(job)
             if len(self._jobs) == 1:
-                self._thread.submit(self._drain)
+                thread.submit(self._drain)
         return job.done
 
     def alone(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
@@ -83,25 +89,44 @@ class Writer:
         Raises:
             NotOpen: the writer was not started, or stopped.
         """
-        if self._thread is None:
-            raise NotOpen("the store is not open: use `async with` or await open() first")
-        return self._thread.submit(self._alone, work)
+        with self._waking:
+            return self._running().submit(self._alone, work)
 
     def stop(self) -> Future[None] | None:
-        """Commit what is queued, then close."""
+        """Commit what is queued, then close. Done once that is so, for whoever asks; not to be cancelled."""
         with self._waking:
             thread, self._thread = self._thread, None
-        if thread is None:
-            return None
-        closed = thread.submit(self._close)
-        thread.shutdown(wait=False)
-        return closed
+            if thread is not None:
+                self._closed = Future()
+                self._closed.set_running_or_notify_cancel()
+                thread.submit(self._close_for, self._closed)
+                thread.shutdown(wait=False)
+            return self._closed
+
+    def let_go(self) -> None:
+        """In a forked child: the thread is not here, and the turn it may have had must not live on."""
+        self.forked = self._thread is not None
+        self._thread = self._closed = None
+        self._waking = threading.Lock()
+        self._jobs.clear()
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
+
+    def _running(self) -> ThreadPoolExecutor:
+        if self._thread is None:
+            if self.forked:
+                raise NotOpen(
+                    f"{self._path!r} was opened before this process was forked off: open it anew here"
+                )
+            raise NotOpen("the store is not open: use `async with` or await open() first")
+        return self._thread
 
     def _alone(self, work: Callable[[apsw.Connection], T]) -> T:
         try:
             with self._locked():
                 return work(self._sound())
-        except apsw.Error as error:
+        except (apsw.Error, OSError) as error:
             raise self._failed(error) from error
 
     def _drain(self) -> None:
@@ -111,11 +136,12 @@ class Writer:
         try:
             with self._locked():
                 self._commit(self._sound(), jobs)
-        except (apsw.Error, StoreError, OSError) as error:
-            failure = self._failed(error) if isinstance(error, apsw.Error) else error
+        except (apsw.Error, OSError) as error:
+            failure = self._failed(error)
             for job in jobs:
                 job.error = failure
         except BaseException as error:  # noqa: BLE001 - a job must never wait for ever, whatever went wrong
+            self._roll_back()
             for job in jobs:
                 job.error = error
         for job in jobs:
@@ -158,11 +184,14 @@ class Writer:
         if report != "ok":
             raise StoreCorrupt(f"{self._path!r} failed its check after a disk fault: {report}")
 
-    def _failed(self, error: apsw.Error) -> StoreError:
-        """What `error` means for those who wait; marks the file as suspect where it must be."""
+    def _roll_back(self) -> None:
         if self._connection is not None and self._connection.in_transaction:
             with contextlib.suppress(apsw.Error):
                 self._connection.execute("rollback")
+
+    def _failed(self, error: apsw.Error | OSError) -> StoreError:
+        """What `error` means for those who wait; marks the file as suspect where it must be."""
+        self._roll_back()
         if not isinstance(error, _FAULTS):
             return StoreUnavailable(f"{self._path!r} could not be written: {error}. Retry.")
         self.suspect = f"{type(error).__name__}: {error}"
@@ -173,20 +202,22 @@ class Writer:
         )
 
     def _open(self) -> None:
+        if self._connection is not None:
+            return
         try:
             self._lock_file = os.open(f"{self._path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with self._locked():
                 schema.inspect(self._path, self._vfs)
                 schema.migrate(self._connect())
-        except apsw.Error as error:
+        except BaseException as error:
             self._close()
-            raise StoreUnavailable(f"{self._path!r} could not be opened: {error}") from error
-        except OSError as error:
-            raise StoreUnavailable(
-                f"{self._path!r} could not be opened: {error.strerror}. Does its folder exist?"
-            ) from error
-        except StoreError:
-            self._close()
+            if isinstance(error, apsw.FullError):
+                raise StoreFull(f"no space left to open {self._path!r}: free some and retry") from error
+            if isinstance(error, apsw.Error | OSError):
+                raise StoreUnavailable(
+                    f"{self._path!r} could not be opened: {error}. Does its folder exist, and may this user "
+                    "write there? It also holds the -wal, -shm and -lock files."
+                ) from error
             raise
 
     def _connect(self) -> apsw.Connection:
@@ -198,10 +229,19 @@ class Writer:
         self._log_pages = log_pages
         return 0  # SQLITE_OK
 
+    def _close_for(self, closed: Future[None]) -> None:
+        try:
+            self._close()
+        finally:
+            closed.set_result(None)
+
     def _close(self) -> None:
-        if self._connection is not None and self.suspect is None:
-            with contextlib.suppress(apsw.Error), self._locked():
-                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        # In our turn: the last connection to close copies the log into the file and removes it.
+        with contextlib.suppress(OSError), self._locked():
+            if self._connection is not None and self.suspect is None:
+                with contextlib.suppress(apsw.Error):
+                    self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._abandon()
         self._abandon()
         if self._lock_file is not None:
             os.close(self._lock_file)
@@ -210,8 +250,7 @@ class Writer:
     def _abandon(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(apsw.Error):
-                connection.close()
+            schema.close(connection)
 
     def _checkpoint_if_due(self) -> None:
         """After the answers went out, so that nobody waits for it but the next writer."""
@@ -223,7 +262,7 @@ class Writer:
             with self._locked():
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             self._log_pages = 0
-        except apsw.Error as error:
+        except (apsw.Error, OSError) as error:
             self._failed(error)
 
     @contextlib.contextmanager
@@ -260,5 +299,16 @@ def _settle(job: _Job) -> None:
         else:
             job.done.set_result(job.result)
 
+
+_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for writer in list(_writers):
+        writer.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 __all__ = ["Writer", "truncate_log"]

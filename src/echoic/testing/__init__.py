@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from echoic.stores.in_memory import InMemoryStore
     from echoic.testing.embedder_conformance import EmbedderConformance
     from echoic.testing.store_conformance import StoreConformance
-    from echoic.testing.store_histories import store_histories
+    from echoic.testing.store_histories import random_histories
 
 _HOMES = {
     "EmbedderConformance": "echoic.testing.embedder_conformance",
     "InMemoryStore": "echoic.stores.in_memory",
     "StoreConformance": "echoic.testing.store_conformance",
-    "store_histories": "echoic.testing.store_histories",
+    "random_histories": "echoic.testing.store_histories",
 }
 
 
@@ -37,4 +37,4 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(home), name)
 
 
-__all__ = ["EmbedderConformance", "InMemoryStore", "StoreConformance", "store_histories"]
+__all__ = ["EmbedderConformance", "InMemoryStore", "StoreConformance", "random_histories"]

@@ -15,7 +15,10 @@ example; `store_histories` looks for what no example thought of. Says nothing of
 from __future__ import annotations
 
 import asyncio
+import gc
+import threading
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -103,7 +106,8 @@ class StoreConformance(StoreWriting, StoreReading):
         await asyncio.gather(live.open(SPEC, index), live.open(SPEC, index))
         assert ([told(r) for r in await everything(live, ANA)], await loaded(live, ANA)) == before
 
-    async def test_opening_at_once_opens_once(self, store: Store) -> None:
+    async def test_opening_at_once_opens_once_and_closing_lets_go_of_it(self, store: Store) -> None:
+        before = await _threads_and_files()
         await asyncio.gather(store.open(SPEC, index), store.open(SPEC, index), store.open(SPEC, index))
         try:
             await asyncio.gather(*(store.write(ANA, [put(memory(f"m{n}"))]) for n in range(10)))
@@ -112,6 +116,9 @@ class StoreConformance(StoreWriting, StoreReading):
             await store.aclose()
         with pytest.raises(NotOpen):
             await store.scopes()
+        threads, files = await _threads_and_files(at_most=before)
+        assert threads <= before[0], "a thread outlived the store"
+        assert files <= before[1], "a file is still open"
 
     async def test_what_was_begun_before_aclose_is_finished_or_refused(self, store: Store) -> None:
         other = self.again(store)
@@ -283,6 +290,24 @@ class StoreConformance(StoreWriting, StoreReading):
     @staticmethod
     async def _waiting(store: Store) -> list[tuple[object, str, str]]:
         return [(w.scope, w.record.kind, w.record.id) for w in await store.waiting(1000)]
+
+
+async def _threads_and_files(at_most: tuple[int, int] | None = None) -> tuple[int, int]:
+    """How many threads and open files there are, once they are no more than `at_most`, or in the end."""
+    found = (0, 0)
+    for _ in range(100):
+        gc.collect()
+        files = await asyncio.to_thread(_open_files)
+        found = (threading.active_count(), files)
+        if at_most is None or (found[0] <= at_most[0] and found[1] <= at_most[1]):
+            break
+        await asyncio.sleep(0.02)
+    return found
+
+
+def _open_files() -> int:
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
 __all__ = ["StoreConformance"]

@@ -1,4 +1,4 @@
-"""What readers have in common: where they read, and what they make of it. They write nothing and open no store."""
+"""What readers have in common: where they read, and what they make of it. They write nothing."""
 
 from __future__ import annotations
 
@@ -161,9 +161,7 @@ def time_of(value: object, *, naive_is_utc: bool = False) -> datetime | None:
     try:
         at = datetime.fromisoformat(value)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"{value!r:.40} is no time; it has to look like 2026-05-01T10:00:00Z"
-        ) from error
+        raise InvalidInput(f"{value!r:.40} is no time; it has to look like 2026-05-01T10:00:00Z") from error
     if at.tzinfo is None and naive_is_utc:
         return at.replace(tzinfo=UTC)
     if at.tzinfo is None:

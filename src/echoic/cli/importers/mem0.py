@@ -1,7 +1,7 @@
 """What mem0's `get_all` and exports give: a list, or {"results": […]}, of {"id", "memory", "user_id", …}.
 
-A memory counts as said when it was last updated. Metadata, hashes and the relations of its graph are not taken
-over; a time without a zone is read as UTC.
+A memory counts as said when it was last updated; a time without a zone is read as UTC. Metadata, hashes and
+the relations of its graph are not taken over.
 """
 
 from __future__ import annotations

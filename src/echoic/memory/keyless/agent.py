@@ -1,4 +1,4 @@
-"""One turn: keep what was said, learn from it, look, answer, keep the answer. The rest of the package is pure."""
+"""One turn: keep what was said, learn from it, look, answer, keep the answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import answers
 from echoic.memory.keyless.intents import Intent, intent_of
-from echoic.memory.keyless.learning import Learned, learn, learned_in_words
+from echoic.memory.keyless.learning import Learned, learn, learn_name, learned_in_words
 from echoic.memory.keyless.questions import Asked, asked_of
 from echoic.memory.keyless.steps import Steps
 from echoic.memory.keyless.wording import receipt_in_words
@@ -24,13 +24,13 @@ CONFIRM_ERASURE: Final = (
 )
 KEPT: Final = "All right, I keep everything."
 NOTED: Final = (
-    "I've kept what you said word for word. My rules found no single fact in it to remember, "
-    "but you can ask me about it."
+    "I've kept that word for word. My rules hear no single fact in it, but you can ask me about it."
 )
+ASK_NAME: Final = "Hello. I know nothing about you yet. What should I call you?"
 COURTESIES: Final = {
     "thanks": "You're welcome.",
-    "who are you": "I'm a set of rules in front of a memory, not a language model. Tell me about yourself, then ask me "
-    "what I remember, even tomorrow.",
+    "who are you": "I'm a set of rules in front of a memory, not a language model. Tell me about yourself, "
+    "then ask me what I remember, even tomorrow.",
 }
 _HITS: Final = 8
 
@@ -84,7 +84,7 @@ class KeylessAgent:
         count = len(await self._memory.facts())
         if count:
             return f"Welcome back. I remember {count} {'thing' if count == 1 else 'things'} about you."
-        return "Hello. We haven't spoken before: I know nothing about you yet. What should I call you?"
+        return ASK_NAME
 
     async def greet(self, conversation: OpenConversation) -> str:
         """The same, said: it is kept as the agent's turn."""
@@ -103,7 +103,7 @@ class KeylessAgent:
         """
         intent = intent_of(checked_text(text, "text"))
         steps = Steps()
-        if (intent.yes or intent.no) and await self._awaits_erasure(conversation):
+        if (intent.yes or intent.no) and await self._asked_last(conversation, CONFIRM_ERASURE):
             if intent.yes and not intent.no:
                 return await self._erase(steps)
             return await self._answered(conversation, steps, Reply(text=KEPT, timings={}), text)
@@ -111,9 +111,12 @@ class KeylessAgent:
 
     async def _turn(self, conversation: OpenConversation, steps: Steps, intent: Intent, text: str) -> Reply:
         before = await self._memory.facts()
+        named = intent.name if intent.name and await self._asked_last(conversation, ASK_NAME) else None
         with steps.step("append"):
             (heard,) = await conversation.append(Turn(speaker="user", text=text))
-        learned = await learn(self._memory, conversation, heard, intent, before, steps)
+        learned = await learn(self._memory, conversation, heard, ours=intent.ours, before=before, steps=steps)
+        if named and learned == Learned():
+            learned = await learn_name(self._memory, named, steps)
         reply = Reply(
             text="",
             heard=heard,
@@ -131,15 +134,13 @@ class KeylessAgent:
         if intent.erase:
             return replace(reply, text=CONFIRM_ERASURE)
         told = learned_in_words(learned)
+        if intent.courtesy is not None and not told:
+            return replace(reply, text=await self._courtesy(intent.courtesy))
         if intent.question is not None:
             return await self._answer(reply, told, intent.question, steps)
-        if told:
-            return replace(reply, text=told)
-        if intent.forget is not None:
+        if intent.forget is not None and not told:
             return await self._take_back(reply, intent.forget, steps)
-        if intent.courtesy is not None:
-            return replace(reply, text=await self._courtesy(intent.courtesy))
-        return replace(reply, text=NOTED)
+        return replace(reply, text=told or NOTED)
 
     async def _answer(self, reply: Reply, told: str, question: str, steps: Steps) -> Reply:
         recall = await self._recall(question, reply.heard, steps)
@@ -163,7 +164,7 @@ class KeylessAgent:
         return said[:1].upper() + said[1:]
 
     async def _take_back(self, reply: Reply, what: str, steps: Steps) -> Reply:
-        """ "Forget the opening hours": what no rule of listening knows, but a key does."""
+        """What no rule of listening knows, but a key does: "forget the opening hours"."""
         recall = await self._recall(what, reply.heard, steps)
         memory = answers.covering(what, recall.hits)
         if memory is None or memory.key is None:
@@ -205,10 +206,10 @@ class KeylessAgent:
         heard = kept[0] if said is not None else reply.heard
         return replace(reply, heard=heard, timings=steps.timings_ms)
 
-    async def _awaits_erasure(self, conversation: OpenConversation) -> bool:
-        """Whether the last thing the agent said was to ask whether everything shall be erased."""
+    async def _asked_last(self, conversation: OpenConversation, question: str) -> bool:
+        """Whether `question` is the last thing the agent said."""
         turns = await conversation.turns()
-        return bool(turns) and turns[-1].speaker == "agent" and turns[-1].text == CONFIRM_ERASURE
+        return bool(turns) and turns[-1].speaker == "agent" and turns[-1].text == question
 
     async def _name(self) -> str | None:
         name = await self._memory.get("user_name")

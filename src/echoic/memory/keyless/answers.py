@@ -1,7 +1,7 @@
 """What to say to a question, from what was found. Pure: nothing is looked up, and nothing is made up.
 
-A direct answer needs a memory of the slot that is asked for, or one that has every word that matters. Anything
-less is given as what it is: the closest there is.
+A direct answer needs a memory of the slot that is asked for, or one that has every word that matters. Less is
+given as what it is: the closest there is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def everything(facts: Sequence[Memory]) -> str:
     """All that is known, as far as one can listen to it."""
     if not facts:
         return NOTHING_AT_ALL
-    said = listed(facts[-_MOST:])
+    said = listed(said_back(memory) for memory in facts[-_MOST:])
     rest = len(facts) - _MOST
     more = f" And {rest} more; the list has them all." if rest > 0 else ""
     return f"I remember this: {said}{more}"
@@ -46,14 +46,14 @@ def of_slot(asked: Asked, question: str, facts: Iterable[Memory]) -> str:
         return ""
     if len(chosen) == 1:
         return said_back(chosen[0])
-    said = listed(chosen[-_MOST:])
+    said = listed(said_back(memory) for memory in chosen[-_MOST:])
     return said[:1].upper() + said[1:]
 
 
 def of_the_past(versions: Sequence[Memory]) -> str:
     """What held under a key before what holds now; empty where nothing did."""
     past = [memory for memory in versions if not memory.current]
-    return f"Before, you told me: {listed([past[-1]])}" if past else ""
+    return f"Before, you told me: {listed([said_back(past[-1])])}" if past else ""
 
 
 def taken_back(versions: Sequence[Memory]) -> str:
@@ -72,7 +72,9 @@ def of_hits(question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
     """
     held = {(memory.key, memory.text.casefold()) for memory in holding}
     words = _stems(question)
-    candidates = [hit for hit in recall.hits if _quotable(hit, held)]
+    # a memory says it in the fewest words; a turn only where nothing was learned from it
+    quotable = [hit for hit in recall.hits if _quotable(hit, held)]
+    candidates = sorted(quotable, key=lambda hit: hit.memory is None)
     for hit in candidates:
         if words and words <= _stems(_all_of(hit)):
             return _said(hit)
@@ -110,7 +112,9 @@ def _near(hit: Hit, words: set[str]) -> bool:
 def _said(hit: Hit) -> str:
     if hit.memory is not None:
         return said_back(hit.memory)
-    return f"you told me, “{hit.text}”" if hit.text.endswith((".", "!", "…")) else f"you told me, “{hit.text}.”"
+    return (
+        f"you told me, “{hit.text}”" if hit.text.endswith((".", "!", "…")) else f"you told me, “{hit.text}.”"
+    )
 
 
 def _all_of(hit: Hit) -> str:
@@ -124,4 +128,13 @@ def _stems(text: str) -> set[str]:
     return {word.stem for word in content_words(text)}
 
 
-__all__ = ["NOT_LOOKED", "UNKNOWN", "covering", "everything", "of_hits", "of_slot", "of_the_past", "taken_back"]
+__all__ = [
+    "NOT_LOOKED",
+    "UNKNOWN",
+    "covering",
+    "everything",
+    "of_hits",
+    "of_slot",
+    "of_the_past",
+    "taken_back",
+]

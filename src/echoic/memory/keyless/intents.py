@@ -10,37 +10,53 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from echoic.memory.listening.names import stated
 from echoic.memory.listening.sentences import Sentence, sentences
 
 _POLITE: Final = r"(?:(?:please|ok|okay|well|so|and|hey|now|can you|could you|would you|i want you to) )*"
 _ERASE: Final = re.compile(
     rf"^{_POLITE}(?:forget|delete|erase|wipe|remove) "
-    r"(?:me$|me (?:please|completely|entirely)|(?:absolutely )?everything(?: (?:about|of) me| (?:that )?(?:you|i).*| please)?$"
-    r"|all (?:of )?(?:my|the) (?:data|memories|information)|all (?:you know|about me)|my (?:data|memory|memories)$)"
+    r"(?:me$|me (?:please|completely|entirely)|all (?:of )?(?:my|the) (?:data|memories|information)"
+    r"|(?:absolutely )?everything(?: (?:about|of) me| (?:that )?(?:you|i).*| please)?$"
+    r"|all (?:you know|about me)|my (?:data|memory|memories)$)"
 )
-_FORGET: Final = re.compile(rf"^{_POLITE}(?:forget|delete|erase|remove) (?!it$|about it$|that$)(?:about |that )?(?P<what>.+)")
+_FORGET: Final = re.compile(
+    rf"^{_POLITE}(?:forget|delete|erase|remove) (?!it$|about it$|that$)(?:about |that )?(?P<what>.+)"
+)
+# The whole of it, for it may end a memory: "ok, I live in Lisbon" confirms nothing, and "forget it" takes back.
 _YES: Final = re.compile(
-    r"^(?:(?:yes|yeah|yep|sure|ok|okay|please|do it|go ahead|i am sure|i'm sure|confirm|erase everything|delete everything)\b ?)+"
+    r"(?:(?:yes|yeah|yep|sure|ok|okay|please|do it|do that|go ahead|absolutely|confirm|you shall"
+    r"|(?:erase|delete) it(?: all)?|(?:erase|delete|forget) everything(?: about me)?) ?)+"
 )
-_NO: Final = re.compile(r"^(?:no|nope|don't|do not|stop|cancel|never mind|keep)\b")
-_GREETING: Final = re.compile(r"^(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| again| echoic)?$")
+_NO: Final = re.compile(r"^(?:no|nope|don't|do not|stop|cancel|never mind|keep|forget (?:it|about it|that)$)\b")
+_GREETING: Final = re.compile(
+    r"^(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| again| echoic)?$"
+)
 _THANKS: Final = re.compile(r"^(?:ok |okay |great |perfect )?(?:thanks|thank you|cheers)\b.{0,30}$")
-_GOODBYE: Final = re.compile(r"^(?:ok |okay )?(?:bye|goodbye|good night|see you|talk (?:to you )?(?:later|soon)).{0,30}$")
+_GOODBYE: Final = re.compile(
+    r"^(?:ok |okay )?(?:bye|goodbye|good night|see you|talk (?:to you )?(?:later|soon)).{0,30}$"
+)
 _WHO_ARE_YOU: Final = re.compile(
-    r"^(?:who|what) are you$|^are you (?:a |an )?(?:robot|bot|human|real|ai|person|machine)|^(?:help|what can you do)$"
+    r"^(?:who|what) are you$|^are you (?:a |an )?(?:robot|bot|human|real|ai|person|machine)"
+    r"|^(?:help|what can you do)$"
 )
 _ASKS: Final = re.compile(
     r"^(?:(?:and|so|but|well|ok|okay|please|hey|sorry|now) )*"
-    r"(?:what|where|when|who|whom|whose|which|how|why|do|does|did|am|is|are|was|were|have|has|can|could|will|would|should"
-    r"|what's|where's|who's|when's|how's|tell me|remind me|any)\b"
+    r"(?:what|where|when|who|whom|whose|which|how|why|do|does|did|am|is|are|was|were|have|has|can|could|will"
+    r"|would|should|what's|where's|who's|when's|how's|tell me|remind me|any)\b"
 )
 # "Do you remember that …", "could you call me …": asked, but told.
 _TELLS: Final = re.compile(r"^(?:can|could|would|will) you (?:please )?(?:remember|note|call|keep|write)\b")
+# What a business says of itself. "Our daughter", "our flight" are somebody's own.
+_THINGS: Final = (
+    r"(?:[^\W\d]+ ){0,3}?(?:hours|policy|policies|prices?|rates?|fees?|menu|special|password|website|warranty"
+    r"|delivery|shipping|returns|refunds|parking|check-?in|check-?out|deadline|minimum|capacity|slogan|motto)"
+)
 _OURS: Final = (
     (re.compile(r"^(?:we are|we're|we stay) open (?P<value>.+)$", re.IGNORECASE), "opening hours"),
-    (re.compile(r"^(?:our|the) (?P<key>(?:opening|business|office) hours) are (?P<value>.+)$", re.IGNORECASE), ""),
+    (re.compile(r"^the (?P<key>(?:opening|business|office) hours) are (?P<value>.+)$", re.IGNORECASE), ""),
     (re.compile(r"^we (?P<key>open|close) (?:at|on) (?P<value>.+)$", re.IGNORECASE), ""),
-    (re.compile(r"^our (?P<key>[^\W\d]+(?: [^\W\d]+){0,3}?) (?:is|are) (?P<value>.+)$", re.IGNORECASE), ""),
+    (re.compile(rf"^our (?P<key>{_THINGS}) (?:is|are) (?P<value>.+)$", re.IGNORECASE), ""),
 )
 _TIMES: Final = {"open": "opening time", "close": "closing time"}
 _LEADING: Final = re.compile(r"^(?:(?:so|and|well|also|ok|okay|by the way|actually|oh),? )+", re.IGNORECASE)
@@ -60,6 +76,8 @@ class Intent:
     """Everything is to be forgotten."""
     yes: bool = False
     no: bool = False
+    name: str | None = None
+    """A name and nothing else: what one says when asked for it. By itself it means nothing."""
     courtesy: str | None = None
     """"greeting", "thanks", "goodbye" or "who are you": nothing else was said."""
 
@@ -70,12 +88,15 @@ def intent_of(text: str) -> Intent:
     lines = [sentence.line.strip() for sentence in said]
     whole = " ".join(lines)
     return Intent(
-        question=next((f"{_as_said(s)}?" for s, line in zip(said, lines, strict=True) if _asks(s, line)), None),
+        question=next(
+            (f"{_as_said(s)}?" for s, line in zip(said, lines, strict=True) if _asks(s, line)), None
+        ),
         forget=next((found["what"] for line in lines if (found := _FORGET.match(line))), None),
         ours=tuple(pair for sentence in said if (pair := _ours(sentence))),
         erase=any(_ERASE.match(line) for line in lines),
-        yes=bool(_YES.match(whole)),
+        yes=bool(_YES.fullmatch(whole)),
         no=bool(_NO.match(whole)),
+        name=_name(said),
         courtesy=_courtesy(whole),
     )
 
@@ -96,6 +117,13 @@ def _ours(sentence: Sentence) -> tuple[str, str] | None:
             named = key or found["key"].lower()
             return _TIMES.get(named, named), found["value"].strip()
     return None
+
+
+def _name(said: list[Sentence]) -> str | None:
+    if len(said) != 1 or said[0].question:
+        return None
+    found = stated(said[0], 0)
+    return found.text if found and found.end == len(said[0]) else None
 
 
 def _courtesy(whole: str) -> str | None:

@@ -6,13 +6,12 @@ learned first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.keyless.intents import Intent
 from echoic.memory.keyless.steps import Steps
-from echoic.memory.keyless.wording import listed, said_back
+from echoic.memory.keyless.wording import acknowledged, listed, said_back
 from echoic.memory.listening import listen
 from echoic.memory.user import UserMemory
 from echoic.types import Memory, Turn
@@ -32,19 +31,34 @@ async def learn(
     memory: UserMemory,
     conversation: OpenConversation,
     heard: Turn,
-    intent: Intent,
+    *,
+    ours: Iterable[tuple[str, str]],
     before: Sequence[Memory],
     steps: Steps,
 ) -> Learned:
-    """Learn from `heard`; `before` is everything that held until then."""
+    """Learn from a turn that was kept.
+
+    Args:
+        memory: whose.
+        conversation: the one it was said in.
+        heard: the turn.
+        ours: keys and values given in it for everyone.
+        before: everything that held until then.
+        steps: where the time it takes is noted.
+    """
     with steps.step("distil"):
         await conversation.distil()
-    if intent.ours:
+    for key, value in ours:
         with steps.step("set"):
-            for key, value in intent.ours:
-                await memory.set(key, value)
-    after = await memory.facts()
-    return _difference(heard, before, after)
+            await memory.set(key, value)
+    return _difference(heard, before, await memory.facts())
+
+
+async def learn_name(memory: UserMemory, name: str, steps: Steps) -> Learned:
+    """Keep `name`, which was given as the bare answer to the agent's question for it."""
+    with steps.step("set"):
+        kept = await memory.set("user_name", name, category="entity")
+    return Learned(stored=(kept,))
 
 
 def _difference(heard: Turn, before: Sequence[Memory], after: Sequence[Memory]) -> Learned:
@@ -79,7 +93,9 @@ def _met(learned: Learned) -> str:
     if not named:
         return ""
     corrected = any(memory.key == "user_name" for memory in learned.superseded)
-    return f"I'll call you {named[0].text} from now on." if corrected else f"Nice to meet you, {named[0].text}."
+    return (
+        f"I'll call you {named[0].text} from now on." if corrected else f"Nice to meet you, {named[0].text}."
+    )
 
 
 def _stored(learned: Learned) -> str:
@@ -89,20 +105,25 @@ def _stored(learned: Learned) -> str:
         was = {memory.key: memory.text for memory in learned.superseded}
         before = [was[memory.key] for memory in own if memory.key in was]
         note = f" Before, it was {' and '.join(before)}; I keep that as history." if before else ""
-        said.append(f"Noted: {listed(own)}{note}")
+        said.append(f"Noted: {_repeated(own)}{note}")
     shared = [memory for memory in learned.stored if memory.visibility == "global"]
     if shared:
-        said.append(f"Noted, for everyone who asks here: {listed(shared)}")
+        said.append(f"Noted for everyone who calls: {_repeated(shared)}")
     proposed = [memory for memory in learned.stored if memory.visibility == "proposed"]
     if proposed:
         said.append(
-            f"Noted: {listed(proposed)} I proposed it for everyone; until the operator approves, only you see it."
+            f"Noted: {_repeated(proposed)} I proposed it for everyone; until the operator approves, "
+            "it is yours alone."
         )
     return " ".join(said)
 
 
 def _known(learned: Learned) -> str:
-    return f"I know: {listed(learned.known)}" if learned.known and not learned.stored else ""
+    return f"I know: {_repeated(learned.known)}" if learned.known and not learned.stored else ""
+
+
+def _repeated(memories: Iterable[Memory]) -> str:
+    return listed(acknowledged(memory) for memory in memories)
 
 
 def _retracted(learned: Learned) -> str:
@@ -115,4 +136,4 @@ def _retracted(learned: Learned) -> str:
     )
 
 
-__all__ = ["Learned", "learn", "learned_in_words"]
+__all__ = ["Learned", "learn", "learn_name", "learned_in_words"]

@@ -13,9 +13,10 @@ from echoic.memory.listening.phrases import slug
 from echoic.words import fold
 
 _KIN: Final = (
-    "wife|husband|partner|spouse|girlfriend|boyfriend|fiancee?|mother|mom|mum|mama|father|dad|papa|sister|brother|aunt|uncle"
-    "|cousin|niece|nephew|grandmother|grandfather|grandma|granny|grandpa|best friend|friend|roommate|flatmate|boss|manager"
-    "|neighbou?r|doctor|dentist|therapist|colleague|assistant|lawyer|accountant|landlord|teacher"
+    "wife|husband|partner|spouse|girlfriend|boyfriend|fiancee?|mother|mom|mum|mama|father|dad|papa|sister"
+    "|brother|aunt|uncle|cousin|niece|nephew|grandmother|grandfather|grandma|granny|grandpa|best friend"
+    "|friend|roommate|flatmate|boss|manager|neighbou?r|doctor|dentist|therapist|colleague|assistant|lawyer|accountant"
+    "|landlord|teacher"
 )
 # As the keys have it.
 _SAME_KIN: Final = {
@@ -32,45 +33,68 @@ _SAME_KIN: Final = {
 }
 _I: Final = r"(?:do|did|am|was|have|would) (?:i|we)"
 _ROWS: Final = (
-    (rf"\bmy ({_KIN})(?:'s)? (?:full )?name\b|\bmy ({_KIN})(?:'s)? called\b|\bwho is my ({_KIN})\b", "{}_name"),
+    (
+        rf"\bmy ({_KIN})(?:'s)? (?:full )?name\b|\bmy ({_KIN})(?:'s)? called\b|\bwho is my ({_KIN})\b",
+        "{}_name",
+    ),
     (r"\bmy (?:\w+ )?(?:dog|cat|pet|puppy|kitten)s?\b|\bhave (?:a|any) (?:dog|cat|pet)s?\b", "pet:"),
     (r"\b(?:my|have (?:any|a)?) ?(?:kids?|child(?:ren)?|sons?|daughters?)\b", "child:"),
     (r"\bmy last name\b|\bmy surname\b", "last_name"),
-    (r"\bmy (?:full |first )?name\b|\bwho (?:am i|i am)\b|\bcall me\b|\bremember me\b|\bknow me\b", "user_name"),
+    (
+        r"\bmy (?:full |first )?name\b|\bwho (?:am i|i am)\b|\bcall me\b|\bremember me\b|\bknow me\b",
+        "user_name",
+    ),
     (r"\bmy (?:home |street |postal )?address\b", "address"),
-    (rf"\bwhere {_I} (?:\w+ )?(?:live|living|based|reside|stay)|\bwhere i (?:\w+ )?live\b|\bi live (?:in|near)\b", "home"),
+    (rf"\bwhere {_I} (?:\w+ )?(?:live|living|based|reside|stay)", "home"),
+    (r"\bwhere i (?:\w+ )?live\b|\bi live (?:in|near)\b", "home"),
     (r"\bmy (?:home ?town|home|city)\b|\b(?:what|which) (?:city|town|country) (?:do|am) i\b", "home"),
     (r"\bwhere (?:was i|i was) born\b|\bmy birth ?place\b", "birthplace"),
-    (r"\b(?:when is|what is|know|remember|about|is) my birthday\b|\bmy birthday\b|\bwhen was i born\b", "birthday"),
+    (r"\bmy birthday\b|\bwhen was i born\b", "birthday"),
     (r"\b(?:what|which) year was i born\b", "birth_year"),
     (r"\bwhere (?:did i|i) (?:grow|grew) up\b", "grew_up_in"),
     (rf"\bwhere (?:{_I} (?:come )?from|i (?:am|come) from)\b", "origin"),
-    (rf"\bwhere {_I} work|\bwho {_I} work(?:ing)? for\b|\bmy (?:employer|company|workplace)\b|\bwhere i work\b", "employer"),
-    (r"\bmy (?:job|occupation|profession|trade)\b|\bwhat do i do\b|\bdo i do for (?:a living|work)\b", "occupation"),
+    (rf"\bwhere {_I} work|\bwho {_I} work(?:ing)? for\b|\bwhere i work\b", "employer"),
+    (r"\bmy (?:employer|company|workplace)\b", "employer"),
+    (
+        r"\bmy (?:job|occupation|profession|trade)\b|\bwhat do i do\b|\bdo i do for (?:a living|work)\b",
+        "occupation",
+    ),
     (r"\bhow old (?:am i|i am)\b|\bmy age\b", "age"),
     (r"\bmy e-?mail(?: address)?\b", "email"),
     (r"\bmy (?:\w+ )?(?:phone|telephone|mobile|cell)(?: number)?\b|\bmy number\b", "phone"),
     (r"\bmy time ?zone\b", "timezone"),
     (r"\bnot (?:be called|call me)\b|\bshouldn't you call\b", "no_contact_time"),
-    (r"\bwhen (?:should|can|may) (?:you|we|i) (?:call|reach|ring)\b|\bbest time to (?:call|reach)\b", "contact_time"),
+    (
+        r"\bwhen (?:should|can|may) (?:you|we|i) (?:call|reach|ring)\b|\bbest time to (?:call|reach)\b",
+        "contact_time",
+    ),
     (r"\b(?:least|worst) favou?rite\b", "least_favourite:"),
     (r"\bmy favou?rite (\w+(?: \w+)?)$", "favourite:{}"),
     (r"\bmy favou?rites?\b", "favourite:"),
     (r"\ballerg(?:y|ies|ic)\b", "allergy:"),
     (r"\bmy diet\b|\bdietary\b|\bam i (?:a )?(?:vegan|vegetarian|pescatarian)\b", "diet:"),
     (r"\bwhat (?:don't i|do i not|can't i|should i not) eat\b|\bi (?:avoid|can't eat)\b", "avoids:"),
-    (r"\bwhat(?: \w+){0,2} do i (?:like|love|enjoy|prefer|hate|dislike)$|\bmy (?:preferences|tastes|hobbies|likes)\b", "preference:"),
+    (r"\bwhat(?: \w+){0,2} do i (?:like|love|enjoy|prefer|hate|dislike)$", "preference:"),
+    (r"\bmy (?:preferences|tastes|hobbies|likes)\b", "preference:"),
     (r"\b(?:what|which|how many) languages?\b", "language:"),
     (r"\bwhat (?:did|have) i decided?\b|\bmy decisions?\b", "decision:"),
     (r"\bwhat do i need\b|\bmy (?:requirements|needs)\b", "requirement:"),
     (r"\bwhat did i (?:ask|tell) you to remember\b|\bmy (?:notes|reminders)\b", "note:"),
 )
 _ABOUT_ME: Final = re.compile(
-    r"\b(?:what|everything|anything|all) (?:do |that |else )*(?:you|i) (?:know|remember|have|told|tell|store|keep)(?: you)?(?: (?:about|of) me| stored| kept)?$"
-    r"|\b(?:tell me|what) about (?:me|myself)$|\bwhat have i told you\b|\bknow (?:anything|something|everything) about me\b"
+    r"\b(?:what|everything|anything|all) (?:do |that |else )*(?:you|i) (?:know|remember|have|told|tell"
+    r"|store|keep)(?: you)?(?: (?:about|of) me| stored| kept)?$"
+    r"|\b(?:tell me|what) about (?:me|myself)$|\bwhat have i told you\b"
+    r"|\bknow (?:anything|something|everything) about me\b"
 )
 _BEFORE: Final = re.compile(r"\b(?:before|previously|formerly|used to|earlier|in the past)\b")
-_EXPANDED: Final = (("what's", "what is"), ("where's", "where is"), ("who's", "who is"), ("when's", "when is"), ("i'm", "i am"))
+_EXPANDED: Final = (
+    ("what's", "what is"),
+    ("where's", "where is"),
+    ("who's", "who is"),
+    ("when's", "when is"),
+    ("i'm", "i am"),
+)
 _PATTERNS: Final = tuple((re.compile(pattern), key) for pattern, key in _ROWS)
 
 

@@ -1,7 +1,7 @@
 """Memories in the second person, as one says them to whom they are about: "You live in Tel Aviv." Pure.
 
 A memory that was heard has a sentence about "the user", which is turned around; one that was set under a key
-has only key and value, and is read out as that.
+has only key and value: "Your favourite coffee is flat white."
 """
 
 from __future__ import annotations
@@ -31,11 +31,17 @@ def said_back(memory: Memory) -> str:
         return second_person(statement)
     if memory.key is None:
         return _ended(memory.text)
-    return _ended(f"{_spoken(memory.key)}: {memory.text}")
+    whose = "Your" if memory.visibility == "private" else "The"
+    return _ended(f"{whose} {_spoken(memory.key)} {_be(memory.key)} {memory.text}")
+
+
+def acknowledged(memory: Memory) -> str:
+    """`memory` as one repeats it when it was just said: of what was to be remembered, only that."""
+    return _ended(memory.text) if (memory.key or "").startswith("note:") else said_back(memory)
 
 
 def second_person(sentence: str) -> str:
-    """ "The user's name is Pavel." as "Your name is Pavel."; a sentence about something else stays as it is."""
+    """What is said of "the user", said to them; a sentence about something else stays as it is."""
     if sentence.startswith(_ASKED):
         return _ended(f"You asked me to remember: {sentence.removeprefix(_ASKED)}")
     found = _ABOUT.match(sentence)
@@ -47,12 +53,15 @@ def second_person(sentence: str) -> str:
     return _ended(f"You {_with_you(verb or '')} {sentence[found.end() :]}")
 
 
-def listed(memories: Iterable[Memory]) -> str:
-    """Several, as one sentence: "you live in Tel Aviv, your name is Pavel and you love jazz." """
-    parts = [_lowered(said_back(memory).removesuffix(".")) for memory in memories]
+def listed(sentences: Iterable[str]) -> str:
+    """Several, as one that goes on after a colon: "your name is Pavel and you love jazz." as one sentence."""
+    parts = [_lowered(sentence.removesuffix(".")) for sentence in sentences]
     if len(parts) < 2:
         return _ended("".join(parts))
-    return _ended(f"{', '.join(parts[:-1])}, and {parts[-1]}")
+    if any(":" in part or ", " in part for part in parts):
+        return _ended("; ".join(parts))
+    joint = " and " if len(parts) == 2 else ", and "
+    return _ended(", ".join(parts[:-1]) + joint + parts[-1])
 
 
 def receipt_in_words(receipt: Receipt) -> str:
@@ -111,14 +120,17 @@ def _with_article(trade: str) -> str:
 
 
 def _spoken(key: str) -> str:
-    words = re.sub(r"[_:]+", " ", key).strip()
-    return words[:1].upper() + words[1:]
+    return re.sub(r"[_:]+", " ", key).strip()
+
+
+def _be(key: str) -> str:
+    return "are" if re.search(r"[^su]s$", key, re.IGNORECASE) else "is"
 
 
 def _lowered(sentence: str) -> str:
     """For the middle of a sentence; only words of ours lose their capital, a name never does."""
     first = sentence.split(" ", 1)[0]
-    return sentence[:1].lower() + sentence[1:] if first in {"You", "Your", "You're"} else sentence
+    return sentence[:1].lower() + sentence[1:] if first in {"You", "Your", "You're", "The"} else sentence
 
 
 def _ended(sentence: str) -> str:
@@ -131,4 +143,4 @@ def _counted(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-__all__ = ["listed", "receipt_in_words", "said_back", "second_person"]
+__all__ = ["acknowledged", "listed", "receipt_in_words", "said_back", "second_person"]

@@ -28,21 +28,24 @@ _ZONES: Final = {
     "japan standard": "Japan Standard Time",
 }
 _ZONE = "|".join(sorted(_ZONES, key=len, reverse=True))
-_ZONE_CODES: Final = "est|edt|cst|cdt|mst|mdt|pst|pdt|cet|cest|eet|eest|wet|gmt|utc|bst|ist|jst|aest|acst|awst|msk|sast"
+_ZONE_CODES: Final = (
+    "est|edt|cst|cdt|mst|mdt|pst|pdt|cet|cest|eet|eest|wet|gmt|utc|bst|ist|jst|aest|acst|awst|msk|sast"
+)
 _IANA: Final = re.compile(r"(?:Africa|America|Asia|Australia|Europe|Pacific|Atlantic)/[A-Za-z_/]{2,40}")
 _LANGUAGES: Final = frozenset(
     """
-    afrikaans albanian amharic arabic armenian azerbaijani basque bengali bosnian bulgarian burmese cantonese catalan
-    chinese croatian czech danish dari dutch english esperanto estonian farsi finnish flemish french galician
-    georgian german greek gujarati hausa hawaiian hebrew hindi hungarian icelandic igbo indonesian irish italian japanese
-    kannada kazakh khmer korean kurdish lao latin latvian lithuanian macedonian malay malayalam maltese mandarin
-    marathi mongolian nepali norwegian pashto persian polish portuguese punjabi romanian russian serbian sinhala
-    slovak slovenian somali spanish swahili swedish tagalog tamil telugu thai tibetan tigrinya turkish ukrainian
-    urdu uzbek vietnamese welsh xhosa yiddish yoruba zulu
+    afrikaans albanian amharic arabic armenian azerbaijani basque bengali bosnian bulgarian burmese cantonese
+    catalan chinese croatian czech danish dari dutch english esperanto estonian farsi finnish flemish french
+    galician georgian german greek gujarati hausa hawaiian hebrew hindi hungarian icelandic igbo indonesian
+    irish italian japanese kannada kazakh khmer korean kurdish lao latin latvian lithuanian macedonian malay
+    malayalam maltese mandarin marathi mongolian nepali norwegian pashto persian polish portuguese punjabi
+    romanian russian serbian sinhala slovak slovenian somali spanish swahili swedish tagalog tamil telugu thai
+    tibetan tigrinya turkish ukrainian urdu uzbek vietnamese welsh xhosa yiddish yoruba zulu
     """.split()
 )
 _MEASURES: Final = re.compile(
-    r"(?:(?:a (?:little|bit of|little bit of)|some|fluent|good|basic|broken|decent|conversational|fluently|both|"
+    r"(?:(?:a (?:little|bit of|little bit of)|some|fluent|good|basic|broken|decent|conversational|fluently|"
+    r"both|"
     r"mostly|mainly|only|also) )?"
 )
 
@@ -80,7 +83,9 @@ def _zone(spot: Spot, *, spelled: bool) -> Reading | None:
     return _offset_zone(spot, code) if code else None
 
 
-_NAMED_ZONE: Final = re.compile(rf"(?:the )?(?P<zone>{_ZONE}) (?P<time>(?:standard |daylight )?time (?:zone )?)?")
+_NAMED_ZONE: Final = re.compile(
+    rf"(?:the )?(?P<zone>{_ZONE}) (?P<time>(?:standard |daylight )?time (?:zone )?)?"
+)
 _CODE: Final = re.compile(rf"(?P<code>{_ZONE_CODES})(?P<digits>[+-][0-9]{{1,2}})? ")
 
 
@@ -115,8 +120,8 @@ def _language(low: str, measure: str) -> Heard:
 
 _PHONE = r"(?:(?:phone|cell|mobile|telephone|contact|home|work|cell phone|mobile phone|whatsapp|best) )?"
 RULES: Final[tuple[Rule, ...]] = (
-    rule(r"<my>(?:(?:work|personal|home|new) )?e-?mail(?: address)?(?: is|'s)(?: at)?", _email),
-    rule(r"(?:you can |please |just )?e-?mail me (?:at|on)", _email, firm=False),
+    rule(r"<my>(?:(?:work|personal|home|new) )?(?:email|e-mail)(?: address)?(?: is|'s)(?: at)?", _email),
+    rule(r"(?:you can |please |just )?(?:email|e-mail) me (?:at|on)", _email, firm=False),
     rule(rf"<my>{_PHONE}(?:number|phone|mobile|cell)(?: is|'s)", _phone),
     rule(
         r"(?:you can |you could |please |just )?(?:reach|call|text|ring|contact|phone) me (?:at|on)",

@@ -8,51 +8,68 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Final
 
-from echoic.memory.listening import names, phrases, places, spoken
-from echoic.memory.listening.lexicon import FUNCTION, wordlike
+from echoic.memory.listening import employment, names, phrases, places, spoken
+from echoic.memory.listening.gazetteer import FIRMS, GIVEN, PLACES
+from echoic.memory.listening.lexicon import FUNCTION
 from echoic.memory.listening.sentences import Sentence
 from echoic.memory.listening.slots import SLOTS, Heard, hear, hear_of, retraction
 from echoic.memory.listening.spoken import Value
+from echoic.words import fold, sound
 
 _MARK: Final = (
-    r"(?:no no|no wait|wait no|no sorry|sorry no|no|sorry|wait|i mean|i meant|i meant to say|actually|or rather|rather|"
+    r"(?:no no|no wait|wait no|no sorry|sorry no|no|sorry|wait|i mean|i meant|i meant to say|actually|"
+    r"or rather|rather|"
     r"make that|scratch that|correction|oops|oh|well|hang on|hold on|yeah|yes|um)"
 )
 # "No, Paula" and "I meant Paula" correct anything; "actually it's Paula" only what has one value.
 _CORRECTING: Final = re.compile(
-    rf"(?P<marks>(?:{_MARK} ){{1,4}})(?P<lead>(?:it's|it is|that's|that should be|it should be|should be|in|at|to|is) )?"
+    rf"(?P<marks>(?:{_MARK} ){{1,4}})(?P<lead>(?:it's|it is|that's|that should be|it should be|should be|"
+    rf"in|at|to|is) )?"
 )
 _CONTRASTED: Final = re.compile(r"(?:it's|it is) ")
-_MEANT: Final = re.compile(r"(?:^|.* )(?:i mean|i meant|i meant to say|make that|or rather|correction) ")
+_MEANT: Final = re.compile(r"\b(?:i mean|i meant|make that|or rather|correction) ")
+# Without one of these ("yeah", "well") the words only go on.
+_FIRM: Final = re.compile(r"\b(?:no|sorry|wait|mean|meant|say|actually|rather|that|correction|oops) ")
 _GIVEN_UP: Final = re.compile(r"(?:no wait|wait no|no sorry|sorry no|scratch that|oops|no no) ")
+_ALIKE: Final = 0.5
+_AGE_SLIP: Final = 20
+_KNOWN: Final = {
+    "home": PLACES,
+    "origin": PLACES,
+    "birthplace": PLACES,
+    "grew_up_in": PLACES,
+    "employer": FIRMS,
+}
+_REACH: Final = 8
+"""How many of the last things given a correction may mean."""
 _POLITE: Final = frozenset("please thanks thank and but not".split())
 
 
+@dataclass(frozen=True, slots=True)
 class Repair:
     """A value put right."""
 
-    def __init__(self, heard: tuple[Heard, ...], end: int) -> None:
-        self.heard = heard
-        """The value that holds; where the key is made of the value, also the retraction of the old one."""
-        self.end = end
+    heard: tuple[Heard, ...]
+    """The value that holds; where the key is made of the value, also the retraction of the old one."""
+    end: int
 
 
 def corrected(said: Sentence, at: int, previous: Sequence[Heard]) -> Repair | None:
     """What the words at `at` put right among `previous`, oldest first; None if they correct nothing."""
     if not previous:
         return None
-    mark = said.match(_CORRECTING, at)
-    contrasted = None if mark else said.match(_CONTRASTED, at)
-    if mark is None and contrasted is None:
+    opening = said.match(_CORRECTING, at) or said.match(_CONTRASTED, at)
+    if opening is None:
         return None
-    start = said.at[(mark or contrasted).end()]  # type: ignore[union-attr] # one of the two is there
-    meant = mark is not None and _MEANT.match(mark["marks"]) is not None
-    for old in _candidates(said, previous):
-        repair = _reread(said, start, old, meant=meant)
-        if repair and (mark or _denies(said, repair.end, old)):
+    marks = opening.groupdict().get("marks") or ""
+    firm = _FIRM.search(marks) is not None
+    for old in _candidates(said, at, previous):
+        repair = _reread(said, said.at[opening.end()], old, meant=_MEANT.search(marks) is not None)
+        if repair and (firm or _denies(said, repair.end, old)):
             return Repair(repair.heard, _past_denial(said, repair.end, old))
     return None
 
@@ -62,10 +79,11 @@ def given_up(said: Sentence, at: int) -> bool:
     return said.match(_GIVEN_UP, at) is not None
 
 
-def _candidates(said: Sentence, previous: Sequence[Heard]) -> list[Heard]:
+def _candidates(said: Sentence, at: int, previous: Sequence[Heard]) -> list[Heard]:
     """What may be meant: the value that is denied by name ("not Jon"), else the one given last."""
-    stated = [old for old in previous if not old.retracts or old.key in SLOTS]
-    denied = [old for old in stated if f"not {old.text.lower()} " in said.line]
+    stated = [old for old in previous[-_REACH:] if not old.retracts or old.key in SLOTS]
+    ahead = said.line[said.starts[at] : said.starts[at] + 200]
+    denied = [old for old in stated if f"not {old.text.lower()} " in ahead]
     return denied[-1:] or stated[-1:] + [old for old in stated[-2:-1] if old.key == "user_name"]
 
 
@@ -78,36 +96,52 @@ def _reread(said: Sentence, at: int, old: Heard, *, meant: bool) -> Repair | Non
     found = reader(said, at) if reader and at < len(said) else None
     if found is None and slot == "phone":
         found = _last_digits(said, at, old.text)
-    if found is None or not _ends(said, found.end) or not _plausible(said, at, found, slot):
+    if found is None or not _ends(said, found.end) or not (meant or _akin(found.text, old, slot)):
         return None
     if slot in SLOTS:
         return Repair((hear(slot, found.text),), found.end)
     return Repair((hear_of(slot.removesuffix("_name").replace("_", " "), found.text),), found.end)
 
 
-def _plausible(said: Sentence, at: int, found: Value, slot: str) -> bool:
-    """A single word no list knows may still be anything: in a correction it must not be followed by more."""
-    return not (slot.endswith("name") and found.end - at > 3) and not wordlike(said.low(at))  \
-        if slot.endswith("name") else True
+def _akin(new: str, old: Heard, slot: str) -> bool:
+    """Whether `new` is likely the same kind of thing: "no, pepperoni" corrects nobody's name.
+
+    It is if it is a known name of that kind, or if it looks or sounds like what it would replace.
+    """
+    known = _KNOWN.get(slot, GIVEN if slot.endswith("_name") else None)
+    if slot == "age":
+        return abs(int(new) - int(old.text or new)) <= _AGE_SLIP
+    if known is None or old.retracts:
+        return True
+    words, before = fold(new).split(), fold(old.text).split()
+    alike = SequenceMatcher(None, fold(new), fold(old.text)).ratio() >= _ALIKE
+    return (
+        alike
+        or not known.isdisjoint(words)
+        or any(set(sound(w)) & set(sound(b)) for w in words for b in before)
+    )
 
 
 def _other_item(said: Sentence, at: int, old: Heard, slot: str) -> Repair | None:
-    """"I like jazz", "I meant blues": the old thing goes, the new one comes."""
+    """The old thing goes and the new one comes: "I like jazz", "I meant blues"."""
     if slot not in {"preference", "allergy", "avoids", "favourite", "least_favourite"}:
         return None
     found = phrases.item(said, at, definite=True, limit=4)
-    if found is None or not _ends(said, found.end) or wordlike(said.low(at)) and said.low(at) in FUNCTION:
+    if found is None or not _ends(said, found.end) or said.low(at) in FUNCTION:
         return None
     if slot in {"favourite", "least_favourite"}:
         return Repair((hear(slot, found.text, item=old.key.partition(":")[2]),), found.end)
-    verb = old.text.removesuffix(old.key.partition(":")[2]).strip() if slot == "preference" else ""
-    return Repair((retraction(old), hear(slot, f"{verb} {found.text}".strip(), item=found.text)), found.end)
+    verb, thing, _ = old.text.lower().partition(old.key.partition(":")[2])
+    if not thing:
+        return None
+    text = f"{verb.removesuffix('the ')}{found.text}" if slot == "preference" else found.text
+    return Repair((retraction(old), hear(slot, text, item=found.text)), found.end)
 
 
 def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
-    """"… one two three four, sorry, one two three five": as many of the last digits as were said again."""
+    """As many of the last digits as were said again: "… one two three four, sorry, one two three five"."""
     run = spoken.digits(said, at)
-    if run is None or not 2 <= len(run.text) < len(old):
+    if run is None or not 3 <= len(run.text) < len(old):
         return None
     return Value(old[: -len(run.text)] + run.text, run.end)
 
@@ -117,7 +151,9 @@ def _ends(said: Sentence, end: int) -> bool:
 
 
 def _denies(said: Sentence, end: int, old: Heard) -> bool:
-    return said.low(end) == "not" and said.line[said.starts[end] :].startswith(f"not {old.text.lower()} ") or old.retracts
+    return old.retracts or (
+        end < len(said) and said.line.startswith(f"not {old.text.lower()} ", said.starts[end])
+    )
 
 
 def _past_denial(said: Sentence, end: int, old: Heard) -> int:
@@ -140,8 +176,8 @@ _READERS: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
     "birthplace": places.place,
     "grew_up_in": places.place,
     "address": places.street,
-    "employer": places.organisation,
-    "occupation": lambda said, at: places.role(said, at, certain=False),
+    "employer": employment.organisation,
+    "occupation": lambda said, at: employment.role(said, at, certain=False),
     "age": _age,
     "birthday": spoken.date,
     "email": spoken.email,
@@ -152,8 +188,8 @@ _READERS: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
 def settled(heard: Sequence[Heard]) -> list[Heard]:
     """What remains of everything heard in one utterance: the last word on each key, in the order said.
 
-    A retraction gives way to a value of the same key; what was first said and then taken back in the same breath
-    is kept as a retraction only, since an earlier call may have stored it.
+    A retraction gives way to a value of the same key. What was said and taken back in one breath remains as a
+    retraction, since an earlier call may have stored it.
     """
     kept: dict[str, Heard] = {}
     for one in heard:
@@ -167,7 +203,7 @@ def settled(heard: Sequence[Heard]) -> list[Heard]:
 
 def retracted(previous: Sequence[Heard]) -> list[Heard]:
     """Everything that was given, taken back."""
-    return [replace(retraction(old)) for old in settled(previous) if not old.retracts]
+    return [retraction(old) for old in settled(previous) if not old.retracts]
 
 
 __all__ = ["Repair", "corrected", "given_up", "retracted", "settled"]

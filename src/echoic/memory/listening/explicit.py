@@ -6,29 +6,43 @@ import re
 from typing import Final
 
 from echoic.memory.listening import phrases
-from echoic.memory.listening.lexicon import AUXILIARIES, GIVEN
+from echoic.memory.listening.gazetteer import GIVEN
+from echoic.memory.listening.kin import PEOPLE
+from echoic.memory.listening.lexicon import AUXILIARIES
 from echoic.memory.listening.sentences import Sentence
 from echoic.memory.listening.slots import Heard, hear
 
-_ASKING: Final = r"(?:(?:can|could|will|would) you (?:please )?|(?:i want|i need|i'd like) you to |please |just |also |always )?"
-REMEMBER: Final = re.compile(
-    rf"{_ASKING}(?:please )?(?:remember|don't forget|do not forget|never forget|don't you forget|make a note|take a note|note down|"
-    r"write down|make sure you remember|make sure to remember|keep in mind|bear in mind)(?P<that> that| this)? "
+_ASKING: Final = (
+    r"(?:(?:can|could|will|would) you (?:please )?|(?:i want|i need|i'd like) you to |"
+    r"please |just |also |always )?"
 )
-FORGET: Final = re.compile(rf"{_ASKING}(?:please )?(?:forget|delete|erase|remove|disregard|unlearn)(?: the fact)? (?:that )?")
-_BARE: Final = re.compile(
-    r"(?:(?:that|this|what i (?:just )?(?:said|told you)|everything i (?:just )?(?:said|told you)|i said (?:that|anything)|"
-    r"i ever said that|all that|all of that)(?: please| now)? $)"
+_REMEMBER: Final = re.compile(
+    rf"{_ASKING}(?:please )?(?:remember|don't forget|do not forget|never forget|don't you forget|"
+    r"make a note|take a note|note down|write down|make sure you remember|make sure to remember|"
+    r"keep in mind|bear in mind)(?P<that> that| this)? "
 )
-SCRATCH: Final = re.compile(r"(?:please )?(?:scratch that|strike that|delete that|forget i said that) $")
-HUSH: Final = re.compile(
-    r"(?:please )?(?:(?:don't|do not) (?:remember|save|store|record|keep|write down|note|note down|memorize) (?:this|that|it|any of "
-    r"(?:this|that))|off the record|this is off the record|keep (?:this|that) (?:between us|to yourself|private)|"
-    r"between you and me|just between us) "
+_FORGET: Final = re.compile(rf"{_ASKING}(?:please )?(?:forget|disregard|unlearn)(?: the fact)? ")
+# One deletes letters and orders as well, so "delete" needs to say what, and of what kind.
+_DELETE: Final = re.compile(
+    rf"{_ASKING}(?:please )?(?:delete|erase|remove) (?=(?:my|our) (?:email address|phone number|address|"
+    r"birthday|age|"
+    r"employer|time zone|timezone|location) |where i|how old i|what i do )"
+)
+_ALL: Final = re.compile(
+    r"(?:that|this|what i (?:just )?(?:said|told you)|everything i (?:just )?(?:said|told you)|"
+    r"i (?:ever |just )?said (?:that|anything)|all that|all of that)(?: please| now| thanks)? $"
+)
+_SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
+_HUSH: Final = re.compile(
+    r"(?:please )?(?P<keep>(?:don't|do not) (?:remember|save|store|record|keep|write down|note|note down|"
+    r"memorize) (?:this|that|it|any of (?:this|that)))|off the record|keep (?:this|that) (?:between us|"
+    r"to yourself|private)|between you and me|just between us"
 )
 _SLOT: Final = re.compile(
-    r"(?:about )?(?:(?:my|our) (?P<noun>name|email|e-mail|email address|phone number|phone|number|address|birthday|age|job|"
-    r"employer|time zone|timezone|location|home)|(?P<clause>where i live|how old i am|where i work|what i do|where i'm from|"
+    r"(?:about )?(?:(?:my|our) (?P<noun>name|email|e-mail|email address|phone number|phone|number|address|"
+    r"birthday|age|job|"
+    r"employer|time zone|timezone|location|home)|(?P<clause>where i live|how old i am|where i work|"
+    r"what i do|where i'm from|"
     r"who i am|when i was born)) (?P<rest>.*)"
 )
 _SLOTS: Final = {
@@ -56,18 +70,25 @@ _SLOTS: Final = {
     "where i live": "home",
     "where i'm from": "origin",
 }
+_NOT_ASKED: Final = frozenset("i we you they to why".split())
+_HUSH_WORDS: Final = 5
+"""Of "please don't write down that"; a longer sentence says something besides."""
 _POLITE_REST: Final = frozenset(["", "please", "thanks", "now", "too", "for me"])
-# What a clause to remember begins with. "Remember that time …" looks back, "remember that anything is possible"
-# gives advice, "remember to call" is an errand and "remember that you must …" an order.
+# What a clause to remember begins with. "Remember that time …" looks back, "remember that anything is
+# possible" gives advice, "remember to call" is an errand and "remember that you must …" an order.
 _OWN: Final = frozenset("i i'm i've i'll my our we we're we've".split())
-_SUBJECTS: Final = _OWN | frozenset("the a an his her their he she they he's she's they're there's there".split())
-_ORDERS: Final = re.compile(r"\b(?:ignore|obey|instructions?|system prompt|admin(?:istrator)?|you (?:are|must|should|will))\b")
-_MY: Final = re.compile(r"(?:my|our|the) (?P<thing>[a-z' -]{2,40}?) (?:is|are) ")
+_SUBJECTS: Final = _OWN | frozenset(
+    "the a an his her their he she they he's she's they're there's there".split()
+)
+_ORDERS: Final = re.compile(
+    r"\b(?:ignore|obey|instructions?|system prompt|admin(?:istrator)?|you (?:are|must|should|will))\b"
+)
+_MY: Final = re.compile(r"(?:my|our) (?P<thing>[a-z' -]{2,40}?) (?:is|are) ")
 
 
 def remembered(said: Sentence, at: int) -> int | None:
     """The word where the clause to remember starts, if the words at `at` ask for one."""
-    asked = said.match(REMEMBER, at)
+    asked = said.match(_REMEMBER, at)
     if asked is None:
         return None
     start = said.at[asked.end()]
@@ -86,46 +107,43 @@ def note(said: Sentence, at: int) -> Heard | None:
     if kept is None or kept.end - at < 3 or addressed or _ORDERS.search(said.line, said.starts[at]):
         return None
     own = said.match(_MY, at)
-    simple = own is not None and not AUXILIARIES & set(own["thing"].split()) and len(own["thing"].split()) <= 4
-    mine = simple and said.low(at) in {"my", "our"}
-    return hear("note", kept.text, item=own["thing"] if own and mine else kept.text.lower())
+    thing = own["thing"].split() if own else []
+    named = bool(thing) and len(thing) <= 4 and thing[0] not in PEOPLE and AUXILIARIES.isdisjoint(thing)
+    return hear("note", kept.text, item=" ".join(thing) if named else kept.text)
 
 
 def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
     """What the words at `at` ask to forget: ("all", …), ("slot:home", …) or ("clause", first word of it)."""
-    if said.match(SCRATCH, at):
+    if said.match(_SCRATCH, at):
         return "all", len(said)
-    asked = said.match(FORGET, at)
+    asked = said.match(_FORGET, at) or said.match(_DELETE, at)
     if asked is None:
         return None
-    bare = re.sub(r"that $", "", asked.group())
     start = said.at[asked.end()]
-    if asked.group().endswith("that ") and start == len(said) or _BARE.match(said.line, at_offset(said, start)) or (
-        bare != asked.group() and _polite(said, start)
-    ):
+    if said.match(_ALL, start):
         return "all", len(said)
     slot = said.match(_SLOT, start)
     if slot and slot["rest"].strip() in _POLITE_REST:
         return "slot:" + _SLOTS[slot["noun"] or slot["clause"]], len(said)
-    clause = asked.group().endswith("that ") and start < len(said)
-    return ("clause", start) if clause else None
-
-
-def at_offset(said: Sentence, index: int) -> int:
-    """Where the word `index` starts in the line; the line's end past the last one."""
-    return said.starts[index] if index < len(said) else len(said.line)
-
-
-def _polite(said: Sentence, start: int) -> bool:
-    return said.line[at_offset(said, start) :].strip() in _POLITE_REST
+    clause = said.low(start) == "that" and said.low(start + 1) in _SUBJECTS
+    return ("clause", start + 1) if clause else None
 
 
 def hushed(said: Sentence) -> bool:
     """Whether the sentence asks that what is said now be not kept."""
-    found = HUSH.search(said.line)
-    return found is not None and found.start() in said.at and said.low(said.at[found.start()] - 1) not in {
-        "i", "we", "you", "they", "to", "why"
-    }
+    found = _hush(said)
+    return found is not None and said.low(said.at[found.start()] - 1) not in _NOT_ASKED
 
 
-__all__ = ["forgotten", "hushed", "note", "remembered"]
+def only_hushes(said: Sentence) -> bool:
+    """Whether it asks nothing else, so that it can only mean what was said before."""
+    found = _hush(said)
+    return bool(found and found["keep"]) and said.match(_HUSH, 0) is not None and len(said) <= _HUSH_WORDS
+
+
+def _hush(said: Sentence) -> re.Match[str] | None:
+    found = _HUSH.search(said.line)
+    return found if found and found.start() in said.at else None
+
+
+__all__ = ["forgotten", "hushed", "note", "only_hushes", "remembered"]

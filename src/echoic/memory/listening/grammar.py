@@ -1,7 +1,8 @@
 """How a rule is written: a trigger over folded words, and a reader for the value behind it. No rules here.
 
 A trigger is a regular expression over `Sentence.line` with the macros of `MACROS`; it is only ever matched at
-the start of a word and holds no nested repetition, so matching costs a constant per word.
+the start of a word and holds no nested repetition, so matching costs a constant per word. It begins with a
+whole literal word (`(?:call|calls) me`, not `calls? me`): rules are found by their words.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from echoic.memory.listening.slots import Heard
 from echoic.memory.listening.spoken import Value
 
 _ADVERBS: Final = (
-    "actually|currently|basically|originally|presently|also|still|now|just|really|absolutely|definitely|always|"
-    "totally|honestly|truly|mainly|personally|generally|usually|mostly|severely|very|highly|deathly|both|quite|"
-    "recently|all|only|obviously|simply|particularly|especially|normally"
+    "actually|currently|basically|originally|presently|also|still|now|just|really|absolutely|definitely|"
+    "always|"
+    "totally|honestly|truly|mainly|personally|generally|usually|mostly|severely|very|highly|deathly|both|"
+    "quite|"
+    "recently|all|only|obviously|simply|particularly|especially|normally|super|extremely|terribly|badly|so"
 )
 MACROS: Final = {
     "<adv>": rf"(?:(?:{_ADVERBS}) ){{0,2}}",
@@ -65,6 +68,8 @@ class Rule:
     """One way of saying one thing."""
 
     trigger: re.Pattern[str]
+    words: frozenset[str]
+    """Every word of the trigger: no match begins with another."""
     read: Reader
     firm: bool
     """Whether the trigger is plain enough to begin anywhere, not only where a clause begins."""
@@ -74,12 +79,22 @@ class Rule:
     """Whether it may be put as a question ("could you call me in the evenings?")."""
 
 
-def rule(trigger: str, read: Reader, *, firm: bool = True, elides: bool = False, request: bool = False) -> Rule:
-    """A rule whose trigger ends at a word's end; a macro or an optional word at its end brings its own space."""
+def rule(
+    trigger: str, read: Reader, *, firm: bool = True, elides: bool = False, request: bool = False
+) -> Rule:
+    """A rule whose trigger ends with a word; a macro or an optional word at its end brings its own space."""
     pattern = trigger if trigger.endswith((">", " )?")) else trigger + " "
     for macro, meaning in MACROS.items():
         pattern = pattern.replace(macro + " ", meaning).replace(macro, meaning)
-    return Rule(re.compile(pattern), read, firm, elides, request)
+    words = frozenset(re.findall(r"[a-z][a-z'-]*", pattern))
+    return Rule(re.compile(pattern), words, read, firm, elides, request)
+
+
+def index_of(rules: Iterable[Rule]) -> dict[str, tuple[Rule, ...]]:
+    """For each word, the rules whose trigger may begin with it, in their order."""
+    listed = tuple(rules)
+    words = frozenset[str]().union(*(one.words for one in listed))
+    return {word: tuple(one for one in listed if word in one.words) for word in words}
 
 
 def one(value: Value | None, make: Callable[[str], Heard]) -> Reading | None:
@@ -93,4 +108,4 @@ def many(values: Iterable[Value], end: int, make: Callable[[str], Heard]) -> Rea
     return Reading(heard, end) if heard else None
 
 
-__all__ = ["MACROS", "Reader", "Reading", "Rule", "Spot", "many", "one", "rule"]
+__all__ = ["MACROS", "Reader", "Reading", "Rule", "Spot", "index_of", "many", "one", "rule"]

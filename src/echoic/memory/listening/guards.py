@@ -1,12 +1,13 @@
 """What must not be believed: suppositions, questions, other people's words, jokes, and what an agent says.
 
-Two checks around every rule. Before it: whether a clause of the speaker's own begins here (`Ground`). After it:
-whether the rest of the sentence takes it back (`withdrawn`). Both look at words only.
+Two checks around every rule. Before it: whether a clause of the speaker's own begins here (`Ground`). After
+it: whether the rest of the sentence takes it back (`withdrawn`). Both look at words only.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from echoic.memory.listening.sentences import Sentence
@@ -15,84 +16,116 @@ GREETINGS: Final = frozenset("hi hello hey hiya morning afternoon evening greeti
 # Words a clause of the speaker's own may follow.
 _CONNECTING: Final = GREETINGS | frozenset(
     """
-    and but so because cause cos since also plus then well yeah yes yep yup no nope nah ok okay right sure there oh ah
-    actually basically look listen see thanks you please sorry anyway anyways alright way mean though although now again
-    personally honestly everyone all first second finally course sir madam ma'am good great cool fine as fyi
-    unfortunately plus obviously frankly seriously absolutely exactly correct wait today currently
+    and but so because cause cos since also plus then well yeah yes yep yup no nope nah ok okay right sure
+    there oh ah actually basically look listen see thanks please sorry anyway anyways alright way mean
+    though although now again personally honestly everyone all first second finally course sir madam ma'am
+    good great cool fine as fyi unfortunately wow gosh obviously frankly seriously absolutely exactly correct
+    wait today currently
     """.split()
 )
 # Words that make what follows a question, a relative clause, a hedge or somebody's words.
 _FORBIDDING: Final = frozenset(
     """
     if unless whether that which who whom whose what when where why how while until once than or nor either
-    think thinks thought guess believe suppose feel felt hope wish know knows knew say says said tell tells told hear heard
-    reads read goes do did does am are is was were have has had can could should would will shall may might must don't
-    didn't doesn't isn't aren't wasn't won't can't couldn't wouldn't shouldn't not never maybe perhaps probably possibly
-    apparently supposedly allegedly sometimes like pretend imagine assume song movie film show album track
-    book band episode called titled named play playing sing singing sings quote poem lyrics title
-    place house city town country area neighborhood apartment street building before after i my we a an the his her their your company people
-    person guy man woman firm clients client
+    think thinks thought guess believe suppose feel felt hope wish know knows knew say says said tell tells
+    told hear heard reads read goes do did does am are is was were have has had can could should would will
+    shall may might must don't didn't doesn't isn't aren't wasn't won't can't couldn't wouldn't shouldn't not
+    never maybe perhaps probably possibly apparently supposedly allegedly sometimes like pretend imagine
+    assume remember remembers
+    song movie film show album track book band episode called titled named play playing sing singing
+    sings quote poem lyrics title place house city town country area neighborhood apartment street building
+    before after i my we a an the his her their your company people person guy man woman firm clients client
     """.split()
 )
 _SHADOWING: Final = frozenset(
     """
-    if unless whether wish wished imagine imagining suppose supposing pretend pretending hypothetically assuming
-    dreamed dreamt dreaming says saying told tells asked asks thinks thought believes believed claims claimed
-    wrote texted replied answered yelled shouted screamed sang insisted assumed joked said acting wonder wondering
+    if unless whether wish wished imagine imagining suppose supposing pretend pretending hypothetically
+    assuming dreamed dreamt dreaming says saying told tells asked asks thinks thought believes believed claims
+    claimed wrote texted replied answered yelled shouted screamed sang insisted assumed joked said acting
+    wonder wondering
     """.split()
 )
 _LIFTING: Final = frozenset("but anyway anyways however".split())
 # Phrases that cast a shadow though none of their words does.
 _SHADOWS: Final = re.compile(
-    r"(?:(?:is|was|were|are|be|he's|she's|they're|it's|i'm|all|feel|feels|felt|sound|sounds|look|looks|seem|seems|act|acts"
-    r"|just|something) like|(?:would|people|they|you|some|always) say|let's say|let us say|say (?=i |i'm |my )|what if|for example|he goes|she goes|they go|in my dreams"
+    r"(?:(?:is|was|were|are|be|he's|she's|they're|it's|i'm|all|feel|feels|felt|sound|sounds|look|looks|"
+    r"seem|seems|act|acts"
+    r"|just|something) like|(?:would|people|they|you|some|always) say|let's say|let us say|say (?=i |i'm |"
+    r"my )|what if|for example|he goes|she goes|they go|in my dreams"
     r"|play|sing|as if|in case) "
 )
 # Phrases that cast none though their words do: polite conditions and the speaker's own insistence.
 _HARMLESS: Final = re.compile(
-    r"(?:if (?:it|that) (?:helps|matters)|if possible|if needed|if necessary|if you (?:need|want|must know|don't mind|could|can"
+    r"(?:if (?:it|that) (?:helps|matters)|if possible|if needed|if necessary|if you (?:need|want|must know|"
+    r"don't mind|could|can"
     r"|would|have to|please|wouldn't mind)|if i may|if i'm honest"
-    r"|(?<!did )(?<!have )(?<!had )(?:i|i've)(?: have)?(?: already| just| also)? (?:said|told you|mentioned)"
+    r"|(?<!did )(?<!have )(?<!had )(?:i|i've)(?: have)?(?: already| just| also)? (?:said|told you|"
+    r"mentioned)"
     r"|(?:told|asked) (?:me|us) (?:to|for|about)|you asked|in case you(?:'re| are)? (?:need|wondering|want)"
     r"|just like|looks like you|sounds like you|play the (?:guitar|piano|violin|drums)) "
 )
 # Phrases after which the speaker vouches for what follows.
 _VOUCHING: Final = re.compile(
-    r"(?:just so you know|so you know|for your information|(?:please |just )?note(?: that)?|(?:keep|bear) in mind(?: that)?"
-    r"|i should (?:mention|say|add|tell you)(?: that)?|i (?:have to|must) (?:say|tell you|mention)(?: that)?"
-    r"|i want you to know(?: that)?|you should know(?: that)?|(?:the )?(?:thing|problem|truth|fact|issue|deal|reason) is(?: that)?"
-    r"|(?<!did )(?<!have )(?<!had )(?:i|i've)(?: have)?(?: already| just| also)? (?:said|told you|mentioned)(?: that)?"
-    r"|let me (?:just )?(?:say|tell you|mention)(?: that)?|be aware(?: that)?|as you know|now that|given that"
+    r"(?:just so you know|so you know|for your information|(?:please |just )?note(?: that)?|(?:keep|"
+    r"bear) in mind(?: that)?"
+    r"|i should (?:mention|say|add|tell you)(?: that)?|i (?:have to|must) (?:say|tell you|"
+    r"mention)(?: that)?"
+    r"|i want you to know(?: that)?|you should know(?: that)?|(?:the )?(?:thing|problem|truth|fact|issue|"
+    r"deal|reason) is(?: that)?"
+    r"|(?<!did )(?<!have )(?<!had )(?:i|i've)(?: have)?(?: already| just| also)? (?:said|told you|"
+    r"mentioned)(?: that)?"
+    r"|let me (?:just )?(?:say|tell you|mention)(?: that)?|be aware(?: that)?|as you know|now that|"
+    r"given that"
     r"|i can tell you(?: that)?|(?:as|like) i(?:'ve)? (?:said|mentioned)(?: before)?) "
 )
 _AGENT: Final = re.compile(
-    r"(?:as an ai|(?:i'm|i am) an? (?:ai|virtual|digital|voice|automated|language)\b|language model|your (?:virtual |ai |digital |"
-    r"personal )?assistant\b|how (?:can|may) i (?:help|assist)|(?:thank you|thanks) for calling|anything else i can"
+    r"(?:as an ai|(?:i'm|i am) an? (?:ai|virtual|digital|voice|automated|language)\b|language model|"
+    r"your (?:virtual |ai |digital |"
+    r"personal )?assistant\b|how (?:can|may) i (?:help|assist)|(?:thank you|thanks) for calling|"
+    r"anything else i can"
     r"|(?:i'm|i am) here to (?:help|assist)|happy to (?:help|assist) you"
-    r"|ignore (?:all |any |your |the |my )?(?:previous|prior|earlier|above)|system prompt|developer mode|you are now (?:in |a |an |my )"
+    r"|ignore (?:all |any |your |the |my )?(?:previous|prior|earlier|above)|system prompt|developer mode|"
+    r"you are now (?:in |a |an |my )"
     r"|new instructions|<\|)"
 )
+_AGENTS: Final = frozenset("assistant agent system bot ai".split())
 _QUESTIONING: Final = frozenset(
     """
-    can could do does did is are will would should what what's where where's when when's who who's how how's why why's
-    which may have has any anything
+    can could do does did is are will would should what what's where where's when when's who who's how how's
+    why why's which may have has any anything
     """.split()
 )
 _ASSENTING: Final = frozenset("ok okay alright please yeah".split())
-_TAGS: Final = re.compile(r"(?:right|correct|huh|isn't it|don't i|do i|am i|aren't i|isn't that right|is that right) $")
+_TAGS: Final = re.compile(
+    r"(?:right|correct|huh|isn't it|don't i|do i|am i|aren't i|isn't that right|is that right) $"
+)
 _TAKEN_BACK: Final = re.compile(
-    r"(?:just kidding|only kidding|i'm kidding|kidding|just joking|i'm joking|not really|or something like that maybe|i think"
-    r"|i guess|i suppose|maybe|probably|i'm not sure|not sure|if|unless|until|for now maybe|in my dreams|or not|or maybe"
-    r"|on tv|in a game|in the game|in the movie|when i was|when we were|back then|at the time|back in the day"
+    r"(?:just kidding|only kidding|i'm kidding|kidding|just joking|i'm joking|not really|"
+    r"or something like that maybe|i think"
+    r"|i guess|i suppose|maybe|probably|i'm not sure|not sure|if|unless|until|for now maybe|in my dreams|"
+    r"or not|or maybe"
+    r"|on tv|in a game|in the game|in the movie|when i was|when we were|back then|at the time|"
+    r"back in the day"
     r"|today|tonight|this week|this weekend|this month|tomorrow|said nobody|said no one|i wish|in theory) "
 )
 _JOKE: Final = re.compile(r"(?:no )?(?:(?:i'm |i am )?(?:just |only )?(?:kidding|joking)|not really) ")
-_TIMELESS: Final = ("contact_time", "no_contact_time", "requirement:", "decision:", "note:", "phone", "email", "preference:")
+_TIMELESS: Final = (
+    "contact_time",
+    "no_contact_time",
+    "requirement:",
+    "decision:",
+    "note:",
+    "phone",
+    "email",
+    "preference:",
+)
 
 
-def by_an_agent(line: str) -> bool:
+def by_an_agent(utterance: Sequence[Sentence]) -> bool:
     """Whether the words are an assistant's, or meant to instruct one."""
-    return _AGENT.search(line) is not None
+    first = utterance[0] if utterance else None
+    labelled = first is not None and first.low(0) in _AGENTS and len(first) > 1 and first.gap(1)
+    return labelled or any(_AGENT.search(said.line) for said in utterance)
 
 
 def greets(said: Sentence) -> bool:
@@ -135,11 +168,12 @@ class Ground:
         if self._shadow[index] and not asked:
             return False
         before = said.low(index - 1)
-        if index == 0 or index == value_end:
+        if index in (0, value_end):
             return True
         if before in _FORBIDDING:
             return False
-        return firm or said.tokens[index].gap or before in _CONNECTING
+        thanked = (said.low(index - 2), before) == ("thank", "you")
+        return firm or said.tokens[index].gap or thanked or before in _CONNECTING
 
 
 def _shadow(said: Sentence) -> list[bool]:
@@ -196,15 +230,22 @@ def withdrawn(said: Sentence, end: int, key: str) -> bool:
     taken_back = _TAKEN_BACK.match(line, offset)
     if taken_back and not key.startswith(_TIMELESS):
         return True
-    if taken_back and taken_back.group() in {"just kidding ", "i'm kidding ", "kidding ", "not really ", "if ", "unless "}:
+    if taken_back and taken_back.group() in {
+        "just kidding ",
+        "i'm kidding ",
+        "kidding ",
+        "not really ",
+        "if ",
+        "unless ",
+    }:
         return True
     return said.question and not _asks_later(said, end)
 
 
 def _asks_later(said: Sentence, end: int) -> bool:
     """Whether the question is a later clause, or only asks for assent: "I'm Ana, can you help me?"."""
-    rest = [said.low(index) for index in range(end, len(said))]
-    return any(word in _QUESTIONING for word in rest[:40]) or rest[-1] in _ASSENTING
+    rest = [said.low(index) for index in range(end, min(len(said), end + 40))]
+    return not _QUESTIONING.isdisjoint(rest) or said.low(len(said) - 1) in _ASSENTING
 
 
 def jokes(said: Sentence) -> bool:

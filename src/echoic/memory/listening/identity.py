@@ -6,7 +6,7 @@ from typing import Final
 
 from echoic.memory.listening import names, places, spoken
 from echoic.memory.listening.grammar import Reading, Rule, Spot, one, rule
-from echoic.memory.listening.lexicon import FUNCTION
+from echoic.memory.listening.runs import closed
 from echoic.memory.listening.slots import INFERRED, PLAIN, Heard, hear
 
 _ADULT: Final = range(10, 111)
@@ -28,7 +28,7 @@ def _last_name(spot: Spot) -> Reading | None:
 def _called(spot: Spot) -> Reading | None:
     """After "call me": a name, and nothing behind it that makes it something else."""
     found = names.stated(spot.said, spot.at)
-    if found is None or not _closed(spot, found.end):
+    if found is None or not closed(spot.said, found.end):
         return None
     return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
 
@@ -49,13 +49,10 @@ def _introduced(spot: Spot) -> Reading | None:
     return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
 
 
-def _closed(spot: Spot, end: int) -> bool:
-    return spot.said.gap(end) or spot.said.low(end) in FUNCTION
-
-
 def _home(spot: Spot) -> Reading | None:
     found = places.place(spot.said, spot.at)
-    if found is None or any(spot.said.line.startswith(words, _offset(spot, found.end)) for words in _CHILDHOOD):
+    after = spot.said.offset(found.end) if found else 0
+    if found is None or spot.said.line.startswith(_CHILDHOOD, after):
         return None
     where = spot.group("where")
     if where in {"", "in", "at", "to"}:
@@ -64,13 +61,9 @@ def _home(spot: Spot) -> Reading | None:
 
 
 def _home_since(spot: Spot) -> Reading | None:
-    """"I've lived in Leeds for years" holds now; "I've lived in Leeds" may be long ago."""
+    """After "I've lived in": a home if it lasts ("for years"); else it may be long ago."""
     found = _home(spot)
     return found if found and spot.said.low(found.end) in _LASTING else None
-
-
-def _offset(spot: Spot, index: int) -> int:
-    return spot.said.starts[index] if index < len(spot.said) else len(spot.said.line)
 
 
 def _near(where: str, text: str) -> Heard:
@@ -78,7 +71,7 @@ def _near(where: str, text: str) -> Heard:
 
 
 def _moved(spot: Spot) -> Reading | None:
-    """"I moved from Berlin to Vienna": the second place."""
+    """After "I moved from": the second place, "Berlin to Vienna"."""
     said = spot.said
     start = places.place(said, spot.at)
     if start is None or said.low(start.end) != "to":
@@ -104,7 +97,7 @@ def _birthplace(spot: Spot) -> Reading | None:
 
 def _birth_year(spot: Spot) -> Reading | None:
     born = spoken.year(spot.said, spot.at) or spoken.number(spot.said, spot.at)
-    if born is None or not (born.value >= 1900 or 25 <= born.value <= 99):
+    if born is None or not (born.value >= 1900 or 30 <= born.value <= 99):
         return None
     value = born.value if born.value >= 1900 else 1900 + born.value  # "in sixty three"
     return Reading((hear("birth_year", str(value)),), born.end)
@@ -124,9 +117,9 @@ def _age(spot: Spot) -> Reading | None:
     if years[0] in {"years", "year"} and years[1] in {"old", "young", "of"}:
         end = found.end + (3 if years[1] == "of" else 2)
         return _aged(found.value, end) if found.value in _ANY_AGE else None
-    numbers_follow = spoken.number(said, found.end) is not None
-    closed = said.gap(found.end) or said.low(found.end) in _AGE_CLOSERS
-    return _aged(found.value, found.end) if found.value in _ADULT and closed and not numbers_follow else None
+    counting = spoken.number(said, found.end) is not None  # "twenty, thirty minutes away"
+    ends = said.gap(found.end) or said.low(found.end) in _AGE_CLOSERS
+    return _aged(found.value, found.end) if found.value in _ADULT and ends and not counting else None
 
 
 def _aged(value: int, end: int) -> Reading:
@@ -142,18 +135,29 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(r"my (?:last name|surname|family name)(?:'s| is)", _last_name),
     rule(r"(?:<im>)(?:called|named|known as)", _called, firm=False),
     rule(
-        r"(?:you can |you may |you could |just |please |(?:my )?friends |most people |people |everyone |everybody |"
-        r"they all |feel free to )?(?:just |all |usually |also )?(?P<no>(?:don't|do not|never) )?calls? me",
+        r"(?:you can |you may |you could |just |please |(?:my )?friends |most people |people |everyone |"
+        r"everybody |"
+        r"they all |feel free to )?(?:just |all |usually |also )?(?P<no>(?:don't|do not|never) )?(?:call|"
+        r"calls) me",
         _called,
         firm=False,
     ),
     rule(r"i go by", _called, firm=False),
     rule(r"<i>prefer (?:to be called|to go by)", _called, firm=False),
     rule(r"(?:this is|it's|it is)", _introduced, firm=False),
-    rule(r"<i><not><adv>(?:live|reside) (?P<where>in|near|outside|just outside|close to|around|right outside)", _home, elides=True),
+    rule(
+        r"<i><not><adv>(?:live|reside) (?P<where>in|near|outside of|outside|just outside|close to|around|"
+        r"right outside)",
+        _home,
+        elides=True,
+    ),
     rule(r"<ive>(?:<adv>)been (?:<adv>)living (?P<where>in|near|outside|just outside)", _home),
     rule(r"<ive>(?:<adv>)lived (?P<where>in|near|outside|just outside)", _home_since),
-    rule(r"<im?><adv>(?:based|living|located) (?P<where>in|near|outside|just outside|out of)", _home, elides=False),
+    rule(
+        r"<im?><adv>(?:based|living|located) (?P<where>in|near|outside|just outside|out of)",
+        _home,
+        elides=False,
+    ),
     rule(r"<i>(?:<adv>)moved (?:back |over |out |down |up )?to", _home, elides=True),
     rule(r"<ive>(?:<adv>)moved (?:back |over |out |down |up )?to", _home),
     rule(r"<i>(?:<adv>)moved from", _moved, elides=True),

@@ -13,7 +13,7 @@ from typing import Final
 
 from echoic.memory.listening import contact, explicit, guards, identity, kin, plans, tastes, work
 from echoic.memory.listening.corrections import corrected, given_up, retracted, settled
-from echoic.memory.listening.grammar import Reading, Rule, Spot
+from echoic.memory.listening.grammar import Reading, Rule, Spot, index_of
 from echoic.memory.listening.sentences import Sentence, sentences
 from echoic.memory.listening.slots import Heard, emptied, retraction
 
@@ -28,9 +28,9 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 """In the order they are tried at a word; the first that reads a value wins."""
 
+_BY_WORD: Final = index_of(RULES)
 # Characters looked at of one utterance: as much as one may hold. More is not speech.
 _MAX_CHARACTERS: Final = 32 * 1024
-_REPAIRS: Final = 4
 _ONLY: Final = re.compile(r"\b(?:just|only) ")
 
 
@@ -38,17 +38,18 @@ def listen(text: str, previous: Sequence[Heard] = ()) -> list[Heard]:
     """What `text` says of its speaker, as keyed memories, in the order it was said.
 
     Args:
-        text: one utterance of the user, as a recogniser wrote it: with or without capitals and punctuation. Only
-            the first 32768 characters are looked at.
-        previous: what `listen` gave for the last turn that gave anything, oldest first: "actually it's Paula"
+        text: one utterance of the user, as a recogniser wrote it: with or without capitals and punctuation.
+            Only the first 32768 characters are looked at.
+        previous: what `listen` gave for the turn or two before this one, oldest first: "actually it's Paula"
             corrects the last of it, "forget that" takes all of it back.
 
     Returns:
         One entry a key. Empty where nothing is certain enough: questions, suppositions, other people's words,
         passing states and jokes yield nothing. Never raises, whatever the text.
     """
-    spoken = sentences(text[:_MAX_CHARACTERS])
-    if guards.by_an_agent(" ".join(said.line for said in spoken)):
+    storable = text[:_MAX_CHARACTERS].encode(errors="ignore").decode()  # lone surrogates cannot be kept
+    spoken = sentences(storable)
+    if guards.by_an_agent(spoken):
         return []
     hearing = _Hearing(previous)
     for said in spoken:
@@ -64,11 +65,12 @@ class _Hearing:
         self._heard: list[Heard] = []
         self._greeted = False
         self._hushed = False
+        self._hushes_only = True
 
     def result(self) -> list[Heard]:
         """What holds of everything heard."""
         if self._hushed:
-            return retracted(self._previous) if not self._heard else []
+            return retracted(self._previous) if self._hushes_only else []
         return settled(self._heard)
 
     def hear(self, said: Sentence) -> None:
@@ -76,6 +78,7 @@ class _Hearing:
         if guards.jokes(said):
             self._heard.clear()
         self._hushed = self._hushed or explicit.hushed(said)
+        self._hushes_only = self._hushes_only and explicit.only_hushes(said)
         _Passage(said, self._previous, self._heard, greeted=self._greeted).read()
         self._greeted = guards.greets(said)
 
@@ -137,7 +140,7 @@ class _Passage:
 
     def _correction(self, index: int) -> int | None:
         """Where to go on after a correction of what was said last."""
-        begins = index == 0 or index == self._value_end or self._said.gap(index)
+        begins = index in (0, self._value_end) or self._said.gap(index)
         if not begins or self._said.tokens[index].quoted:
             return None
         repair = corrected(self._said, index, self._heard or self._previous)
@@ -154,7 +157,7 @@ class _Passage:
     def _statement(self, index: int) -> int | None:
         """Where to go on after a statement at `index`, if a rule reads one there."""
         elided = self._elided(index)
-        for rule in RULES:
+        for rule in RULES if elided else _BY_WORD.get(self._said.low(index), ()):
             spot = self._spot(rule, index, elided=elided)
             reading = rule.read(spot) if spot else None
             if spot and reading and self._keep(rule, spot, reading):
@@ -178,7 +181,7 @@ class _Passage:
             index, firm=rule.firm, value_end=self._value_end, asked=rule.request
         ):
             return None
-        if match is None or end is None or end >= len(said) and not _complete(match):
+        if match is None or end is None:
             return None
         return Spot(said, match, end, self._ground.greeted(index))
 
@@ -198,11 +201,6 @@ class _Passage:
 
     def _add(self, heard: tuple[Heard, ...]) -> None:
         self._heard.extend(retraction(one) if self._forgetting else one for one in heard)
-
-
-def _complete(match: re.Match[str]) -> bool:
-    """Whether the trigger holds the value itself ("I'm vegan")."""
-    return any(name in match.groupdict() for name in ("diet", "what", "kind", "kin")) or "employed" in match.group()
 
 
 __all__ = ["RULES", "listen"]

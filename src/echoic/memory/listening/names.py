@@ -9,18 +9,23 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from echoic.memory.listening.lexicon import AMBIGUOUS, DEMONYMS, FUNCTION, GIVEN, wordlike
+from echoic.memory.listening.gazetteer import AMBIGUOUS, GIVEN
+from echoic.memory.listening.lexicon import DEMONYMS, FUNCTION, wordlike
 from echoic.memory.listening.sentences import Sentence, Token
 from echoic.memory.listening.spoken import Value
 
-PARTICLES: Final = frozenset("de da do dos das del della di du la le van von der den ter ten bin ibn al el y e st".split())
+PARTICLES: Final = frozenset(
+    "de da do dos das del della di du la le van von der den ter ten bin ibn al el y e st".split()
+)
 TITLES: Final = frozenset("dr mr mrs ms miss prof professor doctor captain father sister rabbi".split())
 
 _MAX_NAME_WORDS: Final = 6
 _NAMELIKE: Final = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
 _MUD: Final = frozenset("mud trouble legion x y z".split())
 # What follows a name that was given in passing: the next clause, a purpose, a place.
-_CLOSERS: Final = frozenset("and but i i'm i've i'd my we our from calling speaking here nice by so the".split())
+_CLOSERS: Final = frozenset(
+    "and but i i'm i've i'd my we our from calling speaking here nice by so the".split()
+)
 _SPELLING: Final = re.compile(r"(?:(?:that's|it's|is|which is|and it's|and that's|spelled|spelt) ){0,2}")
 
 
@@ -140,7 +145,9 @@ def _capital_run(said: Sentence, at: int) -> Value | None:
 
 
 def _may_begin(token: Token) -> bool:
-    return token.capital and (token.foreign or not wordlike(token.low)) and bool(_NAMELIKE.fullmatch(token.text))
+    return (
+        token.capital and (token.foreign or not wordlike(token.low)) and bool(_NAMELIKE.fullmatch(token.text))
+    )
 
 
 def _next_capital(said: Sentence, index: int) -> int:
@@ -157,11 +164,13 @@ def _next_capital(said: Sentence, index: int) -> int:
 
 
 def _plain_run(said: Sentence, at: int, *, limit: int) -> Value | None:
-    """Words that no list knows as English, in a text without capitals; None where there are more than `limit`."""
+    """Words that no list knows as English, in a text without capitals; None if more than `limit`."""
     index = at
     while index < len(said) and not (index > at and said.gap(index)):
         word = said.low(index)
-        particle = index > at and word in PARTICLES and not wordlike(said.low(index + 1)) and said.low(index + 1)
+        particle = (
+            index > at and word in PARTICLES and not wordlike(said.low(index + 1)) and said.low(index + 1)
+        )
         if not particle and (wordlike(word) or not _NAMELIKE.fullmatch(word) or _too_short(said, index)):
             break
         index += 1
@@ -190,4 +199,13 @@ def _title(word: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in parts)
 
 
-__all__ = ["PARTICLES", "TITLES", "claimed", "known_or_capital", "name_list", "spelled_out", "stated", "titled"]
+__all__ = [
+    "PARTICLES",
+    "TITLES",
+    "claimed",
+    "known_or_capital",
+    "name_list",
+    "spelled_out",
+    "stated",
+    "titled",
+]

@@ -8,38 +8,58 @@ from __future__ import annotations
 
 from typing import Final
 
-from echoic.memory.listening.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, DISCOURSE, NUMBERS, PREPOSITIONS, PRONOUNS
+from echoic.memory.listening.lexicon import (
+    ADJECTIVES,
+    AUXILIARIES,
+    CONJUNCTIONS,
+    DETERMINERS,
+    DISCOURSE,
+    NUMBERS,
+    PREPOSITIONS,
+    PRONOUNS,
+)
 from echoic.memory.listening.sentences import Sentence
 from echoic.memory.listening.spoken import Value
 
 _MAX_WORDS: Final = 7
 _POINTING: Final = frozenset(
     """
-    it its it's that that's this these those here there you your you're yours him his her hers them their theirs me
-    myself us our ours my mine one ones i i'm i've we he she they what who whoever whatever how where why something anything
-    everything nothing someone anyone everyone everybody nobody same such other others another stuff thing things way idea
-    sound part both either neither
+    it its it's that that's this these those here there you your you're yours him his her hers them their
+    theirs me myself us our ours my mine one ones i i'm i've we he she they what who whoever whatever how
+    where why something anything everything nothing someone anyone everyone everybody nobody same such other
+    others another stuff thing things way idea sound part both either neither
     """.split()
 )
 # "that", "when", "if": the phrase holds only on a condition, which would be lost.
 _CONDITIONS: Final = frozenset(
-    "that which who whose when whenever where if unless until while as before after because-of how except than".split()
+    """
+    that which who whose when whenever where if unless until while as before after how except
+    than
+    """.split()
 )
 _ENDS: Final = frozenset(
     """
-    i i'm i've i'd i'll we we're he he's she she's they they're it it's you you're my but so because cause cos since
-    though although however also too please thanks thank anyway sorry yeah yes no not then now well okay ok actually
-    honestly especially mostly personally really very most these just only though right call tell give let let's send show play put
-    set help remember forget hello hi hey bye can could do does did is are was were will would should what what's
-    where's which than lately nowadays anymore sometimes usually
+    i i'm i've i'd i'll we we're he he's she she's they they're it it's you you're my but so because cause cos
+    since though although however also too please thanks thank anyway sorry yeah yes no not then now well okay
+    ok actually honestly especially mostly personally really very most these better best just only right call
+    tell give let let's send show play put set help remember forget hello hi hey bye can could do does did is
+    are was were will would should what what's where's which than lately nowadays anymore sometimes usually
+    """.split()
+)
+_THINGS_TOO: Final = frozenset(
+    """
+    red green blue yellow orange purple pink brown black white grey gold silver nuts organic electric
     """.split()
 )
 _DANGLING: Final = PREPOSITIONS | DETERMINERS
 _VERBS: Final = frozenset(
-    "live work have need want prefer like love hate am speak enjoy had was go get make think know come".split()
+    """
+    live work have need want prefer like love hate am speak enjoy had was go get make think know come
+    """.split()
 )
 _TAILS: Final = (
     ("a", "lot"),
+    ("quite", "a"),
     ("so", "much"),
     ("very", "much"),
     ("more", "than"),
@@ -55,38 +75,43 @@ _TAILS: Final = (
 )
 _PAIRS: Final = frozenset(
     """
-    rock|roll mac|cheese fish|chips drum|bass bread|butter country|western arts|crafts r|b rhythm|blues salt|vinegar
-    butter|jelly bed|breakfast peanut|jelly gin|tonic bacon|eggs biscuits|gravy surf|turf hide|seek dungeons|dragons
-    black|white cookies|cream sweet|sour chicken|waffles rice|beans wine|cheese macaroni|cheese cats|dogs food|drink
+    rock|roll mac|cheese fish|chips drum|bass bread|butter country|western arts|crafts r|b rhythm|blues
+    salt|vinegar butter|jelly bed|breakfast peanut|jelly gin|tonic bacon|eggs biscuits|gravy surf|turf
+    hide|seek dungeons|dragons black|white cookies|cream sweet|sour chicken|waffles rice|beans wine|cheese
+    macaroni|cheese cats|dogs food|drink
     """.split()
 )
 _GENERIC: Final = frozenset(
     """
-    beach ocean sea outdoors mountains theatre theater opera cinema gym countryside snow rain cold heat sun desert
-    forest woods city beatles sunshine internet ballet circus water winter summer
+    beach ocean sea outdoors mountains theatre theater opera cinema gym countryside snow rain cold heat sun
+    desert forest woods city beatles sunshine internet ballet circus water winter summer
     """.split()
 )
 _PASTIMES: Final = frozenset(
     """
-    cook bake read travel swim run dance sing paint draw garden hike ski surf fish hunt camp knit sew write climb
-    cycle jog play watch listen eat drink ride sail shop meditate dive exercise party gamble golf bowl skate walk
+    cook bake read travel swim run dance sing paint draw garden hike ski surf fish hunt camp knit sew write
+    climb cycle jog play watch listen eat drink ride sail shop meditate dive exercise party gamble golf bowl
+    skate walk
     """.split()
 )
 _NO_FOOD: Final = frozenset(
     """
-    much breakfast lunch dinner out late early again yet well properly before after at there more now enough alone
-    fast slowly like lots healthy food in on to with for from than really today tonight tomorrow anything everything
-    and or solid whole half less outside inside when if people humans anybody until unless a an the
+    much breakfast lunch dinner out late early again yet well properly before after at there more now enough
+    alone fast slowly like lots healthy food in on to with for from than really today tonight tomorrow
+    anything everything and or solid whole half less outside inside when if people humans anybody until unless
+    a an the
     """.split()
 )
 _EMPTY_DOINGS: Final = frozenset(
-    "trying seeing doing having getting being making going taking giving putting using keeping to get it".split()
+    """
+    trying seeing doing having getting being making going taking giving putting using keeping to get it
+    """.split()
 )
 _VAGUE: Final = frozenset(
     """
-    mondays monday mornings morning work bullshit stupidity people men women idiots exercise homework life love math
-    fun commitment drama nonsense everything anything something nothing money responsibility housework cleaning
-    hypocrisy lies politics winter weddings effort boredom bs
+    mondays monday mornings morning work bullshit stupidity people men women idiots exercise homework life
+    love math fun commitment drama nonsense everything anything something nothing money responsibility
+    housework cleaning hypocrisy lies politics winter weddings effort boredom bs
     """.split()
 )
 
@@ -114,7 +139,8 @@ def item(said: Sentence, at: int, *, definite: bool = False, limit: int = _MAX_W
         return None
     if not _starts_well(words[0]) or _conditional(said, end) or _cut_short(said, start, end):
         return None
-    return None if words[-1] in _EMPTY_DOINGS else Value(said.text(start, end), end)
+    vague = words[-1] in _EMPTY_DOINGS or (len(words) == 1 and words[0] in ADJECTIVES - _THINGS_TOO)
+    return None if vague else Value(said.text(start, end), end)
 
 
 def items(said: Sentence, at: int, *, limit: int = _MAX_WORDS) -> tuple[list[Value], int]:
@@ -135,15 +161,18 @@ def items(said: Sentence, at: int, *, limit: int = _MAX_WORDS) -> tuple[list[Val
 
 
 def _alike(last: Value, following: Value) -> bool:
-    """Whether two things are joined as equals: in "books about art and music" the second belongs to the first."""
+    """Whether two things are joined as equals; the second of "books about art and music" is not."""
     words = last.text.lower().split()
-    return PREPOSITIONS.isdisjoint(words) or (words[0].endswith("ing") and following.text.split()[0].endswith("ing"))
+    doing = words[0].endswith("ing")
+    if doing and following.text.split()[0].lower().endswith("ing"):
+        return True
+    return PREPOSITIONS.isdisjoint(words) and not (doing and len(words) > 1)
 
 
 def foods(said: Sentence, at: int) -> tuple[list[Value], int]:
     """Things to eat, drink or touch: short items that are no meal, measure or complaint."""
     found, end = items(said, at, limit=3)
-    clear = all(_is_food(said, one) for one in found)
+    clear = all(_is_food(one) for one in found)
     return (found, end) if found and clear else ([], at)
 
 
@@ -170,14 +199,14 @@ def clause(said: Sentence, at: int, *, limit: int = 30) -> Value | None:
 
 
 def slug(text: str) -> str:
-    """`text` as part of a key: without its article, in lower case, commas as spaces, at most 60 characters."""
+    """`text` as part of a key: in lower case, without article and commas, at most 60 characters."""
     words = text.lower().replace(",", " ").split()
     if words and words[0] in {"a", "an", "the", "some"}:
         words = words[1:] or words
     return " ".join(words)[:60].strip()
 
 
-def _is_food(said: Sentence, one: Value) -> bool:
+def _is_food(one: Value) -> bool:
     words = one.text.lower().split()
     if not _NO_FOOD.isdisjoint(words) or not _VAGUE.isdisjoint(words):
         return False
@@ -191,7 +220,9 @@ def _generic(said: Sentence, at: int) -> bool:
 
 def _starts_well(word: str) -> bool:
     bad = word in NUMBERS or word in CONJUNCTIONS or word in AUXILIARIES or word in DISCOURSE
-    return not bad and (word == "to" or word not in PREPOSITIONS) and word not in {"any", "some", "all", "every"}
+    return (
+        not bad and (word == "to" or word not in PREPOSITIONS) and word not in {"any", "some", "all", "every"}
+    )
 
 
 def _conditional(said: Sentence, end: int) -> bool:
@@ -238,7 +269,9 @@ def _joint(said: Sentence, end: int) -> int | None:
     if not joined and not (said.gap(end) and end < len(said)):
         return None
     start = end + joined
-    opener = said.low(start) in _ENDS | _VERBS or said.low(start) in AUXILIARIES or said.low(start) in CONJUNCTIONS
+    opener = (
+        said.low(start) in _ENDS | _VERBS or said.low(start) in AUXILIARIES or said.low(start) in CONJUNCTIONS
+    )
     return None if opener or start >= len(said) else start
 
 

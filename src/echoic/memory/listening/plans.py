@@ -14,28 +14,36 @@ from echoic.memory.listening.spoken import Value
 
 _CHOSEN: Final = frozenset(
     """
-    one option plan slot room package seat table suite model version size deal offer appointment subscription tier
-    bundle ticket flight train bus course class menu colour color upgrade rate policy cover coverage apartment unit
+    one option plan slot room package seat table suite model version size deal offer appointment subscription
+    tier bundle ticket flight train bus course class menu colour color upgrade rate policy cover coverage
+    apartment unit
     """.split()
 )
 _BOOKABLE: Final = frozenset(
     """
-    room table seat flight appointment hotel ticket suite slot venue interpreter translator entrance restaurant
+    room table seat flight appointment hotel ticket suite slot venue interpreter translator entrance
+    restaurant
     """.split()
 )
 _ATTRIBUTES: Final = re.compile(
-    r"wheelchair|accessib|step-free|non-smoking|nonsmoking|quiet|vegan|vegetarian|gluten|halal|kosher|pet-friendly|"
-    r"ground-floor|hearing|large-print|high chair|parking|refundable|nonstop|non-stop|direct|receipt|invoice"
+    r"wheelchair|accessib|step-free|non-smoking|nonsmoking|quiet|vegan|vegetarian|gluten|halal|kosher|"
+    r"pet-friendly|"
+    r"ground-floor|hearing|large-print|high chair|parking|refundable|nonstop|non-stop|direct|receipt|"
+    r"invoice"
 )
-_MONEY: Final = re.compile(r"(?:dollars?|euros?|pounds?|bucks|quid|shekels?|yen|francs?|rupees?|cents?)|[$€£¥₪₹]")
+_MONEY: Final = re.compile(
+    r"(?:dollars?|euros?|pounds?|bucks|quid|shekels?|yen|francs?|rupees?|cents?)|[$€£¥₪₹]"
+)
 _LIMITS: Final = re.compile(
-    r"(?:under|below|less than|no more than|not more than|at most|within|over|above|at least|more than|around|about|up to|"
+    r"(?:under|below|less than|no more than|not more than|at most|within|over|above|at least|more than|"
+    r"around|about|up to|"
     r"before|after|by|between|on|near|close to|within walking distance of|in) "
 )
 _QUALITIES: Final = frozenset(
     """
-    accessible refundable quiet vegan vegetarian kosher halal gluten-free nonstop non-stop direct cheap waterproof
-    dairy-free pet-friendly wheelchair-accessible organic fireproof reusable portable wireless cordless
+    accessible refundable quiet vegan vegetarian kosher halal gluten-free nonstop non-stop direct cheap
+    waterproof dairy-free pet-friendly wheelchair-accessible organic fireproof reusable portable wireless
+    cordless
     """.split()
 )
 _NOT_IN: Final = frozenset("order place fact person time general the".split())
@@ -43,16 +51,21 @@ _POINTING: Final = frozenset("it that this them these those him her you me one's
 
 
 def _settled(spot: Spot) -> Reading | None:
-    """"let's book the Tuesday slot": whatever it is."""
+    """After "let's book": whatever it is."""
     return _chosen(spot, known=False)
 
 
+def _settled_on(spot: Spot) -> Reading | None:
+    """After "I've decided on": whatever it is."""
+    return _chosen(spot, known=False, verb="go with")
+
+
 def _taken(spot: Spot) -> Reading | None:
-    """"I'll take the corner room": only what one chooses among ("I'll take the bus" is no decision)."""
+    """After "I'll take": only what one chooses among ("the corner room", not "the bus")."""
     return _chosen(spot, known=True)
 
 
-def _chosen(spot: Spot, *, known: bool) -> Reading | None:
+def _chosen(spot: Spot, *, known: bool, verb: str = "") -> Reading | None:
     """The key is the noun of what is chosen, so that a new choice supersedes it."""
     said = spot.said
     if said.low(spot.at) not in {"the", "a", "an"}:
@@ -63,12 +76,12 @@ def _chosen(spot: Spot, *, known: bool) -> Reading | None:
     head = _head(said, spot.at, thing.end)
     if known and head not in _CHOSEN:
         return None
-    text = f"{spot.group('verb')} {thing.text}"
+    text = f"{verb or spot.group('verb')} {thing.text}"
     return Reading((hear("decision", text, item=head),), thing.end)
 
 
 def _picked(spot: Spot) -> Reading | None:
-    """"I decided to go with the red one"; what else was decided in the past may be long over."""
+    """After "I decided to": a choice; what else was decided in the past may be long over."""
     said = spot.said
     verb = said.match(_PICKING, spot.at)
     at = said.at[verb.end()] if verb else spot.at
@@ -80,7 +93,7 @@ def _picked(spot: Spot) -> Reading | None:
 
 
 def _decided(spot: Spot) -> Reading | None:
-    """"I've decided to move to Berlin": everything that was decided."""
+    """After "I've decided to": everything that was decided ("move to Berlin")."""
     said = spot.said
     picked = _picked(spot)
     if picked:
@@ -107,14 +120,20 @@ def _thing(said: Sentence, at: int) -> Value | None:
 
 def _cut_short(said: Sentence, end: int) -> bool:
     """Whether what follows belongs to the plan ("paint their room"), so that it would be kept in part."""
-    return not said.gap(end) and said.low(end) in (PRONOUNS | DETERMINERS | PREPOSITIONS) - {"i", "i'm", "my", "we", "it's"}
+    return not said.gap(end) and said.low(end) in (PRONOUNS | DETERMINERS | PREPOSITIONS) - {
+        "i",
+        "i'm",
+        "my",
+        "we",
+        "it's",
+    }
 
 
 def _plan_end(said: Sentence, at: int) -> int:
     index = at
     while index < len(said) and not (index > at and said.gap(index)):
         word = said.low(index)
-        if word in FUNCTION and word not in _INSIDE and not (index == at):
+        if word in FUNCTION and word not in _INSIDE and index != at:
             break
         index += 1
     while index > at and said.low(index - 1) in PREPOSITIONS | {"the", "a", "an", "my", "not"}:
@@ -134,9 +153,11 @@ def _head(said: Sentence, at: int, end: int) -> str:
 
 
 def _needs(spot: Spot) -> Reading | None:
-    """"I need a quiet room": a thing one can book, and what it must be like."""
+    """After "I need": a thing one can book, and what it must be like ("a quiet room")."""
     said = spot.said
-    found = _thing(said, spot.at) if said.low(spot.at) in {"a", "an"} else phrases.item(said, spot.at, limit=4)
+    found = (
+        _thing(said, spot.at) if said.low(spot.at) in {"a", "an"} else phrases.item(said, spot.at, limit=4)
+    )
     if found is None:
         return None
     head = _head(said, spot.at, found.end)
@@ -149,13 +170,15 @@ def _needs(spot: Spot) -> Reading | None:
 
 
 def _must_be(spot: Spot) -> Reading | None:
-    """"it has to be under fifty dollars": a limit or a quality; money fills one slot, so that it can be raised."""
+    """After "it has to be": a limit or a quality. Money fills one slot, so that it can be raised."""
     said = spot.said
     limit = said.match(_LIMITS, spot.at)
     end = _limit_end(said, said.at[limit.end()]) if limit else spot.at + 1
     if limit is None and said.low(spot.at) not in _QUALITIES:
         return None
-    vague = limit is not None and (end <= said.at[limit.end()] or said.low(said.at[limit.end()]) in _NOT_IN | _POINTING)
+    vague = limit is not None and (
+        end <= said.at[limit.end()] or said.low(said.at[limit.end()]) in _NOT_IN | _POINTING
+    )
     if vague or end - spot.at > 8:
         return None
     text = said.text(spot.at, end)
@@ -188,16 +211,25 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(rf"{_HAVE} (?:just |finally |already |now )?decided to", _decided),
     rule(rf"{_HAVE} (?:just |finally |already |now )?decided (?P<lead>not to)", _decided),
     rule(r"<i>(?:just |finally )?decided to", _picked),
-    rule(r"(?:i've|i have|we've|we have|i|we) (?:just |finally )?(?:decided|settled) on", _decided),
+    rule(r"(?:i've|i have|we've|we have|i|we) (?:just |finally )?(?:decided|settled) on", _settled_on),
     rule(
         r"(?:let's|let us) (?:just )?(?P<verb>book|go with|go for|order|reserve|schedule)",
         _settled,
         firm=False,
     ),
     rule(r"(?:let's|let us) (?:just )?(?P<verb>take|choose|pick|do)", _taken, firm=False),
-    rule(r"(?:i'll|we'll|i will|i'm going to|i'm gonna) (?:just )?(?P<verb>go with|go for|take|choose|pick)", _taken, firm=False),
+    rule(
+        r"(?:i'll|we'll|i will|i'm going to|i'm gonna) (?:just )?(?P<verb>go with|go for|take|choose|pick)",
+        _taken,
+        firm=False,
+    ),
     rule(r"<i>(?:<adv>)need", _needs, firm=False),
-    rule(r"(?:it|the price|the cost|the total|the rent|the room|the place) (?:has to|have to|must|needs to|can only) be", _must_be, firm=False),
+    rule(
+        r"(?:it|the price|the cost|the total|the rent|the room|the place) (?:has to|have to|must|needs to|"
+        r"can only) be",
+        _must_be,
+        firm=False,
+    ),
     rule(r"<my>(?:max |maximum |total )?budget is(?: only)?", _budget),
 )
 

@@ -16,10 +16,12 @@ FILLERS = frozenset("um uh uhm umm uhh er erm ah ahem hmm hm mm mmm mhm eh".spli
 # A stammer repeats small words, never a name: "New York New York" and "Duran Duran" stay as they are.
 _REPEATABLE = frozenset(
     """
-    i i'm i've i'd i'll am my name is name's a an the in at on to for from of and but so it it's that's we we're
-    we've live work have has like called was are this you can could do don't not with as because call me
+    i i'm i've i'd i'll am my name is name's a an the in at on to for from of and but so it it's that's we
+    we're we've live work have has like called was are this you can could do don't not with as because call me
     """.split()
 )
+_RESTARTS = frozenset("in at from near as".split())
+_REPAIRS = frozenset("no sorry wait rather actually i mean oops".split())
 _CONTRACTIONS = {
     "im": "i'm",
     "ive": "i've",
@@ -41,6 +43,8 @@ _CLIPPED = ("'cause", "'cos", "'em", "'til", "'bout", "'n")
 
 _OPENING = "\"“„«‘'([{¿¡*_"
 _CLOSING = "\"”“»’')]}*_,.;:!?…–—-"
+_MAX_WORD = 80
+"""Characters; anything longer is not speech and is passed over."""
 _DASHES = re.compile(r"[–—]|--|…|\.{2,}")
 _INITIALS = re.compile(r"(?:[a-z]\.){1,4}[a-z]?")
 _KNOWN_AFTER = frozenset("do did don't didn't if as that what how and you'd".split())
@@ -115,9 +119,13 @@ class Sentence:
         parts += [("," if t.gap else "") + " " + t.text for t in self.tokens[start + 1 : end]]
         return "".join(parts)
 
+    def offset(self, index: int) -> int:
+        """Where the word `index` starts in `line`; the end of the line past the last word."""
+        return self.starts[index] if index < len(self.tokens) else len(self.line)
+
     def match(self, pattern: re.Pattern[str], index: int) -> re.Match[str] | None:
-        """`pattern` matched at the word `index`."""
-        return pattern.match(self.line, self.starts[index]) if index < len(self.tokens) else None
+        """`pattern` matched at the word `index`; None past the last word."""
+        return pattern.match(self.line, self.offset(index)) if index < len(self.tokens) else None
 
 
 def sentences(text: str) -> list[Sentence]:
@@ -143,14 +151,14 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
         tokens: list[Token] = []
         gap = False
         quotes = _Quotes()
-        chunks = _DASHES.sub(" , ", line.replace(" - ", " , ")).split()
+        chunks = _DASHES.sub(" , ", line.replace(" - ", " , ").replace("\0", " ")).split()
         for index, chunk in enumerate(chunks):
             word, opening, closing = _stripped(chunk)
             if word.endswith("-"):
                 word = "" if _said_again(word[:-1], chunks[index + 1 : index + 6]) else word[:-1]
                 closing = "—" + closing
             quotes.open(opening)
-            if word and fold(word).split():
+            if len(word) <= _MAX_WORD and fold(word).split():
                 tokens.append(_token(word, gap=gap or "(" in opening, quoted=quotes.inside))
                 gap = False
             quotes.close(closing)
@@ -164,7 +172,7 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
 
 
 def _said_again(start: str, following: list[str]) -> bool:
-    """Whether a word that ends in a hyphen was broken off ("Bos- uh in Boston"); else the hyphen is a dash."""
+    """Whether a word that ends in a hyphen was broken off ("Bos- uh in Boston"); else it is a dash."""
     return any(chunk.lower().startswith(start.lower()) for chunk in following)
 
 
@@ -232,6 +240,7 @@ def _mended(raw: list[Token]) -> list[Token]:
         tokens.append(Token(token.text, token.low, token.gap or gap, token.quoted))
         gap = False
         _unstammered(tokens)
+        _restarted(tokens)
     return tokens
 
 
@@ -246,7 +255,9 @@ def _is_you_know(before: str, word: str, after: str, then: str) -> bool:
 
 
 def _unstammered(tokens: list[Token]) -> None:
-    """Drop the last one to three small words where they only repeat the ones before."""
+    """Drop small words that the last ones only repeat: "in in", "my name my name", "i i'm"."""
+    if len(tokens) > 1 and tokens[-1].low.startswith(tokens[-2].low + "'") and tokens[-2].low in _REPEATABLE:
+        del tokens[-2]
     for size in (3, 2, 1):
         last = [token.low for token in tokens[-size:]]
         if (
@@ -255,6 +266,22 @@ def _unstammered(tokens: list[Token]) -> None:
             and _REPEATABLE.issuperset(last)
         ):
             del tokens[-size:]
+            return
+
+
+def _restarted(tokens: list[Token]) -> None:
+    """Drop what a speaker began again from the same small word ("in San, sorry, in Santa Fe")."""
+    if tokens[-1].low not in _RESTARTS:
+        return
+    marks = len(tokens) - 1
+    while marks > 0 and tokens[marks - 1].low in _REPAIRS:
+        marks -= 1
+    said = [token.low for token in tokens[marks:-1]]
+    if not said or said[0] == "mean" or said[-1] == "i":
+        return
+    for start in range(marks - 1, max(marks - 5, -1), -1):
+        if tokens[start].low == tokens[-1].low:
+            del tokens[start:-1]
             return
 
 

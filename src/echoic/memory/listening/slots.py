@@ -1,9 +1,9 @@
 """The slots a speaker can fill, and what is kept of each: key, category, sentence and how sure the rule is.
 
-One-valued slots have a fixed key ("home"), so that a later statement supersedes an earlier one. Slots that add
-up have one key per thing ("allergy:peanuts", "child:tom"). Confidence is a constant of the slot's rule, not a
-probability: `STATED` where the frame admits nothing else, `PLAIN` for an ordinary statement, `INFERRED` where the
-words could have meant something else and only the evidence around them decided.
+One-valued slots have a fixed key ("home"), so that a later statement supersedes an earlier one. Slots that
+add up have one key per thing ("allergy:peanuts", "child:tom"). Confidence is a constant of the slot's rule,
+not a probability: `STATED` where the frame admits nothing else, `PLAIN` for an ordinary statement, `INFERRED`
+where the words could have meant something else and only the evidence around them decided.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ class Heard:
     key: str
     """The slot: "user_name", "home", "allergy:peanuts", "sister_name"."""
     text: str
-    """The value as a speaker would say it back; empty where a whole slot is taken back ("forget my email")."""
+    """The value as a speaker would say it back; empty where a whole slot is taken back."""
     sentence: str
     """A short sentence that stands by itself: "The user lives in Tel Aviv."."""
     category: Category
     retracts: bool = False
-    """The user took it back. It concerns the value `text` only, or any value where `text` is empty."""
+    """The user took it back. Of a one-valued slot that concerns the value `text` only, or any if it is empty;
+    where the key names the thing ("preference:jazz") it concerns the key, whatever was said of it.
+    """
     confidence: float
     """Of the rule: 0.95, 0.85 or 0.7. Never computed from the words."""
 
@@ -108,7 +110,12 @@ SLOTS: Final[dict[str, Slot]] = {
 
 
 def hear(
-    slot: str, text: str, *, item: str | None = None, sentence: str | None = None, confidence: float | None = None
+    slot: str,
+    text: str,
+    *,
+    item: str | None = None,
+    sentence: str | None = None,
+    confidence: float | None = None,
 ) -> Heard:
     """A value for a slot of `SLOTS`.
 
@@ -168,4 +175,15 @@ def emptied(slot: str) -> Heard:
     )
 
 
-__all__ = ["INFERRED", "PLAIN", "SLOTS", "STATED", "Heard", "Slot", "emptied", "hear", "hear_of", "retraction"]
+__all__ = [
+    "INFERRED",
+    "PLAIN",
+    "SLOTS",
+    "STATED",
+    "Heard",
+    "Slot",
+    "emptied",
+    "hear",
+    "hear_of",
+    "retraction",
+]

@@ -34,8 +34,8 @@ _ORDINALS: Final = {
     word: value
     for value, word in enumerate(
         """
-        first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
-        fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
+        first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
+        fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
         """.split(),
         start=1,
     )
@@ -93,7 +93,7 @@ def _under_hundred(said: Sentence, at: int) -> Number | None:
     word = said.low(at)
     if word in _TENS:
         unit = _UNITS.get(said.low(at + 1), 0)
-        joined = 0 < unit and not said.gap(at + 1)
+        joined = unit > 0 and not said.gap(at + 1)
         return Number(_TENS[word] + unit * joined, at + 1 + joined)
     if word in _TEENS:
         return Number(_TEENS[word], at + 1)
@@ -120,7 +120,7 @@ def year(said: Sentence, at: int) -> Number | None:
 
 
 def date(said: Sentence, at: int) -> Value | None:
-    """A day of the year, with its year where one was said: "May 3" or "May 3, 1990"; digits stay as they are."""
+    """A day of the year: "May 3", or "May 3, 1990" where the year was said; digits stay as they are."""
     if _WRITTEN_DATE.fullmatch(said.low(at)):
         return Value(said.tokens[at].text, at + 1)
     found = _month_and_day(said, at) or _day_and_month(said, at)
@@ -207,7 +207,7 @@ def phone(said: Sentence, at: int) -> Value | None:
 
 
 def email(said: Sentence, at: int) -> Value | None:
-    """An e-mail address, written or spoken ("ana at gmail dot com", "k smith forty two at …"), in lower case."""
+    """An e-mail address, written or spoken ("ana at gmail dot com"), in lower case."""
     address, index = "", at
     while index < min(len(said), at + _EMAIL_WORDS):
         if "@" in address and "." in address.partition("@")[2] and not _goes_on(said, index, address):

@@ -8,6 +8,7 @@ from typing import Final
 from echoic.memory.listening import phrases
 from echoic.memory.listening.grammar import Reading, Rule, Spot, many, one, rule
 from echoic.memory.listening.lexicon import FUNCTION
+from echoic.memory.listening.runs import closed
 from echoic.memory.listening.slots import Heard, hear
 
 _DIETS: Final = {
@@ -32,7 +33,8 @@ _DIETS: Final = {
 _DIET = "|".join(map(re.escape, _DIETS))
 _DRINKS: Final = "alcohol|coffee|milk|wine|beer|soda|caffeine|tea|liquor|spirits|cow's milk"
 _FOODS: Final = (
-    "gluten|dairy|nuts|peanuts|tree nuts|shellfish|wheat|lactose|soy|sugar|eggs|fish|seafood|caffeine|alcohol|pork|"
+    "gluten|dairy|nuts|peanuts|tree nuts|shellfish|wheat|lactose|soy|sugar|eggs|fish|seafood|caffeine|"
+    "alcohol|pork|"
     "meat|red meat|milk|sesame|msg|onions|garlic|fructose|yeast|cheese|grapefruit"
 )
 _PLURALS: Final = {
@@ -67,9 +69,11 @@ _THIRD_PERSON: Final = {
 _PARTS: Final = r"(?:the )?(?:early |late )?(?:mornings?|afternoons?|evenings?|daytime)"
 _TO: Final = r"(?:[a-z]+|[0-9:]{1,5})(?: (?:thirty|fifteen|forty five|o'clock))?(?: ?(?:am|pm|a\.m|p\.m))?"
 _HOURS: Final = re.compile(
-    rf"(?:(?:in|during) {_PARTS}|at night|at lunchtime|at work|at home|on (?:weekdays|weekends|sundays|saturdays|mondays|"
+    rf"(?:(?:in|during) {_PARTS}|at night|at lunchtime|at work|at home|on (?:weekdays|weekends|sundays|"
+    rf"saturdays|mondays|"
     rf"tuesdays|wednesdays|thursdays|fridays)|between {_TO} and {_TO}|(?:after|before|past) "
-    rf"(?:[0-9:]{{1,5}}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|noon|midday|midnight|lunch|dinner|"
+    rf"(?:[0-9:]{{1,5}}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|noon|midday|"
+    rf"midnight|lunch|dinner|"
     rf"work|school)(?: thirty| fifteen| o'clock)?(?: ?(?:am|pm|a\.m|p\.m))?(?: in {_PARTS}| at night)?) "
 )
 _ONLY_NEGATIVE: Final = ("at work", "at home", "on sunday", "on saturday", "past")
@@ -81,7 +85,7 @@ def _allergies(spot: Spot) -> Reading | None:
 
 
 def _named_allergy(spot: Spot) -> Reading | None:
-    """"I have a peanut allergy": the words between the article and "allergy"."""
+    """The words between the article and "allergy": "I have a peanut allergy"."""
     what = spot.group("what")
     if set(what.split()) & FUNCTION or what in {"bad", "severe", "food", "new", "seasonal", "skin"}:
         return None
@@ -90,9 +94,8 @@ def _named_allergy(spot: Spot) -> Reading | None:
 
 
 def _diet(spot: Spot) -> Reading | None:
-    said = spot.said
-    closed = said.gap(spot.at) or said.low(spot.at) in FUNCTION
-    return Reading((hear("diet", _DIETS[spot.group("diet")]),), spot.at) if closed else None
+    kept = hear("diet", _DIETS[spot.group("diet")])
+    return Reading((kept,), spot.at) if closed(spot.said, spot.at) else None
 
 
 def _avoids(spot: Spot) -> Reading | None:
@@ -129,7 +132,7 @@ def _tastes(spot: Spot, verb: str) -> Reading | None:
 
 
 def _prefers(spot: Spot) -> Reading | None:
-    """"I prefer tea to coffee": the key is what is preferred, the text keeps what it is preferred to."""
+    """After "I prefer": the key is what is preferred, the text keeps what to ("tea to coffee")."""
     said = spot.said
     found = phrases.item(said, spot.at, definite=True, limit=9)
     if found is None or said.low(spot.at) == "not":
@@ -144,7 +147,7 @@ def _prefers(spot: Spot) -> Reading | None:
 
 
 def _favourite(spot: Spot) -> Reading | None:
-    """"my favourite colour is blue": the key is the thing, the text the choice."""
+    """After "my favourite": the key is the thing, the text the choice ("colour is blue")."""
     said = spot.said
     thing = phrases.subject(said, spot.at)
     if thing is None:
@@ -160,7 +163,7 @@ def _call_time(spot: Spot) -> Reading | None:
     said = spot.said
     when = said.match(_HOURS, spot.at)
     end = said.at.get(when.end()) if when else None
-    if when is None or end is None or not (said.gap(end) or said.low(end) in FUNCTION):
+    if when is None or end is None or not closed(said, end):
         return None
     negative = bool(spot.group("never"))
     if when.group().startswith(_ONLY_NEGATIVE) and not negative:
@@ -174,20 +177,50 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(r"(?:i'm|i am|we're) (?P<no>(?:not|no longer) )?<adv>allergic to", _allergies),
     rule(r"<ive>(?:a |an )?(?:bad |severe |serious )?allerg(?:y|ies) to", _allergies),
     rule(r"<ive>(?:a |an )(?P<what>[a-z]+(?: [a-z]+)?) allergy", _named_allergy),
-    rule(rf"<im?><adv>(?:a |an |on a |strictly |strict )?(?:strict )?(?P<diet>{_DIET})(?: diet)?", _diet, firm=False),
-    rule(rf"<i>(?P<no>(?:don't|do not|no longer) )?(?:<adv>)(?:eat|keep|follow a|follow an) (?:strictly )?(?P<diet>{_DIET})(?: diet)?", _diet),
+    rule(
+        rf"<im?><adv>(?:a |an |on a |strictly |strict )?(?:strict )?(?P<diet>{_DIET})(?: diet)?",
+        _diet,
+        firm=False,
+    ),
+    rule(
+        rf"<i>(?P<no>(?:don't|do not|no longer) )?(?:<adv>)(?:eat|keep|follow a|"
+        rf"follow an) (?:strictly )?(?P<diet>{_DIET})(?: diet)?",
+        _diet,
+    ),
     rule(r"(?:i'm|i am) <adv>(?P<what>lactose|gluten|dairy|fructose|wheat) intolerant", _intolerant),
     rule(r"<i>(?:can't|can not|don't|do not|never|won't)(?: ever| really)? eat", _avoids),
     rule(rf"<i>(?:can't|can not)(?: ever| really)? (?:have|tolerate) (?P<what>{_FOODS})", _avoids_listed),
-    rule(rf"<i>(?:can't|can not|don't|do not|never)(?: ever| really)? drink (?P<what>{_DRINKS})", _avoids_listed, elides=True),
+    rule(
+        rf"<i>(?:can't|can not|don't|do not|never)(?: ever| really)? drink (?P<what>{_DRINKS})",
+        _avoids_listed,
+        elides=True,
+    ),
     rule(rf"<i>(?:try to )?avoid (?P<what>{_FOODS})", _avoids_listed),
     rule(r"<i><adv>prefer", _prefers, firm=False, elides=True),
-    rule(r"<i><adv>(?P<verb>like|love|adore|enjoy|hate|dislike|despise|can't stand)", _likes, firm=False, elides=True),
-    rule(r"<i>(?P<verb>(?:don't|do not) (?:really |ever )?(?:like|enjoy|care for))", _likes, firm=False, elides=True),
-    rule(r"(?:i'm|i am) <adv>(?P<verb>(?:not )?(?:into|fond of|a (?:big |huge |massive )?fan of|crazy about))", _into, firm=False),
-    rule(r"my (?:all-time |all time |absolute |personal )?(?P<least>least )?(?:favourite|favorite)", _favourite),
     rule(
-        r"(?:(?:can|could|would|will) you )?(?:please )?(?:only )?(?P<never>(?:don't|do not|never) )?(?:please )?(?:ever )?"
+        r"<i><adv>(?P<verb>like|love|adore|enjoy|hate|dislike|despise|can't stand)",
+        _likes,
+        firm=False,
+        elides=True,
+    ),
+    rule(
+        r"<i>(?P<verb>(?:don't|do not) (?:really |ever )?(?:like|enjoy|care for))",
+        _likes,
+        firm=False,
+        elides=True,
+    ),
+    rule(
+        r"(?:i'm|i am) <adv>(?P<verb>(?:not )?(?:into|fond of|a (?:big |huge |massive )?fan of|"
+        r"crazy about))",
+        _into,
+        firm=False,
+    ),
+    rule(
+        r"my (?:all-time |all time |absolute |personal )?(?P<least>least )?(?:favourite|favorite)", _favourite
+    ),
+    rule(
+        r"(?:(?:can|could|would|will) you )?(?:please )?(?:only )?(?P<never>(?:don't|do not|"
+        r"never) )?(?:please )?(?:ever )?"
         r"(?:call|phone|ring|text|contact|reach|message) me(?: only)?",
         _call_time,
         firm=False,

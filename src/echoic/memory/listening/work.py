@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from echoic.memory.listening import places
+from echoic.memory.listening import employment
 from echoic.memory.listening.grammar import Reading, Rule, Spot, one, rule
 from echoic.memory.listening.lexicon import FUNCTION
+from echoic.memory.listening.runs import closed
 from echoic.memory.listening.sentences import Sentence
 from echoic.memory.listening.slots import PLAIN, STATED, Heard, hear
 
@@ -14,22 +15,22 @@ _AT: Final = frozenset("at for with".split())
 
 
 def _employer(spot: Spot) -> Reading | None:
-    """"at Google as an engineer": the employer, and the trade where it follows."""
+    """The employer, and the trade where it follows: "at Google as an engineer"."""
     heard, end = _works_at(spot.said, spot.at)
     if not heard:
         return None
     if spot.said.low(end) == "as":
-        trade = places.role(spot.said, end + 1, certain=True)
+        trade = employment.role(spot.said, end + 1, certain=True)
         if trade:
             return Reading((*heard, hear("occupation", trade.text, confidence=STATED)), trade.end)
     return Reading(heard, end)
 
 
 def _works_at(said: Sentence, at: int) -> tuple[tuple[Heard, ...], int]:
-    firm = places.organisation(said, at)
+    firm = employment.organisation(said, at)
     if firm:
         return (hear("employer", firm.text),), firm.end
-    kind = places.workplace(said, at)
+    kind = employment.workplace(said, at)
     return ((hear("workplace", kind.text),), kind.end) if kind else ((), at)
 
 
@@ -44,19 +45,19 @@ def _claimed_trade(spot: Spot) -> Reading | None:
 
 def _trade(said: Sentence, at: int, *, certain: bool) -> Reading | None:
     """A trade, and the employer where "at …" or "of …" follows."""
-    found = places.role(said, at, certain=certain)
-    if found is None or not (said.gap(found.end) or said.low(found.end) in FUNCTION):
+    found = employment.role(said, at, certain=certain)
+    if found is None or not closed(said, found.end):
         return None
     heard: tuple[Heard, ...] = (hear("occupation", found.text, confidence=STATED if certain else PLAIN),)
     joined = said.low(found.end) in _AT or (said.low(found.end) == "of" and said.low(at) == "the")
-    firm = places.organisation(said, found.end + 1) if joined else None
+    firm = employment.organisation(said, found.end + 1) if joined else None
     return Reading((*heard, hear("employer", firm.text)), firm.end) if firm else Reading(heard, found.end)
 
 
 def _occupation(spot: Spot) -> Reading | None:
-    """"my job is software testing": the words to the end of the clause, ordinary as they may be."""
+    """After "my job is": a trade, or what one does ("software testing")."""
     said = spot.said
-    trade = places.role(said, spot.at, certain=True)
+    trade = employment.role(said, spot.at, certain=True)
     if trade:
         return one(trade, lambda text: hear("occupation", text))
     end = spot.at
@@ -68,7 +69,7 @@ def _occupation(spot: Spot) -> Reading | None:
 
 
 def _industry(spot: Spot) -> Reading | None:
-    return one(places.field_of_work(spot.said, spot.at), lambda text: hear("industry", text))
+    return one(employment.field_of_work(spot.said, spot.at), lambda text: hear("industry", text))
 
 
 def _self_employed(spot: Spot) -> Reading | None:
@@ -76,8 +77,8 @@ def _self_employed(spot: Spot) -> Reading | None:
 
 
 def _started(spot: Spot) -> Reading | None:
-    """"I started at Google": only a named firm, since one may start at nine or at the top."""
-    return one(places.organisation(spot.said, spot.at), lambda text: hear("employer", text))
+    """After "I started at": only a named firm, since one may start at nine or at the top."""
+    return one(employment.organisation(spot.said, spot.at), lambda text: hear("employer", text))
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -87,7 +88,8 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(r"(?:i'm |i am )(?P<no>not |no longer )?<adv>self[ -]employed", _self_employed),
     rule(r"i work for myself", _self_employed),
     rule(
-        r"(?:i|i've) (?:just |recently )?(?:started (?:working |a (?:new )?job |my new job )?|got a (?:new )?job )at",
+        r"(?:i|i've) (?:just |recently )?(?:started (?:working |a (?:new )?job |my new job )?|"
+        r"got a (?:new )?job )at",
         _started,
     ),
     rule(r"i (?:just |recently |finally )?(?P<no>)(?:quit|left|lost) my job (?:at|with)", _started),

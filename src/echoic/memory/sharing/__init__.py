@@ -1,0 +1,40 @@
+"""What may become global, with personal data taken out of it. No language model, no I/O, no clock.
+
+`redact` takes personal data out of a text, `classify` says whether it is a fact about the business, and
+`share` does both and looks once more. What they cannot judge stays private.
+"""
+
+from __future__ import annotations
+
+from echoic.memory.sharing.classify import (
+    REASONS,
+    Classifier,
+    RuleClassifier,
+    Together,
+    Verdict,
+    agree,
+    classify,
+)
+from echoic.memory.sharing.findings import KINDS, Finding, Kind, Redacted
+from echoic.memory.sharing.gate import Redactor, Shareable, share
+from echoic.memory.sharing.presidio import PresidioRedactor
+from echoic.memory.sharing.redaction import redact
+
+__all__ = [
+    "KINDS",
+    "REASONS",
+    "Classifier",
+    "Finding",
+    "Kind",
+    "PresidioRedactor",
+    "Redacted",
+    "Redactor",
+    "RuleClassifier",
+    "Shareable",
+    "Together",
+    "Verdict",
+    "agree",
+    "classify",
+    "redact",
+    "share",
+]

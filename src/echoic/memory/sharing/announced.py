@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from echoic.memory.sharing.findings import Finding, Kind
+from echoic.memory.sharing.patterns import END, START, any_of
 from echoic.memory.sharing.views import View
 from echoic.words import STOP
 
@@ -30,20 +31,28 @@ class Announced:
 
 
 def _cue(words: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE | re.VERBOSE)
+    return re.compile(START + any_of(words) + END, re.IGNORECASE)
 
 
 _VERB = (
-    r"(?:(?<![^\W_])(?:is|was|are|were|will\s+be|would\s+be|'s|es|est|ist|e|equals|became|changed\s+to|set\s+to|to\s+be)"
-    r"(?![^\W_])|[=:])"
+    START
+    + any_of("is was are were will_be would_be 's es est ist e equals became changed_to set_to to_be")
+    + END
 )
-_FILLER = r"(?:now|still|just|currently|actually|always|also|simply|probably|like|uh|um|the\s+word|set\s+to|changed\s+to|:|-)"
+_FILLER = any_of(
+    "now still just currently actually always also simply probably like uh um the_word set_to : -"
+)
 # "for the front door", "of my savings account": who or what it opens, then the verb.
+_WHOSE = r"(?:for|to|of|on|at|in|with|from)\s+(?:[\w'-]+\s+){0,4}?[\w'-]+?"
 _LINK = re.compile(
-    rf"\s*(?:(?:numbers?|no\.?|code|\#)\s*)?(?:(?:for|to|of|on|at|in|with|from)\s+(?:[\w'-]+\s+){{0,4}}?[\w'-]+?)??\s*{_VERB}\s*(?:{_FILLER}\s*){{0,3}}",
+    rf"\s*(?:(?:numbers?|no\.?|code|#)\s*)?(?:{_WHOSE})??\s*(?:{_VERB}|[=:])\s*(?:{_FILLER}\s*){{0,3}}",
     re.IGNORECASE,
 )
-_NEAR = re.compile(r"\s*(?:(?:numbers?|no\.?|nr\.?|code|id|\#)\s*){0,2}(?:that\s+)?(?:ending|ends|ended)?(?:\s+(?:in|with))?\s*[:#]?\s*", re.IGNORECASE)
+_NEAR = re.compile(
+    r"\s*(?:(?:numbers?|no\.?|nr\.?|code|id|#)\s*){0,2}"
+    r"(?:that\s+)?(?:ending|ends|ended)?(?:\s+(?:in|with))?\s*[:#]?\s*",
+    re.IGNORECASE,
+)
 
 _QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,64})[\"'`](?!\w)")
 _DIGITS = re.compile(r"[A-Za-z]{0,3}[- ]?(?:[0-9][ ./-]{0,2}){2,40}[0-9](?:[A-Za-z](?![A-Za-z]))?")
@@ -51,30 +60,35 @@ _CODE = re.compile(r"[#*]?[0-9](?:[ -]{0,2}[0-9]){2,11}[#*]?(?![\w%]|[.,:][0-9])
 _SIGNED = re.compile(r"\S{2,128}")
 _WORDS = re.compile(r"[^\W\d_][\w'-]{0,40}(?:[ ,]{1,2}[\w'-]{1,41}){0,23}")
 _DOCUMENT = re.compile(r"[A-Za-z0-9](?:[ ./-]?[A-Za-z0-9]){3,24}")
-_PLATE = re.compile(r"[A-Za-z0-9]{1,8}(?:[ -](?:[A-Z]{1,4}|[A-Za-z]?[0-9]{1,5}[A-Za-z]{0,3})){0,3}(?![A-Za-z0-9])")
+_PLATE = re.compile(
+    r"[A-Za-z0-9]{1,8}(?:[ -](?:[A-Z]{1,4}|[A-Za-z]?[0-9]{1,5}[A-Za-z]{0,3})){0,3}(?![A-Za-z0-9])"
+)
+_AROUND = ".,;:!?)(\"'"
 _DIGIT = re.compile(r"[0-9]")
-_UNITS = re.compile(r"\s*(?:characters?|digits?|letters?|days?|hours?|minutes?|months?|weeks?|years?|times?|percent|%)\b", re.IGNORECASE)
+_UNITS = re.compile(
+    r"\s*(?:characters?|digits?|letters?|days?|hours?|minutes?|months?|weeks?|years?|times?|percent|%)\b",
+    re.IGNORECASE,
+)
 
 # What is said of a password without saying it.
 _STATES = STOP | frozenset(
-    """required needed necessary wrong incorrect invalid expired expiring reset changed set sent emailed printed
-    written available posted displayed stored saved encrypted hashed protected secure insecure weak strong long short
-    case sensitive optional mandatory unknown missing lost forgotten different same unique temporary new old
-    working broken disabled enabled locked unlocked blocked asked provided given shown hidden
-    updated never always important private secret confidential personal safe good bad easy hard simple complex
-    compromised leaked stolen shared known visible found located kept changing resetting checking generated created
-    issued valid accepted rejected denied one something anything nothing everything behind inside below next near
-    case-sensitive better ready due going being made used mailed texted sent-out alphanumeric numeric per two-factor
-    handled managed rotated by""".split()
+    """required needed necessary wrong incorrect invalid expired expiring reset changed set sent emailed
+    printed written available posted displayed stored saved encrypted hashed protected secure insecure
+    weak strong long short case sensitive optional mandatory unknown missing lost forgotten different same
+    unique temporary new old working broken disabled enabled locked unlocked blocked asked provided given
+    shown hidden updated never always important private secret confidential personal safe good bad easy
+    hard simple complex compromised leaked stolen shared known visible found located kept changing
+    resetting checking generated created issued valid accepted rejected denied one something anything
+    nothing everything behind inside below next near case-sensitive better ready due going being made used
+    mailed texted sent-out alphanumeric numeric per two-factor handled managed rotated by""".split()
 )
 # Alone they say how a password is; before other words they may be part of one.
 _WEAK_STATES = frozenset("correct right blank empty fine perfect great terrible".split())
-_ENDS = frozenset("and but so because for when if which that please thanks thank or ok okay then since while until".split())
+_ENDS = frozenset(
+    "and but so because for when if which that please thanks thank or ok okay then since while until".split()
+)
 _MOST_WORDS = 6
 _MOST_SEED_WORDS = 24
-
-
-_LAST_FOUR = r"last\s+(?:four|4)(?:\s+digits)?\s+(?:of|on)\s+(?:(?:my|his|her|their|the|that)\s+)?(?:[a-z]+\s+)?"
 
 
 def _linked(text: str, place: int, end: int) -> int | None:
@@ -113,9 +127,13 @@ def _spelled(text: str, start: int, end: int) -> Span | None:
     found = _SIGNED.match(text, start, end)
     if found is None:
         return None
-    bare = found[0].rstrip(".,;:!?)\"'")
+    bare = found[0].rstrip(_AROUND)
     signs = bool(_DIGIT.search(bare)) and not bare.isdecimal()
-    if len(bare) < 3 or not (signs or re.search(r"\w[@#$%^&*!~+=]|[@#$%^&*~]\w", bare)) or _UNITS.match(text, start + len(bare)):
+    if (
+        len(bare) < 3
+        or not (signs or re.search(r"\w[@#$%^&*!~+=]|[@#$%^&*~]\w", bare))
+        or _UNITS.match(text, start + len(bare))
+    ):
         return None
     return start, start + len(bare)
 
@@ -160,8 +178,9 @@ def _token(text: str, place: int, end: int) -> Span | None:
     found = _SIGNED.match(text, _after(text, place, end) if start is None else start, end)
     if found is None:
         return None
-    bare = found[0].rstrip(".,;:!?)\"'").lstrip("\"'")
-    return (found.end() - len(found[0].lstrip("\"'")), found.start() + len(found[0].rstrip(".,;:!?)\"'"))) if len(bare) >= 8 and _DIGIT.search(bare) else None
+    bare = found[0].strip(_AROUND)
+    first = found.start() + found[0].index(bare)
+    return (first, first + len(bare)) if len(bare) >= 8 and _DIGIT.search(bare) else None
 
 
 def _account(text: str, place: int, end: int) -> Span | None:
@@ -180,7 +199,11 @@ def _document(text: str, place: int, end: int) -> Span | None:
         if found is None:
             continue
         # Words before or after the number belong to the sentence.
-        kept = [part for part in re.finditer(r"[^\s]+", found[0]) if _DIGIT.search(part[0]) or (len(part[0]) <= 6 and part[0].isupper())]
+        kept = [
+            part
+            for part in re.finditer(r"[^\s]+", found[0])
+            if _DIGIT.search(part[0]) or (len(part[0]) <= 6 and part[0].isupper())
+        ]
         if kept and kept[0].start() == 0 and _is_document("".join(part[0] for part in kept)):
             return found.start(), found.start() + kept[-1].end()
     return None
@@ -199,13 +222,42 @@ def _plate(text: str, place: int, end: int) -> Span | None:
     return None
 
 
+_DOORS = any_of(
+    """doors? gates? alarms? garage safe house home building lobby apartment lock(?:box|er)? office keypad
+    phone"""
+)
+_CODED = any_of(
+    r"""access door gate alarm entry entrance keypad lock unlock safe garage security verification login
+    sign-?in one-?\s?time two-?\s?factor 2fa authentication authori[sz]ation voicemail lockbox garage_door
+    front_door sms puk phone"""
+)
+_KEYED = any_of(
+    """access auth(?:entication|orization)? bearer refresh session client private licen[cs]e product
+    encryption signing"""
+)
+_NUMBERED = r"(?=\s*(?:numbers?|nos?\b|nr\b|#|ids?\b))"
+_ACCOUNTS = any_of(
+    "bank checking savings? current brokerage pension sort routing swift transit branch aba giro"
+)
+_MEMBERS = any_of(
+    """member(?:ship)? loyalty frequent_flyer customer client subscriber policy policyholder insurance
+    mileage rewards? bonus pension brokerage patron library"""
+)
+_HOLDERS = any_of(
+    """id identity citizen resident personal government state military voter student employee patient
+    badge staff health_card health_insurance green_card visa_application alien residence_permit"""
+)
+_LAST_FOUR = (
+    r"last\s+(?:four|4)(?:\s+digits)?\s+(?:of|on)\s+(?:(?:my|his|her|their|the|that)\s+)?(?:[a-z]+\s+)?"
+)
 _RULES = (
     Announced(
         "PASSWORD",
         "password",
         _cue(
-            r"""pass\s?-?(?:words?|phrases?)|passwd|pwd|(?:secret|safe)\s+(?:word|phrase)|mother'?s\s+maiden\s+name
-            |security\s+answer|contrasena|mot\s+de\s+passe|passwort|kennwort|senha|wachtwoord|parola\s+d'ordine"""
+            r"""pass\s?-?(?:words?|phrases?) passwd pwd (?:secret|safe)_(?:word|phrase)
+            mother'?s_maiden_name security_answer contrasena mot_de_passe passwort kennwort senha
+            wachtwoord parola_d'ordine"""
         ),
         _password,
     ),
@@ -213,29 +265,26 @@ _RULES = (
         "PASSWORD",
         "pin",
         _cue(
-            r"""pins?(?:\s+codes?)?|pass\s?codes?|pass\s?-?words?
-            |(?:access|door|gate|alarm|entry|entrance|keypad|lock|unlock|safe|garage|security|verification|login|sign-?in
-            |one-?\s?time|two-?\s?factor|2fa|authentication|authori[sz]ation|voicemail|lockbox|garage\s+door|front\s+door
-            |sms|puk|phone)\s+(?:pass)?(?:code|pin|combination)|otp|puk|(?:lock|locker|safe|vault)\s+combination"""
+            rf"""pins?(?:_codes?)? pass\s?codes? pass\s?-?words?
+            {_CODED}_(?:pass)?(?:code|pin|combination) otp puk (?:lock|locker|safe|vault)_combination"""
         ),
         _pin,
     ),
     Announced(
         "PASSWORD",
         "code-for",
-        _cue(
-            r"""(?:pass)?codes?(?=\s+(?:for|to|of)\s+(?:(?:the|my|our|his|her|their)\s+)?(?:[a-z]+\s+)?
-            (?:doors?|gates?|alarms?|garage|safe|house|home|building|lobby|apartment|lock(?:box|er)?|office|keypad|phone))"""
-        ),
+        _cue(rf"(?:pass)?codes?(?=_(?:for|to|of)_(?:(?:the|my|our|his|her|their)_)?(?:[a-z]+_)?{_DOORS})"),
         _pin,
     ),
-    Announced("PASSWORD", "seed-phrase", _cue(r"(?:seed|recovery|backup|mnemonic)\s+(?:phrase|words?)|mnemonic"), _seed),
+    Announced(
+        "PASSWORD", "seed", _cue("(?:seed|recovery|backup|mnemonic)_(?:phrase|words?) mnemonic"), _seed
+    ),
     Announced(
         "KEY",
         "key-cue",
         _cue(
-            r"""api[\s_-]?(?:key|token|secret)|secret(?:[\s_-]?(?:key|token))?|(?:access|auth(?:entication|orization)?|bearer
-            |refresh|session|client|private|licen[cs]e|product|encryption|signing)[\s_-]?(?:key|token|secret)|token"""
+            rf"""api[\s\x5f-]?(?:key|token|secret) secret(?:[\s\x5f-]?(?:key|token))?
+            {_KEYED}[\s\x5f-]?(?:key|token|secret) token"""
         ),
         _token,
     ),
@@ -243,40 +292,49 @@ _RULES = (
         "ACCOUNT",
         "account",
         _cue(
-            r"""(?:(?:bank|checking|savings?|current|brokerage|pension|sort|routing|swift|transit|branch|aba|giro)\s+)?
-            (?:accounts?|acct|routing|transit|sort\s+code|sort)|a/c|kontonummer|numero\s+(?:de|di)\s+(?:cuenta|compte|conta|conto)
-            |(?:member(?:ship)?|loyalty|frequent\s+flyer|customer|client|subscriber|policy|policyholder|insurance
-            |mileage|rewards?|bonus|pension|brokerage|patron|library)
-            (?:\s+(?:card|account|policy|plan))?(?=\s*(?:numbers?|no\b|nr\b|\#|ids?\b))
-            |(?:cards?|visa|mastercard|amex)(?=\s+(?:that\s+)?(?:ending|ends|ended)\b)"""
+            rf"""(?:{_ACCOUNTS}_)?(?:accounts?|acct|routing|transit|sort_code|sort) a/c kontonummer
+            numero_(?:de|di)_(?:cuenta|compte|conta|conto)
+            {_MEMBERS}(?:_(?:card|account|policy|plan))?{_NUMBERED}
+            (?:cards?|visa|mastercard|amex)(?=_(?:that_)?(?:ending|ends|ended)\b)"""
         ),
         _account,
     ),
-    Announced("ID", "last-four", _cue(rf"{_LAST_FOUR}(?:ssn|social(?:\s+security)?(?:\s+number)?|id|passport)"), _pin),
-    Announced("ACCOUNT", "last-four", _cue(rf"{_LAST_FOUR}(?:cards?|visa|mastercard|amex|account|number)"), _pin),
-    Announced("ACCOUNT", "iban-cue", _cue(r"iban|international\s+bank\s+account"), _document),
+    Announced(
+        "ID", "last-four", _cue(rf"{_LAST_FOUR}(?:ssn|social(?:_security)?(?:_number)?|id|passport)"), _pin
+    ),
+    Announced(
+        "ACCOUNT", "last-four", _cue(rf"{_LAST_FOUR}(?:cards?|visa|mastercard|amex|account|number)"), _pin
+    ),
+    Announced("ACCOUNT", "iban-cue", _cue("iban international_bank_account"), _document),
     Announced(
         "ID",
         "id-cue",
         _cue(
-            r"""ssn|social\s+security|social|itin|national\s+(?:insurance|id|identity|identification)|tax\s+(?:id|file|number|code)
-            |tin|aadhaar|aadhar|passport|pasaporte|passeport|reisepass|driv(?:er'?s?|ing)\s+licen[cs]e|nhs|medicare|medicaid
-            |teudat\s+zehut|(?:id|identity|citizen|resident|personal|government|state|military|voter|student|employee|patient
-            |badge|staff|health\s+card|health\s+insurance|green\s+card|visa\s+application|alien|residence\s+permit)
-            (?:\s+(?:card|document|permit))?(?=\s*(?:numbers?|nos?\b|nr\b|\#|ids?\b))|medical\s+record|mrn|identity\s+card|dni|nif
-            |bsn|codice\s+fiscale|steuer-?(?:id|nummer)|steueridentifikationsnummer|cpf|pesel|personnummer
-            |vehicle\s+identification|vin|imei|social\s+insurance|numero\s+de\s+(?:identidad|dni)"""
+            rf"""ssn social_security social itin national_(?:insurance|id|identity|identification)
+            tax_(?:id|file|number|code) tin aadhaa?r passport pasaporte passeport reisepass
+            driv(?:er'?s?|ing)_licen[cs]e nhs medicare medicaid teudat_zehut
+            {_HOLDERS}(?:_(?:card|document|permit))?{_NUMBERED} medical_record mrn identity_card dni nif
+            bsn codice_fiscale steuer-?(?:id|nummer) steueridentifikationsnummer cpf pesel personnummer
+            vehicle_identification vin imei social_insurance numero_de_(?:identidad|dni)"""
         ),
         _document,
     ),
-    Announced("ID", "plate", _cue(r"(?:licen[cs]e|number|registration|car)\s+plates?|plate\s+number|registration\s+number"), _plate),
+    Announced(
+        "ID",
+        "plate",
+        _cue("(?:licen[cs]e|number|registration|car)_plates? plate_number registration_number"),
+        _plate,
+    ),
 )
 
 # "4471 is my pin", "swordfish is the password"
+_SECRET = any_of(
+    r"""pass\s?words? pass\s?codes? passphrases? pins? access_code door_code alarm_code gate_code"""
+)
 _BACKWARDS = re.compile(
-    r"""(?<![^\W_])(?P<value>[^\s]{3,64})\s+(?:is|was|'s)\s+(?:my|his|her|the|our|their)\s+(?:[a-z]+\s+){0,2}?
-    (?P<what>pass\s?words?|pass\s?codes?|passphrases?|pins?|access\s+code|door\s+code|alarm\s+code|gate\s+code)(?![^\W_])""",
-    re.IGNORECASE | re.VERBOSE,
+    rf"{START}(?P<value>[^\s]{{3,64}})\s+(?:is|was|'s)\s+(?:my|his|her|the|our|their)\s+(?:[a-z]+\s+){{0,2}}?"
+    rf"(?P<what>{_SECRET}){END}",
+    re.IGNORECASE,
 )
 
 
@@ -289,9 +347,13 @@ def announced(view: View) -> Iterator[Finding]:
             if value is not None:
                 yield Finding(rule.kind, *value, rule.rule)
     for found in _BACKWARDS.finditer(text):
-        value = found["value"]
-        if _DIGIT.search(value) or ("word" in found["what"].lower() and value.lower() not in _STATES | {"what", "here"}):
+        if _is_secret(found["value"], found["what"].lower()):
             yield Finding("PASSWORD", *found.span("value"), "password-before")
+
+
+def _is_secret(value: str, what: str) -> bool:
+    """Whether `value` can be what is then called a password; "that is the password" says nothing."""
+    return bool(_DIGIT.search(value)) or ("word" in what and value.lower() not in _STATES | {"what", "here"})
 
 
 __all__ = ["Announced", "announced"]

@@ -95,7 +95,11 @@ def _issued(digits: str) -> bool:
         return two in {36, 38, 39} or 300 <= three <= 305
     if digits[0] == "4" or 51 <= two <= 55 or 2221 <= four <= 2720:
         return length in {16, 19}
-    return two in {50, 56, 57, 58, 60, 62, 63, 64, 65, 67, 81, 82} or 3528 <= four <= 3589 or 2200 <= four <= 2205
+    return (
+        two in {50, 56, 57, 58, 60, 62, 63, 64, 65, 67, 81, 82}
+        or 3528 <= four <= 3589
+        or 2200 <= four <= 2205
+    )
 
 
 def iban_length(country: str) -> int | None:
@@ -125,11 +129,13 @@ def _dated(year: int, month: int, day: int) -> bool:
 def us_ssn(digits: str) -> bool:
     """A US social security number or ITIN: no check digit, but whole ranges that are never given out."""
     area, group, serial = digits[:3], digits[3:5], digits[5:]
-    return area not in {"000", "666"} and group != "00" and serial != "0000" and (area < "900" or group >= "50")
+    return (
+        area not in {"000", "666"} and group != "00" and serial != "0000" and (area < "900" or group >= "50")
+    )
 
 
 def uk_nino(compact: str) -> bool:
-    """A UK national insurance number: no check digit; prefixes never given out are refused (HMRC NIM39110)."""
+    """A UK national insurance number: no check digit, but prefixes never given out (HMRC NIM39110)."""
     first, second = compact[0], compact[1]
     return (
         first not in "DFIQUV"
@@ -144,7 +150,7 @@ def uk_nhs(digits: str) -> bool:
 
 
 def es_dni(compact: str) -> bool:
-    """A Spanish DNI (8 digits, letter) or NIE (X, Y or Z, 7 digits, letter): the letter is the rest modulo 23."""
+    """A Spanish DNI or NIE, which has X, Y or Z for the first digit: the letter is the rest modulo 23."""
     number = compact[:-1].translate(str.maketrans("XYZ", "012"))
     return number.isdecimal() and _DNI[int(number) % 23] == compact[-1]
 
@@ -159,7 +165,7 @@ def it_codice_fiscale(compact: str) -> bool:
 
 
 def fr_nir(compact: str) -> bool:
-    """A French NIR: 13 places and the complement of their rest modulo 97; Corsica's 2A and 2B count 19, 18."""
+    """A French NIR: 13 places and their complement modulo 97; Corsica's 2A and 2B count 19 and 18."""
     number = compact[:13].replace("2A", "19").replace("2B", "18")
     return number.isdecimal() and 97 - int(number) % 97 == int(compact[13:])
 
@@ -167,7 +173,12 @@ def fr_nir(compact: str) -> bool:
 def de_tax_id(digits: str) -> bool:
     """A German tax id: MOD 11,10, and exactly one of the first ten digits occurs twice or three times."""
     counts = sorted(digits[:10].count(d) for d in set(digits[:10]))
-    return digits[0] != "0" and mod11_10(digits) and counts[-1] in {2, 3} and counts[:-1] == [1] * (len(counts) - 1)
+    return (
+        digits[0] != "0"
+        and mod11_10(digits)
+        and counts[-1] in {2, 3}
+        and counts[:-1] == [1] * (len(counts) - 1)
+    )
 
 
 def il_teudat_zehut(digits: str) -> bool:
@@ -219,7 +230,7 @@ def at_svnr(digits: str) -> bool:
 
 
 def ie_pps(compact: str) -> bool:
-    """An Irish PPS number: 7 digits and a letter, weights 8 to 2 and, since 2013, 9 for a second letter, mod 23."""
+    """An Irish PPS number: weights 8 to 2 modulo 23, and 9 for the second letter given since 2013."""
     extra = max(0, _PPS.find(compact[8])) * 9 if len(compact) == 9 else 0
     return _PPS[(_sum(compact[:7], range(8, 1, -1)) + extra) % 23] == compact[7]
 

@@ -1,4 +1,6 @@
-"""Secrets by which one is let in: keys and tokens by how they look, passwords and codes by what announces them."""
+"""Secrets by which one is let in: keys and tokens by how they look, passwords and codes by what announces
+them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from echoic.memory.sharing.findings import Finding
 from echoic.memory.sharing.views import View
@@ -23,8 +26,10 @@ _PREFIXED = re.compile(
     | SG\.{_TAIL}{{16,}}+\.{_TAIL}{{16,}}+ | (?:AC|SK)[0-9a-f]{{32}}(?![A-Za-z0-9])
     | hf_[A-Za-z0-9]{{20,}}+ | npm_[A-Za-z0-9]{{20,}}+ | pypi-{_TAIL}{{20,}}+ | do[opr]_v1_[a-f0-9]{{20,}}+
     | shp(?:at|ca|pa|ss)_[a-fA-F0-9]{{16,}}+ | sq0(?:atp|csp)-{_TAIL}{{16,}}+ | EAAA{_TAIL}{{40,}}+
-    | (?:pa|vo)-{_TAIL}{{30,}}+ | gsk_[A-Za-z0-9]{{20,}}+ | r8_[A-Za-z0-9]{{20,}}+ | lin_api_[A-Za-z0-9]{{20,}}+
-    | key-[0-9a-f]{{32}}(?![A-Za-z0-9]) | dckr_pat_{_TAIL}{{16,}}+ | eyJ{_TAIL}{{8,}}+\.{_TAIL}{{8,}}+(?:\.{_TAIL}*+)?
+    | (?:pa|vo)-{_TAIL}{{30,}}+ | gsk_[A-Za-z0-9]{{20,}}+
+    | r8_[A-Za-z0-9]{{20,}}+ | lin_api_[A-Za-z0-9]{{20,}}+
+    | key-[0-9a-f]{{32}}(?![A-Za-z0-9]) | dckr_pat_{_TAIL}{{16,}}+
+    | eyJ{_TAIL}{{8,}}+\.{_TAIL}{{8,}}+(?:\.{_TAIL}*+)?
     | (?:xprv|zprv|yprv)[A-Za-z0-9]{{60,}}+
     | AGE-SECRET-KEY-1[A-Z0-9]{{20,}}+
     )""",
@@ -67,7 +72,7 @@ def is_random(token: str) -> bool:
     classes = [("l" if c.islower() else "u" if c.isupper() else "d") for c in token if c.isalnum()]
     if len(set(classes)) < 3 or classes.count("d") < 2:
         return False
-    turns = sum(a != b for a, b in zip(classes, classes[1:], strict=False))
+    turns = sum(a != b for a, b in pairwise(classes))
     return turns * 4 >= len(classes) and entropy(token) >= _LEAST_ENTROPY
 
 

@@ -9,67 +9,70 @@ import re
 from bisect import bisect_right
 from typing import Literal
 
+from echoic.memory.sharing.patterns import END, START, any_of
+
 Meaning = Literal["phone", "card", "identity", "account", "thing"]
 """thing: orders, bookings, flights, rooms, versions, prices: numbers that name nobody."""
 
 REACH = 40
 """Characters between a cue and its number, at most; a sentence's end between them cuts it."""
 
-_NUMBER = r"(?:\s*(?:numbers?|nos?\b\.?|nr\b\.?|num\b|codes?|ids?|\#|\u2116))?(?:\s*(?:is|was|are|es|est|ist|e|:))?"
+_NUMBER = (
+    r"(?:\s*(?:numbers?|nos?\b\.?|nr\b\.?|num\b|codes?|ids?|#|\u2116))?"
+    r"(?:\s*(?:is|was|are|es|est|ist|e|:))?"
+)
+_ID_OF = (
+    r"(?:id|identity|citizen|resident|personal|government)(?:\s+(?:card|document))?\s+(?:numbers?|nos?|nr)"
+)
 _WORDS: dict[Meaning, str] = {
-    # First, so that "order number is" is not also read as the "number is" of a phone.
-    "thing": r"""
-        (?:order|booking|reservation|confirmation|reference|ref|tracking|invoice|tickets?|flight|trains?|bus|cases?
-        |sku|items?|models?|parts?|serial|versions?|releases?|builds?|firmware|rooms?|gates?|tables?|isbn|issn|product
-        |article|barcode|upc|ean|asin|lot|batch|patent|shipment|parcel|package|receipt|quote|purchase|po|job|claim
-        |warranty|coupon|promo(?:\s+code)?|discount(?:\s+code)?|voucher|gift|extension|ext|pages?|chapters?|sections?
-        |platform|track|channel|episode|season|doi|rfc|pedido|reserva|commande|bestellung|bestellnummer
-        |buchung|ordine|prenotazione|encomenda|bestelling|timestamp|hex|hash|commit|population|lottery|score|weighs?
-        |distance|code|route|highway|exit|bug|issue|pr|pull\s+request)
+    "identity": rf"""
+        ssn social_security social itin national_(?:insurance|id(?:entity)?|identification) nino ni_number
+        tax(?:\s*payer)?_(?:id(?:entification)?|file|number|code) tin tfn aadhaa?r pan_card passport
+        pasaporte passeport reisepass passaporto driv(?:er'?s?|ing)_licen[cs]e licen[cs]e nhs medicare
+        teudat_zehut t\.?z\.? {_ID_OF} my_id (?:his|her)_id identity_card dni nie nif niss nir bsn
+        burgerservicenummer codice_fiscale numero_fiscale? steuer-?(?:id|identifikationsnummer|nummer)?
+        idnr cpf cnp pesel svnr sozialversicherungsnummer ahv avs ppsn? personnummer
+        personal_(?:code|identity) cpr hetu fodselsnummer sin social_insurance curp rut cui[lt]
+        resident_registration nric fin my_number_card individual_number securite_sociale
+        rijksregisternummer \u05ea\.?\u05d6 \u05ea\u05e2\u05d5\u05d3\u05ea
     """,
-    "phone": r"""
-        (?:(?:tele)?phones?|(?:tele)?phoned|mobile|cell(?:\s?phone)?|cellular|tel|fax|whats\s?app|signal|telegram|viber
-        |call(?:s|ing|ed|back)?(?:\s+(?:me|us|him|her|them|back))?|dial(?:s|ed|ling|ing)?|ring|texts?|texted|texting
-        |sms|reach(?:ed|able)?|landline|hotline|switchboard|caller\s+id|contact|number\s+(?:is|was)|my\s+number
-        |(?:his|her|their|our)\s+number|telefono|telefone|telefon|telefonnummer|movil|celular|handy|handynummer
-        |cellulare|portable|telefoon|nummer\s+ist|numero(?:\s+(?:es|est|e))?|llam[ae](?:me|r)?|appele[rz]|appelez-moi
-        |chiama(?:mi)?|ruf(?:en)?|bel|liga(?:r)?|tlf|\u05d8\u05dc\u05e4\u05d5\u05df|\u05e0\u05d9\u05d9\u05d3)
+    # Before phones, so that "order number is" is not also read as their "number is".
+    "thing": r"""
+        order booking reservation confirmation reference ref tracking invoice tickets? flight trains? bus
+        cases? sku items? models? parts? serial versions? releases? builds? firmware rooms? gates? tables?
+        isbn issn product article barcode upc ean asin lot batch patent shipment parcel package receipt
+        quote purchase po job claim warranty coupon promo(?:_code)? discount(?:_code)? voucher gift
+        extension ext pages? chapters? sections? platform track channel episode season doi rfc pedido
+        reserva commande bestellung bestellnummer buchung ordine prenotazione encomenda bestelling
+        timestamp hex hash commit population lottery score weighs? distance code route highway exit bug
+        issue pr pull_request
     """,
     "account": r"""
-        (?:(?:bank\s+)?accounts?|acct|a/c|routing|sort\s+code|iban|swift|policy|member(?:ship)?|loyalty|customer|client
-        |subscriber|frequent\s+flyer|konto(?:nummer)?|passwords?|passcode|pins?|pin\s+code)
+        (?:bank_)?accounts? acct a/c routing sort_code iban swift policy member(?:ship)? loyalty customer
+        client subscriber frequent_flyer konto(?:nummer)? passwords? passcode pins? pin_code
     """,
     "card": r"""
-        (?:(?:credit|debit|payment|bank|visa|master|corporate)?\s?cards?|visa|master\s?card|amex|american\s+express
-        |discover|diners|maestro|tarjeta|carte|carta|kreditkarte|cartao|pan)
+        (?:(?:credit|debit|payment|bank|visa|master|corporate)?\s?cards?) visa master\s?card amex
+        american_express discover diners maestro tarjeta carte carta kreditkarte cartao pan
     """,
-    "identity": r"""
-        (?:ssn|social\s+security|social|itin|national\s+(?:insurance|id(?:entity)?|identification)|nino|ni\s+number
-        |tax(?:\s*payer)?\s+(?:id(?:entification)?|file|number|code)|tin|tfn|aadhaar|aadhar|pan\s+card
-        |passport|pasaporte|passeport|reisepass|passaporto|driv(?:er'?s?|ing)\s+licen[cs]e|licen[cs]e|nhs|medicare
-        |teudat\s+zehut|t\.?z\.?|(?:id|identity|citizen|resident|personal|government)(?:\s+(?:card|document))?
-        \s+(?:numbers?|nos?|nr)|my\s+id|(?:his|her)\s+id|identity\s+card|dni|nie|nif|niss|nir|bsn|burgerservicenummer
-        |codice\s+fiscale|numero\s+fiscal[e]?|steuer-?(?:id|identifikationsnummer|nummer)?|idnr|cpf|rg|cnp|pesel|svnr
-        |sozialversicherungsnummer|ahv|avs|pps|ppsn|personnummer|personal\s+(?:code|identity)|cpr|hetu|fodselsnummer
-        |sin\b|social\s+insurance|curp|rut|cuil|cuit|resident\s+registration|nric|fin\b|my\s+number\s+card
-        |individual\s+number|securite\s+sociale|rijksregisternummer|\u05ea\.?\u05d6|\u05ea\u05e2\u05d5\u05d3\u05ea)
+    "phone": r"""
+        (?:tele)?phone[sd]? mobile cell(?:\s?phone)? cellular tel fax whats\s?app signal telegram viber
+        call(?:s|ing|ed|back)?(?:_(?:me|us|him|her|them|back))? dial(?:s|ed|ling|ing)? ring
+        text(?:s|ed|ing)? sms reach(?:ed|able)? landline hotline switchboard caller_id contact
+        number_(?:is|was) my_number (?:his|her|their|our)_number telefono telefone telefon telefonnummer
+        movil celular handy handynummer cellulare portable telefoon nummer_ist numero(?:_(?:es|est|e))?
+        llam[ae](?:me|r)? appele[rz] chiama(?:mi)? ruf(?:en)? bel liga(?:r)? tlf
+        \u05d8\u05dc\u05e4\u05d5\u05df \u05e0\u05d9\u05d9\u05d3
     """,
 }
-_MEANINGS: tuple[Meaning, ...] = ("identity", "thing", "account", "card", "phone")
-_CUE = re.compile(
-    r"(?<![^\W_])(?:"
-    + "|".join(f"(?P<{meaning}>{_WORDS[meaning]})" for meaning in _MEANINGS)
-    + rf")(?![^\W_])(?:{_NUMBER})",
-    re.IGNORECASE | re.VERBOSE,
-)
+_GROUPS = "|".join(f"(?P<{meaning}>{any_of(words)})" for meaning, words in _WORDS.items())
+_CUE = re.compile(f"{START}(?:{_GROUPS}){END}{_NUMBER}", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[?!;\n]|\.\s+[A-Z]")
 _AFTER = re.compile(
-    r"""\W{0,3}(?:
-        (?:is|was|'s|are)\s+(?:my|his|her|their|our|the)\s+(?:[a-z]+\s+){0,2}?(?:phone|number|cell|mobile|landline)
-        | \((?:cell|mobile|home|work|office|landline|phone)\)
-        | (?:on|for)\s+whats\s?app
-    )""",
-    re.IGNORECASE | re.VERBOSE,
+    r"\W{0,3}(?:(?:is|was|'s|are)\s+(?:my|his|her|their|our|the)\s+(?:[a-z]+\s+){0,2}?"
+    r"(?:phone|number|cell|mobile|landline)|\((?:cell|mobile|home|work|office|landline|phone)\)"
+    r"|(?:on|for)\s+whats\s?app)",
+    re.IGNORECASE,
 )
 
 
@@ -82,7 +85,7 @@ class Cues:
         self._meanings: list[Meaning] = []
         for cue in _CUE.finditer(text):
             self._ends.append(cue.end())
-            self._meanings.append(next(meaning for meaning in _MEANINGS if cue[meaning]))
+            self._meanings.append(next(meaning for meaning in _WORDS if cue[meaning]))
 
     def before(self, place: int, reach: int = REACH) -> Meaning | None:
         """What the nearest cue before `place` says is meant there; None where none is near."""

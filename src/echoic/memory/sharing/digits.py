@@ -1,4 +1,4 @@
-"""Digits in groups, as numbers are written down: "555-123 4567" is three. Says nothing about what they mean."""
+"""Digits in groups, as numbers are written: "555-123 4567" is three. Says nothing about their meaning."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def split(groups: Sequence[Group], gap: re.Pattern[str]) -> Iterator[list[Group]
 
 
 def windows(groups: Sequence[Group], shortest: int, longest: int) -> Iterator[tuple[int, int]]:
-    """Each (first, one past last) whose digits number `shortest` to `longest`; at most `longest` per group."""
+    """Each (first, one past last) whose digits number `shortest` to `longest`."""
     for first in range(len(groups)):
         count = 0
         for last in range(first, len(groups)):

@@ -1,4 +1,4 @@
-"""What was found in a text and where, and how several findings become one text without them. Finds nothing."""
+"""What was found in a text and where, and the text without it. Finds nothing itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Redacted:
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """The same stretches with no overlap: what overlaps becomes one, so that nothing found is left standing."""
+    """The same stretches with no overlap: what overlaps becomes one, so that nothing is left standing."""
     united: list[Finding] = []
     for finding in sorted(findings, key=lambda f: (f.start, -f.end, _RANK[f.kind])):
         last = united[-1] if united else None

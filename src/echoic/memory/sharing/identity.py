@@ -36,13 +36,17 @@ class Identity:
 
 def _identity(rule: str, pattern: str, valid: Callable[[str], bool], *, announced: bool = False) -> Identity:
     spaced = pattern.replace("~", "[ ./-]?")
-    return Identity(rule, re.compile(rf"(?<![A-Za-z0-9]){spaced}(?![A-Za-z0-9])", re.IGNORECASE), valid, announced)
+    return Identity(
+        rule, re.compile(rf"(?<![A-Za-z0-9]){spaced}(?![A-Za-z0-9])", re.IGNORECASE), valid, announced
+    )
 
 
 IDENTITIES = (
     _identity("us-ssn", r"[0-9]{3}([ -])[0-9]{2}\1[0-9]{4}", checksums.us_ssn),
     _identity("us-ssn", r"[0-9]{3}~[0-9]{2}~[0-9]{4}", _any, announced=True),
-    _identity("uk-nino", r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]~[0-9]{2}~[0-9]{2}~[0-9]{2}~[A-D]", checksums.uk_nino),
+    _identity(
+        "uk-nino", r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]~[0-9]{2}~[0-9]{2}~[0-9]{2}~[A-D]", checksums.uk_nino
+    ),
     _identity("uk-nino", r"[A-Z]{2}~[0-9]{2}~[0-9]{2}~[0-9]{2}~[A-D]", _any, announced=True),
     _identity("uk-nhs", r"[0-9]{3}~[0-9]{3}~[0-9]{4}", checksums.uk_nhs, announced=True),
     _identity("es-dni", r"(?:[0-9]{8}|[0-9]{2}\.[0-9]{3}\.[0-9]{3})~[A-Z]", checksums.es_dni),
@@ -71,7 +75,9 @@ IDENTITIES = (
     _identity("ie-pps", r"[0-9]{7}~[A-W][A-I]?", checksums.ie_pps),
     _identity("se-personnummer", r"(?:19|20)?[0-9]{6}[-+][0-9]{4}", checksums.se_personnummer),
     _identity("se-personnummer", r"(?:19|20)?[0-9]{10}", checksums.se_personnummer, announced=True),
-    _identity("fi-hetu", r"[0-9]{6}[-+A-FU-Y][0-9]{3}[0-9A-Y]", lambda c: checksums.fi_hetu(_without_century(c))),
+    _identity(
+        "fi-hetu", r"[0-9]{6}[-+A-FU-Y][0-9]{3}[0-9A-Y]", lambda c: checksums.fi_hetu(_without_century(c))
+    ),
     _identity("no-fodselsnummer", r"[0-9]{6}~[0-9]{5}", checksums.no_fodselsnummer),
     _identity("dk-cpr", r"[0-9]{6}-[0-9]{4}", checksums.dk_cpr),
     _identity("ca-sin", r"[0-9]{3}([ -])[0-9]{3}\1[0-9]{3}", checksums.ca_sin, announced=True),

@@ -12,7 +12,20 @@ from echoic.memory.sharing.findings import Finding
 from echoic.memory.sharing.views import View
 
 # Ways a card is printed; anything else counts only as a whole, so that a list of numbers is no card.
-_PRINTED = {(14,), (15,), (16,), (18,), (19,), (4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), (8, 8), (4, 12), (6, 13)}
+_PRINTED = {
+    (14,),
+    (15,),
+    (16,),
+    (18,),
+    (19,),
+    (4, 4, 4, 4),
+    (4, 6, 5),
+    (4, 6, 4),
+    (4, 4, 4, 4, 3),
+    (8, 8),
+    (4, 12),
+    (6, 13),
+}
 _SECURITY_CODE = re.compile(
     r"(?<!\w)(?:cvv2?|cvc2?|cid|csc|card\s+(?:verification|security)\s+(?:code|value|number))"
     r"(?:\s+(?:number|code))?(?:\s*(?:is|was|=|:))?\s*([0-9](?:[ -]?[0-9]){2,3})(?![0-9])",

@@ -27,7 +27,7 @@ def _english() -> dict[tuple[str, ...], str]:
     ones = "one two three four five six seven eight nine".split()
     teens = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
     tens = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-    table = {(word,): "0" for word in ("zero", "oh", "nought", "naught", "nil")}
+    table: dict[tuple[str, ...], str] = {(word,): "0" for word in ("zero", "oh", "nought", "naught", "nil")}
     table |= {(word,): str(n) for n, word in enumerate([*ones, *teens], 1)}
     table |= {("fourty",): "40", ("niner",): "9"}
     for n, word in enumerate(tens, 2):
@@ -38,11 +38,12 @@ def _english() -> dict[tuple[str, ...], str]:
 
 def _spanish() -> dict[tuple[str, ...], str]:
     low = (
-        "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciseis "
-        "diecisiete dieciocho diecinueve veinte veintiuno veintidos veintitres veinticuatro veinticinco "
+        "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince "
+        "dieciseis diecisiete dieciocho diecinueve veinte veintiuno veintidos veintitres veinticuatro "
+        "veinticinco "
         "veintiseis veintisiete veintiocho veintinueve"
     ).split()
-    table = {(word,): str(n) for n, word in enumerate(low)}
+    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
     for n, word in enumerate("treinta cuarenta cincuenta sesenta setenta ochenta noventa".split(), 3):
         table[(word,)] = str(n * 10)
         table |= {(word, "y", low[m]): str(n * 10 + m) for m in range(1, 10)}
@@ -54,7 +55,7 @@ def _portuguese() -> dict[tuple[str, ...], str]:
         "zero um dois tres quatro cinco seis sete oito nove dez onze doze treze catorze quinze dezesseis "
         "dezessete dezoito dezenove"
     ).split()
-    table = {(word,): str(n) for n, word in enumerate(low)}
+    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
     table |= {("meia",): "6", ("dezasseis",): "16", ("dezassete",): "17", ("dezanove",): "19"}
     for n, word in enumerate("vinte trinta quarenta cinquenta sessenta setenta oitenta noventa".split(), 2):
         table[(word,)] = str(n * 10)
@@ -64,10 +65,10 @@ def _portuguese() -> dict[tuple[str, ...], str]:
 
 def _italian() -> dict[tuple[str, ...], str]:
     low = (
-        "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici "
-        "sedici diciassette diciotto diciannove"
+        "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici "
+        "quindici sedici diciassette diciotto diciannove"
     ).split()
-    table = {(word,): str(n) for n, word in enumerate(low)}
+    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
     for n, word in enumerate("venti trenta quaranta cinquanta sessanta settanta ottanta novanta".split(), 2):
         table[(word,)] = str(n * 10)
         for m in range(1, 10):
@@ -78,10 +79,10 @@ def _italian() -> dict[tuple[str, ...], str]:
 
 def _german() -> dict[tuple[str, ...], str]:
     low = (
-        "null eins zwei drei vier funf sechs sieben acht neun zehn elf zwolf dreizehn vierzehn funfzehn sechzehn "
-        "siebzehn achtzehn neunzehn"
+        "null eins zwei drei vier funf sechs sieben acht neun zehn elf zwolf dreizehn vierzehn funfzehn "
+        "sechzehn siebzehn achtzehn neunzehn"
     ).split()
-    table = {(word,): str(n) for n, word in enumerate(low)}
+    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
     table |= {("zwo",): "2", ("fuenf",): "5", ("zwoelf",): "12", ("fuenfzehn",): "15"}
     for n, word in enumerate("zwanzig dreissig vierzig funfzig sechzig siebzig achtzig neunzig".split(), 2):
         table[(word,)] = str(n * 10)
@@ -92,11 +93,11 @@ def _german() -> dict[tuple[str, ...], str]:
 
 def _french() -> dict[tuple[str, ...], str]:
     low = (
-        "zero un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix_sept "
-        "dix_huit dix_neuf"
+        "zero un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize "
+        "dix_sept dix_huit dix_neuf"
     ).split()
     words = [tuple(word.split("_")) for word in low]
-    table = {word: str(n) for n, word in enumerate(words)}
+    table: dict[tuple[str, ...], str] = {word: str(n) for n, word in enumerate(words)}
     for n, ten in enumerate("vingt trente quarante cinquante soixante".split(), 2):
         table[(ten,)] = str(n * 10)
         table |= {(ten, *words[m]): str(n * 10 + m) for m in range(1, 20 if n == 6 else 10)}

@@ -13,7 +13,9 @@ from echoic.memory.sharing.views import View
 _LOCAL_SIGNS = frozenset("._%+-!#$&*/=?^`{|}~'")
 # RFC 5321 allows 64 characters; more are taken as well, so that none is left standing before the "@".
 _LONGEST_LOCAL = 320
-_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_](?:[\w-]{0,61}[^\W_])|\[[0-9a-fA-F:.]{7,45}\]")
+_DOMAIN = re.compile(
+    r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_](?:[\w-]{0,61}[^\W_])|\[[0-9a-fA-F:.]{7,45}\]"
+)
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,20}$")
 _REST = re.compile(r"[^\s<>\"]*+")
@@ -73,7 +75,7 @@ def urls(view: View) -> Iterator[Finding]:
 
 
 def addresses(view: View, cues: Cues) -> Iterator[Finding]:
-    """IP addresses and those of network cards; version numbers of four parts are told by what stands before."""
+    """Addresses of hosts and network cards; versions of four parts are told by what stands before."""
     text = view.text
     for found in _IPV4.finditer(text):
         if _is_address(found[0]) and cues.before(found.start()) != "thing":

@@ -1,4 +1,5 @@
-"""Telephone numbers: of any country after "+", of one country where it is given, and by shape where it is not.
+"""Telephone numbers: of any country after "+", of one country where it is given, and by shape where it is
+not.
 
 What `phonenumbers` calls valid is not asked of shapes that only phones have: fictional and newly given out
 numbers are phone numbers too. Reads digits as `spoken` leaves them, so it needs no words of its own.
@@ -17,7 +18,9 @@ from echoic.memory.sharing.views import View
 _SHORTEST, _LONGEST = 7, 15  # ITU-T E.164: 15 digits at most
 _BREAK = re.compile(r"[,_*|]")
 _OPENING = re.compile(r"(?:\+ ?\(?|\()$")
-_MONEY_BEFORE = re.compile(r"(?:[$\u20ac\u00a3\u00a5\u20b9\u20aa#]|\b(?:usd|eur|gbp|rs|inr|ils|nis))\s?$", re.IGNORECASE)
+_MONEY_BEFORE = re.compile(
+    r"(?:[$\u20ac\u00a3\u00a5\u20b9\u20aa#]|\b(?:usd|eur|gbp|rs|inr|ils|nis))\s?$", re.IGNORECASE
+)
 _UNIT_AFTER = re.compile(
     r"""\s?(?:[%$\u20ac\u00a3\u00a5\u20b9\u20aa\u00b0]|(?:dollars?|euros?|pounds?|cents?|yen|rupees?|shekels?|usd|eur|gbp|percent|people
     |inhabitants|residents|users|units|items|pieces|copies|visitors|guests|employees|km|kms|miles?|met(?:er|re)s?|feet
@@ -145,13 +148,15 @@ class Phones:
         return "phone-plan" if self._has_plan(digits, _PLAN_SHAPES.get(form, ())) else None
 
     def _trunk(self, groups: list[Group], digits: str) -> bool:
-        """Whether digits that begin with a trunk zero are a phone: grouped, or as long as most countries' are."""
+        """Whether digits that begin with a trunk zero are as long as phone numbers are."""
         if len(groups) == 1:
             return len(digits) in {10, 11}
-        return len(digits) in {10, 11} or self._has_plan(digits, ("DE", "IL", "GB", "ZA", "SE", "AT", "NL", "BE", "AU"))
+        return len(digits) in {10, 11} or self._has_plan(
+            digits, ("DE", "IL", "GB", "ZA", "SE", "AT", "NL", "BE", "AU")
+        )
 
     def _was_spelled(self, groups: Sequence[Group]) -> bool:
-        """Whether digits were said one by one: numbers above nine stand in pairs, "twelve fourteen sixteen"."""
+        """Whether digits were said one by one: "twelve fourteen sixteen" stand in pairs."""
         lengths = shape(groups)
         counting = max((group.digits for group in groups), key=len)
         if counting in _COUNTING or counting[::-1] in _COUNTING or len(set(joined(groups))) == 1:

@@ -1,15 +1,15 @@
 """Personal data out of a text, by rules: written and spoken, no language model. Pure; decides nothing.
 
-A text is read twice, as written and as said, and every rule sees both readings. What a placeholder stands for is
-gone, and no rule reads across one, so that a text that was redacted is left as it is.
+A text is read twice, as written and as said, and every rule sees both readings. What a placeholder stands
+for is gone, and no rule reads across one, so that a text that was redacted is left as it is.
 
-Time grows with the length of the text: patterns are bounded or possessive, and numbering plans are asked about at
-most a fixed number of candidates.
+Time grows with the length of the text: patterns are bounded or possessive, and numbering plans are asked
+about at most a fixed number of candidates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from echoic.errors import InvalidInput
 from echoic.memory.sharing.addresses import addresses as street_addresses
@@ -31,9 +31,11 @@ _PASSES = 5
 """How often what is left between findings is read again before all of it is taken out."""
 
 Span = tuple[int, int]
+Detector = Callable[[str], Iterable[Finding]]
+"""Finds personal data in a text: stretches that are not empty and lie within it."""
 
 
-def redact(text: str, *, region: str | None = None) -> Redacted:
+def redact(text: str, *, region: str | None = None, also: Detector | None = None) -> Redacted:
     """`text` with a placeholder such as "[EMAIL]" for each stretch of personal data in it.
 
     Redacting the result again changes nothing. Any text is accepted, empty and malformed Unicode included.
@@ -42,15 +44,16 @@ def redact(text: str, *, region: str | None = None) -> Redacted:
         text: what was said or written.
         region: ISO 3166 code of the country whose national phone numbers are meant, such as "DE". Without it
             only forms that can hardly be anything but a phone number count.
+        also: a further detector; what it finds is taken out as well. It is called with parts of the text.
 
     Raises:
         InvalidInput: no country with telephone numbers has that code.
     """
-    found = detect(text, region=region)
+    found = detect(text, region=region, also=also)
     return Redacted(replaced(text, found), tuple(found))
 
 
-def detect(text: str, *, region: str | None = None) -> list[Finding]:
+def detect(text: str, *, region: str | None = None, also: Detector | None = None) -> list[Finding]:
     """What `redact` takes out, in order of place.
 
     Raises:
@@ -62,17 +65,21 @@ def detect(text: str, *, region: str | None = None) -> list[Finding]:
     for _ in range(_PASSES):
         open_spans: list[Span] = []
         for start, end in spans:
-            here = [_moved(f, start) for f in _look(text[start:end], region)]
+            here = [_moved(f, start) for f in _look(text[start:end], region, also)]
             found += here
             if here:
                 open_spans += _outside((start, end), ((f.start, f.end) for f in here))
         spans = open_spans
     # Something new shows whenever something is taken out: the text was made that way. None of it is kept.
-    found += [Finding(hit[0].kind, *span, "remainder") for span in spans if (hit := _look(text[slice(*span)], region))]
+    found += [
+        Finding(hit[0].kind, *span, "remainder")
+        for span in spans
+        if (hit := _look(text[slice(*span)], region, also))
+    ]
     return sorted(found, key=lambda f: f.start)
 
 
-def _look(text: str, region: str | None) -> list[Finding]:
+def _look(text: str, region: str | None, also: Detector | None) -> list[Finding]:
     """What is found in a text without placeholders, in one pass."""
     if len(text.strip()) < 2:
         return []
@@ -81,6 +88,8 @@ def _look(text: str, region: str | None) -> list[Finding]:
     found = [_original(plain, f) for f in (*_rules(plain, region), *said_emails(plain, words))]
     for said in readings(plain, words):
         found += [_original(said, f) for f in _rules(said, region)]
+    if also is not None:
+        found += also(text)
     return merged(found)
 
 
@@ -130,7 +139,9 @@ def _checked_region(region: str | None) -> str | None:
 
     if region.upper() in phonenumbers.SUPPORTED_REGIONS:
         return region.upper()
-    raise InvalidInput(f"no country with telephone numbers has the code {region!r}: use two letters, such as 'DE'")
+    raise InvalidInput(
+        f"no country with telephone numbers has the code {region!r}: use two letters, such as 'DE'"
+    )
 
 
-__all__ = ["detect", "redact"]
+__all__ = ["Detector", "detect", "redact"]

@@ -1,7 +1,8 @@
-"""E-mail addresses as they are said: "a n a underscore k at example dot co dot uk". Written ones: `online`.
+"""E-mail addresses as they are said: "a n a underscore k at example dot co dot uk". Written ones:
+`online`.
 
-Reads outward from each "at": a domain to its right, as many words of a local part to its left as belong to it.
-"visit us at example dot com" names a place, not a mailbox.
+Reads outward from each "at": a domain to its right, as many words of a local part to its left as belong to
+it. "visit us at example dot com" names a place, not a mailbox.
 """
 
 from __future__ import annotations
@@ -16,34 +17,43 @@ from echoic.words import STOP
 
 _AT = frozenset("at @ arroba arobase arobas chiocciola klammeraffe apenstaartje strudel".split())
 _DOT = frozenset("dot . point punto punkt ponto punt period".split())
-_JOINS = frozenset("underscore _ dash - hyphen minus plus + tiret guion bajo bas trattino basso strich".split()) | _DOT
+_JOINS = (
+    frozenset("underscore _ dash - hyphen minus plus + tiret guion bajo bas trattino basso strich".split())
+    | _DOT
+)
 _BRACKETS = frozenset("()[]{}<>")
 _PROVIDERS = frozenset(
-    """gmail googlemail yahoo ymail hotmail outlook live msn icloud me mac aol proton protonmail pm gmx web mail zoho
-    yandex fastmail tutanota tuta hey qq naver libero orange wanadoo free laposte sfr t-online telefonica terra uol
-    bol virgilio tiscali seznam wp onet comcast verizon att sbcglobal btinternet sky rediffmail walla""".split()
+    """gmail googlemail yahoo ymail hotmail outlook live msn icloud me mac aol proton protonmail pm gmx
+    web mail zoho yandex fastmail tutanota tuta hey qq naver libero orange wanadoo free laposte sfr
+    t-online telefonica terra uol bol virgilio tiscali seznam wp onet comcast verizon att sbcglobal
+    btinternet sky rediffmail walla""".split()
 )
 _TOP_LEVEL = frozenset(
-    """com net org edu gov mil int info biz name pro io ai app dev co me tv xyz online store shop site tech cloud
-    email mail agency company studio design blog news live world group health care law life eu asia
-    ac ad ae al am ar at au az ba bd be bg br by ca cc ch ci cl cm cn cr cy cz de dk do dz ec ee eg es fi fm fr ge gg
-    gh gr gt hk hn hr hu id ie il im in iq ir is it je jo jp ke kr kw kz lb li lk lt lu lv ly ma mc md mk mt mu mx my
-    mz ng ni nl no np nu nz om pa pe ph pk pl pr ps pt py qa re ro rs ru sa se sg si sk sm sn sr sv sy th tn to tr tt
-    tw tz ua ug uk us uy uz ve vn ws za zm zw""".split()
+    """com net org edu gov mil int info biz name pro io ai app dev co me tv xyz online store shop site
+    tech cloud email mail agency company studio design blog news live world group health care law life eu
+    asia ac ad ae al am ar at au az ba bd be bg br by ca cc ch ci cl cm cn cr cy cz de dk do dz ec ee eg
+    es fi fm fr ge gg gh gr gt hk hn hr hu id ie il im in iq ir is it je jo jp ke kr kw kz lb li lk lt lu
+    lv ly ma mc md mk mt mu mx my mz ng ni nl no np nu nz om pa pe ph pk pl pr ps pt py qa re ro rs ru sa
+    se sg si sk sm sn sr sv sy th tn to tr tt tw tz ua ug uk us uy uz ve vn ws za zm zw""".split()
 )
 # After "point" and the like only these: "at this point in time" and "at that point it" name no domain.
 _AFTER_POINT = frozenset("com net org fr de es pt br eu ch ar cl mx nl".split())
 _ASKING = frozenset("email e-mail emails mail mailbox inbox address write correo courriel posta".split())
 # What a web address, rather than a mailbox, is said to be for.
 _PLACES = frozenset(
-    """visit us online order book available shop find found check look see site website page menu menus more read
-    tickets details registration register reservations reserve sign app store browse buy purchase listed posted
-    download subscribe apply catalog catalogue hosted published section here there now open prices schedule
-    lunch dinner breakfast pickup delivery service support located working works work stay staying""".split()
+    """visit us online order book available shop find found check look see site website page menu menus
+    more read tickets details registration register reservations reserve sign app store browse buy
+    purchase listed posted download subscribe apply catalog catalogue hosted published section here there
+    now open prices schedule lunch dinner breakfast pickup delivery service support located working works
+    work stay staying""".split()
 )
-_VERBS = frozenset("email mail contact write reach send message ping cc use try is was say says its and or".split())
+_VERBS = frozenset(
+    "email mail contact write reach send message ping cc use try is was say says its and or".split()
+)
 _NO_NAME = STOP | _VERBS | _PLACES | _ASKING
-_NUMBER_WORDS = frozenset().union(*(tongue.vocabulary | tongue.repeats.keys() for tongue in (ENGLISH, *OTHERS)))
+_NUMBER_WORDS = frozenset().union(
+    *(tongue.vocabulary | tongue.repeats.keys() for tongue in (ENGLISH, *OTHERS))
+)
 _LONGEST_SPELLING = 40
 _PLAIN_WORDS = 2
 """Words of a name before the last one of a local part: "ana maria garcia at"."""
@@ -94,7 +104,7 @@ class _Mailbox:
         return place
 
     def _domain(self) -> tuple[int, bool, bool] | None:
-        """One past its last token, whether it gives out mailboxes, and whether its dots were said; None if none."""
+        """One past its last token, whether it gives out mailboxes, whether its dots were said."""
         place = self._at + 1
         while self._word(place) in _BRACKETS or self._word(place) == "sign":
             place += 1
@@ -161,7 +171,7 @@ class _Mailbox:
         return self._named(first)
 
     def _piece(self, end: int) -> int:
-        """The first token of what is said before `end` without a sign in it: letters and numbers, or one word."""
+        """The first token of what is said before `end`: letters and numbers, or one word."""
         place = end
         while place and end - place < _LONGEST_SPELLING:
             before = self._sign(place)
@@ -174,11 +184,15 @@ class _Mailbox:
         return end - 1 if end and self._word(end - 1).isalnum() else end
 
     def _sign(self, end: int) -> int:
-        """The first token of the letter or number that ends at `end`, "a as in apple" included; `end` if none."""
+        """The first token of the letter ("a as in apple") or number before `end`; `end` if none."""
         word = self._word(end - 1)
         if self._word(end - 2) == "in" and self._word(end - 3) == "as" and self._letter(end - 4):
             return end - 4
-        if self._word(end - 2) in {"for", "like", "wie", "como", "comme"} and self._letter(end - 3) and word.isalpha():
+        if (
+            self._word(end - 2) in {"for", "like", "wie", "como", "comme"}
+            and self._letter(end - 3)
+            and word.isalpha()
+        ):
             return end - 3
         return end - 1 if self._letter(end - 1) or word.isdecimal() or word in _NUMBER_WORDS else end
 

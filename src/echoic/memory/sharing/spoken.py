@@ -1,7 +1,9 @@
-"""A text as it was said: number words become digits, spelled letters become words. Interprets nothing else.
+"""A text as it was said: number words become digits, spelled letters become words. Interprets nothing
+else.
 
-"double seven oh three" reads "7703", "d e eight nine" reads "de89", "plus four four" reads "+44". Single digits
-and letters said in one breath are joined; a comma, a pause or a number above nine begins a new group.
+"double seven oh three" reads "7703", "d e eight nine" reads "de89", "plus four four" reads "+44". Single
+digits and letters said in one breath are joined; a comma, a pause or a number above nine begins a new
+group.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _SIGNS = {
 _CAPITALS = frozenset("capital uppercase lowercase letter upper lower case".split())
 _LETTER_NAMES = {"zed": "z", "zee": "z"}
 # Said letter by letter before the number they announce.
-_ACRONYMS = frozenset("dni nie nif nic ssn sin tin tfn itin iban cvv cvc pin cpf rut bsn nhs nino bic dob ip pan pps".split())
+_ACRONYMS = frozenset(
+    "dni nie nif nic ssn sin tin tfn itin iban cvv cvc pin cpf rut bsn nhs nino bic dob ip pan pps".split()
+)
 _PLUS = frozenset({"plus", "piu", "mais", "mas"})
 _MOST_BETWEEN = 3
 """Pauses and signs between two digits of one number."""
@@ -112,7 +116,7 @@ class _Reader:
         return run[-1][1].last
 
     def _next(self, before: _Said) -> tuple[str, int, _Said] | None:
-        """What is said after `before` in the same number: what stands between, its first token, and itself."""
+        """What is said after `before` in the same number: what stands between, its first token, itself."""
         place = before.last
         sign = ""
         paused = False
@@ -156,7 +160,9 @@ class _Reader:
             return _Said("0", place + 1, single=True, number=True)
         letter = _LETTER_NAMES.get(word, word)
         if len(letter) == 1 and "a" <= letter <= "z":
-            return _Said(self._cased(place) if letter == word else letter, place + 1, single=True, number=False)
+            return _Said(
+                self._cased(place) if letter == word else letter, place + 1, single=True, number=False
+            )
         return None
 
     def _among_digits(self, place: int) -> bool:

@@ -1,7 +1,9 @@
-"""A text as a rule reads it, with the way back to the original. One character may stand for several, or none.
+"""A text as a rule reads it, with the way back to the original. One character may stand for several, or
+none.
 
-`written` takes away what hides data from a pattern but not from a reader: full-width and other digits, marks and
-zero-width characters in between, the many dashes and spaces. What was *said* is read by `spoken`.
+`written` takes away what hides data from a pattern but not from a reader: full-width and other digits,
+marks and zero-width characters in between, the many dashes and spaces. What was *said* is read by
+`spoken`.
 """
 
 from __future__ import annotations

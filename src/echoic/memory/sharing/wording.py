@@ -1,7 +1,8 @@
 """Which words of a text may be somebody's name. Knows trade words and common names; asks no model.
 
-A name is anything that is not known to be something else. Of unknown words only those are let pass that a name
-cannot be: in lower case behind an article, with a verb, a price or a trade word after them ("the risotto costs").
+A name is anything that is not known to be something else. Of unknown words only those are let pass that a
+name cannot be: in lower case behind an article, with a verb, a price or a trade word after them ("the
+risotto costs").
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from echoic.memory.sharing.names import NAMES
 from echoic.memory.sharing.views import written
 from echoic.words import fold, word_of
 
-_TOKEN = re.compile(r"\[[A-Z]+\]|[^\W\d_]+(?:['.&-][^\W\d_]+)*|[0-9]+(?:[.,:][0-9]+)*|[$\u20ac\u00a3%]|[^\s\w]")
-_SENTENCE_ENDS = frozenset(".!?:;\"(")
+_TOKEN = re.compile(
+    r"\[[A-Z]+\]|[^\W\d_]+(?:['.&-][^\W\d_]+)*|[0-9]+(?:[.,:][0-9]+)*|[$\u20ac\u00a3%]|[^\s\w]"
+)
+_SENTENCE_ENDS = frozenset('.!?:;"(')
 
 
 def stem(word: str) -> str:
@@ -45,18 +48,29 @@ class Word:
 
 _KNOWN = stems(*vocabulary.VOCABULARY) | stems(*vocabulary.FUNCTION.replace("'", "").split())
 _THINGS = stems(vocabulary.GOODS, vocabulary.FOOD)
-_TRADE = _THINGS | stems(vocabulary.SERVICE, vocabulary.PLACES) - stems("meeting family order account transfer party case")
+_TRADE = _THINGS | stems(vocabulary.SERVICE, vocabulary.PLACES) - stems(
+    "meeting family order account transfer party case"
+)
 _MAY_FOLLOW = (
     stems(vocabulary.VERBS, vocabulary.FUNCTION, vocabulary.NUMBERS, vocabulary.QUALITIES) | _TRADE
-) - stems("who whom whose he she visit leave arrive come go say speak understand sleep win walk sit smoke live")
-_ARTICLES = frozenset("the a an our each every per".split())
+) - stems(
+    """who whom whose he she visit leave arrive come go say speak understand sleep win walk sit smoke live
+    place home house apartment flat room suite table car date estate"""
+)
+_ARTICLES = frozenset("the a an each every per".split())
 _AFFIXES = ("non", "re", "pre", "un", "self", "mini", "multi", "semi", "anti", "co", "e")
 
 _MONTHS = frozenset("april june august jan may".split())
-_BEFORE_MONTH = frozenset("in on from until till of since to through and or by every late early mid before after during between - \u2013 ,".split())
+_BEFORE_MONTH = frozenset(
+    """in on from until till of since to through and or by every late early mid before after during
+    between - \u2013 ,""".split()
+)
 _MODALS = frozenset({"will", "may"})
 # In lower case these are colours, places and things; the other words that are also names need an article.
-_LOWER_THINGS = frozenset("brown white green gray hall park price wood woods ward west marina cook jean well wells burns miles".split())
+_LOWER_THINGS = frozenset(
+    """brown white green gray hall park price wood woods ward west marina cook jean well wells burns
+    miles""".split()
+)
 _DETERMINERS = frozenset("the a an each every per no any all this that full total half solid state".split())
 _HEADINGS = frozenset({":", "of", "for", "per", "list", "range"})
 
@@ -128,7 +142,13 @@ def _passes(words: Sequence[Word], place: int) -> bool:
 
 
 def _describes(word: Word) -> bool:
-    return bool(word.stem) and not word.capital and word.stem in _KNOWN and word.text not in _ARTICLES and word.text not in NAMES
+    return (
+        bool(word.stem)
+        and not word.capital
+        and word.stem in _KNOWN
+        and word.text not in _ARTICLES
+        and word.text not in NAMES
+    )
 
 
 def phrase_stems(words: Iterable[Word]) -> frozenset[str]:

@@ -2,7 +2,17 @@
 
 from fastapi import APIRouter
 
-from echoic.server.routes import chat, conversations, erasure, health, identity, memories, memory, page, proposals
+from echoic.server.routes import (
+    chat,
+    conversations,
+    erasure,
+    health,
+    identity,
+    memories,
+    memory,
+    page,
+    proposals,
+)
 
 ROUTERS: tuple[APIRouter, ...] = (
     identity.router,

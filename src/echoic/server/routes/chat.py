@@ -9,7 +9,7 @@ from pydantic import Field
 
 from echoic.memory.keyless import AGENT, KeylessAgent, Reply
 from echoic.server.callers import AsCaller, Shared
-from echoic.server.models import Shown, ShownMemory, ShownReceipt, ShownRecall, ShownTurn
+from echoic.server.models import Shown, ShownMemory, ShownRecall, ShownReceipt, ShownTurn
 from echoic.server.problems import responses
 
 router = APIRouter(tags=["conversation"])
@@ -28,7 +28,9 @@ class Said(Shown):
     conversation: str
     text: str = Field(examples=["Nice to meet you, Pavel. You live in Tel Aviv: I'll remember."])
     agent: str = Field(description="Who answers: a set of rules, not a language model.")
-    heard: ShownTurn | None = Field(description="The user's turn as it was kept; null once everything is erased.")
+    heard: ShownTurn | None = Field(
+        description="The user's turn as it was kept; null once everything is erased."
+    )
     stored: list[ShownMemory] = Field(description="What was learned.")
     superseded: list[ShownMemory] = Field(description="What held before and was corrected by it.")
     known: list[ShownMemory] = Field(description="What was said and known already.")
@@ -37,7 +39,8 @@ class Said(Shown):
     recall: ShownRecall | None
     receipt: ShownReceipt | None = Field(description="Of an erasure, if there was one.")
     timings: dict[str, float] = Field(
-        description="Milliseconds by step, in order.", examples=[{"append": 0.6, "distil": 1.4, "recall": 4.8}]
+        description="Milliseconds by step, in order.",
+        examples=[{"append": 0.6, "distil": 1.4, "recall": 4.8}],
     )
 
     @classmethod
@@ -59,10 +62,13 @@ class Said(Shown):
         )
 
 
-@router.post("/api/chat", summary="Say something to the agent", responses=responses(401, 409, 422, 429, 503))
+@router.post(
+    "/api/chat", summary="Say something to the agent", responses=responses(401, 409, 413, 422, 429, 503)
+)
 async def chat(caller: AsCaller, shared: Shared, asked: Say) -> Said:
-    """Keep what was said, learn from it, and answer it from memory. No language model is involved: the agent is a
-    set of rules and says so when they do not suffice."""
+    """Keep what was said, learn from it, and answer it from memory. No language model is involved: the agent
+    is a set of rules, and says so when they do not suffice.
+    """
     conversation = await caller.memory.conversation(asked.conversation or "", agent=AGENT)
     agent = KeylessAgent(caller.memory, deadline_ms=shared.settings.recall_deadline_ms)
     return Said.of(conversation.id, await agent.reply(conversation, asked.text))

@@ -26,12 +26,16 @@ class Begun(Shown):
     """A conversation, and how the agent opens it."""
 
     conversation: str
-    text: str = Field(description="The agent's greeting: by name, where it knows one.", examples=["Welcome back, Pavel."])
+    text: str = Field(
+        description="The agent's greeting: by name, where it knows one.", examples=["Welcome back, Pavel."]
+    )
     agent: str = Field(description="Who answers: a set of rules, not a language model.")
     timings: dict[str, float] = Field(description="Milliseconds by step, in order.")
 
 
-@router.post("/api/conversations", summary="Begin a conversation", responses=responses(401, 422, 429, 503))
+@router.post(
+    "/api/conversations", summary="Begin a conversation", responses=responses(401, 413, 422, 429, 503)
+)
 async def begin_conversation(caller: AsCaller, asked: Annotated[Begin | None, Body()] = None) -> Begun:
     """Begin a conversation, or go on with one; the agent greets from what it remembers."""
     started = time.perf_counter()

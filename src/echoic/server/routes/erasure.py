@@ -24,13 +24,16 @@ class Forget(Shown):
     conversation: str | None = Field(default=None, description="One conversation with its turns.")
 
 
-@router.post("/api/forget", summary="Destroy what is kept", responses=responses(401, 422, 429, 503))
+@router.post("/api/forget", summary="Destroy what is kept", responses=responses(401, 413, 422, 429, 503))
 async def forget(caller: AsCaller, asked: Forget) -> ShownReceipt:
-    """Records, words, sounds and vectors go from every place the store keeps bytes in. It cannot be undone, so
-    nothing is meant by leaving a field out: `{"everything": true}` has to be said."""
+    """Records, words, sounds and vectors go from every place the store keeps bytes in. It cannot be undone,
+    so nothing is meant by leaving a field out: `{"everything": true}` has to be said.
+    """
     named = [name for name in (asked.everything, asked.key, asked.conversation) if name is not None]
     if len(named) != 1:
-        raise InvalidInput("name exactly one of 'everything', 'key' and 'conversation'; nothing was destroyed")
+        raise InvalidInput(
+            "name exactly one of 'everything', 'key' and 'conversation'; nothing was destroyed"
+        )
     return ShownReceipt.of(await caller.memory.forget(key=asked.key, conversation=asked.conversation))
 
 

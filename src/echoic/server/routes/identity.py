@@ -21,7 +21,8 @@ class AskIdentity(Shown):
 
     deployment_id: str | None = Field(default=None, description="The server's default if left out.")
     user_cookie: str | None = Field(
-        default=None, description="An identity that still holds, to have it renewed; or send it as a bearer token."
+        default=None,
+        description="An identity that still holds, to have it renewed; or send it as a bearer token.",
     )
 
 
@@ -38,14 +39,15 @@ class Identity(Shown):
 @router.post(
     "/api/identity",
     summary="Get an identity, or renew one",
-    responses=responses(401, 403, 422, 429),
+    responses=responses(401, 403, 413, 422, 429),
     dependencies=[AsAnybody],
 )
 async def give_identity(
     shared: Shared, credentials: Credentials, asked: Annotated[AskIdentity | None, Body()] = None
 ) -> Identity:
-    """A new identity, or the one presented with a new term. One that is forged or expired is refused, not replaced:
-    whoever holds it decides whether to begin anew."""
+    """A new identity, or the one presented with a new term. One that is forged or expired is refused, not
+    replaced: whoever holds it decides whether to begin anew.
+    """
     asked = asked or AskIdentity()
     presented = credentials.credentials if credentials else asked.user_cookie
     if presented:

@@ -31,7 +31,9 @@ class Memories(Shown):
     )
 
 
-@router.get("/api/memories", summary="Everything known of the caller", responses=responses(401, 429, 503))
+@router.get(
+    "/api/memories", summary="Everything known of the caller", responses=responses(401, 422, 429, 503)
+)
 async def list_memories(
     caller: AsCaller,
     *,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Literal, assert_never
 
 from fastapi import APIRouter, Body
+from fastapi.openapi.models import Example
 from pydantic import Field
 
 from echoic.memory.user import MAX_LIMIT, UserMemory
@@ -20,7 +21,9 @@ class Operation(Shown):
     """What every operation names."""
 
     deployment_id: str = Field(description="Must be the one the identity was given in.", examples=["default"])
-    user_cookie: str = Field(description="From POST /api/identity. Whose memory is meant comes from it alone.")
+    user_cookie: str = Field(
+        description="From POST /api/identity. Whose memory is meant comes from it alone."
+    )
 
 
 class Set(Operation):
@@ -72,8 +75,8 @@ class Answer(Shown):
 
     success: bool = Field(description="False where a delete found nothing to take back.")
     result: ShownMemory | Deleted | list[ShownMemory] | list[ShownHit] | None = Field(
-        description="set: the memory as kept. get: the memory, or null when nothing is known. delete: whether "
-        "there was anything. query: hits, best first. list: memories, oldest first."
+        description="set: the memory as kept. get: the memory, or null when nothing is known. delete: "
+        "whether there was anything. query: hits, best first. list: memories, oldest first."
     )
 
 
@@ -82,11 +85,11 @@ AnyOperation = Set | Get | Delete | Query | List
 _IDENTIFIED = {"deploymentId": "default", "userCookie": "eyJhbGciOiJIUzI1NiIs…"}
 
 
-def _example(summary: str, **fields: str | int) -> dict[str, Any]:
+def _example(summary: str, **fields: str | int) -> Example:
     return {"summary": summary, "value": {**fields, **_IDENTIFIED}}
 
 
-_EXAMPLES = {
+_EXAMPLES: dict[str, Example] = {
     "set": _example("Keep something", operation="set", key="favourite_coffee", value="flat white"),
     "get": _example("Look a key up", operation="get", key="favourite_coffee"),
     "delete": _example("Take a key back", operation="delete", key="favourite_coffee"),
@@ -95,13 +98,14 @@ _EXAMPLES = {
 }
 
 
-@router.post("/api/memory", summary="Use a memory", responses=responses(401, 409, 422, 429, 503))
+@router.post("/api/memory", summary="Use a memory", responses=responses(401, 409, 413, 422, 429, 503))
 async def use_memory(
     caller: AsBodyCaller,
-    asked: Annotated[AnyOperation, Body(discriminator="operation", openapi_examples=_EXAMPLES)],  # type: ignore[arg-type]
+    asked: Annotated[AnyOperation, Body(discriminator="operation", openapi_examples=_EXAMPLES)],
 ) -> Answer:
-    """Do one operation on the memory of whoever the token names. "Nothing known" is a success with nothing in it;
-    "could not look" is a 503."""
+    """Do one operation on the memory of whoever the token names. "Nothing known" is a success with nothing in
+    it; "could not look" is a 503.
+    """
     return await _done(caller.memory, asked)
 
 

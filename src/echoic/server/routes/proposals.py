@@ -24,7 +24,9 @@ class Rejected(Shown):
     rejected: str
 
 
-@router.get("/api/proposals", summary="What waits for a decision", responses=responses(401, 404, 429, 503))
+@router.get(
+    "/api/proposals", summary="What waits for a decision", responses=responses(401, 404, 422, 429, 503)
+)
 async def list_proposals(shared: Shared, deployment: OperatedDeployment) -> Proposed:
     """Global memories that callers proposed."""
     waiting = await shared.memory.proposals(deployment).list()
@@ -34,7 +36,7 @@ async def list_proposals(shared: Shared, deployment: OperatedDeployment) -> Prop
 @router.post(
     "/api/proposals/{proposal}/approve",
     summary="Let everyone know",
-    responses=responses(401, 404, 409, 429, 503),
+    responses=responses(401, 404, 409, 422, 429, 503),
 )
 async def approve(shared: Shared, deployment: OperatedDeployment, proposal: str) -> ShownMemory:
     """Make it global. It is the deployment's own from then on, not its author's."""
@@ -45,7 +47,7 @@ async def approve(shared: Shared, deployment: OperatedDeployment, proposal: str)
 
 
 @router.post(
-    "/api/proposals/{proposal}/reject", summary="Decline it", responses=responses(401, 404, 429, 503)
+    "/api/proposals/{proposal}/reject", summary="Decline it", responses=responses(401, 404, 422, 429, 503)
 )
 async def reject(shared: Shared, deployment: OperatedDeployment, proposal: str) -> Rejected:
     """Remove it. Its author keeps it as their own."""

@@ -25,7 +25,10 @@ export function moment(iso) {
   return when.toLocaleString(undefined, options);
 }
 
-/** A key as words: "user_name" is "user name", "allergy:peanuts" is "allergy · peanuts". */
+/** A key as words: "user_name" is "name", "allergy:peanuts" is "allergy · peanuts". */
 export function keyWords(key) {
-  return key.replace(/_+/g, " ").replace(/:+/g, " · ");
+  return key
+    .replace(/^user_/, "")
+    .replace(/_+/g, " ")
+    .replace(/:+/g, " · ");
 }

@@ -24,6 +24,7 @@ const operations = new OperationLog();
 const transcript = new Transcript(byId("transcript"));
 
 let conversation = "";
+let erased = false;
 let busy = false;
 
 /** Do one thing at a time; what goes wrong is said, and nothing that was typed is lost. */
@@ -158,6 +159,7 @@ async function erase() {
   trouble.hidden = true;
   try {
     const receipt = await api.forgetEverything();
+    erased = true;
     showReceipt(receipt);
     operations.add("Forget me", [
       { name: "forget", ms: receipt.elapsed, detail: `${receipt.records} records and ${receipt.vectors} vectors destroyed` },
@@ -191,7 +193,8 @@ function showReceipt(receipt) {
 }
 
 async function afterErasure() {
-  if (byId("erasure").returnValue !== "done") return;
+  if (!erased) return;
+  erased = false;
   conversation = "";
   memories.reset();
   transcript.clear();

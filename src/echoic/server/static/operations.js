@@ -17,7 +17,7 @@ export class OperationLog {
   /**
    * One thing that was asked of memory.
    * @param {string} title
-   * @param {{name: string, ms?: number, detail?: string, kind?: string, body?: Node}[]} steps
+   * @param {{name: string, ms?: number, detail?: string, kind?: string, outcome?: string, body?: Node}[]} steps
    */
   add(title, steps) {
     byId("idle").hidden = true;
@@ -44,7 +44,13 @@ function row(step) {
     "li",
     { class: `step ${step.kind ?? ""}` },
     h("span", { class: "name" }, step.name),
-    h("span", { class: "detail", dir: "auto" }, step.detail ?? ""),
+    h(
+      "span",
+      { class: "detail", dir: "auto" },
+      step.outcome ? h("span", { class: `tag outcome ${step.outcome}` }, step.outcome) : null,
+      step.outcome ? " " : null,
+      step.detail ?? "",
+    ),
     h("span", { class: "ms" }, step.ms === undefined ? "" : ms(step.ms)),
     step.body ?? null,
   );
@@ -62,6 +68,7 @@ export function stepsOfReply(reply) {
     if (name === "forget") step.detail = `${reply.receipt.records} records, ${reply.receipt.verified ? "verified gone" : "not verified"}`;
     if (name === "recall") {
       step.detail = recallWords(reply);
+      step.outcome = reply.recall.outcome;
       step.body = hits(reply.recall);
     }
     steps.push(step);
@@ -88,10 +95,10 @@ function changesOf({ stored, superseded, retracted }) {
   );
 }
 
-function recallWords({ query, recall }) {
+function recallWords({ recall }) {
   const found = recall.hits.length === 1 ? "1 hit" : `${recall.hits.length} hits`;
   const cut = recall.cut.length ? `, without ${recall.cut.join(", ")}` : "";
-  return `“${query}”: ${found}, ${recall.outcome} (${OUTCOMES[recall.outcome]}${cut})`;
+  return `${found}: ${OUTCOMES[recall.outcome]}${cut}`;
 }
 
 function hits(recall) {
@@ -124,7 +131,17 @@ function hitRow(hit, place, channels) {
   return h(
     "tr",
     { class: hit.memory ? "memory" : "turn" },
-    h("th", { scope: "row" }, h("span", { class: "place" }, `${place + 1}`), h("span", { class: "source" }, source), h("span", { class: "text", dir: "auto" }, hit.text)),
+    h(
+      "th",
+      { scope: "row" },
+      h(
+        "div",
+        {},
+        h("span", { class: "place" }, `${place + 1}`),
+        h("span", { class: "source" }, source),
+        h("span", { class: "text", dir: "auto", title: hit.text }, hit.text),
+      ),
+    ),
     ...channels.map((name) => channelCell(hit.ranks[name])),
     h("td", { class: "fused" }, score(hit.score)),
   );

@@ -1,6 +1,6 @@
 // What was said, in order, with the days between.
 
-import { h } from "./dom.js";
+import { byId, h } from "./dom.js";
 
 export class Transcript {
   /** @param {HTMLElement} list */
@@ -10,6 +10,7 @@ export class Transcript {
 
   /** @param {"user" | "agent"} speaker */
   say(speaker, text) {
+    if (speaker === "user") byId("intro").hidden = true;
     const who = speaker === "user" ? "You" : "Echoic";
     this.#add(
       h("li", { class: `turn ${speaker}` }, h("span", { class: "speaker" }, who), h("p", { class: "words", dir: "auto" }, text)),
@@ -22,6 +23,7 @@ export class Transcript {
   }
 
   clear() {
+    byId("intro").hidden = false;
     this.list.replaceChildren();
   }
 

@@ -1,0 +1,197 @@
+"""What may become global: facts about the business. Everything else, and every doubt, stays private.
+
+Rules over words, the same answer each time. A text is global only if it is said entirely in words of
+trade, has nothing of a person in it, and states one of a few kinds of business facts. `Classifier` is the
+seam for a model beside the rules; whatever it says, `agree` lets private win.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, Protocol, get_args, runtime_checkable
+
+from echoic.errors import InvalidInput
+from echoic.memory.sharing.evidence import fact_in
+from echoic.memory.sharing.findings import Kind
+from echoic.memory.sharing.persons import about_a_person
+from echoic.memory.sharing.redaction import redact
+from echoic.memory.sharing.wording import names_among, words_of
+
+Shared = Literal["global", "private"]
+
+REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        # global
+        "hours": "when the business, or a part of it, is open",
+        "price": "what something costs",
+        "policy": "what is allowed, required, accepted or refunded",
+        "product": "what something on sale is, has or comes with",
+        "location": "where a part of the business is",
+        "contact": "how the business is reached",
+        "menu": "what there is to eat and drink",
+        "event": "what takes place at the business, and when",
+        "procedure": "how something of the business is done",
+        # private
+        "key": "the key speaks of a person",
+        "identifier": "it holds a number, secret or date that belongs to a person",
+        "person": "it speaks of a person: a pronoun, a guest, a customer",
+        "relation": "it names a relation: a mother, a friend, Mr or Mrs",
+        "preference": "it says what someone likes or wants",
+        "health": "it may speak of someone's health",
+        "belonging": "it speaks of something that belongs to someone: a home, an order, an appointment",
+        "episode": "it tells of something that happened or will happen once",
+        "instruction": "it tells the agent what to do or say",
+        "name": "it holds a word that is, or may be, a name",
+        "doubt": "nothing says that it is a fact about the business",
+        "failed": "a classifier failed, and what could not be judged stays private",
+        "model": "another classifier judged it; it gave no reason of these",
+    }
+)
+"""Every reason a verdict may give, and what it means."""
+
+# What the business itself has; any other kind of finding belongs to a person.
+_OF_BUSINESS: frozenset[Kind] = frozenset({"PHONE", "EMAIL", "ADDRESS"})
+
+_KEY_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_PERSONAL_KEY = frozenset(
+    """user users my name names surname nickname firstname lastname username fullname preference
+    preferences prefers prefer preferred favorite favorites favourite favourites like likes dislike
+    dislikes birthday birthdate birth dob age gender sex caller customer client guest patient member
+    person contact profile self owner mother father mom dad parent parents wife husband spouse partner
+    child children kid kids son daughter brother sister sibling family friend boss colleague doctor pet
+    dog cat home house apartment job occupation employer salary income religion health allergy allergies
+    diet medical medication diagnosis condition insurance account card password passcode pin secret token
+    ssn passport license id identity relationship status mood goal goals plan plans hobby hobbies interest
+    interests language nationality location lives order orders booking reservation appointment trip
+    history note notes reminder todo me her his their our""".split()
+)
+# Personal after "user", the business's own after "store".
+_CONTACT_KEY = frozenset("address email mail phone telephone mobile cell fax number".split())
+_BUSINESS_KEY = frozenset(
+    """store shop business company restaurant cafe bar hotel office branch clinic pharmacy museum gym
+    salon front reception support""".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Who may hear of a text, and why.
+
+    Raises:
+        InvalidInput: the visibility or the reason is not one of those documented.
+    """
+
+    visibility: Shared
+    reason: str
+    """One of `REASONS`."""
+
+    def __post_init__(self) -> None:
+        if self.visibility not in get_args(Shared):
+            raise InvalidInput(
+                f"unknown visibility {self.visibility!r}: use one of {', '.join(get_args(Shared))}"
+            )
+        if self.reason not in REASONS:
+            raise InvalidInput(f"unknown reason {self.reason!r}: use one of {', '.join(REASONS)}")
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """Judges whether a text may become global.
+
+    May raise anything; `Together` takes that for private.
+    """
+
+    async def classify(self, text: str, key: str | None) -> Verdict:
+        """The verdict on `text`, remembered under `key`."""
+        ...
+
+
+class RuleClassifier:
+    """`classify` as a `Classifier`."""
+
+    async def classify(self, text: str, key: str | None) -> Verdict:
+        """See `classify`; never fails."""
+        return classify(text, key)
+
+
+class Together:
+    """Several classifiers as one: global only where all of them say so."""
+
+    def __init__(self, *classifiers: Classifier) -> None:
+        if not classifiers:
+            raise InvalidInput("no classifier was given: pass RuleClassifier() at least")
+        self._classifiers = classifiers
+
+    async def classify(self, text: str, key: str | None) -> Verdict:
+        """The verdict all agree on. Later classifiers are not asked about what is private already."""
+        verdict = await self._ask(self._classifiers[0], text, key)
+        for classifier in self._classifiers[1:]:
+            if verdict.visibility == "private":
+                break
+            verdict = agree(verdict, await self._ask(classifier, text, key))
+        return verdict
+
+    async def _ask(self, classifier: Classifier, text: str, key: str | None) -> Verdict:
+        try:
+            return await classifier.classify(text, key)
+        except Exception:  # noqa: BLE001 - whatever a model or its driver raises, the text stays private
+            return Verdict("private", "failed")
+
+
+def agree(a: Verdict, b: Verdict) -> Verdict:
+    """The verdict of two: global only where both say so; else the first private one, with its reason."""
+    return next((verdict for verdict in (a, b) if verdict.visibility == "private"), a)
+
+
+def classify(text: str, key: str | None) -> Verdict:
+    """Whether `text`, remembered under `key`, is a fact about the business that everyone may hear.
+
+    Deterministic. Judged are the words after redaction; in any language but English the answer is private.
+    """
+    if key is not None and _is_personal_key(key):
+        return Verdict("private", "key")
+    redacted = redact(text)
+    if not _OF_BUSINESS.issuperset(redacted.kinds):
+        return Verdict("private", "identifier")
+    words = words_of(redacted.text)
+    against = about_a_person(words)
+    if against is not None:
+        return Verdict("private", against)
+    if names_among(words):
+        return Verdict("private", "name")
+    subject = words_of(" ".join(key_parts(key))) if key else []
+    fact = fact_in(words, subject, contact=bool(redacted.found))
+    return Verdict("global", fact) if fact else Verdict("private", "doubt")
+
+
+def key_parts(key: str) -> list[str]:
+    """The words of a key, in lower case: "storeHours" and "store_hours" are "store", "hours"."""
+    return [part.lower() for part in _KEY_PART.findall(key)]
+
+
+def _is_personal_key(key: str) -> bool:
+    """Whether a key speaks of a person, holds a name or a long number, or says nothing that can be read."""
+    parts = key_parts(key)
+    if not parts or not _PERSONAL_KEY.isdisjoint(parts):
+        return True
+    if not _CONTACT_KEY.isdisjoint(parts) and _BUSINESS_KEY.isdisjoint(parts):
+        return True
+    if any(part.isdecimal() and len(part) > 4 for part in parts) or not key.isascii():
+        return True
+    return bool(redact(key).found) or bool(names_among(words_of(" ".join(parts))))
+
+
+__all__ = [
+    "REASONS",
+    "Classifier",
+    "RuleClassifier",
+    "Shared",
+    "Together",
+    "Verdict",
+    "agree",
+    "classify",
+    "key_parts",
+]

@@ -1,0 +1,108 @@
+"""The gate between private and global: classify, take personal data out, look once more. Decides; stores
+nothing.
+
+None means "stays private", and is the answer to every doubt. What passes here is still only a candidate:
+who may promote it is policy, elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Protocol
+
+from echoic.memory.sharing.classify import Verdict, agree, classify, key_parts
+from echoic.memory.sharing.findings import PLACEHOLDER, Kind, Redacted
+from echoic.memory.sharing.redaction import redact
+from echoic.memory.sharing.views import written
+from echoic.memory.sharing.wording import names_among, words_of
+from echoic.words import content_words
+
+# What is left of "the phone number is [PHONE]": words that only lead up to what was taken out.
+_LEADS = frozenset(
+    """phone telephone number line hotline fax email mail e address call contact reach dial text located
+    location at on website site page link""".split()
+)
+# Ten digits with nothing but signs between them are somebody's number, whatever it is called.
+_LONG_NUMBER = re.compile(r"(?:[0-9][^A-Za-z0-9]{0,3}){9}[0-9]")
+# Private use, unassigned, half characters; and tags and selectors, in which a text can hide.
+_HIDING = frozenset({"Co", "Cn", "Cs"})
+_TAGS = re.compile("[\U000e0000-\U000e0fff]")
+
+
+class Redactor(Protocol):
+    """Takes personal data out of a text, as `redact` does; `PresidioRedactor` is another."""
+
+    def __call__(self, text: str, *, region: str | None = None) -> Redacted:
+        """`text` without personal data, and what was found in it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shareable:
+    """A text that may become global."""
+
+    text: str
+    """Without personal data."""
+    key: str | None
+    kinds: tuple[Kind, ...]
+    """What was taken out of it, each kind once."""
+    reason: str
+    """Why it may, one of `REASONS`."""
+
+
+def share(
+    text: str,
+    key: str | None,
+    *,
+    region: str | None = None,
+    verdict: Verdict | None = None,
+    redactor: Redactor = redact,
+) -> Shareable | None:
+    """`text` as it may become global; None where it must stay private.
+
+    Args:
+        text: what was said or written.
+        key: what it is remembered under.
+        region: as for `redact`.
+        verdict: of another classifier. It can only keep the text private, never share what the rules keep.
+        redactor: what takes personal data out; the rules look at its result once more.
+
+    Raises:
+        InvalidInput: no country with telephone numbers has the code `region`.
+    """
+    ruled = classify(text, key)
+    judged = ruled if verdict is None else agree(ruled, verdict)
+    redacted = redactor(text, region=region)
+    if judged.visibility == "private" or not _is_clean(redacted.text, key, region):
+        return None
+    return Shareable(redacted.text, key, redacted.kinds, judged.reason)
+
+
+def _is_clean(text: str, key: str | None, region: str | None) -> bool:
+    """Whether nothing personal is left in what is about to be shared, and something else is."""
+    rest = PLACEHOLDER.sub(" ", text)
+    if not says_something(rest) or hides_something(text) or redact(text, region=region).found:
+        return False
+    if _LONG_NUMBER.search(written(PLACEHOLDER.sub("", text)).text) or names_among(words_of(text)):
+        return False
+    if key is None:
+        return True
+    named = names_among(words_of(" ".join(key_parts(key))))
+    return not (named or hides_something(key) or redact(key, region=region).found)
+
+
+def says_something(text: str) -> bool:
+    """Whether anything is said in `text` beyond words that lead up to a placeholder."""
+    return any(word.text not in _LEADS for word in content_words(text))
+
+
+def hides_something(text: str) -> bool:
+    """Whether `text` has characters that a reader does not see but a program can read."""
+    return bool(_TAGS.search(text)) or any(
+        unicodedata.category(character) in _HIDING for character in text if not character.isascii()
+    )
+
+
+__all__ = ["Redactor", "Shareable", "share"]

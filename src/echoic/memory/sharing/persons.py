@@ -1,0 +1,258 @@
+"""Whether words speak of a person, and in which way. Lists and their neighbours; names are `wording`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from echoic.memory.sharing.vocabulary import VERBS
+from echoic.memory.sharing.wording import Word, phrase_stems, stem, stems
+
+_PRONOUNS = frozenset(
+    """i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself
+    she her hers herself they them their theirs themselves who whom whose someone somebody everybody
+    nobody y'all""".split()
+)
+_RELATIONS = stems(
+    """mother father mom mum dad mama papa parent son daughter brother sister sibling wife husband spouse
+    boyfriend girlfriend fiance fiancee uncle aunt cousin nephew niece grandmother grandfather grandma
+    grandpa granny grandson granddaughter grandchild grandparent stepmother stepfather stepson
+    stepdaughter relative neighbor neighbour roommate flatmate housemate colleague coworker boss friend
+    buddy mate widow widower orphan ex mister sir madam gentleman twin partner wedding anniversary
+    engagement funeral divorce"""
+)
+_TITLES = frozenset("mr mrs ms miss dr prof mr. mrs. ms. dr. prof. professor lord lady".split())
+_PREFERENCES = stems(
+    """prefer preference love hate enjoy want wish hope favorite favourite dislike fond adore crave need
+    interested likes usual usually"""
+) | {"like"}
+_HEALTH = stems(
+    """allergic diabetes diabetic asthma pregnant pregnancy cancer disease illness ill sick sickness
+    depressed depression anxiety medication diagnosis diagnosed surgery operation injury injured pain
+    stroke therapist psychiatrist addiction addicted overweight hiv epilepsy dementia migraine blind deaf
+    symptom prescription"""
+)
+# One of them, and known, is somebody; "guests" and "each guest" are whoever comes.
+_SOMEBODY = frozenset(
+    """guest customer client patient visitor member caller user tenant resident passenger traveler
+    traveller student pupil child kid infant baby toddler teenager minor person individual employee worker
+    volunteer participant attendee player driver rider owner manager receptionist cashier waiter chef
+    pharmacist nurse doctor technician engineer instructor trainer guard couple family adult senior
+    veteran group dentist""".split()
+)
+_SOMEBODIES = frozenset(
+    """guests customers clients patients visitors members callers users tenants residents passengers
+    travelers travellers students pupils children kids infants babies toddlers teenagers minors people
+    persons individuals employees workers volunteers participants attendees players drivers riders owners
+    managers families couples groups men women boys girls guys nurses doctors technicians instructors
+    chefs""".split()
+)
+_ALWAYS_SOMEBODY = frozenset("caller man woman boy girl guy lady gentleman men women boys girls guys".split())
+_LIMITS = frozenset("to of for than over under least most seats fits holds maximum".split())
+_ANYONE = frozenset("a an each every per any no one either".split())
+# "customer service", "the member price": the person only describes a thing.
+_GUEST_THINGS = frozenset(
+    """service services support price prices ticket tickets discount discounts menu pass room rooms desk
+    parking card cards entrance pool fare rate rates size seat seats lounge area relations care portion
+    portions meal meals bed beds program day days registration wifi wi-fi laundry restroom policy hours
+    elevator bathroom toilet bookings reservations tours lessons classes events rentals portal
+    manual""".split()
+)
+# "the order desk", "car rental", "house wine": what is owned only describes a thing of the business.
+_TRADE_THINGS = frozenset(
+    """desk policy fee fees counter department hours hall room rooms service form window area storage
+    charger park wash rental menu section store shop supplies food number line case cases repair repairs
+    center booking check drop dropoff pickup claim rack wine salad special dressing red white beer band
+    rules machine""".split()
+)
+_KNOWN = frozenset("the this that these those two three four five six seven eight nine ten both some".split())
+# Someone's own where one certain one is meant: "the order", "the house", not "an order" or "orders".
+_BELONGINGS = frozenset(
+    """order reservation booking appointment account package parcel invoice flight trip itinerary claim
+    case car house home apartment flat bedroom dog cat pet kid baby suitcase luggage keys wallet rent
+    salary wage income mortgage debt loan bill budget savings pension party meeting lesson interview
+    project homework exam insurance subscription visa passport license password username complaint refund
+    payment prescription bag visit date family wedding haircut job work""".split()
+)
+_ALWAYS_OWN = frozenset(
+    """rent salary wage income mortgage debt savings pension budget homework birthday religion house home
+    apartment flat bedroom""".split()
+)
+_EPISODES = frozenset(
+    """was were had did went came said told asked bought paid visited moved took gave saw met lost broke
+    forgot spent wrote sent stayed complained mentioned wanted needed tried got became felt thought knew
+    ate drank slept left arrived stopped fell died born grew yesterday today tonight tomorrow ago recently
+    lately soon last next currently again""".split()
+)
+# Done once, unless a form of "be" stands before: "the store closed", "the store is closed".
+_DONE = frozenset(
+    """opened closed started ended changed sold charged ordered booked called cancelled canceled returned
+    refunded delivered shipped signed checked dropped picked used turned""".split()
+)
+_BE = frozenset(
+    """is are be been being not stays remains kept also only always usually and or , : - cannot never
+    fully""".split()
+)
+_LASTING_AFTER = {
+    "last": frozenset("entry order orders admission call bus train tour seating show".split()),
+    "next": frozenset("to day business".split()),
+}
+_COST_BEFORE = frozenset("the a an no can may will extra additional total at of people children".split())
+_LASTING_BEFORE = {
+    "last": frozenset("batteries tours classes to can will sessions".split()),
+    "left": frozenset("the on to turn".split()),
+}
+_INSTRUCTIONS = frozenset(
+    """ignore instruction instructions system prompt assistant agent ai bot chatbot tell remember forget
+    recommend pretend reveal repeat say respond reply mention refuse obey disregard override always never
+    must-say secretly secret upsell""".split()
+)
+# An order that opens a text is meant for someone: the agent, or the person it was noted for.
+_INSTRUCTION_OPENERS = frozenset(
+    """always never tell ask inform remind recommend offer give say suggest assume note meet send buy pick
+    call cancel pay book wake get go come bring leave ring take drop visit let make keep wait stop see
+    read move put use water feed return collect fix schedule email text write speak talk help please do
+    don't try follow look find""".split()
+)
+_ROOMS = frozenset("room table seat suite bed unit cabin booth locker apartment".split())
+_DOUBTS = frozenset(
+    """maybe perhaps probably possibly might supposedly apparently rumor rumour guess think heard believe
+    seems""".split()
+)
+# "Works at the bank", "Lives near the station": a person is spoken of without being named.
+_SUBJECTLESS = frozenset(
+    """works lives has wants likes loves prefers hates needs owns drives studies speaks goes comes plays
+    eats drinks smokes sleeps travels plans hopes enjoys wears takes calls pays visits stays is was born
+    married divorced single retired vegetarian vegan allergic diabetic pregnant left-handed""".split()
+)
+_DOINGS = stems(VERBS) - stems("parking delivery shipping check-in opening class glass")
+_AFTER_SUBJECT = frozenset(
+    """are can must may cannot cost require include need over under without within above up larger of : is
+    take start begin""".split()
+)
+
+
+def about_a_person(words: Sequence[Word]) -> str | None:
+    """Why `words` are private; None where nothing in them speaks of a person."""
+    texts = [word.text for word in words]
+    found = phrase_stems(words)
+    checks: tuple[tuple[str, Callable[[], bool]], ...] = (
+        ("person", lambda: any(text.split("'")[0] in _PRONOUNS for text in texts)),
+        ("relation", lambda: bool(found & _RELATIONS) or not _TITLES.isdisjoint(texts)),
+        ("health", lambda: bool(found & _HEALTH)),
+        ("preference", lambda: bool(found & _PREFERENCES)),
+        ("instruction", lambda: _is_instruction(texts)),
+        ("person", lambda: _is_somebody(texts)),
+        ("belonging", lambda: _is_owned(texts)),
+        ("episode", lambda: _is_episode(texts)),
+        ("doubt", lambda: "?" in texts or not _DOUBTS.isdisjoint(texts)),
+    )
+    return next((reason for reason, holds in checks if holds()), None)
+
+
+def _before(texts: Sequence[str], place: int) -> str:
+    return texts[place - 1] if place else ""
+
+
+def _after(texts: Sequence[str], place: int) -> str:
+    return texts[place + 1] if place + 1 < len(texts) else ""
+
+
+def _is_instruction(texts: Sequence[str]) -> bool:
+    opens = next((text for text in texts if text[0].isalpha()), "")
+    markup = any(sign in texts for sign in ("<", ">", "{", "}", "`", "=", "\\", "@"))
+    return (
+        markup or opens in _INSTRUCTION_OPENERS or not (_INSTRUCTIONS - {"always", "never"}).isdisjoint(texts)
+    )
+
+
+def _is_somebody(texts: Sequence[str]) -> bool:
+    if _lacks_subject(texts) or not _ALWAYS_SOMEBODY.isdisjoint(texts):
+        return True
+    for place, text in enumerate(texts):
+        bare = text.removesuffix("'s").removesuffix("'")
+        before = _before(texts, place)
+        if bare in _SOMEBODY and not (before in _ANYONE or _names_a_thing(texts, place)):
+            return True
+        # "Room 204 pays cash": whoever is in it.
+        if bare in _ROOMS and _after(texts, place).isdecimal():
+            return True
+        if bare in _SOMEBODIES and (before in _KNOWN or before.isdecimal()) and not _is_limit(texts, place):
+            return True
+    return False
+
+
+def _lacks_subject(texts: Sequence[str]) -> bool:
+    """Whether the text opens with what someone does: "Earns 20 dollars", but not "Returns are accepted"."""
+    place = next((place for place, text in enumerate(texts) if text[0].isalpha()), None)
+    if place is None:
+        return False
+    opens = texts[place]
+    done = opens.endswith("s") and not opens.endswith("ss") and stem(opens) in _DOINGS
+    return opens in _SUBJECTLESS or (done and _after(texts, place) not in _AFTER_SUBJECT)
+
+
+def _names_a_thing(texts: Sequence[str], place: int) -> bool:
+    """Whether the word only describes the next: "customer service", "the member price", "a family ticket"."""
+    return _after(texts, place) in _GUEST_THINGS
+
+
+def _is_limit(texts: Sequence[str], place: int) -> bool:
+    """Whether a number of people is a limit: "up to 8 people", "groups of 10 people", "for 2 people"."""
+    return _before(texts, place - 1) in {
+        "to",
+        "of",
+        "for",
+        "than",
+        "over",
+        "under",
+        "least",
+        "most",
+        "seats",
+        "fits",
+        "holds",
+        "maximum",
+    }
+
+
+def _is_owned(texts: Sequence[str]) -> bool:
+    own = (place for place, text in enumerate(texts) if text in _ALWAYS_OWN)
+    if any(not _describes_trade(texts, place) for place in own):
+        return True
+    if texts and texts[0] in {"to", "for"}:  # how something is done, by whoever does it
+        return False
+    for place, text in enumerate(texts):
+        if text.removesuffix("'s") not in _BELONGINGS:
+            continue
+        before = _before(texts, place)
+        # At the start of a sentence an article may have been left out: "Order arrives on Friday".
+        certain = before in _KNOWN or not before[-1:].isalnum()
+        if certain and not _describes_trade(texts, place):
+            return True
+    return False
+
+
+def _describes_trade(texts: Sequence[str], place: int) -> bool:
+    return _after(texts, place) in _TRADE_THINGS
+
+
+def _is_episode(texts: Sequence[str]) -> bool:
+    for place, text in enumerate(texts):
+        before = _before(texts, place)
+        if text in _EPISODES and not _is_lasting(texts, place):
+            return True
+        if text in _DONE and before and before not in _BE:
+            return True
+        # "The dinner cost 40 dollars" is told of one dinner; "tickets cost" and "the cost" are not.
+        if text == "cost" and not before.endswith("s") and before not in _COST_BEFORE:
+            return True
+    return False
+
+
+def _is_lasting(texts: Sequence[str], place: int) -> bool:
+    """Whether a word of time is part of something lasting: "last entry", "on the left", "next to"."""
+    text = texts[place]
+    after = _LASTING_AFTER.get(text, frozenset())
+    return _after(texts, place) in after or _before(texts, place) in _LASTING_BEFORE.get(text, frozenset())
+
+
+__all__ = ["about_a_person"]

@@ -1,0 +1,169 @@
+"""`echoic doctor` on machines that are well, and on ones that are not in the ways machines usually are not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+
+import apsw
+import pytest
+
+STEPS = ["embedder", "store", "set", "vectors", "reopen", "get", "query", "forget", "gone"]
+LOCAL = {"ECHOIC_EMBEDDER": "local"}
+
+
+def steps(ran):
+    return {step["name"]: step for step in ran.json["data"]}
+
+
+def test_every_step_works_and_nothing_is_left_behind(echoic):
+    echoic("set", "pet", "a goat")
+    before = echoic("export").out
+    ran = echoic("doctor", "--json")
+    assert ran.code == 0
+    assert list(steps(ran)) == STEPS
+    assert all(step["well"] and step["ms"] > 0 for step in steps(ran).values())
+    assert echoic("users").out == "me\n"
+    assert echoic("export").out == before
+    assert echoic("proposals").code == 1
+
+
+def test_by_meaning_it_finds_what_it_kept_in_other_words(echoic):
+    ran = echoic("doctor", "--json", **LOCAL)
+    assert ran.code == 0, ran.out
+    assert "vector" in steps(ran)["query"]["detail"]
+    assert "model" in steps(ran)["embedder"]["detail"]
+    assert ".onnx" in steps(ran)["embedder"]["detail"]
+
+
+def test_a_person_sees_a_mark_and_a_time_for_every_step(echoic):
+    lines = echoic("doctor").out.splitlines()
+    assert [line[0] for line in lines] == ["✔"] * len(STEPS)
+    assert all(" ms  " in line for line in lines)
+
+
+def test_a_folder_that_cannot_be_written(environment, tmp_path_factory):
+    # root may write anywhere: where the tests run as root, doctor runs as somebody who may not
+    folder = tmp_path_factory.mktemp("readonly")
+    for each in (folder, *folder.parents[:2]):
+        if str(each).startswith(str(tmp_path_factory.getbasetemp())):
+            each.chmod(0o755)
+    folder.chmod(0o555)
+    done = subprocess.run(
+        [sys.executable, "-m", "echoic.cli", "doctor", "--store", f"sqlite:///{folder}/echoic.db"],
+        env=environment,
+        cwd="/",
+        capture_output=True,
+        timeout=60,
+        check=False,
+        **({"user": 65534} if os.geteuid() == 0 else {}),
+    )
+    out = done.stdout.decode()
+    assert done.returncode == 2, done.stderr
+    assert "✘ store" in out
+    assert "this user may write in it" in out
+    assert "– set" in out
+
+
+def test_a_store_of_another_embedding_model(echoic):
+    echoic("set", "a", "b")
+    ran = echoic("doctor", "--json", **LOCAL)
+    assert ran.code == 2
+    assert steps(ran)["embedder"]["well"] is True
+    assert steps(ran)["store"]["well"] is False
+    assert "echoic reindex" in steps(ran)["store"]["advice"]
+    assert steps(ran)["set"]["well"] is None
+    assert echoic("get", "a").out == "b\n"
+
+
+def test_weights_that_are_not_there(echoic, tmp_path):
+    ran = echoic("doctor", "--json", **LOCAL, ECHOIC_WEIGHTS=str(tmp_path))
+    assert ran.code == 2
+    assert steps(ran)["embedder"]["well"] is False
+    assert "--embedder lexical" in steps(ran)["embedder"]["advice"]
+    worked = {name: step["well"] for name, step in steps(ran).items()}
+    assert worked == {
+        "embedder": False,
+        "store": True,
+        "set": True,
+        "vectors": None,
+        "reopen": True,
+        "get": True,
+        "query": None,
+        "forget": True,
+        "gone": True,
+    }
+
+
+def test_weights_that_were_never_installed(echoic, tmp_path):
+    from echoic.embedding.weights import DISTRIBUTION
+
+    metadata.distribution(DISTRIBUTION)  # else there is nothing to hide, and this would prove nothing
+    hide = (
+        "import importlib.metadata as m\n"
+        "found = m.distribution\n"
+        "def distribution(name):\n"
+        f"    if name == {DISTRIBUTION!r}: raise m.PackageNotFoundError(name)\n"
+        "    return found(name)\n"
+        "m.distribution = distribution\n"
+        "import sys\n"
+        "sys.modules['huggingface_hub'] = None\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(hide)
+    empty = {
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join((str(tmp_path), *sys.path)),
+        "fresh": True,
+    }
+    ran = echoic("doctor", "--json", **LOCAL, **empty)
+    assert ran.code == 2
+    assert "pip install --no-deps" in steps(ran)["embedder"]["advice"]
+    assert steps(ran)["get"]["well"] is True
+
+
+def test_a_file_that_is_no_store(echoic, tmp_path):
+    path = tmp_path / "echoic.db"
+    path.write_bytes(b"not a database at all" * 100)
+    ran = echoic("doctor", "--json")
+    assert ran.code == 2
+    assert "echoic import" in steps(ran)["store"]["advice"]
+    assert path.read_bytes() == b"not a database at all" * 100
+
+
+def test_a_store_damaged_in_the_middle(echoic, tmp_path):
+    echoic("set", "a", "x" * 30_000)
+    path = tmp_path / "echoic.db"
+    whole = bytearray(path.read_bytes())
+    whole[4096:] = os.urandom(len(whole) - 4096)
+    path.write_bytes(whole)
+    for beside in tmp_path.glob("echoic.db-*"):
+        beside.unlink()
+    ran = echoic("doctor", "--json")
+    assert ran.code == 2
+    assert "Traceback" not in ran.err
+
+
+def test_a_store_of_a_newer_version(echoic, tmp_path):
+    echoic("set", "a", "b")
+    connection = apsw.Connection(str(tmp_path / "echoic.db"))
+    connection.execute("pragma user_version = 999")
+    connection.close()
+    ran = echoic("doctor", "--json")
+    assert ran.code == 2
+    assert "upgrade" in steps(ran)["store"]["advice"]
+
+
+@pytest.mark.parametrize("words", [["--store", "nonsense://x"], ["--embedder", "nonsense"]])
+def test_a_setting_that_means_nothing(echoic, words):
+    ran = echoic("doctor", "--json", *words)
+    assert ran.code == 2
+    assert [step["well"] for step in ran.json["data"]].count(False) >= 1
+
+
+def test_memory_that_ends_with_the_process_is_not_called_well(echoic):
+    ran = echoic("doctor", "--json", "--store", "memory://")
+    assert ran.code == 2
+    assert steps(ran)["reopen"]["well"] is False
+    assert steps(ran)["get"]["well"] is True

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+
+def receipt(ran):
+    return dict(line.split("\t") for line in ran.out.splitlines())
+
+
+def test_everything_of_a_user_goes_and_nobody_elses(echoic, jsonl, tmp_path):
+    jsonl("talk.jsonl", {"speaker": "user", "text": "My locker code word is zanzibar.", "conversation": "c"})
+    echoic("import", "talk.jsonl", "--user", "ana")
+    echoic("set", "pet", "an axolotl", "--user", "ana")
+    echoic("set", "pet", "a goat", "--user", "bea")
+    gone = echoic("forget", "--all", "--user", "ana")
+    assert gone.code == 0
+    counted = receipt(gone)
+    assert int(counted["memories"]) >= 1
+    assert (counted["turns"], counted["conversations"]) == ("1", "1")
+    assert counted["verified"].startswith("yes, ")
+    assert echoic("users").out.split() == ["bea"]
+    for path in tmp_path.glob("echoic.db*"):
+        assert b"zanzibar" not in path.read_bytes()
+        assert b"axolotl" not in path.read_bytes()
+    assert echoic("get", "pet", "--user", "bea").out == "a goat\n"
+
+
+def test_one_key_goes_with_its_whole_history(echoic):
+    for pet in ("a newt", "an axolotl"):
+        echoic("set", "pet", pet)
+    echoic("set", "city", "Haifa")
+    assert receipt(echoic("forget", "--key", "pet"))["memories"] == "2"
+    assert echoic("history", "pet").code == 1
+    assert echoic("get", "city").out == "Haifa\n"
+
+
+def test_one_conversation_goes_with_all_that_was_said_in_it(echoic, jsonl):
+    said = [
+        {"speaker": "user", "text": f"The {c} shed is locked.", "conversation": c} for c in ("north", "south")
+    ]
+    jsonl("talk.jsonl", *said)
+    echoic("import", "talk.jsonl")
+    assert receipt(echoic("forget", "--conversation", "north"))["turns"] == "1"
+    found = echoic("query", "which shed is locked").out
+    assert "south" in found
+    assert "north" not in found
+
+
+def test_there_is_nothing_left_to_forget_twice(echoic):
+    echoic("set", "a", "b")
+    assert echoic("forget", "--all", "--json").json["count"] == 1
+    again = echoic("forget", "--all", "--json")
+    assert (again.code, again.json["count"], again.json["data"]["verified"]) == (0, 0, True)

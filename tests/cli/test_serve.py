@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+
+@pytest.fixture
+def serve(tmp_path, environment):
+    """Starts servers on free ports; the URL is read from stdout, when it can be used."""
+    running = []
+
+    def start(*words, **variables):
+        server = subprocess.Popen(
+            [sys.executable, "-m", "echoic.cli", "serve", "--port", "0", *words],
+            cwd=tmp_path,
+            env={**environment, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running.append(server)
+        return server, server.stdout.readline().strip()
+
+    yield start
+    for server in running:
+        server.kill()
+        server.communicate()
+
+
+def ask(url, path, body=None, token=""):
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"content-type": "application/json", **({"authorization": f"Bearer {token}"} if token else {})}
+    request = urllib.request.Request(f"{url}{path}", data=data, headers=headers)
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return response.status, response.read()
+
+
+def test_the_page_is_there_when_the_url_is_printed(serve):
+    server, url = serve()
+    assert url.startswith("http://127.0.0.1:")
+    status, page = ask(url, "")
+    assert status == 200
+    assert b"<html" in page.lower()
+    server.send_signal(signal.SIGINT)
+    _, err = server.communicate(timeout=30)
+    assert server.returncode == 0, err
+    assert "Traceback" not in err
+
+
+def test_the_server_and_the_command_line_share_one_memory(serve, echoic):
+    server, url = serve()
+    _, body = ask(url, "api/identity", {})
+    identity = json.loads(body)
+    token, user = identity["token"], identity["user"]
+    said = {
+        "operation": "set",
+        "key": "pet",
+        "value": "my axolotl",
+        "userCookie": token,
+        "deploymentId": "default",
+    }
+    status, answer = ask(url, "api/memory", said)
+    assert (status, json.loads(answer)["success"]) == (200, True)
+    assert echoic("get", "pet", "--user", user).out == "my axolotl\n"
+    server.terminate()
+    server.communicate(timeout=30)
+    assert server.returncode == 0
+
+
+def test_json_prints_its_document_when_it_is_ready(serve):
+    server, line = serve("--json")
+    document = json.loads(line)
+    assert (document["status"], document["command"]) == ("ok", "serve")
+    assert ask(document["data"]["url"], "")[0] == 200
+    server.send_signal(signal.SIGINT)
+    assert server.communicate(timeout=30)[0] == ""
+
+
+def test_the_secret_is_made_once_beside_the_store_for_its_owner_alone(serve, tmp_path):
+    for _ in range(2):
+        server, _ = serve()
+        server.terminate()
+        server.communicate(timeout=30)
+        path = tmp_path / "echoic.db-secret"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        made = path.read_text()
+        assert len(made.strip()) >= 32
+    path.chmod(0o644)
+    server, line = serve()
+    assert line == ""
+    assert "chmod 600" in server.communicate(timeout=30)[1]
+    assert server.returncode == 64
+    assert path.read_text() == made
+
+
+def test_an_identity_outlives_the_server_that_gave_it(serve):
+    first, url = serve()
+    token = json.loads(ask(url, "api/identity", {})[1])["token"]
+    first.terminate()
+    first.communicate(timeout=30)
+    _, url = serve()
+    body = {"operation": "list", "userCookie": token, "deploymentId": "default"}
+    assert ask(url, "api/memory", body)[0] == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.com"])
+def test_beyond_this_machine_it_listens_only_with_a_secret_of_ones_own(echoic, host, tmp_path):
+    refused = echoic("serve", "--host", host, "--port", "0")
+    assert (refused.code, refused.out) == (64, "")
+    assert "ECHOIC_SECRET" in refused.err
+    assert not (tmp_path / "echoic.db-secret").exists()
+
+
+def test_a_short_secret_is_refused_and_not_repeated(echoic):
+    refused = echoic("serve", "--port", "0", ECHOIC_SECRET="hunter2")
+    assert refused.code == 64
+    assert "hunter2" not in refused.err
+
+
+def test_a_port_in_use_is_said_before_anything_is_opened(echoic, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        refused = echoic("serve", "--port", str(other.getsockname()[1]))
+    assert refused.code == 64
+    assert "--port 0 for any free one" in refused.err
+    assert not (tmp_path / "echoic.db").exists()
+
+
+def test_a_store_that_cannot_be_opened_is_said_as_by_every_command(echoic, tmp_path):
+    (tmp_path / "echoic.db").write_bytes(b"not a database at all" * 100)
+    refused = echoic("serve", "--port", "0")
+    assert (refused.code, refused.out) == (2, "")
+    assert "left untouched" in refused.err

@@ -1,0 +1,83 @@
+"""What a person at a terminal sees: run behind a pseudo-terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+pty = pytest.importorskip("pty", reason="no pseudo-terminals on this system")
+
+
+@pytest.fixture
+def terminal(tmp_path, environment):
+    """Runs `echoic` with stdin, stdout and stderr on one terminal; everything shown on it."""
+
+    def run(*words, typed=""):
+        outer, inner = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "echoic.cli", *words],
+            cwd=tmp_path,
+            env={**environment, "COLUMNS": "60", "TERM": "xterm"},
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+        )
+        os.close(inner)
+        os.write(outer, typed.encode())
+        shown = b""
+        with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+            while chunk := os.read(outer, 65_536):
+                shown += chunk
+        os.close(outer)
+        return process.wait(timeout=60), shown.decode(errors="replace").replace("\r\n", "\n")
+
+    return run
+
+
+def test_forget_asks_a_person_first(terminal, echoic):
+    echoic("set", "pet", "a goat")
+    code, shown = terminal("forget", "--all", typed="n\n")
+    assert "Destroy everything of user 'me'? [y/N]" in shown
+    assert code == 130
+    assert echoic("get", "pet").out == "a goat\n"
+    code, shown = terminal("forget", "--all", typed="y\n")
+    assert code == 0
+    assert "verified\tyes" in shown.expandtabs(1).replace("verified ", "verified\t")
+    assert echoic("get", "pet").code == 1
+
+
+def test_yes_answers_before_it_is_asked(terminal, echoic):
+    echoic("set", "pet", "a goat")
+    code, shown = terminal("forget", "--all", "--yes")
+    assert code == 0
+    assert "[y/N]" not in shown
+
+
+def test_tables_are_aligned_and_fit_the_terminal(terminal, echoic):
+    echoic("set", "pet", "a very long story about a goat " * 5)
+    echoic("set", "city", "東京都")
+    _, shown = terminal("list")
+    lines = shown.splitlines()
+    assert lines[0].split() == ["KEY", "TEXT", "CATEGORY", "SINCE", "VISIBILITY"]
+    assert all(len(line) <= 60 for line in lines)
+    assert "…" in lines[1]
+    assert "東京都" in lines[2]
+
+
+def test_what_was_said_cannot_drive_the_terminal(terminal, echoic):
+    echoic("set", "note", "\x1b[2J\x1b]0;owned\x07harmless")
+    for words in (["get", "note"], ["list"], ["export"]):
+        _, shown = terminal(*words)
+        assert "\x1b" not in shown
+        assert "\\u001b[2J" in shown
+
+
+def test_a_chat_prompts_and_dims_what_happened_behind_the_answer(terminal):
+    code, shown = terminal("chat", typed="I live in Haifa.\n/quit\n")
+    assert code == 0
+    assert "> " in shown
+    assert "\x1b[2m  stored: " in shown

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+LOCAL = {"ECHOIC_EMBEDDER": "local"}
+
+
+def test_reindex_changes_a_store_to_another_embedder(echoic):
+    echoic("set", "employer", "She works as a nurse in a children's hospital")
+    echoic("remember", "Drives a red tractor")
+    refused = echoic("query", "what is her profession?", **LOCAL)
+    assert refused.code == 2
+    assert "echoic reindex" in refused.err
+    changed = echoic("reindex", "--json", **LOCAL)
+    assert (changed.code, changed.json["data"]) == (0, {"records": 2, "waiting": 0})
+    found = echoic("query", "what is her profession?", "--json", **LOCAL).json["data"]
+    assert found[0]["memory"]["key"] == "employer"
+    assert found[0]["ranks"]["vector"]["rank"] == 1
+    assert echoic("query", "anything").code == 2
+
+
+def test_reindex_drops_nothing_where_the_new_embedder_does_not_work(echoic, tmp_path):
+    echoic("remember", "Plays the cello in a quartet")
+    refused = echoic("reindex", ECHOIC_EMBEDDER="local", ECHOIC_WEIGHTS=str(tmp_path))
+    assert refused.code == 2
+    found = echoic("query", "cello", "--json").json["data"][0]
+    assert "vector" in found["ranks"]
+
+
+def test_reindex_with_the_same_embedder_loses_nothing(echoic):
+    echoic("remember", "Plays the cello in a quartet")
+    before = echoic("query", "quartet", "--json").json["data"]
+    assert echoic("reindex").code == 0
+    assert echoic("query", "quartet", "--json").json["data"] == before
+
+
+def test_distil_learns_from_what_was_said_once(echoic, jsonl, document):
+    said = {"id": "t", "speaker": "user", "text": "My name is Ana.", "said_at": "2026-01-02T10:00:00+00:00"}
+    talk = {
+        "id": "c",
+        "status": "completed",
+        "started_at": said["said_at"],
+        "updated_at": said["said_at"],
+        "turns": [said],
+    }
+    export = {"format": "echoic-export", "version": 1, "user": "ana", "memories": [], "conversations": [talk]}
+    echoic("import", str(document("ana.json", export)))
+    assert echoic("get", "user_name", "--user", "ana").code == 1
+    learned = echoic("distil")
+    assert learned.code == 0
+    assert [line.split("\t") for line in learned.out.splitlines()] == [["kept", "user_name", "Ana"]]
+    assert echoic("get", "user_name", "--user", "ana").out == "Ana\n"
+    assert echoic("distil", "--json").json["count"] == 0

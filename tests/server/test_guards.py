@@ -1,0 +1,405 @@
+"""What every request passes: where it comes from, how large and deep it is, and what its answer allows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+
+import httpx
+import pytest
+import pytest_asyncio
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+JSON = {"Content-Type": "application/json"}
+
+
+def port_of(server):
+    return httpx.URL(server.url).port
+
+
+async def raw(server, head, body=b""):
+    """Bytes as they are, and the status they are answered with."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write(head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body)
+    await writer.drain()
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    await writer.wait_closed()
+    return int(answer.split(b" ", 2)[1]), answer
+
+
+# -- Host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "localhost:1234", "127.0.0.1:80"])
+async def test_a_name_of_this_machine_is_answered(server, host):
+    for path in ("/", "/healthz", "/api/about", "/static/page.css"):
+        assert (await server.client.get(path, headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8300",
+        "localhost.evil.example",
+        "evil.localhost",
+        "xlocalhost",
+        "localhost.",
+        "127.0.0.1.evil.example",
+        "127.0.0.2",
+        "0.0.0.0",
+        "2130706433",
+        "0x7f.1",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "::1",
+        "localhost@evil.example",
+        "evil.example/localhost",
+        "evil.example#localhost",
+        "localhost:abc",
+        "xn--lcalhost-54a",
+        "",
+        "null",
+        "*",
+    ],
+)
+async def test_any_other_name_is_refused_before_anything_is_read(server, host):
+    """A name that an attacker points at this machine makes a browser ask us (DNS rebinding)."""
+    for request in ("GET /", "GET /api/about", "GET /static/page.css", "POST /api/identity"):
+        status, answer = await raw(server, f"{request} HTTP/1.1\nHost: {host}\nConnection: close\nContent-Length: 0")
+        assert status == 400, request
+        assert b"userCookie" not in answer
+
+
+async def test_a_request_names_one_host(server):
+    for head in (
+        "GET / HTTP/1.1\nConnection: close",
+        "GET / HTTP/1.1\nHost: localhost\nHost: evil.example\nConnection: close",
+    ):
+        assert (await raw(server, head))[0] == 400
+
+
+async def test_a_name_that_was_allowed_is_answered(start):
+    async with start(url="memory://", allowed_hosts=("memory.example",)) as server:
+        assert (await server.client.get("/healthz", headers={"Host": "memory.example"})).status_code == 200
+        assert (await server.client.get("/healthz", headers={"Host": "localhost"})).status_code == 400
+
+
+# -- Origin
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "http://evil.example",
+        "https://localhost:{port}",
+        "http://localhost",
+        "http://localhost:1",
+        "http://localhost:{port}.evil.example",
+        "http://localhost.evil.example:{port}",
+        "http://evil.example@localhost:{port}",
+        "http://localhost:{port}@evil.example",
+        "http://xlocalhost:{port}",
+        "http://127.0.0.1:{port}",
+        "http://[::1]:{port}",
+        "http://localhost:{port}/",
+        "http://localhost:{port}#",
+        "http://LOCALHOST:{port} ",
+        "ftp://localhost:{port}",
+        "file://",
+        "chrome-extension://abcdef",
+        "localhost:{port}",
+        "",
+        "*",
+        "http://xn--lcalhost-54a:{port}",
+    ],
+)
+async def test_a_page_from_elsewhere_changes_nothing(server, origin):
+    ana = await server.identity()
+    sent = origin.format(port=port_of(server))
+    head = (
+        f"POST /api/memory HTTP/1.1\nHost: localhost:{port_of(server)}\nOrigin: {sent}\nConnection: close\n"
+        "Content-Type: application/json\nContent-Length: {size}"
+    )
+    body = json.dumps(ana.operation("set", key="home", value="Oslo")).encode()
+    status, answer = await raw(server, head.replace("{size}", str(len(body))), body)
+    if sent == "http://LOCALHOST:{port} ".format(port=port_of(server)):
+        # white space around a header's value is no part of it, and names of hosts have no case
+        assert status == 200
+        return
+    assert status == 403, answer
+    assert b"access-control-allow-origin" not in answer.lower()
+    assert (await server.memory_of(ana, "list")).json()["result"] == []
+
+
+async def test_two_origins_are_none(server):
+    head = (
+        f"POST /api/identity HTTP/1.1\nHost: localhost:{port_of(server)}\nOrigin: http://localhost:{port_of(server)}\n"
+        "Origin: http://evil.example\nConnection: close\nContent-Length: 0"
+    )
+    assert (await raw(server, head))[0] == 403
+
+
+async def test_the_page_served_here_may(server):
+    assert (await server.client.post("/api/identity", headers={"Origin": server.url})).status_code == 200
+
+
+async def test_what_a_browser_says_comes_from_elsewhere_is_refused_even_without_an_origin(server):
+    for site in ("cross-site", "same-site"):
+        answer = await server.client.post("/api/identity", headers={"Sec-Fetch-Site": site})
+        assert answer.status_code == 403
+    assert (await server.client.get("/", headers={"Sec-Fetch-Site": "cross-site"})).status_code == 200
+
+
+async def test_no_page_from_elsewhere_is_let_read_an_answer(server):
+    asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+    for method, path in (("OPTIONS", "/api/identity"), ("GET", "/api/about"), ("POST", "/api/identity")):
+        answer = await server.client.request(method, path, headers=asked)
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+async def test_an_origin_that_was_allowed_may_use_the_api_and_no_other(start):
+    async with start(url="memory://", allowed_origins=("https://app.example",)) as server:
+        preflight = {
+            "Origin": "https://app.example",
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization, content-type",
+        }
+        allowed = await server.client.options("/api/chat", headers=preflight)
+        assert allowed.headers["access-control-allow-origin"] == "https://app.example"
+        assert "access-control-allow-credentials" not in allowed.headers
+        given = await server.client.post("/api/identity", headers={"Origin": "https://app.example"})
+        assert given.headers["access-control-allow-origin"] == "https://app.example"
+        refused = await server.client.options("/api/chat", headers={**preflight, "Origin": "https://app.example.evil"})
+        assert refused.status_code == 403
+
+
+# -- size, depth, time
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def small(start):
+    async with start(url="memory://", max_body_bytes=2000, body_deadline_s=0.5) as running:
+        yield running
+
+
+def padded(identity, size):
+    """An operation whose body has exactly `size` bytes."""
+    body = json.dumps(identity.operation("get", key="home"))
+    return (body[:-1] + " " * (size - len(body)) + "}").encode()
+
+
+async def test_a_body_up_to_the_limit_is_read_and_one_byte_more_is_not(small):
+    ana = await small.identity()
+    at = await small.client.post("/api/memory", content=padded(ana, 2000), headers=JSON)
+    assert at.status_code == 200
+    for size in (2001, 2_000_000):
+        over = await small.client.post("/api/memory", content=padded(ana, size), headers=JSON)
+        assert (over.status_code, over.json()["code"]) == (413, "too_large")
+
+
+async def test_a_body_that_does_not_say_its_size_is_cut_off_while_it_comes(small):
+    """Chunks without an end: what counts is what has come, not what was announced."""
+    sent = 0
+
+    async def endless():
+        nonlocal sent
+        while sent < 100_000_000:
+            sent += 1000
+            yield b"x" * 1000
+
+    try:
+        answer = await small.client.post("/api/memory", content=endless(), headers=JSON)
+        assert answer.status_code == 413
+    except (httpx.WriteError, httpx.ReadError):
+        pass  # closed in the middle of it, which is an answer too
+    assert sent < 10_000_000
+    assert (await small.client.get("/healthz")).status_code == 200
+
+
+async def test_a_body_that_announces_too_much_is_refused_before_it_comes(small):
+    head = f"POST /api/memory HTTP/1.1\nHost: localhost:{port_of(small)}\nConnection: close\nContent-Length: 999999999"
+    assert (await raw(small, head))[0] == 413
+
+
+async def test_a_body_that_does_not_arrive_is_not_waited_for(small):
+    head = f"POST /api/memory HTTP/1.1\nHost: localhost:{port_of(small)}\nConnection: close\nContent-Length: 100"
+    assert (await raw(small, head, b'{"operation"'))[0] == 408
+
+
+async def test_somebody_who_hangs_up_in_the_middle_leaves_no_trace_in_the_log(server, caplog):
+    _, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write(b"POST /api/memory HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+    assert (await server.client.get("/healthz")).status_code == 200
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 1000 + b"]" * 1000,
+        b'{"a":' * 1000 + b"1" + b"}" * 1000,
+        b"[" * 400_000,
+        b'{"operation": ' + b'[{"a":' * 40 + b"1" + b"}]" * 40 + b"}",
+        b'"\\"' + b"[" * 33,
+        b'"a" "b"' + b"[" * 33,
+    ],
+    ids=["arrays", "objects", "unclosed", "mixed", "after half a string", "after strings"],
+)
+async def test_json_that_nests_deeper_than_anything_we_take_is_not_parsed(server, body):
+    ana = await server.identity()
+    answer = await server.client.post("/api/chat", content=body, headers={**JSON, **ana.headers})
+    # an unclosed string swallows what follows it: that is no nesting, and no JSON either
+    expected = "invalid_input" if body.startswith(b'"\\"') else "too_deep"
+    assert (answer.status_code, answer.json()["code"]) == (422, expected)
+
+
+async def test_brackets_inside_a_string_are_no_nesting(server):
+    ana = await server.identity()
+    for text in ("[" * 100, '\\"' + "{" * 100, '"[[' * 40):
+        answer = await server.client.post("/api/chat", json={"text": text}, headers=ana.headers)
+        assert answer.status_code == 200, text
+
+
+@pytest.mark.parametrize("seed", [b'"', b'"\\', b'\\"', b'"a', b"[]", b'{"', b"\\"], ids=repr)
+async def test_no_body_takes_long_to_measure(server, seed):
+    """A pattern that looked twice at each place would need minutes for these."""
+    ana = await server.identity()
+    body = seed * (900_000 // len(seed))
+    async with asyncio.timeout(10):
+        answer = await server.client.post("/api/memory", content=body, headers={**JSON, **ana.headers})
+    assert answer.status_code in {401, 422}
+
+
+# -- what an answer allows
+
+
+async def test_every_answer_is_closed_to_frames_sniffing_and_scripts_from_elsewhere(server):
+    ana = await server.identity()
+    answers = [
+        await server.client.get("/"),
+        await server.client.get("/static/main.js"),
+        await server.client.get("/nothing/here"),
+        await server.client.get("/api/memories", headers=ana.headers),
+        await server.client.get("/api/memories"),
+        await server.client.get("/", headers={"Host": "evil.example"}),
+        await server.client.post("/api/identity", headers={"Origin": "http://evil.example"}),
+        await server.client.post("/api/memory", content=b"[" * 100, headers=JSON),
+    ]
+    for answer in answers:
+        policy = dict(part.split(" ", 1) for part in answer.headers["content-security-policy"].split("; "))
+        assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+        assert policy["script-src"] == policy["style-src"] == "'self'"
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert "server" not in answer.headers
+
+
+async def test_no_answer_of_the_api_is_kept_by_a_cache(server):
+    ana = await server.identity()
+    for path in ("/api/memories", "/api/export", "/api/about", "/readyz", "/openapi.json", "/nothing"):
+        answer = await server.client.get(path, headers=ana.headers)
+        assert answer.headers["cache-control"] == "no-store"
+    assert (await server.client.get("/")).headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/static/", "/static"]
+)
+async def test_the_files_of_the_page_are_the_only_ones(server, path):
+    head = f"GET {path} HTTP/1.1\nHost: localhost:{port_of(server)}\nConnection: close"
+    status, answer = await raw(server, head)
+    assert status in {404, 405, 307}
+    assert b"create_app" not in answer
+    assert b"root:" not in answer
+
+
+async def test_the_page_asks_for_nothing_from_elsewhere(server):
+    page = (await server.client.get("/")).text
+    files = set(re.findall(r'(?:href|src)="([^"]+)"', page)) - {"#say"}
+    assert all(path.startswith("/") and not path.startswith("//") for path in files)
+    for path in files:
+        answer = await server.client.get(path)
+        assert answer.status_code == 200
+        addresses = set(re.findall(r"https?://[^\s\"')]+", answer.text))
+        assert addresses <= {"http://www.w3.org/2000/svg"}, path
+
+
+# -- limits and logs
+
+
+class TwoEach:
+    """Lets two requests of each pass."""
+
+    def __init__(self):
+        self.seen = []
+
+    async def retry_after_s(self, principal):
+        self.seen.append(principal)
+        return None if self.seen.count(principal) <= 2 else 7.2
+
+
+async def test_who_asks_too_often_waits_and_nobody_else_does(start, operator):
+    limiter = TwoEach()
+    async with start(url="memory://", limiter=limiter) as server:
+        ana, eve = await server.identity(), await server.identity()
+        assert (await server.client.post("/api/identity")).status_code == 429
+        for _ in range(2):
+            assert (await server.memory_of(ana, "list")).status_code == 200
+        slowed = await server.client.get("/api/memories", headers=ana.headers)
+        assert (slowed.status_code, slowed.headers["retry-after"]) == (429, "8")
+        assert (await server.memory_of(ana, "list")).status_code == 429
+        assert (await server.memory_of(eve, "list")).status_code == 200
+        assert (await server.client.get("/api/proposals", headers=operator)).status_code == 200
+    assert set(limiter.seen) == {
+        "address:127.0.0.1",
+        f"user:default/{ana.user}",
+        f"user:default/{eve.user}",
+        "operator",
+    }
+
+
+async def test_nothing_said_and_nothing_secret_is_logged(server, operator, caplog):
+    caplog.set_level(logging.DEBUG)
+    ana = await server.identity()
+    canary = "zanzibar"
+    await server.say(ana, f"I live in {canary} and I love {canary} food")
+    for operation in ("set", "get", "query", "delete"):
+        await server.memory_of(ana, operation, key=canary, value=canary, query=canary)
+    await server.memory_of(ana, "set", key=canary * 100, value=canary)
+    for path in (f"/api/memories/{canary}/history", f"/{canary}", f"/api/memories?{canary}=1", f"/static/{canary}"):
+        await server.client.get(path, headers=ana.headers)
+    await server.client.post("/api/chat", content=f'{{"{canary}'.encode(), headers={**JSON, **ana.headers})
+    await server.client.post(f"/api/proposals/{canary}/approve", headers=operator)
+    # what tests themselves send is logged by their own client
+    ours = [r for r in caplog.records if not r.name.startswith(("httpx", "httpcore", "asyncio"))]
+    text = "\n".join(f"{record.name} {record.getMessage()} {record.exc_text or ''}" for record in ours)
+    for secret in (canary, canary.capitalize(), ana.token, ana.user, operator["Authorization"].split(" ", 1)[1]):
+        assert secret not in text
+    assert "POST /api/chat 200" in text
+    assert re.search(r"GET /api/memories/\{key[^}]*\}/history 200", text)
+
+
+async def test_a_fault_of_ours_is_answered_and_logged_without_what_was_said(server, caplog, monkeypatch):
+    ana = await server.identity()
+
+    def broken(*_args, **_options):
+        raise RuntimeError("zanzibar")
+
+    monkeypatch.setattr(server.memory, "user", broken)
+    answer = await server.client.get("/api/memories", headers=ana.headers)
+    assert answer.status_code == 500
+    assert answer.json()["code"] == "internal"
+    assert "zanzibar" not in answer.text
+    text = caplog.text
+    assert "RuntimeError at" in text
+    assert "zanzibar" not in text

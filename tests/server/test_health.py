@@ -1,0 +1,107 @@
+"""Alive, ready, and what is answered when memory cannot be reached: never that nothing is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from echoic.errors import EmbedderUnavailable
+from echoic.memory.service import MemoryService
+from echoic.stores.in_memory import InMemoryStore
+from echoic.types import EmbeddingSpec
+
+from .conftest import serving, settings_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ASKS = [
+    ("POST", "/api/memory", {"operation": "get", "key": "home"}),
+    ("POST", "/api/memory", {"operation": "set", "key": "home", "value": "Oslo"}),
+    ("POST", "/api/memory", {"operation": "delete", "key": "home"}),
+    ("POST", "/api/memory", {"operation": "query", "query": "home"}),
+    ("POST", "/api/memory", {"operation": "list"}),
+    ("GET", "/api/memories", None),
+    ("GET", "/api/memories/home/history", None),
+    ("POST", "/api/conversations", {}),
+    ("POST", "/api/chat", {"text": "I live in Oslo"}),
+    ("POST", "/api/forget", {"everything": True}),
+    ("GET", "/api/export", None),
+]
+
+
+class FaultyEmbedder:
+    """An embedder whose model comes and goes."""
+
+    spec = EmbeddingSpec("faulty", 4)
+    semantic = True
+
+    def __init__(self):
+        self.down = False
+
+    async def open(self):
+        pass
+
+    async def aclose(self):
+        pass
+
+    async def embed(self, texts, kind):
+        if self.down:
+            raise EmbedderUnavailable("no route to the model")
+        return np.full((len(texts), 4), 0.5, np.float32)
+
+
+async def test_it_is_alive_and_ready(server):
+    assert (await server.client.get("/healthz")).json() == {"status": "ok"}
+    ready = await server.client.get("/readyz")
+    assert (ready.status_code, ready.json()) == (200, {"ready": True, "store": "ok", "embedder": "ok"})
+
+
+async def test_a_store_that_cannot_be_used_is_not_ready_and_every_route_says_so():
+    """The store is closed under the server, as when its disk went away."""
+    store = InMemoryStore()
+    async with serving(MemoryService(store, FaultyEmbedder()), settings_of()) as server:
+        ana = await server.identity()
+        await server.memory_of(ana, "set", key="home", value="Oslo")
+        await store.aclose()
+        ready = await server.client.get("/readyz")
+        assert (ready.status_code, ready.json()["store"]) == (503, "unavailable")
+        assert (await server.client.get("/healthz")).status_code == 200
+        for method, path, body in ASKS:
+            named = {"deploymentId": "default", "userCookie": ana.token, **body} if body is not None else None
+            answer = await server.client.request(method, path, json=named, headers=ana.headers)
+            assert answer.status_code == 503, (path, answer.text)
+            assert answer.json()["code"] == "store_unavailable"
+            assert int(answer.headers["retry-after"]) > 0
+        await store.open(FaultyEmbedder.spec, server.memory._parts.store._index or _index())
+        assert (await server.memory_of(ana, "get", key="home")).json()["result"]["text"] == "Oslo"
+        assert (await server.client.get("/readyz")).status_code == 200
+
+
+def _index():
+    from echoic.memory.records import index
+
+    return index
+
+
+async def test_while_the_embedder_is_away_it_is_not_ready_but_memory_works_by_words():
+    embedder = FaultyEmbedder()
+    async with serving(MemoryService(InMemoryStore(), embedder), settings_of()) as server:
+        ana = await server.identity()
+        embedder.down = True
+        ready = await server.client.get("/readyz")
+        assert ready.status_code == 503
+        assert ready.json() == {"ready": False, "store": "ok", "embedder": "unavailable"}
+        assert (await server.memory_of(ana, "set", key="home", value="Oslo")).status_code == 200
+        said = await server.say(ana, "Do you know of Oslo?")
+        assert said["recall"]["outcome"] == "unavailable"
+        assert said["recall"]["cut"] == ["vector"]
+        assert said["recall"]["hits"][0]["text"] == "Oslo"
+        embedder.down = False
+        assert (await server.client.get("/readyz")).status_code == 200
+
+
+async def test_about_says_which_embedder_is_used_and_whether_it_knows_meaning(server):
+    about = (await server.client.get("/api/about")).json()
+    assert about["semantic"] is False
+    assert about["embedder"].startswith("lexical")
+    assert about["deploymentId"] == "default"

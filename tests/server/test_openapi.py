@@ -1,0 +1,98 @@
+"""The schema is a promise to clients: complete, and kept by what is really answered."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import pytest_asyncio
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def schema(server):
+    return (await server.client.get("/openapi.json")).json()
+
+
+def operations(schema):
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+async def test_every_operation_says_what_it_does_and_what_it_answers(schema):
+    found = list(operations(schema))
+    assert len(found) >= 15
+    for path, method, operation in found:
+        assert operation["summary"], path
+        assert operation["tags"], path
+        answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
+        assert answer, (path, method)
+        if operation.get("requestBody"):
+            assert "application/json" in operation["requestBody"]["content"]
+
+
+async def test_every_error_is_a_problem(schema):
+    for path, _, operation in operations(schema):
+        for status, response in operation["responses"].items():
+            if int(status) >= 400 and not (path == "/readyz" and status == "503"):
+                reference = response["content"]["application/json"]["schema"]["$ref"]
+                assert reference == "#/components/schemas/Problem", (path, status)
+                assert response["description"]
+
+
+async def test_who_needs_what_is_declared(schema):
+    schemes = schema["components"]["securitySchemes"]
+    assert {name: scheme["scheme"] for name, scheme in schemes.items()} == {"identity": "bearer", "operator": "bearer"}
+    for path, _, operation in operations(schema):
+        named = {name for need in operation.get("security", []) for name in need}
+        if path.startswith("/api/proposals"):
+            assert named == {"operator"}
+            assert "401" in operation["responses"]
+        elif path in {"/healthz", "/readyz", "/api/about", "/api/memory"}:
+            assert named == set()
+        else:
+            assert named == {"identity"}
+            assert "401" in operation["responses"]
+
+
+async def test_the_operations_of_a_memory_are_told_apart_and_shown_by_example(schema):
+    content = schema["paths"]["/api/memory"]["post"]["requestBody"]["content"]["application/json"]
+    assert content["schema"]["discriminator"]["propertyName"] == "operation"
+    assert set(content["schema"]["discriminator"]["mapping"]) == {"set", "get", "delete", "query", "list"}
+    assert set(content["examples"]) == {"set", "get", "delete", "query", "list"}
+
+
+async def test_the_examples_are_taken_by_the_server(server, schema):
+    ana = await server.identity()
+    content = schema["paths"]["/api/memory"]["post"]["requestBody"]["content"]["application/json"]
+    for name, example in content["examples"].items():
+        body = {**example["value"], "userCookie": ana.token}
+        answer = await server.client.post("/api/memory", json=body)
+        assert answer.status_code == 200, (name, answer.text)
+
+
+async def test_no_vector_and_no_author_is_in_any_model(schema):
+    text = json.dumps(schema["components"]["schemas"])
+    assert '"author"' not in text
+    assert '"embedding"' not in text
+    for model in schema["components"]["schemas"].values():
+        for name, field in model.get("properties", {}).items():
+            assert not (name == "vector" and field.get("type") == "array")
+
+
+async def test_what_is_answered_has_the_fields_the_schema_names(server, schema):
+    ana = await server.identity()
+    await server.say(ana, "I live in Oslo")
+    models = schema["components"]["schemas"]
+    said = await server.say(ana, "Where do I live?")
+    assert set(said) == set(models["Said"]["properties"])
+    assert set(said["recall"]["hits"][0]) == set(models["ShownHit"]["properties"])
+    (memory,) = (await server.client.get("/api/memories", headers=ana.headers)).json()["memories"]
+    assert set(memory) == set(models["ShownMemory"]["properties"])
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc", "/docs/oauth2-redirect"])
+async def test_there_is_no_page_that_loads_scripts_from_elsewhere(server, path):
+    assert (await server.client.get(path)).status_code == 404
