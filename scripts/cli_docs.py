@@ -48,9 +48,10 @@ With `--json` a command prints one document, whatever happens:
 ```
 
 `status` is "ok" (exit codes 0 and 1), "partial" (3), "failed" (done, but not as it should be: 2) or "error".
-`count` is how many things `data` holds; 0 with "ok" means that nothing is known. `notes`, where there are
-any, say what limits the answer. `query` adds `outcome` ("complete", "deadline", "unavailable") and `cut`, the
-channels that were left out. `serve` prints its document when the URL can be used, and goes on.
+An error's `type` is "UsageError", "Interrupted" or the name of an error of Echoic. `count` is how many things
+`data` holds; 0 with "ok" means that nothing is known. `notes`, where there are any, say what limits the
+answer. `query` adds `outcome` ("complete", "deadline", "unavailable") and `cut`, the channels that were left
+out. `serve` prints its document when the URL can be used, and goes on.
 """
 
 SERVE = f"""\
@@ -71,7 +72,7 @@ def commands(group: click.Group, parent: click.Context) -> Iterator[tuple[str, s
 
 def page() -> str:
     """The whole page."""
-    top = click.Context(root, info_name="echoic", terminal_width=WIDTH)
+    top = click.Context(root, info_name="echoic", terminal_width=WIDTH, **root.context_settings)
     parts = [OPENING, f"```text\n{top.get_help()}\n```\n"]
     for path, text in commands(root, top):
         parts.append(f"## {path}\n\n```text\n{text}\n```\n")

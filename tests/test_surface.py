@@ -48,7 +48,7 @@ def test_opening_the_default_loads_nothing_heavy_until_it_is_used():
     "bad", [{"url": "redis://x"}, {"embedder": "psychic"}, {"fusion": "cold"}, {"model": "x:y"}]
 )
 def test_what_is_unknown_is_refused_at_once_and_by_name(bad):
-    with pytest.raises(echoic.InvalidInput, match=next(iter(bad.values()))):
+    with pytest.raises(echoic.InvalidInput, match=next(iter(bad.values())).split(":")[0]):
         echoic.open(**{"url": "memory://", **bad})
 
 

@@ -1,7 +1,7 @@
 """A process that has imported what commands need, and forks one child a command.
 
-A child is a process of its own that runs the command from its first word to its exit code; only the half second
-in which an interpreter starts and imports is saved, of which the tests have hundreds.
+A child is a process of its own that runs the command from its first word to its exit code; only the time in
+which an interpreter starts and imports is saved: half a second, hundreds of times.
 """
 
 from __future__ import annotations

@@ -76,6 +76,6 @@ def test_a_text_that_is_too_long_does_not_end_the_conversation(echoic):
 
 
 def test_a_question_in_other_words_is_answered_by_meaning(echoic):
-    say(echoic, "My brother-in-law repairs accordions on Thursdays.", "The harbour was foggy.", **LOCAL)
-    ran = say(echoic, "Who mends musical instruments?", **LOCAL)
-    assert "accordions" in ran.out
+    say(echoic, "My brother mends violins and cellos.", "The harbour was foggy.", **LOCAL)
+    ran = say(echoic, "Who fixes musical instruments?", **LOCAL)
+    assert "violins" in ran.out.splitlines()[-1]

@@ -58,7 +58,7 @@ def test_the_server_and_the_command_line_share_one_memory(serve, echoic):
     server, url = serve()
     _, body = ask(url, "api/identity", {})
     identity = json.loads(body)
-    token, user = identity["token"], identity["user"]
+    token, user = identity["userCookie"], identity["user"]
     said = {
         "operation": "set",
         "key": "pet",
@@ -102,7 +102,7 @@ def test_the_secret_is_made_once_beside_the_store_for_its_owner_alone(serve, tmp
 
 def test_an_identity_outlives_the_server_that_gave_it(serve):
     first, url = serve()
-    token = json.loads(ask(url, "api/identity", {})[1])["token"]
+    token = json.loads(ask(url, "api/identity", {})[1])["userCookie"]
     first.terminate()
     first.communicate(timeout=30)
     _, url = serve()

@@ -1,20 +1,25 @@
 from __future__ import annotations
 
+import pytest
+
 LOCAL = {"ECHOIC_EMBEDDER": "local"}
 
 
-def test_reindex_changes_a_store_to_another_embedder(echoic):
-    echoic("set", "employer", "She works as a nurse in a children's hospital")
-    echoic("remember", "Drives a red tractor")
-    refused = echoic("query", "what is her profession?", **LOCAL)
+@pytest.mark.parametrize("url", ["sqlite:///echoic.db", "files:///people"])
+def test_reindex_changes_a_store_to_another_embedder(echoic, url):
+    old = {"ECHOIC_STORE": url}
+    new = {**LOCAL, "ECHOIC_STORE": url}
+    echoic("set", "employer", "She works as a nurse in a children's hospital", **old)
+    echoic("remember", "Drives a red tractor", **old)
+    refused = echoic("query", "what is her profession?", **new)
     assert refused.code == 2
     assert "echoic reindex" in refused.err
-    changed = echoic("reindex", "--json", **LOCAL)
+    changed = echoic("reindex", "--json", **new)
     assert (changed.code, changed.json["data"]) == (0, {"records": 2, "waiting": 0})
-    found = echoic("query", "what is her profession?", "--json", **LOCAL).json["data"]
+    found = echoic("query", "what is her profession?", "--json", **new).json["data"]
     assert found[0]["memory"]["key"] == "employer"
     assert found[0]["ranks"]["vector"]["rank"] == 1
-    assert echoic("query", "anything").code == 2
+    assert echoic("query", "anything", **old).code == 2
 
 
 def test_reindex_drops_nothing_where_the_new_embedder_does_not_work(echoic, tmp_path):
@@ -30,6 +35,13 @@ def test_reindex_with_the_same_embedder_loses_nothing(echoic):
     before = echoic("query", "quartet", "--json").json["data"]
     assert echoic("reindex").code == 0
     assert echoic("query", "quartet", "--json").json["data"] == before
+
+
+def test_what_waited_for_the_old_embedder_is_embedded_by_the_new_one(echoic, tmp_path):
+    for text in ("Plays the cello in a quartet", "Drives a red tractor"):
+        echoic("remember", text, ECHOIC_EMBEDDER="local", ECHOIC_WEIGHTS=str(tmp_path))
+    assert echoic("reindex", "--json").json["data"] == {"records": 2, "waiting": 0}
+    assert "vector" in echoic("query", "cello", "--json").json["data"][0]["ranks"]
 
 
 def test_distil_learns_from_what_was_said_once(echoic, jsonl, document):

@@ -81,17 +81,16 @@ async def only_open(*, path: str, kill_at: int = 0, older: bool = False) -> None
     await store.aclose()
 
 
-async def keep_writing(*, path: str, log: str, name: str, seed: int, unlocked: bool = False) -> None:
+async def keep_writing(*, path: str, log: str, name: str, seed: float) -> None:
     """Until killed: own records, each write a step further; a shared counter; now and then close and open."""
     say, rng = Log(log), Random(seed)
     sqlite_writer.CHECKPOINT_PAGES = 30
     while True:
         store = SQLiteStore(path)
-        with controls.applied(store, "no lock" if unlocked else None):
-            await store.open(SPEC, index)
-            for _ in range(rng.randrange(20, 200)):
-                await _one_write(store, name, rng, say)
-            await store.aclose()
+        await store.open(SPEC, index)
+        for _ in range(rng.randrange(20, 200)):
+            await _one_write(store, name, rng, say)
+        await store.aclose()
 
 
 async def _one_write(store: SQLiteStore, name: str, rng: Random, say: Callable[[str], None]) -> None:
@@ -109,6 +108,7 @@ async def _one_write(store: SQLiteStore, name: str, rng: Random, say: Callable[[
         say(f"begun {own} 0")
     elif dice < 0.5 and held:
         change = Attach(kind="memory", id=own, version=version, vector=vector(rng))
+        say(f"begun {own} {version}")
     else:
         text = " ".join(rng.choice(("storm", "quay", "anchor", "hull")) for _ in range(rng.randrange(1, 40)))
         record = Record(kind="memory", id=own, data={"text": f"{name} {version + 1} {text}"})
@@ -124,12 +124,13 @@ async def increment(store: SQLiteStore, counter: str, name: str, say: Callable[[
     Raises:
         WriteConflict: somebody was.
     """
+    looked = time.monotonic_ns()
     held = await store.read(SHARED, "counter", [counter])
     version = held[0].version if held else 0
     total = (held[0].data["n"] if held else 0) + 1
     record = Record(kind="counter", id=counter, data={"n": total, "by": name})
     before = time.monotonic_ns()
-    say(f"trying {counter} {total} {before}")
+    say(f"saw {counter} {total - 1} {looked} {before}")
     await store.write(SHARED, [Put(record=record, expect=version)])
     say(f"counted {counter} {total} {before} {time.monotonic_ns()}")
 
@@ -166,6 +167,24 @@ async def keep_reading(*, path: str, log: str) -> None:
             text = record.data["text"].split()
             assert text[1] == str(record.version), f"{record.id} at {record.version} says {text[1]}"
         say(f"read {newest}")
+        await asyncio.sleep(0.005)
+
+
+async def keep_erasing(*, path: str, log: str, name: str) -> None:
+    """Until killed: fill a scope and erase it."""
+    say = Log(log)
+    store = SQLiteStore(path)
+    await store.open(SPEC, index)
+    scope = Scope("shared", name)
+    while True:
+        for number in range(5):
+            record = Record(kind="memory", id=str(number), data={"text": f"secret {number} of {name}"})
+            await store.write(scope, [Put(record=record)])
+        receipt = await store.erase(scope)
+        assert receipt.verified
+        assert await store.scan(scope, "memory") == []
+        say(f"erased {receipt.records['memory']}")
+        await asyncio.sleep(0.05)
 
 
 async def keep_checkpointing(*, path: str) -> None:
@@ -174,7 +193,8 @@ async def keep_checkpointing(*, path: str) -> None:
     connection.set_busy_timeout(2_000)
     for number in range(1 << 30):
         kind = ("passive", "full", "restart", "truncate")[number % 4]
-        connection.execute(f"pragma wal_checkpoint({kind})").fetchall()
+        with contextlib.suppress(apsw.BusyError):
+            connection.execute(f"pragma wal_checkpoint({kind})").fetchall()
         await asyncio.sleep(0.01)
 
 
@@ -196,17 +216,6 @@ async def visit(*, path: str, log: str) -> None:
     await store.aclose()
 
 
-async def change_journal(*, path: str, log: str) -> None:
-    """As a program would that wants the file for itself: leave WAL mode, which removes the log."""
-    connection = apsw.Connection(path)
-    try:
-        mode = connection.pragma("journal_mode", "delete")
-    except apsw.BusyError:
-        mode = "busy"
-    connection.close()
-    Log(log)(str(mode))
-
-
 def lines(log: Path) -> list[list[str]]:
     """What a log holds, by words. A line that was cut short by death is left out."""
     if not log.exists():
@@ -222,9 +231,9 @@ PROGRAMS: dict[str, Callable[..., Awaitable[None]]] = {
         keep_writing,
         count_up,
         keep_reading,
+        keep_erasing,
         keep_checkpointing,
         hold_open,
         visit,
-        change_journal,
     )
 }

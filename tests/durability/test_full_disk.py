@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
 
 from durability import controls
@@ -20,8 +19,6 @@ from durability.workload import (
     SCOPES,
     SPEC,
     Erase,
-    Found,
-    Kept,
     State,
     Step,
     after,
@@ -29,12 +26,12 @@ from durability.workload import (
     history,
     index,
     perform,
+    read_back,
     vector,
 )
 from echoic.errors import StoreFull, StoreUnavailable, WriteConflict
-from echoic.partition import Flag
 from echoic.stores import sqlite_writer
-from echoic.stores.base import FIRST_UNSEARCHABLE, Put, Record
+from echoic.stores.base import Drop, Put, Record
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing.disks import Disk, Fault, Operation, Plan, broken, full, nothing
 from echoic.types import Scope
@@ -54,23 +51,6 @@ def from_the(number: int, fault: Fault) -> Plan:
         return fault if operation.number >= number and not spared else None
 
     return plan
-
-
-async def read_back(store: SQLiteStore) -> Found:
-    """Everything, through the store, records and partitions."""
-    held: Found = {}
-    for scope in await store.scopes():
-        partition = await store.load(scope)
-        records: dict[tuple[str, str], Kept] = {}
-        for kind in ("memory", "turn", "profile"):
-            for r in await store.scan(scope, kind):
-                row = partition.rows[r.seq] if r.seq < FIRST_UNSEARCHABLE else None
-                embedded = row is not None and bool(row["flags"] & Flag.EMBEDDED)
-                vec = partition.vectors[r.seq].astype(np.float32).tobytes() if embedded else None
-                records[kind, r.id] = Kept(r.data, r.key, r.version, r.seq, vec)
-        if records:
-            held[scope] = records
-    return held
 
 
 @dataclass(slots=True)
@@ -132,8 +112,6 @@ def steps_of(seed: int) -> list[Step]:
 
 
 def _drops(step: Step) -> Iterator:
-    from echoic.stores.base import Drop
-
     assert not isinstance(step, Erase)
     for change in step.changes:
         if isinstance(change, Put):
@@ -210,7 +188,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     where = tmp_path / "small"
     where.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(where)], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(where)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip(f"may not mount a small file system: {mounted.stderr.strip()}")
@@ -234,11 +215,10 @@ async def test_a_file_system_without_space_refuses_writes_and_resumes_when_space
             refused = error
     assert type(refused) is StoreFull
     ballast = small_disk / "ballast"  # what the failed write gave back is taken, too
-    with ballast.open("wb") as stream:
-        with pytest.raises(OSError, match="No space"):
-            while True:
-                stream.write(os.urandom(4096))
-                stream.flush()
+    with ballast.open("wb") as stream, pytest.raises(OSError, match="No space"):
+        while True:
+            stream.write(os.urandom(4096))
+            stream.flush()
     assert len(await store.scan(scope, "memory", limit=10_000)) == kept
     assert (await store.load(scope)).size >= kept
     health = await store.check()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from echoic.partition import MEMORY, TURN, Entry
+from echoic.partition import MEMORY, TURN, Entry, Flag
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Put, Record, Store
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import content_words
@@ -137,11 +137,14 @@ def found(state: State) -> Found:
     return {scope: held.records for scope, held in state.items() if held.records}
 
 
-def history(rng: Random, steps: int, *, erasing: bool = True) -> Iterator[Step]:
-    """`steps` operations that make sense one after the other, and some that are refused."""
-    state: State = {}
+def history(rng: Random, steps: int, state: State | None = None, *, erasing: bool = True) -> Iterator[Step]:
+    """`steps` operations that make sense one after the other from `state` on, and some that are refused."""
+    state = state or {}
+    era = rng.randrange(1 << 30)  # so that names made from another state are not made again
     for number in range(steps):
-        step = _erase(rng, state) if erasing and rng.random() < 0.03 else _write(rng, state, number)
+        step = (
+            _erase(rng, state) if erasing and rng.random() < 0.03 else _write(rng, state, f"{era:x}.{number}")
+        )
         state = after(state, step)
         yield step
 
@@ -155,10 +158,10 @@ def _erase(rng: Random, state: State) -> Erase:
     return Erase(scope, tuple(Drop(kind=kind, id=name) for kind, name in chosen))
 
 
-def _write(rng: Random, state: State, number: int) -> Write:
+def _write(rng: Random, state: State, fresh: str) -> Write:
     scope = rng.choice(SCOPES)
     records = state[scope].records if scope in state else {}
-    changes = [_change(rng, records, f"{number}.{i}") for i in range(rng.choice((1, 1, 1, 2, 3, 8, 40)))]
+    changes = [_change(rng, records, f"{fresh}.{i}") for i in range(rng.choice((1, 1, 1, 2, 3, 8, 40)))]
     if rng.random() < 0.05:  # refused as a whole, whatever stands before it
         changes.append(Put(record=Record(kind="profile", id="never", data={}), expect=7))
     return Write(scope, tuple(changes))
@@ -202,6 +205,25 @@ async def perform(store: Store, step: Step) -> Erased | None:
     return None
 
 
+async def read_back(store: Store) -> Found:
+    """Everything, through the store: records, partitions and what waits."""
+    waiting = {(w.scope, w.record.kind, w.record.id) for w in await store.waiting(1 << 30)}
+    held: Found = {}
+    for scope in await store.scopes():
+        partition = await store.load(scope)
+        records: dict[tuple[str, str], Kept] = {}
+        for kind in ("memory", "turn", "profile"):
+            for r in await store.scan(scope, kind):
+                row = partition.rows[r.seq] if r.seq < FIRST_UNSEARCHABLE else None
+                embedded = row is not None and bool(row["flags"] & Flag.EMBEDDED)
+                vec = partition.vectors[r.seq].astype(np.float32).tobytes() if embedded else None
+                assert ((scope, kind, r.id) in waiting) is (row is not None and not embedded)
+                records[kind, r.id] = Kept(r.data, r.key, r.version, r.seq, vec)
+        if records:
+            held[scope] = records
+    return held
+
+
 __all__ = [
     "SCOPES",
     "SPEC",
@@ -217,5 +239,6 @@ __all__ = [
     "history",
     "index",
     "perform",
+    "read_back",
     "vector",
 ]

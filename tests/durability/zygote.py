@@ -10,6 +10,7 @@ import asyncio
 import ctypes
 import json
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -17,12 +18,15 @@ from typing import Any
 
 from durability.programs import PROGRAMS
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_PTRACER = 0x59616D61
 _ANYONE = ctypes.c_ulong(-1)
+_prctl = ctypes.CDLL(None).prctl
 
 
 def main() -> None:
     """Serve until standard input ends."""
+    _die_with_the_parent()
     for line in sys.stdin:
         command = json.loads(line)
         if "wait" in command:
@@ -40,14 +44,19 @@ def _fork(program: str, gate: str, arguments: dict[str, Any]) -> int:
     if child:
         return child
     try:
-        # where only a parent may trace its children, let anyone of this user do so
-        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYONE, 0, 0, 0)
+        _die_with_the_parent()
+        _prctl(_PR_SET_PTRACER, _ANYONE, 0, 0, 0)  # where else only a parent may trace its children
         Path(gate).read_bytes()  # a named pipe: blocks until the test opens the other end
         asyncio.run(PROGRAMS[program](**arguments))
     except BaseException:
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
+
+
+def _die_with_the_parent() -> None:
+    """So that nothing goes on writing when a test ends as it should not."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 if __name__ == "__main__":

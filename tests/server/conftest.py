@@ -70,7 +70,7 @@ def settings_of(**changes):
 async def serving(memory, settings):
     """The app behind a real uvicorn on a real socket."""
     app = create_app(memory, settings)
-    # named TCP, or asyncio does not turn Nagle's algorithm off and every answer waits 40 ms for an acknowledgement
+    # named TCP, or asyncio leaves Nagle's algorithm on and every answer waits 40 ms for an acknowledgement
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -77,7 +77,9 @@ async def bad_tokens(server, forge):
         "no signature": f"{header}.{payload}.",
         "algorithm none": unsigned,
         "signature of another": f"{header}.{payload}.{signature[::-1]}",
-        "other algorithm": forge(good, algorithm="HS512", key="of these tests, and long enough for HS256" * 2),
+        "other algorithm": forge(
+            good, algorithm="HS512", key="of these tests, and long enough for HS256" * 2
+        ),
         "expired": forge(claims_of(someone, exp=int(time.time()) - 1)),
         "from the future": forge(claims_of(someone, iat=int(time.time()) + 600)),
         "other audience": forge(claims_of(someone, aud="elsewhere")),
@@ -147,7 +149,10 @@ async def test_nobody_reads_changes_or_destroys_what_is_anothers(server):
         answer = await server.memory_of(eve, **operation)
         assert "Kyoto" not in answer.text
         assert answer.status_code == 200
-    for method, path, body in [*BY_TOKEN, ("POST", f"/api/conversations/{said['conversation']}/complete", None)]:
+    for method, path, body in [
+        *BY_TOKEN,
+        ("POST", f"/api/conversations/{said['conversation']}/complete", None),
+    ]:
         answer = await server.client.request(method, path, json=body, headers=eve.headers)
         assert "Kyoto" not in answer.text
         assert "Maya" not in answer.text
@@ -155,7 +160,7 @@ async def test_nobody_reads_changes_or_destroys_what_is_anothers(server):
     exported = (await server.client.get("/api/export", headers=ana.headers)).json()
     (conversation,) = exported["conversations"]
     assert conversation["status"] == "active"
-    assert [turn["text"] for turn in conversation["turns"]][0] == "My sister is called Maya."
+    assert conversation["turns"][0]["text"] == "My sister is called Maya."
 
 
 async def test_what_is_anothers_is_answered_like_what_is_nobodys(server):
@@ -165,9 +170,15 @@ async def test_what_is_anothers_is_answered_like_what_is_nobodys(server):
     for path in ("/api/memories/home/history", "/api/memories/hume/history"):
         answer = await server.client.get(path, headers=eve.headers)
         assert (answer.status_code, answer.json()["versions"]) == (200, [])
-    foreign = await server.client.post(f"/api/conversations/{said['conversation']}/complete", headers=eve.headers)
+    foreign = await server.client.post(
+        f"/api/conversations/{said['conversation']}/complete", headers=eve.headers
+    )
     missing = await server.client.post("/api/conversations/0123456789/complete", headers=eve.headers)
-    assert (foreign.status_code, foreign.content) == (missing.status_code, missing.content) == (404, missing.content)
+    assert (
+        (foreign.status_code, foreign.content)
+        == (missing.status_code, missing.content)
+        == (404, missing.content)
+    )
 
 
 @pytest.mark.parametrize(("method", "path"), BY_OPERATOR)
@@ -178,7 +189,9 @@ async def test_the_operators_routes_open_to_the_operator_only(server, start, ope
         assert answer.status_code == 401
     known = await server.client.request(method, path, headers=operator)
     assert known.status_code in {200, 404}
-    elsewhere = await server.client.request(method, path, headers=operator, params={"deploymentId": "elsewhere"})
+    elsewhere = await server.client.request(
+        method, path, headers=operator, params={"deploymentId": "elsewhere"}
+    )
     assert elsewhere.status_code == 404
     async with start(url="memory://", operator_key=None) as without_operator:
         for headers in ({}, operator, {"Authorization": "Bearer None"}):
@@ -196,7 +209,10 @@ async def test_every_route_declares_who_may_use_it():
     """A new route that says nothing is open to everybody, which this refuses."""
     guards = {callers.caller, callers.body_caller, callers.operator, callers.anybody}
     undeclared = {
-        (method, route.path) for route in ROUTES for method in route.methods if not guards & _dependencies(route)
+        (method, route.path)
+        for route in ROUTES
+        for method in route.methods
+        if not guards & _dependencies(route)
     }
     assert undeclared == OPEN
 

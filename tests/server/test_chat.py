@@ -15,7 +15,10 @@ async def pavel(server):
 
 async def test_what_is_said_is_learned_and_answered_and_shown(server, pavel):
     told = await server.say(pavel, "I'm Pavel and I live in Tel Aviv")
-    assert {memory["key"]: memory["text"] for memory in told["stored"]} == {"user_name": "Pavel", "home": "Tel Aviv"}
+    assert {memory["key"]: memory["text"] for memory in told["stored"]} == {
+        "user_name": "Pavel",
+        "home": "Tel Aviv",
+    }
     assert told["recall"] is None
     assert told["heard"]["text"] == "I'm Pavel and I live in Tel Aviv"
     asked = await server.say(pavel, "Where do I live?", conversation=told["conversation"])
@@ -65,7 +68,9 @@ async def test_the_next_call_begins_with_the_callers_name(server, pavel):
 
 
 async def test_a_conversation_goes_on_under_its_id(server, pavel):
-    first = (await server.client.post("/api/conversations", json={"conversation": "call 7"}, headers=pavel.headers)).json()
+    first = (
+        await server.client.post("/api/conversations", json={"conversation": "call 7"}, headers=pavel.headers)
+    ).json()
     said = await server.say(pavel, "hello", conversation="call 7")
     assert first["conversation"] == said["conversation"] == "call 7"
 
@@ -82,7 +87,9 @@ async def test_a_restart_forgets_nothing(start, tmp_path):
 async def test_forgetting_everything_gives_a_receipt_and_leaves_nothing(server, pavel):
     await server.say(pavel, "I'm Pavel and I live in Tel Aviv")
     await server.memory_of(pavel, "set", key="opening hours", value="nine to five")
-    receipt = (await server.client.post("/api/forget", json={"everything": True}, headers=pavel.headers)).json()
+    receipt = (
+        await server.client.post("/api/forget", json={"everything": True}, headers=pavel.headers)
+    ).json()
     assert receipt["memories"] == 3
     assert receipt["turns"] == 2
     assert receipt["conversations"] == 1
@@ -119,7 +126,14 @@ async def test_one_key_or_one_conversation_is_forgotten_alone(server, pavel):
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"everything": False}, {"everything": None}, {"everything": "yes please"}, {"key": "a", "everything": True}, {"key": "a", "conversation": "b"}],
+    [
+        {},
+        {"everything": False},
+        {"everything": None},
+        {"everything": "yes please"},
+        {"key": "a", "everything": True},
+        {"key": "a", "conversation": "b"},
+    ],
 )
 async def test_nothing_is_destroyed_unless_it_is_named(server, pavel, body):
     await server.memory_of(pavel, "set", key="a", value="kept")
@@ -145,7 +159,11 @@ async def test_a_proposal_waits_for_the_operator_and_is_then_known_to_all(own, o
     other = await own.identity()
     assert (await own.memory_of(other, "get", key="opening hours")).json()["result"] is None
     (proposal,) = (await own.client.get("/api/proposals", headers=operator)).json()["proposals"]
-    assert (proposal["key"], proposal["text"], proposal["visibility"]) == ("opening hours", "nine to five", "proposed")
+    assert (proposal["key"], proposal["text"], proposal["visibility"]) == (
+        "opening hours",
+        "nine to five",
+        "proposed",
+    )
     approved = await own.client.post(f"/api/proposals/{proposal['id']}/approve", headers=operator)
     assert approved.json()["visibility"] == "global"
     assert (await own.memory_of(other, "get", key="opening hours")).json()["result"]["text"] == "nine to five"
@@ -177,7 +195,9 @@ async def test_proposals_are_of_one_deployment(own, operator):
 
 @pytest.mark.parametrize("text", ["", "   ", "a\0b", "x" * 32_769])
 async def test_what_cannot_be_kept_is_refused_and_nothing_is_appended(server, pavel, text):
-    answer = await server.client.post("/api/chat", json={"text": text, "conversation": "c"}, headers=pavel.headers)
+    answer = await server.client.post(
+        "/api/chat", json={"text": text, "conversation": "c"}, headers=pavel.headers
+    )
     assert answer.status_code == 422
     exported = (await server.client.get("/api/export", headers=pavel.headers)).json()
     assert [turn for conversation in exported["conversations"] for turn in conversation["turns"]] == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from echoic.errors import EmbedderUnavailable
+from echoic.errors import EmbedderUnavailable, StoreUnavailable
+from echoic.memory.records import index
 from echoic.memory.service import MemoryService
 from echoic.stores.in_memory import InMemoryStore
 from echoic.types import EmbeddingSpec
@@ -72,15 +73,28 @@ async def test_a_store_that_cannot_be_used_is_not_ready_and_every_route_says_so(
             assert answer.status_code == 503, (path, answer.text)
             assert answer.json()["code"] == "store_unavailable"
             assert int(answer.headers["retry-after"]) > 0
-        await store.open(FaultyEmbedder.spec, server.memory._parts.store._index or _index())
+        await store.open(FaultyEmbedder.spec, index)
         assert (await server.memory_of(ana, "get", key="home")).json()["result"]["text"] == "Oslo"
         assert (await server.client.get("/readyz")).status_code == 200
 
 
-def _index():
-    from echoic.memory.records import index
+class HalfDead(InMemoryStore):
+    """A store that still answers about itself when nothing can be read from it."""
 
-    return index
+    dead = False
+
+    async def scan(self, scope, kind, **options):
+        if self.dead:
+            raise StoreUnavailable("no route to the disk")
+        return await super().scan(scope, kind, **options)
+
+
+async def test_a_store_that_says_it_is_well_and_cannot_be_read_is_not_ready():
+    store = HalfDead()
+    async with serving(MemoryService(store, FaultyEmbedder()), settings_of()) as server:
+        assert (await server.client.get("/readyz")).status_code == 200
+        store.dead = True
+        assert (await server.client.get("/readyz")).json()["store"] == "unavailable"
 
 
 async def test_while_the_embedder_is_away_it_is_not_ready_but_memory_works_by_words():

@@ -55,9 +55,7 @@ async def test_an_identity_that_is_no_good_is_refused_and_not_replaced(server, f
 
 async def test_renewing_does_not_move_anybody_to_another_deployment(server):
     acme = await server.identity("acme")
-    answer = await server.client.post(
-        "/api/identity", json={"deploymentId": "default"}, headers=acme.headers
-    )
+    answer = await server.client.post("/api/identity", json={"deploymentId": "default"}, headers=acme.headers)
     assert answer.status_code == 401
 
 

@@ -126,7 +126,15 @@ async def test_a_limit_is_kept(server, ana):
 
 
 @pytest.mark.parametrize(
-    "value", ["𝒜 👩‍👩‍👧 é\u0301 \u202eabc", "<script>alert(1)</script>", '{"$ne": null}', "' OR 1=1 --", "a\nb\tc", "٣ שלום"]
+    "value",
+    [
+        "𝒜 👩‍👩‍👧 é\u0301 \u202eabc",
+        "<script>alert(1)</script>",
+        '{"$ne": null}',
+        "' OR 1=1 --",
+        "a\nb\tc",
+        "٣ שלום",
+    ],
 )
 async def test_text_comes_back_exactly_as_it_went_in(server, ana, value):
     for key, text in (("home", value), (value, "Oslo")):
@@ -156,7 +164,9 @@ async def test_what_is_shared_shows_nobody_who_said_it(start, operator):
         assert deleted == {"success": False, "result": {"deleted": False}}
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"null", b"[]", b'"set"', b"7", b"\xff\xfe", b"{'a': 1}", b"NaN"])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"null", b"[]", b'"set"', b"7", b"\xff\xfe", b"{'a': 1}", b"NaN"]
+)
 async def test_a_body_that_is_no_json_object_is_refused(server, ana, body):
     for path in ("/api/memory", "/api/chat", "/api/forget"):
         answer = await server.client.post(

@@ -44,7 +44,10 @@ async def test_every_error_is_a_problem(schema):
 
 async def test_who_needs_what_is_declared(schema):
     schemes = schema["components"]["securitySchemes"]
-    assert {name: scheme["scheme"] for name, scheme in schemes.items()} == {"identity": "bearer", "operator": "bearer"}
+    assert {name: scheme["scheme"] for name, scheme in schemes.items()} == {
+        "identity": "bearer",
+        "operator": "bearer",
+    }
     for path, _, operation in operations(schema):
         named = {name for need in operation.get("security", []) for name in need}
         if path.startswith("/api/proposals"):

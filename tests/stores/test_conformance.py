@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from echoic.stores.base import Store
+from echoic.stores.files import FilesStore
 from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import StoreConformance
@@ -23,3 +24,18 @@ class TestSQLite(StoreConformance):
 
     def reopen(self, store: Store) -> Store:
         return SQLiteStore(store._path)
+
+
+class TestJsonFiles(StoreConformance):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Store:
+        return FilesStore(tmp_path)
+
+    def reopen(self, store: Store) -> Store:
+        return FilesStore(store._folder.root, store._folder.layout)
+
+
+class TestMarkdownFiles(TestJsonFiles):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Store:
+        return FilesStore(tmp_path, "markdown")

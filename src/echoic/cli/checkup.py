@@ -86,7 +86,7 @@ class Checkup:
         if not await self._try("set", self._sets):
             self._not_tried(*_STEPS[1:-2])
         else:
-            vectors = embeds and await self._try_if(embeds, "vectors", self._vectors_come)
+            vectors = await self._try_if(embeds, "vectors", self._vectors_come)
             await self._try("reopen", self._reopens)
             await self._try("get", self._gets)
             await self._try_if(vectors, "query", self._finds)

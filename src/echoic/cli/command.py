@@ -93,15 +93,18 @@ def output_of(ctx: click.Context) -> Output:
 
 def report(output: Output, settings: Settings, error: BaseException) -> int:
     """Print what `error` means for a person or a program; the exit code."""
+    kind = type(error).__name__
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        message = "interrupted; what was acknowledged is kept"
-    elif isinstance(error, (EchoicError, click.ClickException)):
-        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        kind, message = "Interrupted", "interrupted; what was acknowledged is kept"
+    elif isinstance(error, click.ClickException):  # whose kinds differ from one release of click to another
+        kind, message = "UsageError", error.format_message()
+    elif isinstance(error, EchoicError):
+        message = str(error)
     else:  # its message may hold what was said, so only its type is told
-        message = f"unexpected {type(error).__name__}; run it again with --debug to see where"
+        message = f"unexpected {kind}; run it again with --debug to see where"
     if settings.debug:
         traceback.print_exception(error, file=sys.stderr)
-    output.fail(error, message)
+    output.fail(kind, message)
     return exit_code(error)
 
 

@@ -19,6 +19,8 @@ class DeferredEmbedder:
         """Opens nothing."""
         self._embedder = embedder
         self._claims: EmbeddingSpec | None = None
+        self._honest = asyncio.Event()
+        self._honest.set()
         self._opening = asyncio.Lock()
         self._ready = False
         self.trouble: EmbedderError | None = None
@@ -30,18 +32,24 @@ class DeferredEmbedder:
         return self._claims or self._embedder.spec
 
     @property
+    def own_spec(self) -> EmbeddingSpec:
+        """The embedder's, whatever it passes for."""
+        return self._embedder.spec
+
+    @property
     def semantic(self) -> bool:
         """Whether it knows meaning."""
         return self._embedder.semantic
 
     def claim(self, spec: EmbeddingSpec) -> None:
-        """Pass for `spec`, so that a store with its vectors opens, and embed nothing until `own_up`."""
+        """Pass for `spec`, so that a store with its vectors opens; whoever embeds waits until `own_up`."""
         self._claims = spec
+        self._honest.clear()
 
-    def own_up(self) -> EmbeddingSpec:
-        """Pass for nothing else any more, and embed again; the embedder's own specification."""
+    def own_up(self) -> None:
+        """Pass for nothing else any more, and embed again."""
         self._claims = None
-        return self._embedder.spec
+        self._honest.set()
 
     async def open(self) -> None:
         """Nothing; see `ready`."""
@@ -53,8 +61,10 @@ class DeferredEmbedder:
             EmbedderMissing: its packages or weights are not on this machine.
             EmbedderUnavailable: it could not be reached.
         """
+        if self._ready:
+            return
         async with self._opening:
-            if self._ready:
+            if self._ready:  # by whoever held the lock
                 return
             if self.trouble is not None and not isinstance(self.trouble, EmbedderUnavailable):
                 raise self.trouble
@@ -77,8 +87,7 @@ class DeferredEmbedder:
             EmbedderMissing: it cannot be opened.
             EmbedderUnavailable: it could not be reached.
         """
-        if self._claims is not None:
-            raise EmbedderUnavailable("nothing is embedded before the store is reindexed")
+        await self._honest.wait()
         await self.ready()
         try:
             vectors = await self._embedder.embed(texts, kind)

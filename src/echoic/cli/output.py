@@ -117,10 +117,10 @@ class Output:
             _print(harmless_lines(text) if sys.stdout.isatty() else text, sys.stdout)
         return result.code
 
-    def fail(self, error: BaseException, message: str) -> None:
-        """Print why there is no result."""
+    def fail(self, kind: str, message: str) -> None:
+        """Print why there is no result, and of which kind the error is."""
         if self._settings.json and not self._answered:
-            self._document("error", error={"type": type(error).__name__, "message": message})
+            self._document("error", error={"type": kind, "message": message})
         else:
             _print(f"echoic: {harmless(message)}", sys.stderr)
 

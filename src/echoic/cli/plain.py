@@ -15,6 +15,8 @@ from echoic.types import Hit, Memory
 Row = Sequence[str]
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What moves the cursor, starts an escape sequence, or turns the direction of writing around."""
+_NARROWEST = 8
+"""Columns; a cell cut further would say nothing."""
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -48,12 +50,11 @@ def moment(at: datetime | None) -> str:
 
 
 def aligned(headings: Row, rows: Sequence[Row], width: int) -> list[str]:
-    """A table for a person: columns under their headings, the widest one cut so that lines fit `width`."""
+    """A table for a person: columns under their headings, the widest ones cut so that lines fit `width`."""
     cells = [[harmless(cell) for cell in row] for row in rows]
     widths = [max(map(_columns, column)) for column in zip(headings, *cells, strict=True)]
-    excess = sum(widths) + 2 * (len(widths) - 1) - width
-    widest = widths.index(max(widths))
-    widths[widest] = max(widths[widest] - max(excess, 0), 12)
+    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
     return [_line(row, widths) for row in (headings, *cells)]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import click
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from echoic.cli.deferred import DeferredEmbedder
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
-
-_SQLITE = "sqlite:///"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +84,13 @@ def embedder_at(settings: Settings) -> DeferredEmbedder:
     return DeferredEmbedder(embedder_from(settings.embedder, model_dir=settings.weights if local else None))
 
 
-def store_file(settings: Settings) -> Path | None:
-    """The file of an SQLite store; None for any other kind."""
-    if not settings.store.startswith(_SQLITE):
+def store_path(settings: Settings) -> Path | None:
+    """The file or folder a store of this machine is in; None for any other kind of store."""
+    scheme, _, rest = settings.store.partition("://")
+    place = rest.partition("?")[0]
+    if scheme.lower() not in {"sqlite", "files"} or not place.startswith("/"):
         return None
-    return Path(settings.store.removeprefix(_SQLITE).partition("?")[0])
+    return Path(unquote(place[1:]))
 
 
 def words_only(error: EmbedderError) -> str:
@@ -115,11 +116,11 @@ def text_or_stdin(value: str) -> str:
 
 async def _with_memory(settings: Settings, output: Output, work: Work) -> Result:
     embedder = embedder_at(settings)
-    file = store_file(settings)
-    new = file is not None and not file.exists()
+    path = store_path(settings)
+    new = path is not None and not path.exists()
     async with memory_at(settings, embedder) as memory:
         if new:
-            output.say(f"new memory in {file}, for {_whose(settings)}")
+            output.say(f"new memory in {path}, for {_whose(settings)}")
         desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)
         result = await work(desk)
     if embedder.trouble is not None:  # nothing is lost: what was written waits for its vector
@@ -150,7 +151,7 @@ __all__ = [
     "memory_at",
     "run",
     "run_apart",
-    "store_file",
+    "store_path",
     "text_or_stdin",
     "words_only",
 ]

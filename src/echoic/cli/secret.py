@@ -9,9 +9,8 @@ import os
 import secrets
 import stat
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from echoic.cli.running import store_file
+from echoic.cli.running import store_path
 from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 
@@ -31,10 +30,8 @@ def operator_key() -> str | None:
 
 def secret_file(settings: Settings) -> Path | None:
     """Where the secret of a store lies; None where the store is no file of this machine."""
-    file = store_file(settings)
-    if file is None and settings.store.startswith("files:"):
-        file = Path(unquote(urlsplit(settings.store).path))
-    return None if file is None else file.with_name(f"{file.name}-secret")
+    path = store_path(settings)
+    return None if path is None else path.with_name(f"{path.name}-secret")
 
 
 def kept_secret(path: Path) -> str:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from echoic.cli.deferred import DeferredEmbedder
     from echoic.memory.service import MemoryService
 
-_RECORDED = re.compile(r"holds vectors of '(?P<model>.+?) (?P<dimensions>\d+)'")
+_RECORDED = re.compile(r"holds vectors of '(?P<model>\S+?)(?: |' with )(?P<dimensions>\d+)")
+"""How the stores name, in the error that refuses another model, the one their vectors are of."""
 _LOOK_S = 1.0
 """How often a long embedding is looked at: each look is a small write to the store."""
 
@@ -78,7 +79,8 @@ async def _reindex(settings: Settings, output: Output) -> Result:
     embedder = embedder_at(settings)
     await embedder.ready()  # before any old vector is dropped
     async with await _opened(settings, embedder) as memory:
-        records = await memory.reindex(embedder.own_up())
+        records = await memory.reindex(embedder.own_spec)
+        embedder.own_up()
         left = await embed_waiting(memory, output, "embedding")
     if embedder.trouble is not None:
         output.note(words_only(embedder.trouble))

@@ -34,9 +34,7 @@ _OPENING = re.compile(
     r" (?:i|you|we|they|he|she|it|there|that|this|your|my|the))\b",
     re.IGNORECASE,
 )
-_ASKS_WHEN = re.compile(
-    r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bhow (?:long|old)\b|\bsince when\b", re.IGNORECASE
-)
+_ASKS_WHEN = re.compile(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bhow (?:long|old)\b", re.IGNORECASE)
 _ASKS_MANY = re.compile(r"\bhow (?:many|much|often)\b", re.IGNORECASE)
 
 

@@ -1,5 +1,6 @@
-"""Days, months and years that a question names in so many words. No clock: "last Tuesday" is the caller's to know.
+"""Days, months and years that a question names in so many words.
 
+No clock: what "last Tuesday" means is the caller's to know.
 Deliberately narrow: a general date parser reads "We" as Wednesday and "the sun" as Sunday in spoken text.
 """
 
@@ -40,7 +41,9 @@ _NAMED = re.compile(
     rf"|\b(?P<year4>{_YEAR})\b",
     re.IGNORECASE,
 )
-_BEFORE_A_MONTH = re.compile(r"\b(?:in|of|since|until|till|by|during|before|after|last|this|next|early|late|mid) $")
+_BEFORE_A_MONTH = re.compile(
+    r"\b(?:in|of|since|until|till|by|during|before|after|last|this|next|early|late|mid) $"
+)
 
 
 class NamedDate(NamedTuple):
@@ -97,14 +100,22 @@ def _date_of(match: re.Match[str]) -> NamedDate | None:
     if match["iso"]:
         year, month, day = map(int, match["iso"].split("-"))
         return NamedDate(year, month, day) if 1 <= month <= 12 else NamedDate(year)
-    name = (match["month"] or match["month2"] or match["month3"] or "").lower()
-    year = match["year"] or match["year2"] or match["year3"] or match["year4"]
+    name = _first(match, "month", "month2", "month3").lower()
+    said_year = _first(match, "year", "year2", "year3", "year4")
+    said_day = _first(match, "day", "day2")
     if not name:
-        return NamedDate(int(year))
-    if match["month3"] and not year and not _means_a_month(match):
+        return NamedDate(int(said_year))
+    if match["month3"] and not said_year and not _means_a_month(match):
         return None
-    day = match["day"] or match["day2"]
-    return NamedDate(int(year) if year else None, _NUMBER_OF_MONTH[name], _number_of_day(day) if day else None)
+    return NamedDate(
+        int(said_year) if said_year else None,
+        _NUMBER_OF_MONTH[name],
+        _number_of_day(said_day) if said_day else None,
+    )
+
+
+def _first(match: re.Match[str], *groups: str) -> str:
+    return next((said for group in groups if (said := match[group])), "")
 
 
 def _means_a_month(match: re.Match[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Where each row of a partition sits when its sessions are laid side by side, so that neighbours are one step away.
+"""Where each row of a partition sits when its sessions are laid side by side: neighbours are one step away.
 
 Computed once per partition, kept in its scratch, and after a patch computed again. Knows no query.
 

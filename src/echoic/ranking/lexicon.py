@@ -1,6 +1,7 @@
-"""The words of one partition, laid out so that near ones are found without trying each. Spelling and sound only.
+"""The words of one partition, laid out so that near ones are found without trying each.
 
-Kept in the partition's scratch. A vocabulary only grows, so a lexicon is renewed by taking in what is new.
+By spelling and sound only; meaning is the vectors'. Kept in the partition's scratch. A vocabulary only grows,
+so a lexicon is renewed by taking in what is new.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ EDIT_WEIGHTS = (0.0, 0.8, 0.5)
 """By the number of edits (Damerau-Levenshtein)."""
 SAME_SOUND, NEAR_SOUND = 0.7, 0.4
 """Double Metaphone codes equal; codes one edit apart and the first letter the same."""
-# Codes leave out vowels: "july" sounds like "wall", "writing" like "ready". Unless the word is a name, which may
-# be spelled as it likes ("Izik", "Isaac"), some letters must agree too. Names misheard on LoCoMo: R@10 +0.5.
+# Codes leave out vowels: "july" sounds like "wall", "writing" like "ready". Unless the word is a name, which
+# may be spelled as it likes ("Izik", "Isaac"), some letters must agree too. On LoCoMo with names misheard that
+# is worth 0.5 points of R@10.
 _SAME_SOUND_SPELLING, _NEAR_SOUND_SPELLING = 0.4, 0.6
 _MIN_NEAR_CODE = 2
 
 
 def edits_allowed(word: str) -> int:
-    """How many edits may lie between `word` and one it was mistyped for: 1 from four letters, 2 from eight."""
+    """How many edits may lie between `word` and the one meant: 1 from four letters, 2 from eight."""
     return 0 if len(word) < 4 else 1 if len(word) < 8 else 2
 
 
@@ -40,7 +42,7 @@ class _Spelled:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._letters: NDArray[np.uint32] = np.zeros(0, np.uint32)
-        self._lengths: NDArray[np.int16] = np.zeros(0, np.int16)
+        self._lengths: NDArray[np.int32] = np.zeros(0, np.int32)
 
     def extend(self, texts: list[str]) -> None:
         self.texts += texts
@@ -63,13 +65,14 @@ class _Spelled:
         return self._letters.nbytes + self._lengths.nbytes + 8 * len(self.texts)
 
 
-def _letters_of(texts: list[str]) -> tuple[NDArray[np.uint32], NDArray[np.int16]]:
-    lengths = np.fromiter(map(len, texts), np.int16, len(texts))
+def _letters_of(texts: list[str]) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+    lengths = np.fromiter(map(len, texts), np.int32, len(texts))
     points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
-    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)[:-1]]) if texts else np.zeros(0, np.int64)
+    if not texts:
+        return np.zeros(0, np.uint32), lengths
     bits = np.uint32(1) << (points & np.uint32(31))
-    # reduceat gives an empty string the letters of its neighbour; words and codes are never empty
-    return (np.bitwise_or.reduceat(bits, starts) if texts else np.zeros(0, np.uint32)), lengths
+    # No text is empty: neither a word nor a code can be. (reduceat would give it its neighbour's letters.)
+    return np.bitwise_or.reduceat(bits, np.cumsum(lengths) - lengths), lengths
 
 
 class Lexicon:

@@ -1,7 +1,7 @@
 """The channel for words that were misheard or mistyped: near words stand in for them, at a discount.
 
-A word stands in for one that nobody said ("Kaitlin" for "Caitlyn"), and at half the discount's worth for one that
-is written like a name, which may be spelled otherwise elsewhere. Exact words are the text channel's; this one
+A word stands in for one that nobody said ("Caitlyn" for "Kaitlin"), and for half as much for one that is
+written like a name, which may be spelled otherwise elsewhere. Exact words are the text channel's; this one
 never scores them.
 """
 
@@ -23,14 +23,14 @@ MAX_ASKED = 16
 MAX_NEAR = 5
 """Words that may stand in for one, the nearest first."""
 
-# Of a near word's closeness where the name itself was said too. With half the names in the transcripts respelled,
+# Of a near word's closeness where the name itself was said too. With the names of half the turns respelled,
 # LoCoMo's R@10 rises from 81.9 to 82.3; with the full closeness clean text would lose 0.3.
 _SAID_TOO = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class NearScores:
-    """[slots] of each place: idf times closeness times saturated count, the best stand-in of each word asked."""
+    """[slots] of each place: BM25 of stand-ins times their closeness, the best for each word asked."""
 
     own: list[Floats]
     window: list[Floats]

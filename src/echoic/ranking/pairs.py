@@ -30,6 +30,7 @@ class Pairs:
 
     @property
     def nbytes(self) -> int:
+        """What this takes."""
         return self.partners.nbytes + self.products.nbytes
 
     @classmethod
@@ -48,14 +49,13 @@ class Pairs:
         partners = np.full((partition.size, reach), -1, np.int32)
         partners[turns] = at[slots[:, None] + np.arange(1, reach + 1)]
         products = np.zeros(partners.shape, np.float32)
-        stale = partners >= 0
+        stale = np.ones(len(turns), np.bool_)
         if before is not None:
-            known = _known(partition, partners, before)
-            products[: len(known)][known] = before.products[: len(known)][known]
-            stale[: len(known)] &= ~known
-        stale_turns = stale[turns].any(axis=1)
+            known = _known(partition, partners, turns, before)
+            products[known] = before.products[known]
+            stale = ~known[turns]
         for first in range(0, len(turns), _BLOCK):
-            if stale_turns[first : first + _BLOCK].any():
+            if stale[first : first + _BLOCK].any():
                 ours = turns[first : first + _BLOCK]
                 vectors = partition.vectors[turns[first : first + _BLOCK + reach]]
                 products[ours] = _products(vectors, len(ours), reach)
@@ -63,12 +63,18 @@ class Pairs:
         return cls(partition.revision, partners, products)
 
 
-def _known(partition: Partition, partners: NDArray[np.int32], before: Pairs) -> NDArray[np.bool_]:
-    """Which products hold from before: the same two rows, and neither was patched since."""
+def _known(
+    partition: Partition, partners: NDArray[np.int32], turns: Rows, before: Pairs
+) -> NDArray[np.bool_]:
+    """[rows] Whose products hold from before: the same rows follow, and none of them was patched since."""
     size = min(len(before.partners), len(partners))
-    fresh = np.repeat(partition.patched > before.revision, SEGMENT_ROWS)
-    known: NDArray[np.bool_] = (partners[:size] == before.partners[:size]) & (partners[:size] >= 0)
-    known &= ~fresh[:size, None] & ~fresh[partners[:size]]
+    known = np.zeros(len(partners), np.bool_)
+    known[:size] = (partners[:size] == before.partners[:size]).all(axis=1)
+    fresh = np.repeat(partition.patched > before.revision, SEGMENT_ROWS)[turns]
+    touched = fresh.copy()
+    for steps in range(1, partners.shape[1] + 1):
+        touched[:-steps] |= fresh[steps:]
+    known[turns[touched]] = False
     return known
 
 

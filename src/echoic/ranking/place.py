@@ -1,4 +1,4 @@
-"""One partition as a query sees it, and what several of them count together. Matches words; scores nothing."""
+"""One partition as a query sees it, and what several count together. Matches words; scores nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import Partition
-from echoic.ranking.layout import Eligible, Floats, Layout
+from echoic.ranking.layout import Eligible, Floats, Layout, Mask
 from echoic.ranking.lexicon import Lexicon
 
 Terms = NDArray[np.uint32]
@@ -38,16 +38,22 @@ class Place:
     def said(self, terms: Terms) -> Said:
         """Which rows that may be found say any of `terms`."""
         rows, said, counts = self.partition.postings
-        # A table of the low 16 bits passes over nearly all postings in one go; the rest is compared in full.
-        table = np.zeros(1 << 16, np.bool_)
-        table[terms.astype(np.uint16)] = True
-        maybe = np.flatnonzero(table.take(said.astype(np.uint16)))
+        maybe = np.flatnonzero(_among(said, terms))
         order = np.argsort(terms)
         which = np.searchsorted(terms, said[maybe], sorter=order)
         which = order[np.minimum(which, len(terms) - 1)]
         keep = (terms[which] == said[maybe]) & self.eligible.rows[rows[maybe]]
         maybe = maybe[keep]
         return Said(which[keep], self.layout.slot_of[rows[maybe]], counts[maybe].astype(np.float32))
+
+
+def _among(said: NDArray[np.uint32], terms: Terms) -> Mask:
+    """Whether each of `said` is one of `terms`; of many terms, whether it may be."""
+    if len(terms) <= 8:
+        return np.isin(said, terms, kind="sort")  # for so few it compares one after another and sorts nothing
+    table = np.zeros(1 << 16, np.bool_)
+    table[terms.astype(np.uint16)] = True
+    return table.take(said.astype(np.uint16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +92,8 @@ class Statistics:
 
     def idf(self, rows_saying: NDArray[np.int64]) -> Floats:
         """ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene, of terms that so many rows say."""
-        idf = np.log(1 + (self.rows - rows_saying + 0.5) / (rows_saying + 0.5))
-        return idf.astype(np.float32)
+        idf: Floats = np.log(1 + (self.rows - rows_saying + 0.5) / (rows_saying + 0.5)).astype(np.float32)
+        return idf
 
 
 def look_up(terms: Terms, places: Sequence[Place]) -> Iterator[tuple[slice, list[Floats]]]:
@@ -106,7 +112,8 @@ def look_up(terms: Terms, places: Sequence[Place]) -> Iterator[tuple[slice, list
 def rows_saying(matrices: Sequence[Floats]) -> NDArray[np.int64]:
     """[terms] How many rows of all places say each term."""
     by_place = [[np.count_nonzero(row > 0) for row in matrix] for matrix in matrices]
-    return np.array(by_place, np.int64).sum(axis=0)
+    total: NDArray[np.int64] = np.array(by_place, np.int64).sum(axis=0)
+    return total
 
 
 __all__ = ["Place", "Statistics", "Terms", "look_up", "rows_saying"]

@@ -12,7 +12,7 @@ from echoic.errors import InvalidInput
 from echoic.ranking.cues import asks_many, asks_when
 from echoic.ranking.dates import NamedDate, dates_in
 from echoic.ranking.entries import AGENT, USER
-from echoic.words import STOP, Word, content_words, cut, fold, word_of
+from echoic.words import STOP, Word, content_words, cut
 
 Span = tuple[int, int]
 """First and last moment, Unix time in ms."""
@@ -79,7 +79,9 @@ def query_of(
     """
     for first, last in spans:
         if last < first:
-            raise InvalidInput(f"a span ends before it begins: ({first}, {last}). Give (first, last) in Unix ms.")
+            raise InvalidInput(
+                f"a span ends before it begins: ({first}, {last}). Give (first, last) in Unix ms."
+            )
     asked = _unwrapped(text)
     return Query(
         text=text,

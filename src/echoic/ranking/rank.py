@@ -55,8 +55,8 @@ def rank(
 ) -> list[Found]:
     """The best `limit` rows for `query`, over all partitions as one.
 
-    Only what a channel really finds is a hit: by words, by near words, by the words of neighbouring turns, or by
-    a cosine of `floor` at least. What nothing finds is left out, so an empty list says that nothing is known.
+    Only what a channel really finds is a hit: by words, by near words, by the words of neighbouring turns, or
+    by a cosine of `floor` at least. What nothing finds is left out: an empty list says that nothing is known.
     Rows without a vector are found by their words. Equal scores stand in the order of partitions and rows.
 
     Args:
@@ -116,8 +116,8 @@ def _ranks(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
         if np.isnan(score):
             found.append(None)
         else:
-            ahead = np.count_nonzero(values > scores[hit])
-            equal = np.count_nonzero(values[: np.searchsorted(there, hit)] == scores[hit])
+            ahead = int(np.count_nonzero(values > scores[hit]))
+            equal = int(np.count_nonzero(values[: np.searchsorted(there, hit)] == scores[hit]))
             found.append(Rank(rank=ahead + equal + 1, score=score))
     return found
 

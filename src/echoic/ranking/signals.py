@@ -1,7 +1,7 @@
-"""What the wording of a question says about its answer: who said it, and when. Soft: signals order what was found
-and find nothing themselves.
+"""What the wording of a question says about its answer: who said it, and when.
 
-Each is [rows] of every place, from 0 to 1, or None where the question says nothing of the kind.
+Soft: signals order what was found and find nothing themselves. Each is [rows] of every place, from 0 to 1, or
+None where the question says nothing of the kind.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The channels that go by exact words: BM25 of each row, and the same over windows of turns.
 
-BM25 as in Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with k1 0.9
-and b 0.4, the values of Anserini's baselines, which suit short texts. Frequencies and mean lengths are those of
-the given partitions taken together: nobody else's words weigh in.
+BM25 as in Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with k1
+0.9 and b 0.4, the values of Anserini's baselines, which suit short texts. Frequencies and mean lengths are
+those of the given partitions taken together: nobody else's words weigh in.
 """
 
 from __future__ import annotations
@@ -80,11 +80,8 @@ def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -
 
 def _terms_of_names(places: Sequence[Place]) -> set[int]:
     return {
-        word_of(word).term
-        for place in places
-        for name in place.lexicon.speakers.values()
-        for word in name
+        word_of(word).term for place in places for name in place.lexicon.speakers.values() for word in name
     }
 
 
-__all__ = ["B", "K1", "MAX_TERMS", "TextScores", "bm25", "norms", "text_scores"]
+__all__ = ["K1", "MAX_TERMS", "B", "TextScores", "bm25", "norms", "text_scores"]

@@ -134,9 +134,8 @@ class OriginGuard:
         headers = Headers(scope=scope)
         origins = headers.getlist("origin")
         if not origins:
-            return (
-                headers.get("sec-fetch-site", "none") in {"none", "same-origin"} or scope["method"] == "GET"
-            )
+            from_here = headers.get("sec-fetch-site", "none") in {"none", "same-origin"}
+            return from_here or scope["method"] in {"GET", "HEAD"}
         own = f"{scope['scheme']}://{headers.get('host', '')}".lower()
         return len(origins) == 1 and (_same(origins[0], own) or origins[0].lower() in self._allowed)
 

@@ -1,0 +1,94 @@
+"""Where memory is kept. `base` is the seam; a store is named by a URL and imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+from urllib.parse import parse_qsl, unquote
+
+from echoic.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from echoic.stores.base import Store
+
+_FORMS = '"sqlite:///echoic.db", "files:///folder" (four slashes for an absolute path) or "memory://"'
+_NOT_YET = {"mongodb", "mongodb+srv", "postgres", "postgresql"}
+
+
+def store_from(url: str) -> Store:
+    """The store that `url` names, not yet open.
+
+    Args:
+        url: "sqlite:///echoic.db" or "files:///folder", relative with three slashes, absolute with four, in
+            percent-encoding where the path holds "?" or "%"; or "memory://". Behind "?" may stand
+            "cache_mb=64", how much loaded memory is kept, and for files "format=markdown".
+
+    Raises:
+        InvalidInput: the scheme, an option or its value is not known, or the path is missing.
+    """
+    scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
+    scheme = scheme.lower()
+    if scheme in _NOT_YET:  # not repeated whole: such a URL may hold a password
+        raise InvalidInput(f"this version has no store for {scheme}:// yet: use {_FORMS}")
+    if not separator or scheme not in {"sqlite", "files", "memory"}:
+        shown = repr(f"{scheme}://…" if separator else url)
+        raise InvalidInput(f"unknown store {shown}: use {_FORMS}")
+    place, _, query = rest.partition("?")
+    options = _options(query, {"sqlite": ("cache_mb",), "files": ("format", "cache_mb")}.get(scheme, ()))
+    if scheme == "memory":
+        if place:
+            raise InvalidInput(f"memory:// has no path, so {place!r} means nothing: leave it out")
+        from echoic.stores.in_memory import InMemoryStore
+
+        return InMemoryStore()
+    return _on_disk(scheme, _path(scheme, place), options)
+
+
+def _on_disk(scheme: str, path: str, options: Mapping[str, str]) -> Store:
+    if scheme == "files":
+        from echoic.stores import files
+
+        layout = cast("files.Format", options.get("format", "json"))  # it refuses what it does not know
+        return files.FilesStore(path, layout, cache_bytes=_bytes(options, files.CACHE_BYTES))
+    from echoic.stores import sqlite
+
+    if path == ":memory:":
+        raise InvalidInput("':memory:' would be gone between two connections: use memory://")
+    return sqlite.SQLiteStore(path, cache_bytes=_bytes(options, sqlite.CACHE_BYTES))
+
+
+def _path(scheme: str, place: str) -> str:
+    path = unquote(place[1:]) if place.startswith("/") else ""
+    if not path.strip("/") or "\0" in path:
+        raise InvalidInput(
+            f"{scheme}://{place} names no path: write three slashes and a relative one, "
+            f"{scheme}:///{place.strip('/') or 'memory'}, or four and an absolute one"
+        )
+    return path
+
+
+def _options(query: str, known: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in known:
+            raise InvalidInput(f"unknown option {name!r}: {_known(known)}")
+        if name in found:
+            raise InvalidInput(f"the option {name!r} is there twice, as {found[name]!r} and {value!r}")
+        found[name] = value
+    return found
+
+
+def _known(options: tuple[str, ...]) -> str:
+    return f"use one of {', '.join(options)}" if options else "there are none here"
+
+
+def _bytes(options: Mapping[str, str], otherwise: int) -> int:
+    value = options.get("cache_mb")
+    if value is None:
+        return otherwise
+    if not (value.isascii() and value.isdigit() and int(value) > 0):
+        raise InvalidInput(f"cache_mb must be a whole number of megabytes above 0, not {value!r}")
+    return int(value) << 20
+
+
+__all__ = ["store_from"]

@@ -31,9 +31,10 @@ class Text(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One change, and what it leaves behind."""
+    """One change, what it finds and what it leaves behind."""
 
     change: Change
+    old: Record | None
     left: Record | None
     entry: Entry | None = None
     keep: bool = False
@@ -89,9 +90,9 @@ class HeldScope:
                 case Put():
                     step = self._staged_put(staged, change, old)
                 case Drop():
-                    step = Step(change, None)
+                    step = Step(change, old, None)
                 case Attach():
-                    step = Step(change, old)
+                    step = Step(change, old, old)
                     if old and old.version == change.version:
                         staged.embedded[old.seq] = True
             if not isinstance(change, Attach):
@@ -116,7 +117,7 @@ class HeldScope:
         keep = entry is not None and self._staged_text(staged, seq, entry.text)
         # a copy: what its owner does to the data afterwards stays with the owner
         left = replace(put.record, data=copied(put.record.data), version=version + 1, seq=seq)
-        return Step(put, left, entry, keep)
+        return Step(put, old, left, entry, keep)
 
     def _staged_text(self, staged: Staged, row: int, text: str) -> bool:
         """Whether the row said `text` before; from now on it does."""
@@ -158,8 +159,8 @@ class HeldScope:
 
         Args:
             records: all of them, with the version and seq each has.
-            entries: by row, how each searchable one is found.
-            since: by row, when its text was first so.
+            entries: by row, how each searchable one is found that is not held yet as it is now.
+            since: by row, when it began to wait.
             vectors: by row, a vector and the digest of the text it was made of; one of another text is
                 passed over.
             counters: the next row and the next unsearchable seq.
@@ -170,43 +171,33 @@ class HeldScope:
             if name not in kept or kept[name].seq != old.seq:
                 self._remove(name, touched)
         for name, record in kept.items():
-            self._restore(name, record, entries.get(record.seq), since, touched)
-        for row in entries:
-            self._restore_vector(row, entries[row], vectors.get(row), touched)
+            if self.records.get(name) != record:
+                self._restore(record, entries.get(record.seq), touched)
+        for row, text in self.texts.items():
+            self.texts[row] = Text(text.digest, since.get(row, 0))
+            self._restore_vector(row, vectors.get(row), touched)
         self.next_row, self.next_other = counters
         self._patch(touched)
 
-    def _restore(
-        self,
-        name: Name,
-        record: Record,
-        entry: Entry | None,
-        since: Mapping[int, int],
-        touched: set[int],
-    ) -> None:
+    def _restore(self, record: Record, entry: Entry | None, touched: set[int]) -> None:
+        keep = False
         if entry is not None:
             before, digest = self.texts.get(record.seq), text_digest(entry.text)
             keep = before is not None and before.digest == digest
-            self.texts[record.seq] = Text(digest, since.get(record.seq, 0))
-        else:
-            keep = False
-        if self.records.get(name) != record:
-            self._put(record, entry, touched, keep=keep)
+            self.texts[record.seq] = Text(digest, 0)
+        self._put(record, entry, touched, keep=keep)
 
     def _restore_vector(
-        self,
-        row: int,
-        entry: Entry,
-        stored: tuple[bytes, NDArray[np.float32]] | None,
-        touched: set[int],
+        self, row: int, stored: tuple[bytes, NDArray[np.float32]] | None, touched: set[int]
     ) -> None:
-        segment = self._segments[row // SEGMENT_ROWS]
-        slot = row % SEGMENT_ROWS
-        there = bool(segment.rows[slot]["flags"] & Flag.EMBEDDED)
+        slot, there = row % SEGMENT_ROWS, self._embedded(row)
         if stored is None or stored[0] != self.texts[row].digest:
-            if there:
+            entry = self._index(self.records[self._names[row]]) if there else None
+            if entry is not None:
                 self._segment(row, touched).put(slot, entry)
-        elif not (there and segment.vectors is not None and np.array_equal(segment.vectors[slot], stored[1])):
+            return
+        vectors = self._segments[row // SEGMENT_ROWS].vectors
+        if not there or vectors is None or not np.array_equal(vectors[slot], stored[1]):
             self._segment(row, touched).attach(slot, stored[1])
 
     def _put(self, record: Record, entry: Entry | None, touched: set[int], *, keep: bool) -> None:
@@ -273,6 +264,13 @@ class HeldScope:
         self.partition = Partition(dimensions)
         self._patch(set(self._segments))
         return len(self.texts)
+
+    def vector(self, row: int) -> NDArray[np.float32] | None:
+        """[dimensions] The vector of the record with this seq, if it has one."""
+        segment = self._segments.get(row // SEGMENT_ROWS)
+        if segment is None or segment.vectors is None or not self._embedded(row):
+            return None
+        return segment.vectors[row % SEGMENT_ROWS]
 
     def embedded(self, records: Iterable[Record]) -> int:
         """How many of `records` have a vector."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -285,11 +286,13 @@ def truncate_log(connection: apsw.Connection) -> None:
     """Copy the whole write-ahead log into the file, sync it, and empty the log.
 
     Raises:
-        apsw.BusyError: a reader held the log for longer than the busy timeout.
+        apsw.BusyError: a reader, or another's checkpoint, held the log for longer than the busy timeout.
     """
-    busy, _, _ = connection.execute("pragma wal_checkpoint(truncate)").get
-    if busy:
-        raise apsw.BusyError("a reader holds the write-ahead log")
+    until = time.monotonic() + schema.BUSY_TIMEOUT_MS / 1000
+    while connection.execute("pragma wal_checkpoint(truncate)").get[0]:
+        if time.monotonic() > until:
+            raise apsw.BusyError("a reader holds the write-ahead log")
+        time.sleep(0.01)  # SQLite waits for readers, but not for another's checkpoint
 
 
 def _settle(job: _Job) -> None:

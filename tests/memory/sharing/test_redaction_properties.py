@@ -32,15 +32,30 @@ def taken_out(redacted: Redacted, start: int, end: int) -> bool:
 
 def digits_of(number: str, form: int) -> str:
     """The digits of a number in one of the forms in which they are typed or pasted."""
-    return number.translate({ord("0") + d: chr(base + d) for d in range(10) for base in [(0x30, 0xFF10, 0x660)[form]]})
+    return number.translate(
+        {ord("0") + d: chr(base + d) for d in range(10) for base in [(0x30, 0xFF10, 0x660)[form]]}
+    )
 
 
 @st.composite
 def cards(draw: st.DrawFn) -> str:
     prefix, length = draw(
-        st.sampled_from([("4", 16), ("51", 16), ("2221", 16), ("34", 15), ("37", 15), ("6011", 16), ("3528", 16), ("36", 14)])
+        st.sampled_from(
+            [
+                ("4", 16),
+                ("51", 16),
+                ("2221", 16),
+                ("34", 15),
+                ("37", 15),
+                ("6011", 16),
+                ("3528", 16),
+                ("36", 14),
+            ]
+        )
     )
-    body = prefix + draw(st.text("0123456789", min_size=length - len(prefix) - 1, max_size=length - len(prefix) - 1))
+    body = prefix + draw(
+        st.text("0123456789", min_size=length - len(prefix) - 1, max_size=length - len(prefix) - 1)
+    )
     number = next(body + check for check in "0123456789" if card(body + check))
     groups = {16: (4, 4, 4, 4), 15: (4, 6, 5), 14: (4, 6, 4)}[length]
     gap = draw(st.sampled_from(["", " ", "-", ".", " - ", "\u2011", "\u2009", "\u00a0"]))
@@ -70,7 +85,9 @@ def ibans(draw: st.DrawFn) -> str:
 def emails(draw: st.DrawFn) -> str:
     plain = "abcdefghijklmnopqrstuvwxyz0123456789"
     part = st.text(plain, min_size=1, max_size=12)
-    local = draw(st.lists(part, min_size=1, max_size=3).map(lambda parts: draw(st.sampled_from("._-+")).join(parts)))
+    local = draw(
+        st.lists(part, min_size=1, max_size=3).map(lambda parts: draw(st.sampled_from("._-+")).join(parts))
+    )
     host = ".".join(draw(st.lists(part, min_size=1, max_size=3)))
     end = draw(st.sampled_from(["com", "org", "co.uk", "museum", "d\u00fcsseldorf.de"]))
     at = draw(st.sampled_from(["@", "@", "\uff20", "\u200b@"]))
@@ -102,27 +119,37 @@ def phones(draw: st.DrawFn) -> tuple[str, str]:
 @given(ANYTHING, EDGES, cards(), EDGES, ANYTHING)
 @example("", " ", "4111 1111 1111 1111", " ", "7")
 @example("5", " ", "4111111111111111", ", ", "12/27")
-def test_a_valid_card_is_found_in_any_surroundings_and_format(before: str, left: str, number: str, right: str, after: str):
+def test_a_valid_card_is_found_in_any_surroundings_and_format(
+    before: str, left: str, number: str, right: str, after: str
+):
     text = f"{before}{left}{number}{right}{after}"
     start = len(before + left)
     assert taken_out(redact(text), start, start + len(number))
 
 
 @given(ANYTHING, EDGES, ibans(), EDGES, ANYTHING)
-def test_a_valid_iban_is_found_in_any_surroundings_and_format(before: str, left: str, number: str, right: str, after: str):
+def test_a_valid_iban_is_found_in_any_surroundings_and_format(
+    before: str, left: str, number: str, right: str, after: str
+):
     text = f"{before}{left}{number}{right}{after}"
     start = len(before + left)
     assert taken_out(redact(text), start, start + len(number))
 
 
 @given(ANYTHING, EDGES, emails(), EDGES, ANYTHING)
-def test_an_address_is_found_in_any_surroundings(before: str, left: str, address: str, right: str, after: str):
+def test_an_address_is_found_in_any_surroundings(
+    before: str, left: str, address: str, right: str, after: str
+):
     text = f"{before}{left}{address}{right}{after}"
     start = len(before + left)
     assert taken_out(redact(text), start, start + len(address))
 
 
-@given(st.sampled_from(["", "call ", "Her cell: ", "fax is ", "ana, "]), phones(), st.sampled_from(["", " please", ".", ", or mail"]))
+@given(
+    st.sampled_from(["", "call ", "Her cell: ", "fax is ", "ana, "]),
+    phones(),
+    st.sampled_from(["", " please", ".", ", or mail"]),
+)
 def test_an_international_number_of_every_country_is_found(before: str, phone: tuple[str, str], after: str):
     number, _ = phone
     text = f"{before}{number}{after}"
@@ -138,7 +165,9 @@ def test_a_national_number_is_found_where_its_country_is_given(phone: tuple[str,
 
 
 @given(
-    st.text("0123456789", min_size=10, max_size=10).filter(lambda digits: digits[0] not in "01" and len(set(digits)) > 1),
+    st.text("0123456789", min_size=10, max_size=10).filter(
+        lambda digits: digits[0] not in "01" and len(set(digits)) > 1
+    ),
     st.sampled_from(["call me at ", "my number is ", "her cell is "]),
     st.sampled_from([" ", ", ", " um "]),
     st.booleans(),
@@ -153,7 +182,10 @@ def test_a_number_said_digit_by_digit_is_found(digits: str, before: str, pause: 
 @given(cards().filter(lambda number: number.isascii()), st.sampled_from([" ", ", "]))
 def test_a_card_said_digit_by_digit_is_found(number: str, pause: str):
     digits = [digit for digit in number if digit.isdecimal()]
-    groups = [" ".join(WORDS[int(digit)] for digit in digits[start : start + 4]) for start in range(0, len(digits), 4)]
+    groups = [
+        " ".join(WORDS[int(digit)] for digit in digits[start : start + 4])
+        for start in range(0, len(digits), 4)
+    ]
     spoken = pause.join(groups)
     text = f"so it is {spoken} thank you"
     assert taken_out(redact(text), 9, 9 + len(spoken))

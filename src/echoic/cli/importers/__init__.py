@@ -59,7 +59,7 @@ def format_of(source: Source) -> str:
     if any(_is_turn(line) for line in _first_lines(source)):
         return "turns"
     try:
-        document = source.document()
+        document = source.document
     except InvalidInput as error:
         raise InvalidInput(f"{error}. {_hint()}") from error
     recognised = _document_format(document)

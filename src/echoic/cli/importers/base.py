@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
@@ -61,7 +62,7 @@ Reader = Callable[["Source"], Iterator[Item]]
 """Lazy and pure: the same source gives the same items, with the same ids."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """A file, a folder or stdin, which can be read more than once."""
 
@@ -95,8 +96,9 @@ class Source:
         except OSError as error:
             raise InvalidInput(f"{self.name} cannot be read: {error.strerror}") from error
 
+    @cached_property
     def document(self) -> Any:
-        """It as one JSON document.
+        """It as one JSON document, parsed once.
 
         Raises:
             InvalidInput: it is none; the message says where it stops being one.

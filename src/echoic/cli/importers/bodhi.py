@@ -31,7 +31,7 @@ def read_bodhi(source: Source) -> Iterator[Item]:
 
 
 def _file(source: Source, where: str) -> Iterator[Item]:
-    document = source.document()
+    document = source.document
     if not isinstance(document, Mapping) or not document.keys() & {"directives", "facts"}:
         raise InvalidInput(f"{source.name} is not in Bodhi's layout: it has neither directives nor facts")
     user = source.stem if source.path else None

@@ -64,7 +64,7 @@ def _observations(observed: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]
 
 def _samples(source: Source) -> Iterator[tuple[str, str, Any]]:
     """Where, whose and what each sample is; a `Skipped` in place of one that is none."""
-    samples = source.document()
+    samples = source.document
     if not isinstance(samples, list):
         raise InvalidInput(f"{source.name} is not in LoCoMo's layout: it is no list of samples")
     for place, sample in enumerate(samples):

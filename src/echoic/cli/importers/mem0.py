@@ -16,7 +16,7 @@ from echoic.types import checked_name, checked_text
 
 def read_mem0(source: Source) -> Iterator[Item]:
     """Every memory, of whichever user."""
-    document = source.document()
+    document = source.document
     memories = document.get("results") if isinstance(document, Mapping) else document
     if not isinstance(memories, list):
         raise InvalidInput(f"{source.name} is no export of mem0: it is no list, and has no list of results")

@@ -10,7 +10,7 @@ from echoic.errors import InvalidInput
 
 def read_own(source: Source) -> Iterator[Item]:
     """The export, as one item. A JSON document that holds it as its `data` (`export --json`) does as well."""
-    document = source.document()
+    document = source.document
     if isinstance(document, Mapping) and document.get("command") == "export":
         document = document.get("data")
     if not isinstance(document, Mapping):

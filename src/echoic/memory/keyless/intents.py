@@ -17,18 +17,21 @@ _POLITE: Final = r"(?:(?:please|ok|okay|well|so|and|hey|now|can you|could you|wo
 _ERASE: Final = re.compile(
     rf"^{_POLITE}(?:forget|delete|erase|wipe|remove) "
     r"(?:me$|me (?:please|completely|entirely)|all (?:of )?(?:my|the) (?:data|memories|information)"
-    r"|(?:absolutely )?everything(?: (?:about|of) me| (?:that )?(?:you|i).*| please)?$"
+    r"|(?:absolutely )?everything(?: (?:that )?(?:you|i) (?:know|have|said|told you|remember|keep))?"
+    r"(?: (?:about|of) me)?(?: please)?$"
     r"|all (?:you know|about me)|my (?:data|memory|memories)$)"
 )
 _FORGET: Final = re.compile(
     rf"^{_POLITE}(?:forget|delete|erase|remove) (?!it$|about it$|that$)(?:about |that )?(?P<what>.+)"
 )
-# The whole of it, for it may end a memory: "ok, I live in Lisbon" confirms nothing, and "forget it" takes back.
+# The whole of it, for it may end a memory: "ok, I live in Rome" confirms nothing, "forget it" even less.
 _YES: Final = re.compile(
     r"(?:(?:yes|yeah|yep|sure|ok|okay|please|do it|do that|go ahead|absolutely|confirm|you shall"
     r"|(?:erase|delete) it(?: all)?|(?:erase|delete|forget) everything(?: about me)?) ?)+"
 )
-_NO: Final = re.compile(r"^(?:no|nope|don't|do not|stop|cancel|never mind|keep|forget (?:it|about it|that)$)\b")
+_NO: Final = re.compile(
+    r"^(?:no|nope|don't|do not|stop|cancel|never mind|keep|forget (?:it|about it|that)$)\b"
+)
 _GREETING: Final = re.compile(
     r"^(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| again| echoic)?$"
 )

@@ -62,24 +62,24 @@ async def learn_name(memory: UserMemory, name: str, steps: Steps) -> Learned:
 
 
 def _difference(heard: Turn, before: Sequence[Memory], after: Sequence[Memory]) -> Learned:
-    held = {memory.id: memory for memory in before}
-    holds = {memory.id for memory in after}
-    stored = tuple(memory for memory in after if memory.id not in held)
-    corrected = {memory.supersedes for memory in stored} | _moved(stored, before)
-    gone = [memory for memory in before if memory.id not in holds]
+    held = {_name(memory) for memory in before}
+    holds = {_name(memory) for memory in after}
+    stored = tuple(memory for memory in after if _name(memory) not in held)
+    gone = [memory for memory in before if _name(memory) not in holds]
+    # a correction may move a key from the user's own to everyone's, so it is the key that tells
+    corrected = {memory.key for memory in stored if memory.key is not None}
     said = {(item.key, item.text.casefold()) for item in listen(heard.text, []) if not item.retracts}
     return Learned(
         stored=stored,
-        superseded=tuple(memory for memory in gone if memory.id in corrected),
-        known=tuple(m for m in after if m.id in held and (m.key, m.text.casefold()) in said),
-        retracted=tuple(memory for memory in gone if memory.id not in corrected),
+        superseded=tuple(memory for memory in gone if memory.key in corrected),
+        known=tuple(m for m in after if _name(m) in held and (m.key, m.text.casefold()) in said),
+        retracted=tuple(memory for memory in gone if memory.key not in corrected),
     )
 
 
-def _moved(stored: Sequence[Memory], before: Sequence[Memory]) -> set[str | None]:
-    """Ids of what held under the same key in the other scope: from private to global or back."""
-    keys = {memory.key for memory in stored if memory.key is not None}
-    return {memory.id for memory in before if memory.key in keys}
+def _name(memory: Memory) -> tuple[bool, str]:
+    """What tells a memory from all others: an id is unique only in its scope."""
+    return memory.visibility == "global", memory.id
 
 
 def learned_in_words(learned: Learned) -> str:

@@ -141,10 +141,10 @@ def addresses(view: View) -> Iterator[Finding]:
     yield from _numbered(text)
     for pattern, rule in ((_NAMED, "street"), (_FRENCH, "street"), (_BOX, "box"), (_FLAT, "flat")):
         for found in pattern.finditer(text):
-            if pattern is not _FLAT or not _NO_FLAT.match(text, found.end()):
+            if not (rule == "flat" and _NO_FLAT.match(text, found.end())) and not _is_sentence(found[0]):
                 yield Finding("ADDRESS", found.start(), found.end(), f"address-{rule}")
     for found in _HOME.finditer(text):
-        if not _NO_NAME.intersection(found["value"].lower().split()):
+        if not _is_sentence(found["value"]):
             yield Finding("ADDRESS", *found.span("value"), "address-home")
     yield from _postcodes(text)
 
@@ -173,6 +173,11 @@ def _is_street(found: re.Match[str]) -> bool:
         return names[0][0].isupper() and len(names) <= 3
     # "12 park drive" is said; "a 5k charity run" and "a 10 year view" are not streets.
     return names[0][0].islower() and len(names) <= 2 and _is_any(_SAID, found)
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether words stand in `text` that no address has: "Avenue at 6"."""
+    return not _NO_NAME.isdisjoint(text.lower().split()[1:])
 
 
 def _is_any(kinds: str, found: re.Match[str]) -> bool:

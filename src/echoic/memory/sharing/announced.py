@@ -256,8 +256,8 @@ _RULES = (
         "password",
         _cue(
             r"""pass\s?-?(?:words?|phrases?) passwd pwd (?:secret|safe)_(?:word|phrase)
-            mother'?s_maiden_name security_answer contrasena mot_de_passe passwort kennwort senha
-            wachtwoord parola_d'ordine"""
+            mother'?s_maiden_name security_answer pass(?=\s*[:=]) pw(?=\s*[:=]) contrasena mot_de_passe
+            passwort kennwort senha wachtwoord parola_d'ordine"""
         ),
         _password,
     ),
@@ -305,6 +305,9 @@ _RULES = (
     Announced(
         "ACCOUNT", "last-four", _cue(rf"{_LAST_FOUR}(?:cards?|visa|mastercard|amex|account|number)"), _pin
     ),
+    Announced(
+        "ACCOUNT", "last-four", _cue(r"last\s+(?:four|4)(?:\s+digits)?(?=\s+(?:is|are|was|were)\b)"), _pin
+    ),
     Announced("ACCOUNT", "iban-cue", _cue("iban international_bank_account"), _document),
     Announced(
         "ID",
@@ -322,7 +325,10 @@ _RULES = (
     Announced(
         "ID",
         "plate",
-        _cue("(?:licen[cs]e|number|registration|car)_plates? plate_number registration_number"),
+        _cue(
+            """(?:licen[cs]e|number|registration|car)_plates? (?:my|his|her|their)_plate plate_number
+            registration_number"""
+        ),
         _plate,
     ),
 )

@@ -23,7 +23,7 @@ _CUE = re.compile(
 # What may stand between: "her birthday, I believe, is on".
 _LINKS = any_of(
     """is was s it's its on in at year back way of falls will be my his her their our celebrated date around
-    about el il le am den em es est ist e del? i think believe would actually uh um"""
+    about el il le am den em es est ist e del? the_(?:year|day|date) i think believe would actually uh um"""
 )
 _LINK = re.compile(rf"[\s,:=.'-]*(?:{_LINKS}{END}[\s,:=.'-]*){{0,8}}", re.IGNORECASE)
 

@@ -330,6 +330,16 @@ def jp_my_number(digits: str) -> bool:
     return (0 if rest <= 1 else 11 - rest) == int(digits[11])
 
 
+def vin(compact: str) -> bool:
+    """A vehicle identification number with its North American check character (49 CFR 565.15)."""
+    values = "0123456789.ABCDEFGH..JKLMN.P.R..STUVWXYZ"
+    total = sum(
+        values.index(c) % 10 * weight
+        for c, weight in zip(compact, (8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2), strict=True)
+    )
+    return "0123456789X"[total % 11] == compact[8]
+
+
 def ro_cnp(digits: str) -> bool:
     """A Romanian CNP: weights 279146358279 modulo 11, 10 counting as 1; a birth month and day inside."""
     rest = _sum(digits[:12], (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11

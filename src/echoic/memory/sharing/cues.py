@@ -58,11 +58,12 @@ _WORDS: dict[Meaning, str] = {
     "phone": r"""
         (?:tele)?phone[sd]? mobile cell(?:\s?phone)? cellular tel fax whats\s?app signal telegram viber
         call(?:s|ing|ed|back)?(?:_(?:me|us|him|her|them|back))? dial(?:s|ed|ling|ing)? ring
-        text(?:s|ed|ing)? sms reach(?:ed|able)? landline hotline switchboard caller_id contact
-        number_(?:is|was) my_number (?:his|her|their|our)_number telefono telefone telefon telefonnummer
-        movil celular handy handynummer cellulare portable telefoon nummer_ist numero(?:_(?:es|est|e))?
-        llam[ae](?:me|r)? appele[rz] chiama(?:mi)? ruf(?:en)? bel liga(?:r)? tlf
-        \u05d8\u05dc\u05e4\u05d5\u05df \u05e0\u05d9\u05d9\u05d3
+        text(?:s|ed|ing)? sms reach(?:ed|able)?_(?:me|us|him|her|them|out|at|on|you|my) landline hotline
+        switchboard caller_id (?:area|country|dial(?:ling)?)_code contact number_(?:is|was) my_number
+        (?:his|her|their|our)_number telefono telefone telefon telefonnummer movil celular handy
+        handynummer cellulare portable telefoon nummer_ist numero(?:_(?:es|est|e))? llam[ae](?:me|r)?
+        appele[rz] chiama(?:mi)? ruf(?:en)? bel liga(?:r)? tlf \u05d8\u05dc\u05e4\u05d5\u05df
+        \u05e0\u05d9\u05d9\u05d3
     """,
 }
 _GROUPS = "|".join(f"(?P<{meaning}>{any_of(words)})" for meaning, words in _WORDS.items())

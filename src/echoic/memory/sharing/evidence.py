@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from echoic.memory.sharing.patterns import any_of
-from echoic.memory.sharing.wording import Word, stems
+from echoic.memory.sharing.vocabulary import FOOD, GOODS
+from echoic.memory.sharing.wording import Word, phrase_stems, stem, stems
 
 
 def _phrase(pattern: str) -> re.Pattern[str]:
@@ -27,7 +28,7 @@ _DAYS = any_of(
     """(?:mon|tues?|wednes|thurs?|fri|satur|sun)(?:days?)? wed sat week(?:days?|ends?|ly)? dai?ly nightly
     every_day each_day all_day night evening morning afternoon holidays? christmas easter thanksgiving 24
     january february march april may june july august september october november december summer winter
-    spring autumn year-round seasons? monthly annually every_hour
+    spring autumn year-round around_the_clock seasons? monthly annually every_hour
     (?:one|two|[0-9]+|an|half_an)_(?:hours?|minutes)_(?:before|after)"""
 )
 _TOWARDS = any_of("at from until till to by between before after around - : \u2013")
@@ -42,7 +43,14 @@ _AMOUNT = (
     r"|free(?: of charge)?|complimentary|half price|no (?:extra |additional )?(?:charge|fee|cost))"
 )
 _MONEY = _phrase(_AMOUNT)
-_IS_MONEY = _phrase(rf"(?:is|are|:)(?: only| just)? {_AMOUNT}")
+_PRICE = _phrase(
+    rf"(?:costs?|starts? at|sells? for|(?:is|are)(?: only| just| priced at)?|:|eat|ride|enter|per [a-z]+:?) {_AMOUNT}"
+)
+# "Students get a 10 percent discount", "a 10 percent discount is available for members"
+_DISCOUNT = re.compile(
+    rf"(?:students|seniors|members|veterans|children|groups|guests|residents) (?:get|receive|pay) (?:a )?{_AMOUNT}"
+    rf"|(?:a|the) {_AMOUNT} discount (?:is|for)"
+)
 _NAMED_PRICE = re.compile(
     r"(?:the|a|an|each) (?:\S+ ){1,4}?(?:costs?|(?:is|are) priced at|sells? for|starts? at)(?!\S)"
 )
@@ -50,13 +58,17 @@ _FLOOR = any_of(
     """ground first second third fourth fifth sixth seventh eighth ninth tenth top main lower upper"""
 )
 _WHERE = _phrase(
-    any_of(
+    r"(?:is|are)(?: (?:also|now|right|just|not))? (?:"
+    + any_of(
         """located situated next_to across_from opposite behind beside adjacent_to downstairs upstairs
         outside inside in_front_of
         (?:on|in|at|near|between|under|above|below|past)_(?:the|each|every|level|floor)
         to_the_(?:left|right) on_(?:the_)?(?:left|right)"""
     )
-    + rf"|{_FLOOR} (?:floor|level)|\[ADDRESS\]"
+    + rf"|(?:on )?(?:the )?{_FLOOR} (?:floor|level)|\[ADDRESS\])"
+)
+_ROOMS = _phrase(
+    any_of("fitting meeting changing conference dining waiting locker game treatment rest") + " rooms?"
 )
 _IS = any_of("is are can_be may_be must_be should_be has_to_be have_to_be")
 _RULED = any_of(
@@ -74,9 +86,11 @@ _SPAN = any_of("days hours weeks minutes")
 _POLICY = _phrase(
     rf"{_IS}(?: not| also| only)? {_RULED}|not {_RULED}|no {_BANNED}"
     rf"|only (?:allowed|accepted)|dress code is"
+    rf"|(?:ships?|arrives?|are (?:shipped|delivered)) within"
     rf"|takes? (?:up to |about )?[0-9]+ (?:business |working )?{_SPAN}"
     rf"|(?:must|may not|cannot|can|may) {_DUTY}"
-    r"|requires?|allows?|permits?|prohibits?|accepts?|covers|lasts|expires?"
+    r"|(?:minimum|maximum) [a-z]+ (?:is|are)|requires?|allows?|permits?"
+    r"|prohibits?|accepts?|covers|does not cover|lasts|expires?"
 )
 _EAT = _phrase(
     any_of(
@@ -97,11 +111,14 @@ _PRODUCTS_ARE = any_of(
 )
 _HAS = _phrase(
     any_of(
-        """comes?_(?:with|in) includes? contains? has have features? supports? fits weighs holds lasts
-        measures made_(?:of|from|with|in) works_with runs_on charges in_stock out_of_stock sold_out"""
+        """comes?_(?:with|in) includes? contains? features? supports? fits weighs holds lasts measures
+        made_(?:of|from|with|in) works_with runs_on charges in_stock out_of_stock sold_out"""
     )
     + rf"|(?:is|are) {_PRODUCTS_ARE}"
 )
+_OWNS = _phrase("has|have")
+_COUNTS = frozenset("one two three four five six seven eight nine ten eleven twelve".split())
+_FEATURES = stems(GOODS, FOOD) - stems("number message key password")
 _HELD = _phrase(
     r"starts?|begins?|takes? place|runs?|ends?|(?:is|are) (?:held|hosted|open|every|each|on|from)"
 )
@@ -132,17 +149,16 @@ _PLACE = stems(
     coffeehouse diner bistro brasserie bar pub tavern brewery winery bakery deli kitchen canteen cafeteria
     court kiosk booth hotel motel hostel inn resort cleaner claim lodge lobby reception desk office branch
     headquarters facility campus gym pool sauna spa salon barbershop studio clinic hospital pharmacy
-    laboratory lab ward practice bank atm library museum gallery theater theatre cinema opera stadium
-    arena zoo aquarium beach pier airport terminal gate station platform garage parking lot entrance exit
-    lounge terrace patio rooftop courtyard restroom bathroom toilet locker elevator escalator stair
-    counter checkout register department warehouse showroom laundry cloakroom playground hotline helpline
-    support rental dealership buffet shuttle box chapel church garden park school business company vending
-    shower water fountain exhibit exhibition ticket machine shelf aisle campground campsite site nursery
-    hall auditorium"""
+    laboratory lab ward bank atm library museum gallery theater theatre cinema opera stadium arena zoo
+    aquarium beach pier airport terminal gate station platform garage parking lot entrance exit lounge
+    terrace patio rooftop courtyard restroom bathroom toilet locker elevator escalator stair counter
+    checkout register department warehouse showroom laundry cloakroom playground hotline helpline support
+    rental dealership buffet shuttle box chapel church garden park company vending shower water fountain
+    exhibit exhibition ticket machine shelf aisle campground campsite site nursery hall auditorium stop"""
 )
 _HOURS_OF = _PLACE | stems(
     """hour service line breakfast brunch lunch dinner buffet check-in check-out checkin checkout delivery
-    pickup exhibition box tour"""
+    pickup menu cocktail drink tea coffee exhibition box tour"""
 )
 _MEAL = stems(
     """breakfast brunch lunch dinner supper tea buffet happy room delivery pickup takeout takeaway
@@ -150,10 +166,6 @@ _MEAL = stems(
 )
 _SHOP_VERBS = stems("open close serve available start end run operate hour closed opening closing last")
 _MEAL_VERBS = stems("serve available hour run")
-_COSTS = stems(
-    """cost price fee charge rate ticket admission entry deposit free complimentary per be include start
-    discount sell rent pay"""
-)
 _PRICED_OF_PERSON = stems("bill budget debt loan worth donation gift bet")
 _POLICIES = stems(
     """policy return refund exchange cancellation reservation smoke smoking pet dog dress code deposit id
@@ -162,8 +174,8 @@ _POLICIES = stems(
     shipping order appointment booking parking entry admission photography camera food drink alcohol
     baggage luggage liquid bag age shoe towel checkout check-in check-out service animal stroller bike
     bicycle item product purchase sale membership wheelchair group party noise music helmet mask
-    subscription plan late swimwear rental receipt everyone anyone prescription children people software
-    bookings"""
+    subscription plan late swimwear rental receipt everyone anyone prescription minimum maximum children
+    people software bookings"""
 )
 _PRODUCT = stems(
     """product item model version edition battery cable charger adapter screen display monitor keyboard
@@ -188,6 +200,7 @@ _SERVICES = stems(
     """delivery shipping installation repair cleaning wifi wi-fi internet admission entry tour class
     lesson course haircut massage manicure pedicure facial treatment checkup valet storage transfer
     upgrade replacement assembly gift wash copy print rental shuttle night hour towel locker oil change
+    parking deposit fee surcharge cancellation checkout checkin check-in check-out alteration tailoring
     child children senior student adult person people wrap wrapping pass"""
 )
 _EVENT = stems(
@@ -206,7 +219,8 @@ _REACH = stems(
     mail switchboard"""
 )
 _OPENING = _PLACE | stems("hour")
-_PRICED = _PRODUCT | _FOOD | _PLACE | _POLICIES | _EVENT | _SERVICES
+_PRICED = _PRODUCT | _FOOD | _EVENT | _SERVICES
+_PRICE_ITSELF = stems("price cost fee rate charge")
 _POLICY_ITSELF = stems("policy")
 _WORKPLACE = stems("office meeting")
 _SILENT = frozenset({".", "!", '"', "(", ")"})
@@ -221,6 +235,12 @@ class _Statement:
     """All words in lower case, one space between."""
     stems: frozenset[str]
     """Of the words and of the key."""
+    key: frozenset[str]
+    """The stems of the key alone."""
+
+    def before(self, phrase: re.Match[str]) -> frozenset[str]:
+        """The stems of what `phrase` is said of: of the words before it, and of the key."""
+        return self.key | {stem(word) for word in self.text[: phrase.start()].split()}
 
     def names(self, things: frozenset[str]) -> bool:
         """Whether one of `things`, which are stems, is named."""
@@ -239,7 +259,8 @@ def fact_in(words: Sequence[Word], subject: Sequence[Word], *, contact: bool = F
     """
     said = _Statement(
         " ".join(word.text for word in words if word.text not in _SILENT).strip(),
-        frozenset(word.stem for word in (*words, *subject) if word.stem),
+        phrase_stems((*words, *subject)),
+        phrase_stems(subject),
     )
     if contact:
         return "contact" if said.names(_REACH) and said.names(_BUSINESS) else None
@@ -267,9 +288,12 @@ def _is_price(said: _Statement) -> bool:
     if not said.has(_MONEY) or (said.names(_PRICED_OF_PERSON) and not said.has(_GIFT_TRADE)):
         return False
     # "The risotto costs 14 dollars": whatever it is, an article and a price make it a thing on sale.
-    if _NAMED_PRICE.match(said.text):
+    if _NAMED_PRICE.match(said.text) or _DISCOUNT.match(said.text):
         return True
-    return (said.names(_COSTS) or said.has(_IS_MONEY)) and said.names(_PRICED)
+    if not said.key.isdisjoint(_PRICE_ITSELF):
+        return not said.key.isdisjoint(_PRICED)
+    price = _PRICE.search(said.text)
+    return price is not None and not _PRICED.isdisjoint(said.before(price))
 
 
 def _is_menu(said: _Statement) -> bool:
@@ -279,7 +303,7 @@ def _is_menu(said: _Statement) -> bool:
         return True
     # "Dinner is at seven" is a plan; "the soup is vegan" is the menu.
     dishes = said.stems & (_FOOD - _MEAL)
-    return len(dishes) > 1 or bool(dishes and said.has(_IS_DISH))
+    return bool(dishes and said.has(_IS_DISH))
 
 
 def _is_policy(said: _Statement) -> bool:
@@ -287,11 +311,24 @@ def _is_policy(said: _Statement) -> bool:
 
 
 def _is_location(said: _Statement) -> bool:
-    return said.names(_PLACE) and said.has(_WHERE)
+    """Where a place is; "the bike is in the garage" says it of something else."""
+    where = _WHERE.search(said.text)
+    if where is None:
+        return False
+    return bool(_ROOMS.search(said.text, 0, where.start())) or not _PLACE.isdisjoint(said.before(where))
 
 
 def _is_product(said: _Statement) -> bool:
-    return said.names(_PRODUCT) and said.has(_HAS)
+    if not said.names(_PRODUCT):
+        return False
+    if said.has(_HAS):
+        return True
+    # "The tablet has a ten inch screen", but "the phone has a new number" and "a virus".
+    owns = _OWNS.search(said.text)
+    return owns is not None and any(
+        word.isdecimal() or word in _COUNTS or stem(word) in _FEATURES
+        for word in said.text[owns.end() :].split()
+    )
 
 
 def _is_event(said: _Statement) -> bool:

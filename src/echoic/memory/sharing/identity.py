@@ -27,7 +27,8 @@ class Identity:
     """One country's number."""
 
     rule: str
-    pattern: re.Pattern[str]
+    pattern: str
+    """Compiled when first needed, and kept by `re`: most texts hold no number."""
     valid: Callable[[str], bool]
     """Given the number without separators, in upper case."""
     announced: bool
@@ -36,9 +37,7 @@ class Identity:
 
 def _identity(rule: str, pattern: str, valid: Callable[[str], bool], *, announced: bool = False) -> Identity:
     spaced = pattern.replace("~", "[ ./-]?")
-    return Identity(
-        rule, re.compile(rf"(?<![A-Za-z0-9]){spaced}(?![A-Za-z0-9])", re.IGNORECASE), valid, announced
-    )
+    return Identity(rule, rf"(?<![A-Za-z0-9]){spaced}(?![A-Za-z0-9])", valid, announced)
 
 
 IDENTITIES = (
@@ -93,6 +92,7 @@ IDENTITIES = (
     _identity("sg-nric", r"[STFGM][0-9]{7}[A-Z]", checksums.sg_nric),
     _identity("tr-tckn", r"[1-9][0-9]{10}", checksums.tr_tckn),
     _identity("jp-my-number", r"[0-9]{4}~[0-9]{4}~[0-9]{4}", checksums.jp_my_number, announced=True),
+    _identity("vin", r"(?=[A-Z]*[0-9])(?=[0-9]*[A-Z])[A-HJ-NPR-Z0-9]{17}", checksums.vin),
     _identity("ro-cnp", r"[1-9][0-9]{12}", checksums.ro_cnp, announced=True),
 )
 
@@ -106,7 +106,7 @@ def identities(view: View, cues: Cues) -> Iterator[Finding]:
     if not any(character.isdecimal() for character in view.text):
         return
     for identity in IDENTITIES:
-        for found in identity.pattern.finditer(view.text):
+        for found in re.finditer(identity.pattern, view.text, re.IGNORECASE):
             meaning = cues.before(found.start())
             if meaning == "thing" or (identity.announced and meaning != "identity"):
                 continue

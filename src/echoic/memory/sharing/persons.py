@@ -17,8 +17,8 @@ _RELATIONS = stems(
     boyfriend girlfriend fiance fiancee uncle aunt cousin nephew niece grandmother grandfather grandma
     grandpa granny grandson granddaughter grandchild grandparent stepmother stepfather stepson
     stepdaughter relative neighbor neighbour roommate flatmate housemate colleague coworker boss friend
-    buddy mate widow widower orphan ex mister sir madam gentleman twin partner wedding anniversary
-    engagement funeral divorce"""
+    buddy mate widow widower orphan ex mister sir madam gentleman twin partner bride groom honeymoon
+    newlywed wedding anniversary engagement funeral divorce"""
 )
 _TITLES = frozenset("mr mrs ms miss dr prof mr. mrs. ms. dr. prof. professor lord lady".split())
 _PREFERENCES = stems(
@@ -68,7 +68,7 @@ _KNOWN = frozenset("the this that these those two three four five six seven eigh
 # Someone's own where one certain one is meant: "the order", "the house", not "an order" or "orders".
 _BELONGINGS = frozenset(
     """order reservation booking appointment account package parcel invoice flight trip itinerary claim
-    case car house home apartment flat bedroom dog cat pet kid baby suitcase luggage keys wallet rent
+    case car house home apartment flat bedroom dog cat pet kid baby luggage keys wallet rent
     salary wage income mortgage debt loan bill budget savings pension party meeting lesson interview
     project homework exam insurance subscription visa passport license password username complaint refund
     payment prescription bag visit date family wedding haircut job work""".split()
@@ -125,6 +125,8 @@ _SUBJECTLESS = frozenset(
     married divorced single retired vegetarian vegan allergic diabetic pregnant left-handed""".split()
 )
 _DOINGS = stems(VERBS) - stems("parking delivery shipping check-in opening class glass")
+_BASE_VERBS = frozenset(VERBS.split())
+_RESERVED = frozenset({"reserved", "booked", "paid"})
 _AFTER_SUBJECT = frozenset(
     """are can must may cannot cost require include need over under without within above up larger of : is
     take start begin""".split()
@@ -166,7 +168,7 @@ def _is_instruction(texts: Sequence[str]) -> bool:
 
 
 def _is_somebody(texts: Sequence[str]) -> bool:
-    if _lacks_subject(texts) or not _ALWAYS_SOMEBODY.isdisjoint(texts):
+    if _lacks_subject(texts) or _is_reserved(texts) or not _ALWAYS_SOMEBODY.isdisjoint(texts):
         return True
     for place, text in enumerate(texts):
         bare = text.removesuffix("'s").removesuffix("'")
@@ -176,9 +178,18 @@ def _is_somebody(texts: Sequence[str]) -> bool:
         # "Room 204 pays cash": whoever is in it.
         if bare in _ROOMS and _after(texts, place).isdecimal():
             return True
-        if bare in _SOMEBODIES and (before in _KNOWN or before.isdecimal()) and not _is_limit(texts, place):
+        known = before in _KNOWN or before.isdecimal()
+        if bare in _SOMEBODIES and known and not (_is_limit(texts, place) or _names_a_thing(texts, place)):
             return True
     return False
+
+
+def _is_reserved(texts: Sequence[str]) -> bool:
+    """Whether something is kept for someone, and not for guests or members in general."""
+    return any(
+        text in _RESERVED and (_after(texts, place) != "for" or _after(texts, place + 1) not in _SOMEBODIES)
+        for place, text in enumerate(texts)
+    )
 
 
 def _lacks_subject(texts: Sequence[str]) -> bool:
@@ -188,7 +199,8 @@ def _lacks_subject(texts: Sequence[str]) -> bool:
         return False
     opens = texts[place]
     done = opens.endswith("s") and not opens.endswith("ss") and stem(opens) in _DOINGS
-    return opens in _SUBJECTLESS or (done and _after(texts, place) not in _AFTER_SUBJECT)
+    follows = _after(texts, place)
+    return (opens in _SUBJECTLESS or done) and follows not in _AFTER_SUBJECT | _BASE_VERBS
 
 
 def _names_a_thing(texts: Sequence[str], place: int) -> bool:

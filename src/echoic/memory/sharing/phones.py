@@ -102,7 +102,7 @@ class Phones:
         part = groups[first:last]
         form = shape(part)
         trunk = part[0].digits[0] == "0"
-        shaped = _is_shaped(part, form)
+        shaped = _is_shaped(part, form, spoken=self._view.spoken)
         if not (shaped or trunk or (first == 0 and self._plus(part[0]))):
             return None
         digits = joined(part)
@@ -131,6 +131,8 @@ class Phones:
     def _is_quantity(self, groups: Sequence[Group]) -> bool:
         text = self._view.text
         start = groups[0].start
+        if any(not group.gap.isspace() for group in groups[1:]):
+            return False  # "866-555-0123 day or night" counts no days
         return bool(
             _MONEY_BEFORE.search(text, max(0, start - 5), start) or _UNIT_AFTER.match(text, groups[-1].end)
         )
@@ -139,7 +141,7 @@ class Phones:
         form = shape(groups)
         if self._region and self._is_valid(digits, self._region):
             return "phone-region"
-        if _is_shaped(groups, form):
+        if _is_shaped(groups, form, spoken=self._view.spoken):
             return "phone-shape"
         if _OPENS_TRUNK.match(digits) and len(digits) in _TRUNK_LENGTHS:
             return "phone-trunk" if self._trunk(groups, digits) else None
@@ -183,14 +185,15 @@ class Phones:
         return Finding("PHONE", sign.start() if sign else start, groups[-1].end, rule)
 
 
-def _is_shaped(groups: Sequence[Group], form: tuple[int, ...]) -> bool:
+def _is_shaped(groups: Sequence[Group], form: tuple[int, ...], *, spoken: bool) -> bool:
     """Whether the grouping alone says phone: North American, or seven digits from the exchange of films."""
     if form in {(3, 4), (7,)}:
         return groups[0].digits.startswith("555")
     if form not in _NORTH_AMERICAN:
-        return False
+        # "five five five, oh one hundred": the last four may come in parts.
+        return spoken and sum(form) == 10 and form[:2] == (3, 3)
     # "100 200 3000" are three numbers: no area code begins with 0 or 1.
-    return groups[-3].digits[0] > "1" or not groups[-1].gap.isspace()
+    return groups[form.index(3)].digits[0] > "1" or not groups[-1].gap.isspace()
 
 
 def _without_dates(groups: list[Group]) -> Iterator[list[Group]]:

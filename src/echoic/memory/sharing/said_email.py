@@ -45,7 +45,10 @@ _PLACES = frozenset(
     more read tickets details registration register reservations reserve sign app store browse buy
     purchase listed posted download subscribe apply catalog catalogue hosted published section here there
     now open prices schedule lunch dinner breakfast pickup delivery service support located working works
-    work stay staying""".split()
+    work stay staying employed based hosted listed met meet meeting arrived stopped""".split()
+)
+_MANNERS = frozenset(
+    "all lowercase uppercase lower upper case caps small letters one word together no spaces".split()
 )
 _VERBS = frozenset(
     "email mail contact write reach send message ping cc use try is was say says its and or".split()
@@ -88,40 +91,49 @@ class _Mailbox:
         first = self._local()
         if first is None:
             return None
-        last, provider, said = domain
-        word = self._word(self._before_at())
+        last, provider, plain = domain
         bracketed = self._word(self._at - 1) in _BRACKETS
         sure = provider or self._spelled or bracketed or self._asked(first) or self._word(self._at) != "at"
-        named = word.isalpha() and word not in STOP and word not in _PLACES and word not in _NUMBER_WORDS
-        if sure or (said and named):
-            return first, last
-        return None
+        return (first, last) if sure or (plain and self._is_named()) else None
+
+    def _is_named(self) -> bool:
+        """Whether what stands before the "at" may be a mailbox, not what is done or had at a place."""
+        word = self._word(self._before_at())
+        return word.isalpha() and word not in STOP and word not in _PLACES and word not in _NUMBER_WORDS
 
     def _before_at(self) -> int:
+        """The last token of the local part: brackets and "all lower case" are no part of it."""
         place = self._at - 1
-        while self._word(place) in _BRACKETS:
+        while self._word(place) in _BRACKETS or self._is_manner(place):
             place -= 1
         return place
 
+    def _is_manner(self, place: int) -> bool:
+        word = self._word(place)
+        return word in _MANNERS and (word not in {"one", "all", "no"} or self._word(place + 1) in _MANNERS)
+
     def _domain(self) -> tuple[int, bool, bool] | None:
-        """One past its last token, whether it gives out mailboxes, whether its dots were said."""
+        """One past its last token, whether it gives out mailboxes, whether it can be nothing but a domain."""
         place = self._at + 1
         while self._word(place) in _BRACKETS or self._word(place) == "sign":
             place += 1
         place, name = self._label(place, _LABEL_WORDS)
-        said = False
+        if name.removesuffix("com") in _PROVIDERS and self._dot(place) is None and name.endswith("com"):
+            return place, True, True  # "at gmail com": the dot was not heard
+        plain = False
         last = None
         for _ in range(_MOST_LABELS):
             dot = self._dot(place)
             if dot is None or not name or name in STOP:
                 break
-            said |= self._word(dot - 1) != "." and self._words[dot - 1].text not in _BRACKETS
             place, label = self._label(dot, 1)
             if not label:
                 break
             if label in (_TOP_LEVEL if self._plain_dot(dot) else _AFTER_POINT):
                 last = place
-        return None if last is None else (last, name in _PROVIDERS, said)
+                # "at noon.It was" and "at 5.In the evening" are two sentences.
+                plain = self._words[dot - 1].text != "." or not (label in STOP or name.isdecimal())
+        return None if last is None else (last, name in _PROVIDERS, plain)
 
     def _plain_dot(self, after: int) -> bool:
         """Whether the dot before `after` can be nothing else, or the "at" is no English one."""
@@ -215,6 +227,8 @@ class _Mailbox:
     def _join(self, place: int) -> bool:
         """Whether the token at `place` is a sign inside an address; a full stop after a word is not."""
         word = self._word(place)
+        if word == ",":  # letters spelled with pauses
+            return self._letter(place - 1) and self._letter(place + 1)
         if word not in _JOINS:
             return False
         return word.isalpha() or not self._text[self._words[place].end : self._words[place].end + 1].isspace()

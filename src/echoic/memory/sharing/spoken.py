@@ -160,10 +160,17 @@ class _Reader:
             return _Said("0", place + 1, single=True, number=True)
         letter = _LETTER_NAMES.get(word, word)
         if len(letter) == 1 and "a" <= letter <= "z":
-            return _Said(
-                self._cased(place) if letter == word else letter, place + 1, single=True, number=False
-            )
+            said = self._cased(place) if letter == word else letter
+            return _Said(said, self._explained(place), single=True, number=False)
         return None
+
+    def _explained(self, place: int) -> int:
+        """One past the letter at `place`, and past "as in boy" or "for boy" behind a "b"."""
+        for between, last in ((("as", "in"), place + 3), (("for",), place + 2)):
+            words = tuple(self._word(place + 1 + n) for n in range(len(between)))
+            if words == between and self._word(last)[:1] == self._word(place):
+                return last + 1
+        return place + 1
 
     def _among_digits(self, place: int) -> bool:
         """Whether an "o" is a zero: a number stands beside it, and no letter."""

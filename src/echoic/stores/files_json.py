@@ -1,0 +1,142 @@
+"""The JSON layout: facts as a list of content, category and timestamp, as other programs write it too.
+
+    {
+      "directives": {"pacing": "slow"},
+      "facts": [
+        {"content": "Likes tea", "category": "preference", "timestamp": "2026-…", "echoic": {"id": "…", …}}
+      ],
+      "echoic": {"format": 1, …, "records": [{"kind": "turn", "id": "…", …}]}
+    }
+
+Ours is what stands under "echoic", at either level; everything else is kept, in its order. A timestamp may be
+ISO 8601 or milliseconds since 1970, and stays what it was while its fact does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from echoic.stores.files_document import Document, Header
+from echoic.stores.files_facts import Found, Intake, Item, own_fields
+from echoic.stores.files_source import Source, json_from, json_of, known_category, listed, moment
+from echoic.types import Scope
+
+_OURS = ("facts", "directives", "echoic")
+
+
+class JsonDocument(Document):
+    """A memory file in JSON."""
+
+    suffix = ".json"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._top: dict[str, Any] = {"directives": {}, "facts": [], "echoic": {}}
+        # facts, and what stands among them but is none
+        self._entries: list[Item | str] = []
+
+    @classmethod
+    def new(cls, scope: Scope) -> JsonDocument:  # noqa: ARG003 - the name of the file says it
+        return cls()
+
+    @classmethod
+    def parse(cls, text: str, source: Source) -> JsonDocument:
+        top = json_from(text, source)
+        if not isinstance(top, dict):
+            raise source.corrupt("it is no JSON object")
+        if top and not any(name in top for name in _OURS):
+            raise source.corrupt("it is no memory file: it has neither facts nor directives")
+        facts, own = top.get("facts", []), top.get("echoic", {})
+        if not isinstance(facts, list):
+            raise source.corrupt("its facts are no list")
+        if not isinstance(own, dict):
+            raise source.corrupt("what stands under 'echoic' is no object")
+        document = cls()
+        document._top = {**top, "facts": [], "echoic": {}}
+        intake = Intake(source)
+        document.others = intake.others(own.get("records", []), "echoic.records")
+        document.header = Header.parse({k: v for k, v in own.items() if k != "records"}, source)
+        document._take(facts, intake)
+        return document
+
+    def _take(self, facts: list[Any], intake: Intake) -> None:
+        found = [
+            Found(_shown(raw), raw.get("echoic"), raw, f"facts[{number}]")
+            if isinstance(raw, dict)
+            else Found({}, None, {}, "")
+            for number, raw in enumerate(facts)
+        ]
+        for raw, item in zip(facts, intake.facts(found), strict=True):
+            self._entries.append(item or json_of(raw, "a fact"))
+            if item is not None:
+                self.facts.append(item)
+
+    def to_bytes(self) -> bytes:
+        parts = []
+        for name, value in self._top.items():
+            if name == "facts":
+                text = listed((e if isinstance(e, str) else _fact_line(e) for e in self._entries), 4)
+            elif name == "echoic":
+                text = self._own()
+            else:
+                text = json_of(value, f"the field {name!r}")
+            parts.append(f"  {json_of(name, 'a name')}: {text}")
+        return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
+
+    def _own(self) -> str:
+        fields = self.header.fields()
+        parts = [f"    {json_of(name, 'a name')}: {json_of(fields[name], name)}" for name in fields]
+        records = sorted(self.others, key=lambda item: item.record.seq)
+        parts.append(f'    "records": {listed(map(_other_line, records), 6)}')
+        return "{\n" + ",\n".join(parts) + "\n  }"
+
+    def added(self, item: Item) -> None:
+        if item not in self._entries:
+            self._entries.append(item)
+
+    def removed(self, item: Item) -> None:
+        self._entries.remove(item)
+
+
+def _shown(raw: dict[str, Any]) -> dict[str, Any]:
+    """What `raw` says of a memory without our fields."""
+    said = {
+        "text": raw.get("content") if isinstance(raw.get("content"), str) else None,
+        "category": known_category(raw.get("category")),
+        "valid_from": moment(raw.get("timestamp")),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _fact_line(item: Item) -> str:
+    if not item.line:
+        raw = dict(item.raw)
+        before = raw.pop("echoic", None) or {}
+        if item.touched:
+            _show(raw, item)
+        raw["echoic"] = own_fields(item, _shown(raw), before)
+        item.line = json_of(raw, f"memory {item.record.id!r}")
+        item.raw, item.touched = raw, False
+    return item.line
+
+
+def _show(raw: dict[str, Any], item: Item) -> None:
+    """Let `raw` say what the record says now; what it says already stays in the form it has."""
+    data = item.record.data
+    raw["content"] = data["text"]
+    for name, field in (("category", "category"), ("valid_from", "timestamp")):
+        value = data.get(name)
+        if _shown(raw).get(name) != value:
+            raw[field] = value
+            if _shown(raw).get(name) != value:  # not in a form that is read back: it stands among our fields
+                del raw[field]
+
+
+def _other_line(item: Item) -> str:
+    if not item.line:
+        item.raw = own_fields(item, {}, item.raw)
+        item.line = json_of(item.raw, f"{item.record.kind} {item.record.id!r}")
+    return item.line
+
+
+__all__ = ["JsonDocument"]

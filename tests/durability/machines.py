@@ -1,0 +1,86 @@
+"""A machine: a store on a disk whose power is cut at chosen operations, and what may be left of it then."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import apsw
+
+from durability.consistency import check_consistent
+from durability.workload import Found, State, found
+from echoic.stores.sqlite import SQLiteStore
+from echoic.testing.disks import Fault, Operation, PowerDisk, at_chance, broken
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A power cut: where its remains lie, and what may be in them."""
+
+    folder: Path
+    allowed: Sequence[State]
+
+    def survivor(self) -> State | None:
+        """Which of the states that may be there is there; None: none of them.
+
+        Raises:
+            AssertionError: the file is corrupt, or its parts do not agree.
+        """
+        path = self.folder / "a.db"
+        held: Found = {}
+        try:
+            held = check_consistent(path) if path.exists() else {}
+        except apsw.SQLError as error:
+            if "no such table" not in str(error):  # it was cut before it was a store at all
+                raise
+        return next((state for state in reversed(self.allowed) if found(state) == held), None)
+
+
+@dataclass
+class Machine:
+    """A store on a disk whose power is cut when these operations are asked of it."""
+
+    folder: Path
+    disk: PowerDisk
+    moments: set[int]
+    allowed: Callable[[], Sequence[State]] = list
+    """What may be found after a cut at this moment; set by who asks the store for changes."""
+    cuts: list[Cut] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._cutting = threading.RLock()
+        plan = self.disk.plan
+
+        def cutting(operation: Operation) -> Fault | None:
+            if operation.number in self.moments:
+                self.cut()
+            return plan(operation)
+
+        self.disk.plan = cutting
+
+    def cut(self) -> None:
+        """Take what a power cut would leave now. The machine goes on: it is somebody else's power."""
+        with self._cutting:  # the writer's thread and the test's may both do so
+            remains = self.folder / f"cut-{len(self.cuts)}"
+            remains.mkdir()
+            allowed = self.allowed()
+            self.disk.cut(remains)
+            self.cuts.append(Cut(remains, allowed))
+
+    def store(self, folder: Path | None = None) -> SQLiteStore:
+        """A store on this machine, in `folder` or a new one."""
+        if folder is None:
+            folder = self.folder / "live"
+            folder.mkdir()
+        return SQLiteStore(folder / "a.db", vfs=self.disk.name)
+
+
+def failing_syncs(rng: Random) -> PowerDisk:
+    """A disk of which one sync in seven fails."""
+    return PowerDisk(rng, at_chance(0.15, "sync", rng, broken))
+
+
+__all__ = ["Cut", "Machine", "failing_syncs"]

