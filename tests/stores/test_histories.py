@@ -1,11 +1,124 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, settings
+
+from echoic.errors import WriteConflict
+from echoic.partition import Flag
+from echoic.stores.base import Attach, Change, Drop, Erased, Put, Store, Waiting
 from echoic.stores.files import FilesStore
+from echoic.stores.files_scope import ScopeFiles
 from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import random_histories
+from echoic.testing.store_histories import SETTINGS
+from echoic.types import Scope
 
 TestInMemoryHistories = random_histories(lambda _: InMemoryStore(), instances=1, lasts=False)
 TestSQLiteHistories = random_histories(lambda folder: SQLiteStore(folder / "echoic.db"))
 TestJsonFilesHistories = random_histories(FilesStore)
 TestMarkdownFilesHistories = random_histories(lambda folder: FilesStore(folder, "markdown"))
+
+
+class LeavesARowBehind(InMemoryStore):
+    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+        held = self._held(scope)
+        if drops is None and held is not None and len(held.records) > 1:
+            drops = [Drop(kind=kind, id=name) for kind, name in list(held.records)[:-1]]
+        return await super().erase(scope, drops)
+
+
+class LosesTheVectorFlag(InMemoryStore):
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        await super().write(scope, changes)
+        held = self._held(scope)
+        if held is not None and any(isinstance(change, Put) and change.record.key for change in changes):
+            for segment in held._segments.values():
+                segment.rows["flags"] &= 0xFF ^ Flag.EMBEDDED
+            held._patch(set(held._segments))
+
+
+class KeepsAVectorOfOtherWords(InMemoryStore):
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        await super().write(scope, changes)
+        held = self._held(scope)
+        for change in changes:
+            if isinstance(change, Attach) and held and (change.kind, change.id) in held.records:
+                version = held.records[change.kind, change.id].version
+                await super().write(
+                    scope, [Attach(kind=change.kind, id=change.id, version=version, vector=change.vector)]
+                )
+
+
+class WritesHalfABatch(InMemoryStore):
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        for change in changes:
+            await super().write(scope, [change])
+
+
+class IgnoresExpectations(InMemoryStore):
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        try:
+            await super().write(scope, changes)
+        except WriteConflict:
+            return
+
+
+class ForgetsAWord(InMemoryStore):
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        await super().write(scope, changes)
+        held = self._held(scope)
+        if held is not None and 1 in held._segments:
+            raise AssertionError("not reached: histories are short")
+        if held is not None and 0 in held._segments and len(held._segments[0].slots) > 3:
+            segment = held._segments[0]
+            segment.slots, segment.which = segment.slots[:-1], segment.which[:-1]
+            segment.counts = segment.counts[:-1]
+            held._patch({0})
+
+
+class ServesTheLatestComersFirst(InMemoryStore):
+    async def waiting(self, limit: int) -> list[Waiting]:
+        return (await super().waiting(1 << 30))[::-1][:limit]
+
+
+class NeverLooksAgain(FilesStore):
+    """What another instance writes is not seen."""
+
+    async def load(self, scope: Scope):
+        async with self._at(scope) as (place, _):
+            if place.files._held is not None:
+                return place.files._held.partition
+        return await super().load(scope)
+
+
+@pytest.mark.parametrize(
+    ("make", "instances", "lasts"),
+    [
+        (lambda _: LeavesARowBehind(), 1, False),
+        (lambda _: LosesTheVectorFlag(), 1, False),
+        (lambda _: KeepsAVectorOfOtherWords(), 1, False),
+        (lambda _: WritesHalfABatch(), 1, False),
+        (lambda _: IgnoresExpectations(), 1, False),
+        (lambda _: ForgetsAWord(), 1, False),
+        (lambda _: ServesTheLatestComersFirst(), 1, False),
+        (NeverLooksAgain, 2, True),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else None,
+)
+def test_a_planted_fault_is_found(make: Callable[[Path], Store], instances: int, lasts: bool) -> None:
+    how = settings(SETTINGS, max_examples=300, phases=[Phase.generate], derandomize=True, print_blob=False)
+    case = random_histories(make, instances=instances, lasts=lasts, how=how)
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        case("runTest").debug()
+
+
+def test_a_vector_scrub_that_is_skipped_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vector must not come back when its words do."""
+    monkeypatch.setattr(ScopeFiles, "_clear", lambda *_: None)
+    how = settings(SETTINGS, max_examples=400, phases=[Phase.generate], derandomize=True, print_blob=False)
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        random_histories(FilesStore, how=how)("runTest").debug()

@@ -113,6 +113,9 @@ class Checkup:
         facts = await memory.check()
         if facts.get("writable") is False:
             raise Unwell(f"it cannot be written: {facts.get('trouble')}", "free space, or mend the disk")
+        if facts.get("unreadable"):
+            names = ", ".join(map(str, facts["unreadable"][:3]))
+            raise Unwell(f"{len(facts['unreadable'])} files cannot be read: {names}", _MEND)
         return _described(facts)
 
     async def _sets(self) -> str:
@@ -218,12 +221,13 @@ class Checkup:
         return f", weights {files.onnx}"
 
 
+_MEND = "mend them, or move them away and take in your last export with `echoic import`"
 _REPORT = "this is a fault in Echoic: please report it with the output of `echoic doctor --json`"
 
 
 def _described(facts: Mapping[str, Any]) -> str:
     """What a store says of itself, without contents."""
-    told = [str(facts.get("engine", "")), str(facts.get("file", ""))]
+    told = [str(facts.get(name, "")) for name in ("engine", "file", "folder")]
     told += [f"{facts[name]} {name}" for name in ("bytes", "scopes", "records", "waiting") if name in facts]
     told += [f"schema {facts['schema']}"] if "schema" in facts else []
     return ", ".join(text for text in told if text)

@@ -58,7 +58,7 @@ class Channels(Mapping[str, Floats]):
         self._makers: dict[str, Callable[[], Floats]] = {
             "vector": self._vector,
             "text": lambda: _where_found(self._by_row(self._text.own)),
-            "fuzzy": lambda: _where_found(self._by_row(self._near.own)),
+            "fuzzy": self._fuzzy,
             "window": lambda: _where_found(self["text_window"]),
             "text_window": self._text_window,
             "vector_own": self._vector_own,
@@ -94,7 +94,7 @@ class Channels(Mapping[str, Floats]):
         return text_scores(self._query, self._places, self._statistics)
 
     @cached_property
-    def _near(self) -> NearScores:
+    def _near(self) -> NearScores | None:
         return near_scores(self._query, self._places, self._statistics, self._text.unsaid)
 
     @cached_property
@@ -135,8 +135,15 @@ class Channels(Mapping[str, Floats]):
         window[self._without_vector] = np.nan
         return window
 
+    def _fuzzy(self) -> Floats:
+        if self._near is None:
+            return np.full(len(self._ineligible), np.nan, np.float32)
+        return _where_found(self._by_row(self._near.own))
+
     def _text_window(self) -> Floats:
-        window = self._by_row(self._text.window) + self._by_row(self._near.window)
+        window = self._by_row(self._text.window)
+        if self._near is not None:
+            window = window + self._by_row(self._near.window)
         window[self._ineligible] = np.nan
         return window
 
@@ -146,9 +153,9 @@ class Channels(Mapping[str, Floats]):
         found = []
         for place, scores in zip(self._places, own, strict=True):
             before = np.zeros(place.layout.width, np.float32)
-            # The least is 0: there is always a slot where nobody says anything.
-            np.divide(scores[:-1], high + 1e-9, out=before[1:], where=place.layout.follows_question[1:])
-            found.append(place.layout.by_row(before))
+            # From 0, the least there is: in every trash slot nobody says anything.
+            np.multiply(scores[:-1], np.float32(1 / (high + 1e-9)), out=before[1:])
+            found.append(place.layout.by_row(before * place.layout.follows_question))
         return _joined(found)
 
     def _flagged(self, flag: Flag, *, wanted: bool = True) -> Floats:

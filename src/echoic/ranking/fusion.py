@@ -25,8 +25,8 @@ RRF_DEPTH = 30
 
 # Found on the development half of LoCoMo (turns) and on benchmarks/keyvalue; rounded. Not delicate: a random
 # search over all of them gained nothing on questions it had not seen.
-_TEXT, _MEANING, _OWN_MEANING = 0.45, 0.40, 0.05
-_KEYED_MEANING = 0.10
+_TEXT, _MEANING, _OWN_MEANING = np.float32(0.45), np.float32(0.40), np.float32(0.05)
+_KEYED_MEANING = np.float32(0.10)
 _SIGNALS: Mapping[str, float] = {
     "speaker": 0.25,
     "date": 0.75,
@@ -80,9 +80,10 @@ def blend(channels: Mapping[str, Floats]) -> Fused:
     text = scaled(channels["text_window"])
     meaning = _stood_in(scaled(channels["vector_window"]), text)
     own_meaning = _stood_in(scaled(channels["vector_own"]), text)
-    keyed = channels["keyed"]
-    text = np.where(keyed > 0, np.fmax(text, meaning), text)
-    fused = _TEXT * text + (_MEANING + _KEYED_MEANING * keyed) * meaning + _OWN_MEANING * own_meaning
+    keyed = np.flatnonzero(channels["keyed"])
+    text[keyed] = np.fmax(text[keyed], meaning[keyed])
+    fused = _TEXT * text + _MEANING * meaning + _OWN_MEANING * own_meaning
+    fused[keyed] += _KEYED_MEANING * meaning[keyed]
     for name, weight in _SIGNALS.items():
         signal = channels[name]
         if signal.any():

@@ -54,7 +54,7 @@ class Layout:
     """One partition's rows by slot, and what a scan wants to know of each."""
 
     revision: int
-    slot_of: NDArray[np.int32]
+    slot_of: NDArray[np.intp]
     """[rows]"""
     head: int
     """Slots before the tail: sessions and gaps."""
@@ -68,8 +68,8 @@ class Layout:
     """[slots] Likewise, neighbours weighted in."""
     window_norms: Floats
     """[slots] Length of the window's summed vector; 1 where it is 0."""
-    follows_question: Mask
-    """[slots] The turn before, in the same session, asks something."""
+    follows_question: Floats
+    """[slots] 1 where the turn before, in the same session, asks something."""
     flags: NDArray[np.uint8]
     """[rows] This and the following are the partition's fields, side by side."""
     speakers: NDArray[np.uint32]
@@ -124,15 +124,16 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
     alone = np.flatnonzero(findable & ~in_session)
     head = int(slots[-1]) + 1 + REACH if len(slots) else 0
     width = head + len(alone) + 1
-    slot_of = np.full(len(rows), width - 1, np.int32)
+    slot_of = np.full(len(rows), width - 1, np.intp)
     slot_of[turns] = slots
     slot_of[alone] = np.arange(head, width - 1)
     pairs = Pairs.of(partition, turns, slots, 2 * (len(VECTOR_WINDOW) // 2), before)
     lengths = np.zeros(width, np.float32)
     lengths[slot_of[findable]] = rows["words"][findable]
     window_lengths = _spread(lengths, TEXT_WINDOW, head)
-    asks = np.zeros(width, np.bool_)
-    asks[slots] = flags[turns] & Flag.QUESTION != 0
+    follows_question = np.zeros(width + 1, np.float32)
+    follows_question[slots + 1] = flags[turns] & Flag.QUESTION != 0
+    follows_question[slot_of[alone]] = 0
     memories = rows["kind"] == MEMORY
     said = np.minimum(rows["characters"], LONG_CHARACTERS).astype(np.float32) / LONG_CHARACTERS
     return Layout(
@@ -145,7 +146,7 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
         lengths=lengths,
         window_lengths=window_lengths,
         window_norms=_window_norms(flags, turns, slots, pairs, width),
-        follows_question=np.concatenate([[False], asks[:-1]]),
+        follows_question=follows_question[:-1],
         flags=flags,
         speakers=np.ascontiguousarray(rows["speaker"]),
         said_at=np.ascontiguousarray(rows["said_at"]),
@@ -166,7 +167,7 @@ def _in_order(rows: NDArray[np.void], turns: NDArray[np.intp]) -> tuple[NDArray[
     return turns, np.arange(len(turns)) + REACH * np.cumsum(starts)
 
 
-def _eligible(rows: Mask, slot_of: NDArray[np.int32], lengths: Floats, window_lengths: Floats) -> Eligible:
+def _eligible(rows: Mask, slot_of: NDArray[np.intp], lengths: Floats, window_lengths: Floats) -> Eligible:
     slots = slot_of[rows]
     return Eligible(
         rows,

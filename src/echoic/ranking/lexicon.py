@@ -7,7 +7,9 @@ so a lexicon is renewed by taking in what is new.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import reduce
 from itertools import islice
+from operator import or_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +57,11 @@ class _Spelled:
 
         An edit adds, drops or swaps at most one letter for one: at most two of the 32 bits change.
         """
-        letters, lengths = _letters_of([text])
-        changed = np.bitwise_count(self._letters ^ letters[0])
-        apart = np.abs(self._lengths - lengths[0])
-        return [self.texts[i] for i in np.flatnonzero((changed <= 2 * edits) & (apart <= edits))]
+        letters = np.uint32(reduce(or_, (1 << (ord(letter) & 31) for letter in text), 0))
+        changed = np.bitwise_count(self._letters ^ letters)
+        apart = np.abs(self._lengths - len(text))
+        near = np.flatnonzero((changed <= 2 * edits) & (apart <= edits))
+        return [self.texts[i] for i in near.tolist()]
 
     @property
     def nbytes(self) -> int:

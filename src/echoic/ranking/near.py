@@ -39,10 +39,12 @@ class NearScores:
 
 def near_scores(
     query: Query, places: Sequence[Place], statistics: Statistics, unsaid: frozenset[int]
-) -> NearScores:
-    """What near words find for those in `unsaid` and for names."""
-    found = NearScores(*([np.zeros(p.layout.width, np.float32) for p in places] for _ in range(2)))
+) -> NearScores | None:
+    """What near words find for those in `unsaid` and for names; None where there are none."""
     stand_ins = _stand_ins(query, places, unsaid)
+    if not stand_ins:
+        return None
+    found = NearScores(*([np.zeros(p.layout.width, np.float32) for p in places] for _ in range(2)))
     terms = np.array(list(dict.fromkeys(term for close in stand_ins for term in close)), np.uint32)
     for some, matrices in look_up(terms, places):
         idf = statistics.idf(rows_saying(matrices))

@@ -62,7 +62,7 @@ class Said:
 
     which: NDArray[np.intp]
     """The term, by its place among those looked up."""
-    slot: NDArray[np.int32]
+    slot: NDArray[np.intp]
     count: Floats
 
     def matrix(self, terms: slice, width: int) -> Floats:

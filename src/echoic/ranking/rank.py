@@ -109,15 +109,14 @@ def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int])
 
 def _ranks(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
     """Where a channel puts each hit; of equals the earlier first."""
-    there = np.flatnonzero(~np.isnan(scores))
-    values = scores[there]
+    values = scores[~np.isnan(scores)]
     found: list[Rank | None] = []
     for hit, score in zip(hits.tolist(), scores[hits].tolist(), strict=True):
         if np.isnan(score):
             found.append(None)
         else:
             ahead = int(np.count_nonzero(values > scores[hit]))
-            equal = int(np.count_nonzero(values[: np.searchsorted(there, hit)] == scores[hit]))
+            equal = int(np.count_nonzero(scores[:hit] == scores[hit]))
             found.append(Rank(rank=ahead + equal + 1, score=score))
     return found
 

@@ -44,11 +44,13 @@ _AMOUNT = (
 )
 _MONEY = _phrase(_AMOUNT)
 _PRICE = _phrase(
-    rf"(?:costs?|starts? at|sells? for|(?:is|are)(?: only| just| priced at)?|:|eat|ride|enter|per [a-z]+:?) {_AMOUNT}"
+    r"(?:costs?|starts? at|sells? for|(?:is|are)(?: only| just| priced at)?|:|eat|ride|enter|per [a-z]+:?)"
+    rf" {_AMOUNT}"
 )
 # "Students get a 10 percent discount", "a 10 percent discount is available for members"
 _DISCOUNT = re.compile(
-    rf"(?:students|seniors|members|veterans|children|groups|guests|residents) (?:get|receive|pay) (?:a )?{_AMOUNT}"
+    r"(?:students|seniors|members|veterans|children|groups|guests|residents) (?:get|receive|pay)"
+    rf" (?:a )?{_AMOUNT}"
     rf"|(?:a|the) {_AMOUNT} discount (?:is|for)"
 )
 _NAMED_PRICE = re.compile(

@@ -32,7 +32,7 @@ export class MemoryPanel {
     const { memories, history } = await this.#api.memories();
     const past = new Map((history ?? []).map(({ key, versions }) => [key, versions.filter((v) => !v.current)]));
     this.#list.replaceChildren(...memories.toReversed().map((memory) => this.#card(memory, past.get(memory.key) ?? [])));
-    this.#seen = new Set(memories.map((memory) => memory.id));
+    this.#seen = new Set(memories.map(nameOf));
     this.#fresh = false;
     byId("nothing").hidden = memories.length > 0;
     byId("count").textContent = memories.length ? `${memories.length}` : "";
@@ -40,7 +40,7 @@ export class MemoryPanel {
   }
 
   #card(memory, past) {
-    const isNew = !this.#fresh && !this.#seen.has(memory.id);
+    const isNew = !this.#fresh && !this.#seen.has(nameOf(memory));
     const visibility = VISIBILITY[memory.visibility] ?? VISIBILITY.private;
     const before = past.at(-1);
     return h(
@@ -85,6 +85,11 @@ export class MemoryPanel {
       card.append(h("p", { class: "history" }, error.message));
     }
   }
+}
+
+/** What tells a memory from all others: an id is unique only among one's own, or among everyone's. */
+function nameOf(memory) {
+  return `${memory.visibility === "global" ? "everyone" : "own"} ${memory.id}`;
 }
 
 function version(memory) {
