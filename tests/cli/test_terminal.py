@@ -69,11 +69,14 @@ def test_tables_are_aligned_and_fit_the_terminal(terminal, echoic):
 
 
 def test_what_was_said_cannot_drive_the_terminal(terminal, echoic):
-    echoic("set", "note", "\x1b[2J\x1b]0;owned\x07harmless")
-    for words in (["get", "note"], ["list"], ["export"]):
+    said = "\x1b[2J\x1b]0;owned\x07\x9b2J\u202eharmless"
+    echoic("set", "note", said)
+    for words in (["get", "note"], ["list"], ["export"], ["get", "note", "--json"]):
         _, shown = terminal(*words)
-        assert "\x1b" not in shown
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)
         assert "\\u001b[2J" in shown
+    assert echoic("get", "note").out == f"{said}\n"
+    assert echoic("get", "note", "--json").json["data"]["text"] == said
 
 
 def test_a_chat_prompts_and_dims_what_happened_behind_the_answer(terminal):

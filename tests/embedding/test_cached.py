@@ -156,6 +156,12 @@ async def test_clearing_forgets_every_query(inner: Counting) -> None:
     assert len(inner.asked) == 2
 
 
+async def test_a_remembered_query_does_not_keep_its_whole_batch_in_memory(inner: Counting) -> None:
+    cached = CachedEmbedder(inner)
+    await cached.embed(["dog", "cat", "fish"], "query")
+    assert all(vector.base is None for vector in cached._known.values())
+
+
 async def test_changing_a_result_does_not_change_the_cache(inner: Counting) -> None:
     cached = CachedEmbedder(inner)
     first = await cached.embed(["dog"], "query")

@@ -168,6 +168,25 @@ def test_processes_that_convert_at_once_do_not_disturb_each_other(tmp_path: Path
     assert sorted(file.name for file in home.iterdir()) == ["fp32.onnx", "int8.onnx", "tokenizer.json"]
 
 
+def test_a_conversion_killed_at_any_moment_leaves_nothing_that_looks_whole(
+    model_cache: Path, tmp_path: Path
+) -> None:
+    expected = vector(LocalEmbedder(cache_dir=model_cache))
+    program = (
+        "import pathlib, sys\n"
+        "from echoic.embedding import weights\n"
+        "weights.find(None, 'fp32', pathlib.Path(sys.argv[1]))\n"
+    )
+    running = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)])
+    while running.poll() is None:
+        # A half-written model, wherever it is being written.
+        if any(file.stat().st_size > 1_000_000 for file in tmp_path.rglob("*.onnx") if file.is_file()):
+            running.kill()
+            running.wait()
+    assert all(file.stat().st_size > 90_000_000 for file in tmp_path.glob("models/*/*.onnx"))
+    assert (vector(LocalEmbedder(cache_dir=tmp_path)) == expected).all()
+
+
 def test_what_a_killed_conversion_left_behind_is_removed_later(
     published: Path, model_cache: Path, tmp_path: Path
 ) -> None:

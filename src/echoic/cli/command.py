@@ -14,7 +14,7 @@ from typing import Any, cast
 import click
 
 from echoic.cli.exits import exit_code
-from echoic.cli.output import Output
+from echoic.cli.output import INTERRUPTED_KIND, Output
 from echoic.cli.settings import Settings, global_options, settings_of
 from echoic.errors import EchoicError
 
@@ -95,7 +95,7 @@ def report(output: Output, settings: Settings, error: BaseException) -> int:
     """Print what `error` means for a person or a program; the exit code."""
     kind = type(error).__name__
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        kind, message = "Interrupted", "interrupted; what was acknowledged is kept"
+        kind, message = INTERRUPTED_KIND, "interrupted; what was acknowledged is kept"
     elif isinstance(error, click.ClickException):  # whose kinds differ from one release of click to another
         kind, message = "UsageError", error.format_message()
     elif isinstance(error, EchoicError):

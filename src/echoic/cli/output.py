@@ -46,6 +46,10 @@ class Result:
     """More fields of the JSON document, such as a search's outcome."""
 
 
+INTERRUPTED_KIND = "Interrupted"
+"""The kind of error an interruption is reported as."""
+
+
 class Progress(Protocol):
     """How far a long task is."""
 
@@ -122,7 +126,9 @@ class Output:
         if self._settings.json and not self._answered:
             self._document("error", error={"type": kind, "message": message})
         else:
-            _print(f"echoic: {harmless(message)}", sys.stderr)
+            # a terminal has just shown ^C, and the cursor stands behind it
+            start = "\n" if kind == INTERRUPTED_KIND and sys.stderr.isatty() else ""
+            _print(f"{start}echoic: {harmless(message)}", sys.stderr)
 
     @contextlib.contextmanager
     def progress(self, what: str) -> Iterator[Progress]:
@@ -157,7 +163,8 @@ class Output:
             "scope": scope,
         }
         notes = {"notes": self._notes} if self._notes else {}
-        _print(json.dumps({**head, **more, **notes}, ensure_ascii=False), sys.stdout)
+        # what `harmless` writes in place of a control character is JSON's own way to write it
+        _print(harmless(json.dumps({**head, **more, **notes}, ensure_ascii=False)), sys.stdout)
 
 
 def use_utf8() -> None:
@@ -177,4 +184,4 @@ def _print(text: str, stream: Any) -> None:
         raise Exit(PIPE_CLOSED) from None
 
 
-__all__ = ["Output", "Progress", "Result", "Table", "use_utf8"]
+__all__ = ["INTERRUPTED_KIND", "Output", "Progress", "Result", "Table", "use_utf8"]

@@ -1,7 +1,8 @@
 """Everything that is known of every row, as scored channels: computed when a fusion asks for them.
 
 A channel has one score for each row of all partitions, one partition behind the other. NaN says that the
-channel does not find the row. A signal finds nothing; it says how well a row fits.
+channel does not find the row. A signal finds nothing; it says how well a row fits, and is absent where the
+question says nothing of the kind.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class Channels(Mapping[str, Floats]):
             floor: the least cosine at which the vector channel finds a row.
         """
         self._query, self._places, self._floor = query, places, floor
-        self._made: dict[str, Floats] = {}
-        self._makers: dict[str, Callable[[], Floats]] = {
+        self._made: dict[str, Floats | None] = {}
+        self._makers: dict[str, Callable[[], Floats | None]] = {
             "vector": self._vector,
             "text": lambda: _where_found(self._by_row(self._text.own)),
             "fuzzy": self._fuzzy,
@@ -64,26 +65,29 @@ class Channels(Mapping[str, Floats]):
             "vector_own": self._vector_own,
             "vector_window": self._vector_window,
             "answer": self._answer,
-            "speaker": lambda: self._signal(signals.speaker(query, places)),
-            "date": lambda: self._signal(signals.date(query, places)),
+            "speaker": lambda: _joined_if_any(signals.speaker(query, places)),
+            "date": lambda: _joined_if_any(signals.date(query, places)),
             "length": lambda: _joined([place.layout.fullness for place in places]),
             "asking": lambda: _joined([place.layout.asking for place in places]),
             "keyed": lambda: _joined([place.layout.keyed for place in places]),
-            "when": lambda: self._flagged(Flag.TIME, wanted=query.asks_when),
-            "many": lambda: self._flagged(Flag.NUMBER, wanted=query.asks_many),
-            "past": lambda: self._flagged(Flag.PAST, wanted=query.include_past),
+            "when": lambda: self._flagged(Flag.TIME) if query.asks_when else None,
+            "many": lambda: self._flagged(Flag.NUMBER) if query.asks_many else None,
+            "past": lambda: self._flagged(Flag.PAST) if query.include_past else None,
         }
 
     def __getitem__(self, name: str) -> Floats:
         if name not in self._made:
             self._made[name] = self._makers[name]()
-        return self._made[name]
+        scores = self._made[name]
+        if scores is None:
+            raise KeyError(name)
+        return scores
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
+        return (name for name in self._makers if name in self)
 
     def __len__(self) -> int:
-        return len(self._makers)
+        return sum(1 for _ in self)
 
     @cached_property
     def _statistics(self) -> Statistics:
@@ -158,13 +162,8 @@ class Channels(Mapping[str, Floats]):
             found.append(place.layout.by_row(before * place.layout.follows_question))
         return _joined(found)
 
-    def _flagged(self, flag: Flag, *, wanted: bool = True) -> Floats:
-        if not wanted:
-            return self._signal(None)
+    def _flagged(self, flag: Flag) -> Floats:
         return _joined([(place.layout.flags & flag != 0).astype(np.float32) for place in self._places])
-
-    def _signal(self, by_place: Sequence[Floats] | None) -> Floats:
-        return np.zeros(len(self._ineligible), np.float32) if by_place is None else _joined(by_place)
 
     def _by_row(self, by_slot: Sequence[Floats]) -> Floats:
         pairs = zip(self._places, by_slot, strict=True)
@@ -177,6 +176,10 @@ def _where_found(scores: Floats) -> Floats:
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0, np.float32)
+
+
+def _joined_if_any(parts: Sequence[Floats] | None) -> Floats | None:
+    return None if parts is None else _joined(parts)
 
 
 def _cosines(vector: Floats | None, place: Place) -> Floats:

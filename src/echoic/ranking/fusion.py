@@ -1,6 +1,7 @@
 """From many channels to one order. A fusion is a function of scored channels; it knows no rows and no query.
 
-A channel is [rows] of scores, NaN where it does not find a row; see `channels` for their names.
+A channel is [rows] of scores, NaN where it does not find a row; see `channels` for their names. A signal that
+the question says nothing of is absent.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from echoic.ranking.channels import FINDING
 from echoic.ranking.layout import Floats, Mask
 
-Fused = NDArray[np.float64]
+Fused = NDArray[np.floating]
 """[rows]; NaN where nothing found a row."""
 
 RRF_WEIGHTS: Mapping[str, float] = {"vector": 0.7, "text": 0.3}
@@ -60,7 +61,7 @@ def rrf(
     The score of a row is the sum of weight / (k + rank) over the channels that have it among their first
     `depth`, ranks from 1. Of equal scores in a channel the earlier row ranks first.
     """
-    fused: Fused = np.full(max((len(channels[name]) for name in weights), default=0), np.nan)
+    fused = np.full(max((len(channels[name]) for name in weights), default=0), np.nan)
     for name, weight in weights.items():
         best = top(channels[name], depth)
         fused[best] = np.nan_to_num(fused[best]) + weight / (k + np.arange(1, len(best) + 1))
@@ -82,26 +83,28 @@ def blend(channels: Mapping[str, Floats]) -> Fused:
     own_meaning = _stood_in(scaled(channels["vector_own"]), text)
     keyed = np.flatnonzero(channels["keyed"])
     text[keyed] = np.fmax(text[keyed], meaning[keyed])
-    fused = _TEXT * text + _MEANING * meaning + _OWN_MEANING * own_meaning
+    fused: Floats = _TEXT * text + _MEANING * meaning + _OWN_MEANING * own_meaning
     fused[keyed] += _KEYED_MEANING * meaning[keyed]
     for name, weight in _SIGNALS.items():
-        signal = channels[name]
-        if signal.any():
+        signal = channels.get(name)
+        if signal is not None:
             fused += np.float32(weight) * signal
-    found = np.zeros(len(fused), np.bool_)
+    missed = np.ones(len(fused), np.bool_)
     for name in FINDING:
-        found |= ~np.isnan(channels[name])
-    return np.where(found, fused, np.nan).astype(np.float64)
+        missed &= np.isnan(channels[name])
+    fused[missed] = np.nan
+    return fused
 
 
 def scaled(scores: Floats) -> Floats:
     """(x - min) / (max - min), over the rows that are not NaN."""
     if not len(scores):
-        return scores
+        return scores.copy()
     low, high = scores.min(), scores.max()
     if np.isnan(low):
         low, high = np.fmin.reduce(scores), np.fmax.reduce(scores)
-    between: Floats = (scores - low) / (high - low + np.float32(1e-9))
+    between: Floats = scores - low
+    between *= np.float32(1) / (high - low + np.float32(1e-9))
     return between
 
 
@@ -131,7 +134,16 @@ def top(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:
     return there[np.argsort(-scores[there], kind="stable")][:count]
 
 
-FUSIONS: Mapping[str, Fusion] = {"blend": Fusion(blend, FINDING), "rrf": Fusion(rrf, tuple(RRF_WEIGHTS))}
-"""By name. blend: the default. rrf: what MongoDB computes, for comparison."""
+def _alone(name: str) -> Fusion:
+    return Fusion(lambda channels: channels[name], (name,))
+
+
+FUSIONS: Mapping[str, Fusion] = {
+    "blend": Fusion(blend, FINDING),
+    "rrf": Fusion(rrf, tuple(RRF_WEIGHTS)),
+    "text": _alone("text"),
+    "vector": _alone("vector"),
+}
+"""By name. blend: the default. rrf: what MongoDB computes. text, vector: one channel alone, for comparison."""
 
 __all__ = ["FUSIONS", "RRF_DEPTH", "RRF_K", "RRF_WEIGHTS", "Fused", "Fusion", "blend", "rrf", "scaled", "top"]

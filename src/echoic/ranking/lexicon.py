@@ -27,8 +27,8 @@ EDIT_WEIGHTS = (0.0, 0.8, 0.5)
 SAME_SOUND, NEAR_SOUND = 0.7, 0.4
 """Double Metaphone codes equal; codes one edit apart and the first letter the same."""
 # Codes leave out vowels: "july" sounds like "wall", "writing" like "ready". Unless the word is a name, which
-# may be spelled as it likes ("Izik", "Isaac"), some letters must agree too. On LoCoMo with names misheard that
-# is worth 0.5 points of R@10.
+# may be spelled as it likes ("Izik", "Isaac"), some letters must agree too. On LoCoMo with names misheard
+# that is worth 0.5 points of R@10.
 _SAME_SOUND_SPELLING, _NEAR_SOUND_SPELLING = 0.4, 0.6
 _MIN_NEAR_CODE = 2
 

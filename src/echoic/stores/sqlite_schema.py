@@ -6,10 +6,12 @@ Everything of a scope lies together: `id = scope << 32 | n`, so one range reads 
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
-from echoic.errors import StoreCorrupt, StoreTooNew
+from echoic.errors import StoreCorrupt, StoreTooNew, StoreUnavailable
 
 APPLICATION_ID = 0x45_43_48_4F  # "ECHO"
 
@@ -59,25 +61,28 @@ _SETTINGS = (
     "pragma trusted_schema = off",
 )
 BUSY_TIMEOUT_MS = 10_000
+_READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
 def connect(path: str, vfs: str | None) -> apsw.Connection:
     """A connection for writing, with every setting durability and erasure rest on."""
     connection = apsw.Connection(path, vfs=vfs)
     try:
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        logging = (
-            connection.pragma("journal_mode") == "wal" or connection.pragma("journal_mode", "wal") == "wal"
-        )
-        for setting in _SETTINGS:
-            connection.execute(setting)
+        _settle(connection, path)
     except BaseException:
         close(connection)
         raise
-    if not logging:
-        close(connection)
-        raise StoreCorrupt(f"{path!r} cannot be put into WAL mode; is it on a network file system?")
     return connection
+
+
+def _settle(connection: apsw.Connection, path: str) -> None:
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    if connection.readonly("main"):
+        raise StoreUnavailable(f"{path!r} is read-only: let this user write it, and its folder")
+    if connection.pragma("journal_mode") != "wal" and connection.pragma("journal_mode", "wal") != "wal":
+        raise StoreCorrupt(f"{path!r} cannot be put into WAL mode; is it on a network file system?")
+    for setting in _SETTINGS:
+        connection.execute(setting)
 
 
 def connect_reader(path: str, vfs: str | None) -> apsw.Connection:
@@ -96,26 +101,36 @@ def close(connection: apsw.Connection) -> None:
 
 
 def inspect(path: str, vfs: str | None) -> None:
-    """Look at a file before touching it.
+    """Look at a file before touching it: first without its log and locks, so that nothing at all is changed.
 
     Raises:
         StoreCorrupt: it is not ours, or not a database.
         StoreTooNew: a newer version wrote it.
     """
+    if Path(path).exists():
+        as_it_lies = f"file:{quote(str(Path(path).absolute()))}?immutable=1"
+        # what is amiss without the log may be well with it
+        with contextlib.suppress(apsw.Error):
+            _inspect(path, apsw.Connection(as_it_lies, vfs=vfs, flags=_READ_ONLY))
     try:
-        connection = apsw.Connection(
-            path, vfs=vfs, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        )
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        try:
-            owner = connection.pragma("application_id")
-            version = connection.pragma("user_version")
-            tables = connection.execute("select count(*) from sqlite_schema").get
-        finally:
-            close(connection)
+        connection = apsw.Connection(path, vfs=vfs)
+        if Path(path + "-wal").exists():
+            # another program's log is not ours to copy into its file
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        _inspect(path, connection)
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreCorrupt(f"{path!r} is not a readable database ({error}); it was left untouched") from error
-    if owner != APPLICATION_ID and tables:
+
+
+def _inspect(path: str, connection: apsw.Connection) -> None:
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        owner = connection.pragma("application_id")
+        version = connection.pragma("user_version")
+        tables = connection.execute("select count(*) from sqlite_schema").get
+    finally:
+        close(connection)
+    if owner != APPLICATION_ID and (tables or version):
         raise StoreCorrupt(f"{path!r} is another program's database (application id {owner}); not touched")
     if version > VERSION:
         raise StoreTooNew(

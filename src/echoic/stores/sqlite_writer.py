@@ -196,6 +196,8 @@ class Writer:
         if not isinstance(error, _FAULTS):
             return StoreUnavailable(f"{self._path!r} could not be written: {error}. Retry.")
         self.suspect = f"{type(error).__name__}: {error}"
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+            return StoreCorrupt(f"{self._path!r} is damaged ({error}); it is left untouched")
         if isinstance(error, apsw.FullError):
             return StoreFull(f"no space left for {self._path!r}; reads go on, free some and retry")
         return StoreUnavailable(
@@ -210,15 +212,18 @@ class Writer:
             with self._locked():
                 schema.inspect(self._path, self._vfs)
                 schema.migrate(self._connect())
-        except BaseException as error:
+        except (apsw.FullError, apsw.CorruptError, apsw.NotADBError) as error:
+            failure = self._failed(error)
             self._close()
-            if isinstance(error, apsw.FullError):
-                raise StoreFull(f"no space left to open {self._path!r}: free some and retry") from error
-            if isinstance(error, apsw.Error | OSError):
-                raise StoreUnavailable(
-                    f"{self._path!r} could not be opened: {error}. Does its folder exist, and may this user "
-                    "write there? It also holds the -wal, -shm and -lock files."
-                ) from error
+            raise failure from error
+        except (apsw.Error, OSError) as error:
+            self._close()
+            raise StoreUnavailable(
+                f"{self._path!r} could not be opened: {error}. Does its folder exist, and may this user write "
+                "there? It also holds the -wal, -shm and -lock files."
+            ) from error
+        except BaseException:
+            self._close()
             raise
 
     def _connect(self) -> apsw.Connection:

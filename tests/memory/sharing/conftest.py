@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from echoic.memory.sharing import Redacted, redact
 
 HERE = Path(__file__).parent

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from echoic.memory.sharing import trade
 from echoic.memory.sharing.patterns import any_of
 from echoic.memory.sharing.vocabulary import FOOD, GOODS
 from echoic.memory.sharing.wording import Word, phrase_stems, stem, stems
@@ -43,18 +44,22 @@ _AMOUNT = (
     r"|free(?: of charge)?|complimentary|half price|no (?:extra |additional )?(?:charge|fee|cost))"
 )
 _MONEY = _phrase(_AMOUNT)
-_PRICE = _phrase(
-    r"(?:costs?|starts? at|sells? for|(?:is|are)(?: only| just| priced at)?|:|eat|ride|enter|per [a-z]+:?)"
-    rf" {_AMOUNT}"
+_PRICE = _phrase(r"(?:costs?|starts? at|sells? for|(?:is|are)(?: only| just| priced at)?|:)" rf" {_AMOUNT}")
+_FEE = _phrase(
+    any_of(
+        """late cleaning service booking delivery cancellation entry entrance resort parking change
+        shipping handling rental admission"""
+    )
+    + rf" (?:fee|charge|surcharge)s? (?:is|are|:) {_AMOUNT}|deposit is {_AMOUNT} per"
+)
+_EAT_FREE = _phrase(
+    r"(?:children|kids|seniors|students|infants|members)(?: under [0-9]+)? (?:eat|ride|enter|stay) free"
 )
 # "Students get a 10 percent discount", "a 10 percent discount is available for members"
 _DISCOUNT = re.compile(
     r"(?:students|seniors|members|veterans|children|groups|guests|residents) (?:get|receive|pay)"
     rf" (?:a )?{_AMOUNT}"
     rf"|(?:a|the) {_AMOUNT} discount (?:is|for)"
-)
-_NAMED_PRICE = re.compile(
-    r"(?:the|a|an|each) (?:\S+ ){1,4}?(?:costs?|(?:is|are) priced at|sells? for|starts? at)(?!\S)"
 )
 _FLOOR = any_of(
     """ground first second third fourth fifth sixth seventh eighth ninth tenth top main lower upper"""
@@ -86,18 +91,21 @@ _BANNED = any_of(
 _DUTY = any_of("be show pay wear check leave present bring enter use return cancel arrive")
 _SPAN = any_of("days hours weeks minutes")
 _POLICY = _phrase(
-    rf"{_IS}(?: not| also| only)? {_RULED}|not {_RULED}|no {_BANNED}"
-    rf"|only (?:allowed|accepted)|dress code is"
-    rf"|(?:ships?|arrives?|are (?:shipped|delivered)) within"
+    rf"{_IS}(?: not| also| only)? {_RULED}|not {_RULED}|only (?:allowed|accepted)"
+    r"|(?:ships?|arrives?|are (?:shipped|delivered)) within"
     rf"|takes? (?:up to |about )?[0-9]+ (?:business |working )?{_SPAN}"
     rf"|(?:must|may not|cannot|can|may) {_DUTY}"
-    r"|(?:minimum|maximum) [a-z]+ (?:is|are)|requires?|allows?|permits?"
-    r"|prohibits?|accepts?|covers|does not cover|lasts|expires?"
+    r"|requires?|allows?|permits?|prohibits?|accepts?|covers|does not cover|lasts|expires?"
+)
+_RULE_ITSELF = _phrase(
+    rf"no {_BANNED}|dress code is|(?:minimum|maximum) [a-z]+ (?:is|are)"
+    r"|(?:return|refund|cancellation|pet|smoking|exchange|privacy|baggage|luggage) policy"
+    r" (?:is|:|allows|requires)"
 )
 _EAT = _phrase(
     any_of(
-        """comes?_with served_with includes? contains? has have made_with made_from features? offers?
-        serves? on_the_menu"""
+        """comes?_with (?:is_|are_)?served_with includes? contains? has have
+        (?:is_|are_)?made_(?:with|from) features? offers? serves? on_the_menu"""
     )
 )
 _DISHES_ARE = any_of(
@@ -106,15 +114,17 @@ _DISHES_ARE = any_of(
 )
 _IS_DISH = _phrase(rf"(?:is|are)(?: also| always| not)? {_DISHES_ARE}")
 _SPECIAL = _phrase(r"(?:of the day|specials?) (?:is|are)(?! (?:at|on|from)(?!\S))")
+# "Available in blue" is said of goods, "available on Friday" of anything.
 _PRODUCTS_ARE = any_of(
-    """available waterproof water-resistant compatible rechargeable machine-washable washable portable
-    in_stock out_of_stock sold_out sold made adjustable foldable gluten-free vegan organic wireless
-    discontinued"""
+    """waterproof water-resistant compatible rechargeable machine-washable washable portable in_stock
+    out_of_stock sold_out adjustable foldable gluten-free vegan organic wireless discontinued
+    (?:available|sold)_(?:in|as|with|separately)"""
 )
 _HAS = _phrase(
     any_of(
         """comes?_(?:with|in) includes? contains? features? supports? fits weighs holds lasts measures
-        made_(?:of|from|with|in) works_with runs_on charges in_stock out_of_stock sold_out"""
+        (?:is_|are_)?made_(?:of|from|with|in) works_with runs_on charges_(?:in|via|by|with) in_stock
+        out_of_stock sold_out"""
     )
     + rf"|(?:is|are) {_PRODUCTS_ARE}"
 )
@@ -131,8 +141,17 @@ _REPEATED = _phrase(
     )
 )
 _SURE_EVENT = _phrase(
-    any_of("happy_hour live_music open_mic sale clearance_sale flea_market farmers_market story_time")
+    any_of(
+        """happy_hour live_music open_mic (?:summer|winter|spring|autumn|clearance|holiday)_sale
+        flea_market farmers_market story_time (?:trivia|quiz|karaoke|bingo|comedy)_night"""
+    )
 )
+_OPENING = _phrase(r"(?:is|are|stays?|remains?)(?: also| only| always)? (?:open|closed)|opens?|closes?")
+_SERVING = _phrase(r"(?:is|are)(?: also| only| always)? (?:available|served)|served")
+_BEGINNING = _phrase(r"starts?|begins?|ends?|is|are")
+_HOUR = stem("hours")
+_PRICE_ITSELF = stems("price cost fee rate charge")
+_HOURS_ITSELF = re.compile(r"(?:the )?(?:[a-z-]+ ){0,3}hours(?: are| :|:| is)? ")
 _STEPS = any_of(
     """press hold push turn plug unplug restart reset scan insert select choose click tap dial bring show
     fill submit open close remove place put use connect switch pull slide enter download visit take wait
@@ -144,89 +163,11 @@ _HANDLED = any_of(
     rinse empty refill replace clean"""
 )
 _STEP = re.compile(rf"{_HANDLED} (?:and hold )?(?:the|a|an|each|both)(?!\S)")
-_GIFT_TRADE = _phrase(r"gift (?:wrap|wrapping|cards?|shop|boxes)")
 
-_PLACE = stems(
-    """store shop boutique outlet supermarket grocery market mall center centre plaza restaurant cafe
-    coffeehouse diner bistro brasserie bar pub tavern brewery winery bakery deli kitchen canteen cafeteria
-    court kiosk booth hotel motel hostel inn resort cleaner claim lodge lobby reception desk office branch
-    headquarters facility campus gym pool sauna spa salon barbershop studio clinic hospital pharmacy
-    laboratory lab ward bank atm library museum gallery theater theatre cinema opera stadium arena zoo
-    aquarium beach pier airport terminal gate station platform garage parking lot entrance exit lounge
-    terrace patio rooftop courtyard restroom bathroom toilet locker elevator escalator stair counter
-    checkout register department warehouse showroom laundry cloakroom playground hotline helpline support
-    rental dealership buffet shuttle box chapel church garden park company vending shower water fountain
-    exhibit exhibition ticket machine shelf aisle campground campsite site nursery hall auditorium stop"""
-)
-_HOURS_OF = _PLACE | stems(
-    """hour service line breakfast brunch lunch dinner buffet check-in check-out checkin checkout delivery
-    pickup menu cocktail drink tea coffee exhibition box tour"""
-)
-_MEAL = stems(
-    """breakfast brunch lunch dinner supper tea buffet happy room delivery pickup takeout takeaway
-    takeaways"""
-)
-_SHOP_VERBS = stems("open close serve available start end run operate hour closed opening closing last")
-_MEAL_VERBS = stems("serve available hour run")
-_PRICED_OF_PERSON = stems("bill budget debt loan worth donation gift bet")
-_POLICIES = stems(
-    """policy return refund exchange cancellation reservation smoke smoking pet dog dress code deposit id
-    identification document payment cash card check guest visitor child customer member patient passenger
-    adult student senior minor kid infant ticket voucher coupon discount warranty guarantee delivery
-    shipping order appointment booking parking entry admission photography camera food drink alcohol
-    baggage luggage liquid bag age shoe towel checkout check-in check-out service animal stroller bike
-    bicycle item product purchase sale membership wheelchair group party noise music helmet mask
-    subscription plan late swimwear rental receipt everyone anyone prescription minimum maximum children
-    people software bookings"""
-)
-_PRODUCT = stems(
-    """product item model version edition battery cable charger adapter screen display monitor keyboard
-    mouse printer scanner camera phone smartphone tablet laptop computer server router modem speaker
-    headphone television tv radio console bag backpack suitcase umbrella watch shirt t-shirt trouser jean
-    dress skirt jacket coat sweater shoe boot sandal sneaker towel robe bed sofa chair table lamp oven
-    microwave fridge refrigerator freezer dishwasher toaster kettle blender mixer vacuum heater fan
-    machine engine car vehicle van bike bicycle scooter helmet tire drill saw shampoo mattress desk room
-    suite plan package bundle membership app software ticket gift warranty set kit device size color
-    colour lens tool sunscreen lotion tent cabin bulb pass subscription"""
-)
-_FOOD = stems(
-    """menu dish special soup salad starter appetizer dessert entree pizza pasta spaghetti lasagna noodle
-    rice risotto bread bagel croissant muffin cake pie tart cookie sandwich burger cheeseburger hamburger
-    wrap taco burrito curry stew steak chicken fish salmon tuna shrimp seafood egg omelette cheese sauce
-    fries chip coffee espresso cappuccino latte tea juice lemonade beer wine cocktail breakfast brunch
-    lunch dinner buffet platter combo smoothie pancake waffle sushi ramen falafel hummus kebab option
-    drink beverage beef pork lamb tofu vegetable ingredient allergen gluten meal vegan vegetarian
-    margherita tiramisu"""
-)
-_SERVICES = stems(
-    """delivery shipping installation repair cleaning wifi wi-fi internet admission entry tour class
-    lesson course haircut massage manicure pedicure facial treatment checkup valet storage transfer
-    upgrade replacement assembly gift wash copy print rental shuttle night hour towel locker oil change
-    parking deposit fee surcharge cancellation checkout checkin check-in check-out alteration tailoring
-    child children senior student adult person people wrap wrapping pass"""
-)
-_EVENT = stems(
-    """concert show performance tour workshop class seminar lecture exhibition screening festival fair
-    market sale karaoke trivia quiz bingo tasting yoga pilates zumba event"""
-)
-_DEVICE = stems(
-    """router modem machine device printer scanner screen display button switch key card ticket gate door
-    elevator lift washer dryer dishwasher oven microwave thermostat heater conditioner conditioning remote
-    lamp light alarm sensor battery filter cable plug charger kiosk form app page website menu code phone
-    lock locker room wifi wi-fi network tank tray hose valve lid cartridge safe toaster refund return item
-    product luggage pump meter parking bike scooter booking reservation subscription order"""
-)
-_REACH = stems(
-    """phone telephone number line hotline helpline email e-mail address fax call reach contact located
-    mail switchboard"""
-)
-_OPENING = _PLACE | stems("hour")
-_PRICED = _PRODUCT | _FOOD | _EVENT | _SERVICES
-_PRICE_ITSELF = stems("price cost fee rate charge")
-_POLICY_ITSELF = stems("policy")
-_WORKPLACE = stems("office meeting")
+
+# Words between what is spoken of and what is said of it.
+_BETWEEN = frozenset("also now usually only always not generally normally".split())
 _SILENT = frozenset({".", "!", '"', "(", ")"})
-_BUSINESS = _PLACE | stems("team department management service agency firm housekeeping concierge sales")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,22 +176,31 @@ class _Statement:
 
     text: str
     """All words in lower case, one space between."""
-    stems: frozenset[str]
-    """Of the words and of the key."""
     key: frozenset[str]
-    """The stems of the key alone."""
-
-    def before(self, phrase: re.Match[str]) -> frozenset[str]:
-        """The stems of what `phrase` is said of: of the words before it, and of the key."""
-        return self.key | {stem(word) for word in self.text[: phrase.start()].split()}
-
-    def names(self, things: frozenset[str]) -> bool:
-        """Whether one of `things`, which are stems, is named."""
-        return not self.stems.isdisjoint(things)
+    """The stems of the key."""
 
     def has(self, phrase: re.Pattern[str]) -> bool:
         """Whether `phrase` is said."""
         return phrase.search(self.text) is not None
+
+    def says(self, phrase: re.Pattern[str], things: frozenset[str]) -> bool:
+        """Whether `phrase` is said of one of `things`: the noun right before it, or the key where none is.
+
+        "The cake for Saturday costs" is said of Saturday, "the bakery job starts" of a job: of no thing on
+        sale and of no bakery.
+        """
+        return any(not things.isdisjoint(self._heads(found)) for found in phrase.finditer(self.text))
+
+    def _heads(self, phrase: re.Match[str]) -> frozenset[str]:
+        before = self.text[: phrase.start()].replace(" of the day", "").split()
+        while before and (before[-1] in _BETWEEN or not before[-1][-1].isalpha()):
+            before.pop()
+        return frozenset({stem(before[-1])}) if before else self.key
+
+    def names(self, things: frozenset[str], until: re.Match[str] | None = None) -> bool:
+        """Whether one of `things` is named, in the key or before `until`."""
+        text = self.text if until is None else self.text[: until.start()]
+        return not things.isdisjoint(self.key.union(map(stem, text.split())))
 
 
 def fact_in(words: Sequence[Word], subject: Sequence[Word], *, contact: bool = False) -> str | None:
@@ -260,12 +210,10 @@ def fact_in(words: Sequence[Word], subject: Sequence[Word], *, contact: bool = F
     the business is reached.
     """
     said = _Statement(
-        " ".join(word.text for word in words if word.text not in _SILENT).strip(),
-        phrase_stems((*words, *subject)),
-        phrase_stems(subject),
+        " ".join(word.text for word in words if word.text not in _SILENT).strip(), phrase_stems(subject)
     )
     if contact:
-        return "contact" if said.names(_REACH) and said.names(_BUSINESS) else None
+        return "contact" if said.names(trade.REACHED) and said.names(trade.BUSINESS) else None
     rules: tuple[tuple[str, Callable[[_Statement], bool]], ...] = (
         ("procedure", _is_procedure),
         ("event", _is_event),
@@ -282,34 +230,38 @@ def fact_in(words: Sequence[Word], subject: Sequence[Word], *, contact: bool = F
 def _is_hours(said: _Statement) -> bool:
     if not said.has(_WHEN):
         return False
-    opens = said.names(_OPENING) and said.names(_SHOP_VERBS)
-    return opens or (said.names(_HOURS_OF) and said.names(_MEAL_VERBS))
+    if _HOURS_ITSELF.match(said.text) or (_HOUR in said.key and not said.has(_BEGINNING)):
+        return True
+    return (
+        said.says(_OPENING, trade.OPEN)
+        or said.says(_SERVING, trade.SERVED | trade.MEALS | trade.OPEN)
+        or said.says(_BEGINNING, trade.BEGUN)
+    )
 
 
 def _is_price(said: _Statement) -> bool:
-    if not said.has(_MONEY) or (said.names(_PRICED_OF_PERSON) and not said.has(_GIFT_TRADE)):
+    if not said.has(_MONEY):
         return False
-    # "The risotto costs 14 dollars": whatever it is, an article and a price make it a thing on sale.
-    if _NAMED_PRICE.match(said.text) or _DISCOUNT.match(said.text):
+    if _DISCOUNT.match(said.text) or said.has(_EAT_FREE) or said.has(_FEE):
         return True
     if not said.key.isdisjoint(_PRICE_ITSELF):
-        return not said.key.isdisjoint(_PRICED)
-    price = _PRICE.search(said.text)
-    return price is not None and not _PRICED.isdisjoint(said.before(price))
+        return not said.key.isdisjoint(trade.PRICED)
+    return said.says(_PRICE, trade.PRICED)
 
 
 def _is_menu(said: _Statement) -> bool:
-    if not said.names(_FOOD) or said.names(_WORKPLACE):
-        return False
-    if said.has(_EAT) or said.has(_SPECIAL):
-        return True
+    dishes = trade.FOOD | trade.MEALS
     # "Dinner is at seven" is a plan; "the soup is vegan" is the menu.
-    dishes = said.stems & (_FOOD - _MEAL)
-    return bool(dishes and said.has(_IS_DISH))
+    if said.says(_EAT, dishes) or said.says(_IS_DISH, trade.FOOD) or said.has(_SPECIAL):
+        return True
+    return said.says(_EAT, trade.PLACES) and said.names(dishes)
 
 
 def _is_policy(said: _Statement) -> bool:
-    return said.names(_POLICIES) and (said.has(_POLICY) or said.names(_POLICY_ITSELF))
+    if said.has(_RULE_ITSELF):
+        return True
+    rule = _POLICY.search(said.text)
+    return rule is not None and said.names(trade.RULED, until=rule)
 
 
 def _is_location(said: _Statement) -> bool:
@@ -317,30 +269,35 @@ def _is_location(said: _Statement) -> bool:
     where = _WHERE.search(said.text)
     if where is None:
         return False
-    return bool(_ROOMS.search(said.text, 0, where.start())) or not _PLACE.isdisjoint(said.before(where))
+    return said.says(_WHERE, trade.PLACES) or bool(_ROOMS.search(said.text, 0, where.start()))
 
 
 def _is_product(said: _Statement) -> bool:
-    if not said.names(_PRODUCT):
-        return False
-    if said.has(_HAS):
+    if said.says(_HAS, trade.GOODS):
         return True
     # "The tablet has a ten inch screen", but "the phone has a new number" and "a virus".
     owns = _OWNS.search(said.text)
-    return owns is not None and any(
-        word.isdecimal() or word in _COUNTS or stem(word) in _FEATURES
-        for word in said.text[owns.end() :].split()
+    return (
+        owns is not None
+        and said.says(_OWNS, trade.GOODS)
+        and any(
+            word.isdecimal() or word in _COUNTS or stem(word) in _FEATURES
+            for word in said.text[owns.end() :].split()
+        )
     )
 
 
 def _is_event(said: _Statement) -> bool:
-    if not said.has(_WHEN) or not said.has(_HELD):
+    held = _HELD.search(said.text)
+    if held is None or not said.has(_WHEN):
         return False
-    return said.has(_SURE_EVENT) or (said.names(_EVENT) and said.has(_REPEATED))
+    if _SURE_EVENT.search(said.text, 0, held.start()):
+        return True
+    return said.says(_HELD, trade.EVENTS) and said.has(_REPEATED)
 
 
 def _is_procedure(said: _Statement) -> bool:
-    return said.names(_DEVICE) and bool(_TO_DO.match(said.text) or _STEP.match(said.text))
+    return said.names(trade.DEVICES) and bool(_TO_DO.match(said.text) or _STEP.match(said.text))
 
 
 __all__ = ["fact_in"]

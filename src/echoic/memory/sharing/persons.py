@@ -54,8 +54,8 @@ _GUEST_THINGS = frozenset(
     """service services support price prices ticket tickets discount discounts menu pass room rooms desk
     parking card cards entrance pool fare rate rates size seat seats lounge area relations care portion
     portions meal meals bed beds program day days registration wifi wi-fi laundry restroom policy hours
-    elevator bathroom toilet bookings reservations tours lessons classes events rentals portal
-    manual""".split()
+    elevator bathroom toilet bookings reservations tours lessons classes events rentals center centre
+    portal manual""".split()
 )
 # "the order desk", "car rental", "house wine": what is owned only describes a thing of the business.
 _TRADE_THINGS = frozenset(
@@ -68,10 +68,10 @@ _KNOWN = frozenset("the this that these those two three four five six seven eigh
 # Someone's own where one certain one is meant: "the order", "the house", not "an order" or "orders".
 _BELONGINGS = frozenset(
     """order reservation booking appointment account package parcel invoice flight trip itinerary claim
-    case car house home apartment flat bedroom dog cat pet kid baby luggage keys wallet rent
-    salary wage income mortgage debt loan bill budget savings pension party meeting lesson interview
-    project homework exam insurance subscription visa passport license password username complaint refund
-    payment prescription bag visit date family wedding haircut job work""".split()
+    case car house home apartment flat bedroom dog cat pet kid baby luggage keys wallet rent salary wage
+    income mortgage debt loan bill budget savings pension party meeting lesson interview project homework
+    exam insurance subscription visa passport license password username complaint refund payment
+    prescription bag visit date family wedding haircut job work""".split()
 )
 _ALWAYS_OWN = frozenset(
     """rent salary wage income mortgage debt savings pension budget homework birthday religion house home

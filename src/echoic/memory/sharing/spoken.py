@@ -29,6 +29,8 @@ _LETTER_NAMES = {"zed": "z", "zee": "z"}
 _ACRONYMS = frozenset(
     "dni nie nif nic ssn sin tin tfn itin iban cvv cvc pin cpf rut bsn nhs nino bic dob ip pan pps".split()
 )
+# On a keypad: "pound four four one two".
+_KEYS = {"pound": "#", "hash": "#", "hashtag": "#", "star": "*", "asterisk": "*"}
 _PLUS = frozenset({"plus", "piu", "mais", "mas"})
 _MOST_BETWEEN = 3
 """Pauses and signs between two digits of one number."""
@@ -240,9 +242,11 @@ class _Reader:
     def _write(self, run: Sequence[tuple[int, _Said]], gaps: Sequence[str]) -> None:
         self._changed = True
         first = run[0][0]
-        if first and self._word(first - 1) in _PLUS:
+        sign = _KEYS.get(self._word(first - 1), "+" if self._word(first - 1) in _PLUS else "")
+        if sign:
             self._copy(self._words[first - 1].start)
-            self._put("+", first - 1, first)
+            self._put(sign, first - 1, first)
+            self._done = self._words[first].start  # a sign joins its number
         if run[0][1].text.lower() in {"a", "i"} and gaps and run[1][1].text.isdecimal():
             gaps = [gaps[0] or " ", *gaps[1:]]  # "a four": the article is no part of what is spelled
         gaps = _parted([said.text for _, said in run], gaps)

@@ -25,12 +25,16 @@ const transcript = new Transcript(byId("transcript"));
 
 let conversation = "";
 let erased = false;
-let busy = false;
+let last = Promise.resolve();
 
-/** Do one thing at a time; what goes wrong is said, and nothing that was typed is lost. */
-async function alone(work) {
-  if (busy) return false;
-  busy = true;
+/** Do one thing after another, in the order asked; what goes wrong is said. Whether it went well. */
+function alone(work) {
+  const done = last.then(() => attempt(work));
+  last = done.catch(() => {});
+  return done;
+}
+
+async function attempt(work) {
   document.body.setAttribute("aria-busy", "true");
   notice("");
   try {
@@ -42,7 +46,6 @@ async function alone(work) {
     else notice(error.message);
     return false;
   } finally {
-    busy = false;
     document.body.removeAttribute("aria-busy");
   }
 }
@@ -229,9 +232,10 @@ function listen() {
     event.preventDefault();
     const input = byId("say");
     const text = input.value.trim();
-    if (!text || busy) return;
+    if (!text) return;
     input.value = "";
-    if (!(await alone(() => say(text)))) input.value = text;
+    // what was not taken is handed back, unless something else is being typed by now
+    if (!(await alone(() => say(text))) && !input.value) input.value = text;
     focusInput();
   });
   byId("tomorrow").addEventListener("click", () => alone(comeBackTomorrow).then(focusInput));

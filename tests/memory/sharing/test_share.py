@@ -1,0 +1,82 @@
+"""What is shared is a fact about the business, holds nothing personal, and says something."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echoic.memory.sharing import Redacted, Shareable, Verdict, redact, share
+from echoic.memory.sharing.wording import names_among, words_of
+
+from .conftest import lines
+
+FACT = "The store opens at 9 am"
+PERSONAL = [p["value"] for line in lines("redaction") for p in line["personal"]]
+FACTS = [
+    line["text"] for line in lines("classification") if line["visibility"] == "global" and not line["key"]
+]
+
+
+def test_a_fact_is_shared_as_it_is():
+    assert share(FACT, "store_hours") == Shareable(FACT, "store_hours", (), "hours")
+
+
+def test_personal_data_is_taken_out_of_what_is_shared():
+    shared = share("The support line of the store is 212-555-0187, open daily from 9 to 5", None)
+    assert shared is not None
+    assert shared.text == "The support line of the store is [PHONE], open daily from 9 to 5"
+    assert shared.kinds == ("PHONE",)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("Ana likes tea", None),
+        (FACT, "user_store"),
+        ("The phone number is 212-555-0187", "store_phone"),
+        ("212-555-0187", "store_phone"),
+        ("[PHONE]", "store_phone"),
+        ("", None),
+        ("The store opens at 9 am\U000e0041\U000e006e\U000e0061", None),
+        ("The store opens at 9 am \ue000", None),
+        (FACT, "store_hours\U000e0041"),
+        ("The store opens at 9 am 12345 67890 12345", None),
+    ],
+)
+def test_what_is_personal_empty_or_hidden_stays_private(text, key):
+    assert share(text, key) is None
+
+
+@given(
+    st.sampled_from(FACTS),
+    st.sampled_from(PERSONAL),
+    st.sampled_from(["{} {}", "{}, {}", "{}. Mine is {}", "{} ({})"]),
+)
+def test_nothing_personal_is_ever_left_in_what_is_shared(fact, personal, form):
+    """A fact with somebody's data behind it is either kept private or shared without any of it."""
+    shared = share(form.format(fact, personal), None)
+    if shared is not None:
+        assert redact(shared.text).found == ()
+        assert not names_among(words_of(shared.text))
+        assert personal not in shared.text
+
+
+@given(st.text(max_size=100), st.none() | st.text(max_size=20))
+def test_sharing_never_raises(text, key):
+    share(text, key)
+
+
+def test_another_verdict_can_only_keep_a_text_private():
+    assert share(FACT, None, verdict=Verdict("global", "hours")) == share(FACT, None)
+    assert share(FACT, None, verdict=Verdict("private", "model")) is None
+    assert share("Ana likes tea", None, verdict=Verdict("global", "menu")) is None
+
+
+def test_a_redactor_that_overlooks_something_is_caught():
+    def blind(text: str, *, region: str | None = None) -> Redacted:
+        return Redacted(text, ())
+
+    text = "The store's phone number is 212-555-0187"
+    assert share(text, None) is not None
+    assert share(text, None, redactor=blind) is None
