@@ -40,7 +40,7 @@ class Channels(Mapping[str, Floats]):
     | vector_own | cosine, whatever it is; NaN without a vector |
     | vector_window | cosine of a turn's and its neighbours' summed vector; NaN without a vector of its own |
     | answer | how well the question before it matches (its BM25, from 0 to 1) |
-    | speaker, date | see `signals` |
+    | speaker, date, key | see `signals` |
     | length | characters up to 200, over 200; 1 for a memory |
     | asking, keyed, past | 1 where the row has the flag |
     | when, many | 1 where it says when or how many, if the question asks for that |
@@ -67,6 +67,7 @@ class Channels(Mapping[str, Floats]):
             "answer": self._answer,
             "speaker": lambda: _joined_if_any(signals.speaker(query, places)),
             "date": lambda: _joined_if_any(signals.date(query, places)),
+            "key": lambda: _joined_if_any(signals.key(query, places)),
             "length": lambda: _joined([place.layout.fullness for place in places]),
             "asking": lambda: _joined([place.layout.asking for place in places]),
             "keyed": lambda: _joined([place.layout.keyed for place in places]),

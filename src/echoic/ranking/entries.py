@@ -18,8 +18,8 @@ from echoic.words import Word, content_words, cut, fold
 USER, AGENT = "user", "agent"
 """Speakers that are roles. Any other speaker is a person's name."""
 
-FACET = "@"
-"""Opens the word that says how a speaker is called. No word of a text can begin so."""
+SPEAKER_FACET, KEY_FACET = "@", "="
+"""Open the words that say how a speaker is called, and what a memory's key is. No word of a text begins so."""
 
 # A person asks "what do I prefer" of what is filed under preference; nobody says "entity" or "fact".
 _SPOKEN_CATEGORIES: frozenset[Category] = frozenset({"preference", "decision", "requirement", "experience"})
@@ -34,8 +34,8 @@ def entry_of_memory(memory: Memory) -> Entry:
     """The entry of `memory`: its statement if it has one, else "key in words: text".
 
     A leading "user" of the key is left out ("name: Pavel" of user_name): whose it is goes without saying.
-    (MiniLM, the memories of benchmarks/keyvalue alone: the right one comes first for 91 % of questions with it,
-    for 93 % without.)
+    (MiniLM, the memories of benchmarks/keyvalue alone: the right one comes first for 91 % of questions with
+    it, for 93 % without.)
 
     A memory that no longer holds is PAST. Its speaker is its author. It belongs to no session: the turns
     written before and after it say nothing about it.
@@ -50,10 +50,14 @@ def entry_of_memory(memory: Memory) -> Entry:
     spoken = memory.category if memory.category in _SPOKEN_CATEGORIES else ""
     words = _mentioned([key, memory.text, memory.statement or "", memory.context or "", spoken])
     author = fold(memory.author) if memory.author else ""
+    if key:
+        words = (*words, (key_facet(content_words(key)), 0))
+    if author not in {"", USER, AGENT}:
+        words = (*words, (speaker_facet(author), 0))
     return Entry(
         text=text,
         kind=MEMORY,
-        words=(*words, (speaker_facet(author), 0)) if author not in {"", USER, AGENT} else words,
+        words=words,
         characters=len(text),
         speaker=number_of(author),
         said_at_ms=Entry.milliseconds(memory.valid_from),
@@ -95,13 +99,22 @@ def speaker_facet(speaker: str) -> Word:
 
     It stands in the index with a count of 0, so that it adds nothing to a score or a length.
     """
-    facet = f"{FACET}{number_of(speaker):08x} {' '.join(cut(speaker))}"
+    facet = f"{SPEAKER_FACET}{number_of(speaker):08x} {' '.join(cut(speaker))}"
+    return Word(facet, facet, ())
+
+
+def key_facet(words: Iterable[Word]) -> Word:
+    """The word that says which key a memory stands under, or which key `words` of a question would name.
+
+    In any order and form ("name of my dog" names dog_name), and with a count of 0 likewise.
+    """
+    facet = KEY_FACET + " ".join(sorted({word.stem for word in words}))
     return Word(facet, facet, ())
 
 
 def speaker_of_facet(facet: str) -> tuple[int, tuple[str, ...]]:
     """The number and the name's words that `speaker_facet` put into a word."""
-    number, *words = facet.removeprefix(FACET).split(" ")
+    number, *words = facet.removeprefix(SPEAKER_FACET).split(" ")
     return int(number, 16), tuple(word for word in words if word)
 
 
@@ -119,10 +132,12 @@ def _mentioned(fields: Iterable[str]) -> tuple[tuple[Word, int], ...]:
 
 __all__ = [
     "AGENT",
-    "FACET",
+    "KEY_FACET",
+    "SPEAKER_FACET",
     "USER",
     "entry_of_memory",
     "entry_of_turn",
+    "key_facet",
     "key_words",
     "speaker_facet",
     "speaker_of_facet",

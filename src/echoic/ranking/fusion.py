@@ -31,6 +31,7 @@ _KEYED_MEANING = np.float32(0.10)
 _SIGNALS: Mapping[str, float] = {
     "speaker": 0.25,
     "date": 0.75,
+    "key": 0.25,
     "length": 0.12,
     "asking": -0.08,
     "answer": 0.12,

@@ -17,10 +17,12 @@ from rapidfuzz import process
 from rapidfuzz.distance import DamerauLevenshtein, Levenshtein
 
 from echoic.partition import Partition, Vocabulary
-from echoic.ranking.entries import FACET, speaker_of_facet
+from echoic.ranking.entries import KEY_FACET, SPEAKER_FACET, speaker_of_facet
 from echoic.words import Word
 
 _KEY = "ranking.lexicon"
+_FACETS = frozenset({SPEAKER_FACET, KEY_FACET})
+
 # Closeness of a word to one that was misheard or mistyped.
 EDIT_WEIGHTS = (0.0, 0.8, 0.5)
 """By the number of edits (Damerau-Levenshtein)."""
@@ -84,6 +86,8 @@ class Lexicon:
     def __init__(self) -> None:
         self.speakers: dict[int, tuple[str, ...]] = {}
         """Number of a speaker called by name -> the words of the name."""
+        self.keys: set[str] = set()
+        """Facets of all keys."""
         self._taken = 0
         self._words = _Spelled()
         self._codes = _Spelled()
@@ -102,8 +106,9 @@ class Lexicon:
             return
         new = list(islice(vocabulary.terms, self._taken, None))
         self._taken += len(new)
-        self.speakers.update(speaker_of_facet(word) for word in new if word.startswith(FACET))
-        self._words.extend([word for word in new if not word.startswith(FACET)])
+        self.speakers.update(speaker_of_facet(word) for word in new if word.startswith(SPEAKER_FACET))
+        self.keys.update(word for word in new if word.startswith(KEY_FACET))
+        self._words.extend([word for word in new if word[0] not in _FACETS])
         self._codes.extend(list(islice(vocabulary.sounds, len(self._codes.texts), None)))
 
     def near(self, word: Word, vocabulary: Vocabulary, *, name: bool = False) -> dict[str, float]:

@@ -14,13 +14,15 @@ from rapidfuzz.distance import Levenshtein
 
 from echoic.partition import number_of
 from echoic.ranking.dates import DAY_MS, spans_of
-from echoic.ranking.entries import USER
+from echoic.ranking.entries import USER, key_facet
 from echoic.ranking.layout import Floats
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query, Span
 from echoic.words import STOP, sound
 
 DATE_DECAY_DAYS = 7.0
+MAX_KEY_WORDS = 4
+"""Of a key that a question can name."""
 
 
 def speaker(query: Query, places: Sequence[Place]) -> list[Floats] | None:
@@ -44,6 +46,29 @@ def date(query: Query, places: Sequence[Place]) -> list[Floats] | None:
     if not spans:
         return None
     return [_nearness(place.layout.said_at, spans) for place in places]
+
+
+def key(query: Query, places: Sequence[Place]) -> list[Floats] | None:
+    """The share of the question's words that make up a row's whole key, as neighbours in any order.
+
+    "What's my wife's name?" names wife_name wholly, and user_name by half.
+    """
+    known = set[str]().union(*(place.lexicon.keys for place in places))
+    words, named = query.words, dict[int, float]()
+    for first in range(len(words) if known else 0):
+        for last in range(first + 1, min(first + MAX_KEY_WORDS, len(words)) + 1):
+            facet = key_facet(words[first:last])
+            if facet.text in known:
+                named[facet.term] = max(named.get(facet.term, 0.0), (last - first) / len(words))
+    return [_named(place, named) for place in places] if named else None
+
+
+def _named(place: Place, named: dict[int, float]) -> Floats:
+    said = place.said(np.fromiter(named, np.uint32, len(named)))
+    shares = np.fromiter(named.values(), np.float32, len(named))
+    by_slot = np.zeros(place.layout.width, np.float32)
+    np.maximum.at(by_slot, said.slot, shares[said.which])
+    return place.layout.by_row(by_slot)
 
 
 def _nearness(said_at: NDArray[np.int64], spans: Sequence[Span]) -> Floats:
@@ -94,4 +119,4 @@ def _sounds(word: str, name: str) -> bool:
     )
 
 
-__all__ = ["DATE_DECAY_DAYS", "date", "speaker"]
+__all__ = ["DATE_DECAY_DAYS", "MAX_KEY_WORDS", "date", "key", "speaker"]

@@ -12,6 +12,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import TestCase

@@ -53,7 +53,8 @@ def test_a_verdict_says_why(text, reason):
 @pytest.mark.parametrize(
     "key",
     """user_name favorite_store preferences birthday address email phone first_name zbigniew_hours anaHours
-    5551234567 her_store __ \u043a\u043b\u044e\u0447 ana@example.com hours_5551234567 wife_shop medical_notes""".split(),
+    5551234567 her_store __ \u043a\u043b\u044e\u0447 ana@example.com hours_5551234567 wife_shop
+    medical_notes""".split(),
 )
 def test_a_key_that_speaks_of_a_person_keeps_any_text_private(key):
     assert classify("The store opens at 9 am", None).visibility == "global"

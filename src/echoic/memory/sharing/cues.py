@@ -11,11 +11,14 @@ from typing import Literal
 
 from echoic.memory.sharing.patterns import END, START, any_of
 
-Meaning = Literal["phone", "card", "identity", "account", "thing"]
-"""thing: orders, bookings, flights, rooms, versions, prices: numbers that name nobody."""
+Meaning = Literal["phone", "card", "identity", "account", "version", "thing"]
+"""version: of software, and sections of a text. thing: orders, bookings, flights, rooms: numbers that name nobody."""
 
-REACH = 40
-"""Characters between a cue and its number, at most; a sentence's end between them cuts it."""
+_REACH: dict[Meaning, int] = {
+    "identity": 40, "account": 40, "card": 40, "phone": 40, "version": 12, "thing": 24,
+}  # fmt: skip
+"""Characters between a cue and its number, at most; a sentence's end between them cuts it. What says that a
+number is harmless must stand closer than what says that it is not."""
 
 _NUMBER = (
     r"(?:\s*(?:numbers?|nos?\b\.?|nr\b\.?|num\b|codes?|ids?|#|\u2116))?"
@@ -36,16 +39,16 @@ _WORDS: dict[Meaning, str] = {
         resident_registration nric fin my_number_card individual_number securite_sociale
         rijksregisternummer \u05ea\.?\u05d6 \u05ea\u05e2\u05d5\u05d3\u05ea
     """,
+    "version": "versions? releases? builds? firmware chapters? sections? v rules?",
     # Before phones, so that "order number is" is not also read as their "number is".
     "thing": r"""
         order booking reservation confirmation reference ref tracking invoice tickets? flight trains? bus
-        cases? sku items? models? parts? serial versions? releases? builds? firmware rooms? gates? tables?
-        isbn issn product article barcode upc ean asin lot batch patent shipment parcel package receipt
-        quote purchase po job claim warranty coupon promo(?:_code)? discount(?:_code)? voucher gift
-        extension ext pages? chapters? sections? platform track channel episode season doi rfc pedido
-        reserva commande bestellung bestellnummer buchung ordine prenotazione encomenda bestelling
-        timestamp hex hash commit population lottery score weighs? distance code route highway exit bug
-        issue pr pull_request
+        cases? sku items? models? parts? serial rooms? gates? tables? isbn issn product article barcode
+        upc ean asin lot batch patent shipment parcel package receipt quote purchase po job claim warranty
+        coupon promo(?:_code)? discount(?:_code)? voucher gift extension ext pages? platform track channel
+        episode season doi rfc pedido reserva commande bestellung bestellnummer buchung ordine
+        prenotazione encomenda bestelling timestamp hex hash commit population lottery score weighs?
+        distance code route highway exit bug issue pr pull_request
     """,
     "account": r"""
         (?:bank_)?accounts? acct a/c routing sort_code iban swift policy member(?:ship)? loyalty customer
@@ -88,14 +91,22 @@ class Cues:
             self._ends.append(cue.end())
             self._meanings.append(next(meaning for meaning in _WORDS if cue[meaning]))
 
-    def before(self, place: int, reach: int = REACH) -> Meaning | None:
+    def before(self, place: int) -> Meaning | None:
         """What the nearest cue before `place` says is meant there; None where none is near."""
         index = bisect_right(self._ends, place) - 1
-        if index < 0 or place - self._ends[index] > reach:
+        if index < 0:
             return None
-        if _SENTENCE_END.search(self._text, self._ends[index], place):
+        meaning = self._meanings[index]
+        if place - self._ends[index] > _REACH[meaning]:
             return None
-        return self._meanings[index]
+        return None if _SENTENCE_END.search(self._text, self._ends[index], place) else meaning
+
+    def directly_before(self, place: int) -> Meaning | None:
+        """The same, of a cue that no word parts from `place`."""
+        index = bisect_right(self._ends, place) - 1
+        if index < 0 or any(character.isalnum() for character in self._text[self._ends[index] : place][:40]):
+            return None
+        return self.before(place)
 
     def phone_after(self, place: int) -> bool:
         """Whether what ends at `place` is then said to be a phone number: "555 0187 is my cell"."""

@@ -15,6 +15,7 @@ from typing import Protocol
 from echoic.memory.sharing.classify import Verdict, agree, classify, key_parts
 from echoic.memory.sharing.findings import PLACEHOLDER, Kind, Redacted
 from echoic.memory.sharing.redaction import redact
+from echoic.memory.sharing.spoken import readings, tokens
 from echoic.memory.sharing.views import written
 from echoic.memory.sharing.wording import names_among, words_of
 from echoic.words import content_words
@@ -85,7 +86,7 @@ def _is_clean(text: str, key: str | None, region: str | None) -> bool:
     rest = PLACEHOLDER.sub(" ", text)
     if not says_something(rest) or hides_something(text) or redact(text, region=region).found:
         return False
-    if _LONG_NUMBER.search(written(PLACEHOLDER.sub("", text)).text) or names_among(words_of(text)):
+    if has_long_number(PLACEHOLDER.sub("", text)) or names_among(words_of(text)):
         return False
     if key is None:
         return True
@@ -96,6 +97,12 @@ def _is_clean(text: str, key: str | None, region: str | None) -> bool:
 def says_something(text: str) -> bool:
     """Whether anything is said in `text` beyond words that lead up to a placeholder."""
     return any(word.text not in _LEADS for word in content_words(text))
+
+
+def has_long_number(text: str) -> bool:
+    """Whether so many digits stand in `text`, written or said, that they can only be somebody's."""
+    view = written(text)
+    return any(_LONG_NUMBER.search(reading.text) for reading in (view, *readings(view, tokens(view.text))))
 
 
 def hides_something(text: str) -> bool:

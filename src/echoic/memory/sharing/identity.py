@@ -107,8 +107,9 @@ def identities(view: View, cues: Cues) -> Iterator[Finding]:
         return
     for identity in IDENTITIES:
         for found in re.finditer(identity.pattern, view.text, re.IGNORECASE):
-            meaning = cues.before(found.start())
-            if meaning == "thing" or (identity.announced and meaning != "identity"):
+            if cues.directly_before(found.start()) in {"thing", "version"}:
+                continue
+            if identity.announced and cues.before(found.start()) != "identity":
                 continue
             if identity.valid(_SEPARATORS.sub("", found[0]).upper()):
                 yield Finding("ID", found.start(), found.end(), identity.rule)

@@ -78,7 +78,7 @@ def addresses(view: View, cues: Cues) -> Iterator[Finding]:
     """Addresses of hosts and network cards; versions of four parts are told by what stands before."""
     text = view.text
     for found in _IPV4.finditer(text):
-        if _is_address(found[0]) and cues.before(found.start()) != "thing":
+        if _is_address(found[0]) and cues.before(found.start()) != "version":
             yield Finding("IP", found.start(), found.end(), "ip-4")
     if ":" not in text and "-" not in text:
         return

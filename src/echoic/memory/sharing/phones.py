@@ -101,9 +101,11 @@ class Phones:
         """Which rule takes some of `groups` for one number, others standing beside it."""
         part = groups[first:last]
         form = shape(part)
-        trunk = part[0].digits[0] == "0"
         shaped = _is_shaped(part, form, spoken=self._view.spoken)
-        if not (shaped or trunk or (first == 0 and self._plus(part[0]))):
+        alone = len(part) == 1 and form[0] in {10, 11}
+        trunk = part[0].digits[0] == "0"
+        signed = first == 0 and self._plus(part[0])
+        if not (shaped or alone or trunk or signed):
             return None
         digits = joined(part)
         # Beside other numbers an international one has no clear end: most have 11 to 13 digits.
@@ -113,7 +115,15 @@ class Phones:
             return None
         if shaped:
             return "phone-shape"
-        if trunk and _OPENS_TRUNK.match(digits) and len(digits) in _TRUNK_LENGTHS:
+        return self._alone(part, digits) if alone else self._beside(digits) if trunk else None
+
+    def _alone(self, part: list[Group], digits: str) -> str | None:
+        if self._view.spoken and self._was_spelled(part):
+            return "phone-spoken"
+        return "phone-plan" if self._has_plan(digits, _PLAN_SHAPES[(len(digits),)]) else None
+
+    def _beside(self, digits: str) -> str | None:
+        if _OPENS_TRUNK.match(digits) and len(digits) in _TRUNK_LENGTHS:
             return "phone-national" if self._has_plan(digits, ("GB", "FR", "DE")) else None
         return None
 
