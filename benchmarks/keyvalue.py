@@ -3,9 +3,9 @@
     python -m benchmarks.keyvalue
 
 Everything is made up from the lists in this file and a fixed seed, so the set is the same everywhere. Each
-person has told fifteen things, some corrected up to three times, and has 500 turns of calls about other matters,
-in which the words of keys and questions fall all the time. Questions come in the words of the key (plain) and in
-others (paraphrased). One is answered at 1 if the first hit is the memory that answers it.
+person has told fifteen things, some corrected up to three times, and has 500 turns of calls about other
+matters, in which the words of keys and questions fall all the time. Questions come in the words of the key
+(plain) and in others (paraphrased). One is answered at 1 if the first hit is the memory that answers it.
 
 Systems: `echoic` is the default; `words` the same before the query's vector is there; `hybrid`, `text` and
 `vector` as in benchmarks.locomo. Under "lexical": the default over the embedder that knows no meaning.
@@ -327,7 +327,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Person:
-    """A made-up caller: memories, oldest version first, turns, and questions with the key that answers them."""
+    """A made-up caller: memories (oldest version first), turns, and questions with the key that answers."""
 
     memories: list[Memory]
     turns: list[Turn]
@@ -384,7 +384,7 @@ def _calls(draw: random.Random, turns: int) -> Iterator[Turn]:
 
 
 def told(person: Person) -> list[Memory | Turn]:
-    """A person's memories and turns in the order they were written: some of it before, some after the calls."""
+    """A person's memories and turns in the order they were written: before, between and after the calls."""
     third, half = len(person.memories) // 3, len(person.turns) // 2
     first, second, last = (
         person.memories[:third],

@@ -3,12 +3,12 @@
     python -m benchmarks.locomo --data dev.json      # or ECHOIC_LOCOMO=dev.json
 
 Retrieval only, no language model. The data (snap-research/LoCoMo, CC BY-NC 4.0) is not part of Echoic: get
-it there and give its path. Every conversation is a user of one deployment, every turn a turn, every question of
-the categories 1 to 4 that names its evidence a query. A second run keeps the data's observations as memories
-instead: short facts, each with the turns it comes from.
+it there and give its path. Every conversation is a user of one deployment, every turn a turn, every question
+of the categories 1 to 4 that names its evidence a query. A second run keeps the data's observations as
+memories instead: short facts, each with the turns it comes from.
 
-Systems: `text` is BM25 alone, `vector` cosine alone, `hybrid` reciprocal rank fusion with MongoDB's weights of
-0.7 and 0.3, `echoic` the default. All are `echoic.ranking` over the same partitions.
+Systems: `text` is BM25 alone, `vector` cosine alone, `hybrid` reciprocal rank fusion with MongoDB's weights
+of 0.7 and 0.3, `echoic` the default. All are `echoic.ranking` over the same partitions.
 """
 
 from __future__ import annotations

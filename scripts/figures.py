@@ -1,7 +1,7 @@
 """Write the figures of benchmarks/results into the README, so that none is ever typed.
 
-    .venv/bin/python scripts/figures.py          # rewrite
-    .venv/bin/python scripts/figures.py --check  # exit 1 if the README says something else
+.venv/bin/python scripts/figures.py          # rewrite
+.venv/bin/python scripts/figures.py --check  # exit 1 if the README says something else
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def speed_rows(speed: dict) -> list[str]:
     raw = speed["raw_4k_append_fdatasync"]
     return [
         f"| query, 10,000 memories of one user | {ms(by_size[10_000]['query'])} |",
-        f"| the same with MiniLM encoding the question (fp32; int8) | {ms(encoded['local'])}; {ms(encoded['local:int8'])} |",
+        "| the same with MiniLM encoding the question (fp32; int8) | "
+        f"{ms(encoded['local'])}; {ms(encoded['local:int8'])} |",
         f"| query, 100,000 memories of one user | {ms(by_size[100_000]['query'])} |",
         f"| query, {many['memories']:,} memories of {many['users']:,} users | {ms(many['query'])} |",
         f"| first query of a user: 1,000; 10,000 memories | {ms(by_size[1000]['cold_first_query'])}; "
@@ -59,8 +60,8 @@ def recall_lines() -> list[str]:
     names = {
         "text": "words alone (BM25, stemmed)",
         "vector": "vectors alone (MiniLM)",
-        "rrf": "their 0.7 / 0.3 reciprocal rank fusion",
-        "blend": "Echoic",
+        "hybrid": "their 0.7 / 0.3 reciprocal rank fusion",
+        "echoic": "Echoic",
     }
     rows = [
         f"| {label} | {turns[name]['R@5']:.1f} | {turns[name]['R@10']:.1f} | {turns[name]['nDCG@10']:.1f} |"
@@ -77,7 +78,7 @@ def recall_lines() -> list[str]:
 
 
 def listening_lines() -> list[str]:
-    heldout = result("listening")["parts"]["heldout"]
+    heldout = result("listening")["held_out"]
     return [
         "",
         f"Rules that listen, on {heldout['utterances']} held-out utterances: precision "

@@ -77,6 +77,12 @@ class EmbedderUnavailable(EmbedderError):
 class EmbeddingMismatch(EmbedderError):
     """The store holds vectors of another model. Vectors of two models are never mixed."""
 
+    def __init__(self, message: str, *, model: str | None = None, dimensions: int = 0) -> None:
+        """`model` and `dimensions` are the store's, where it is a store that refuses."""
+        super().__init__(message)
+        self.model = model
+        self.dimensions = dimensions
+
 
 __all__ = [
     "EchoicError",

@@ -25,7 +25,7 @@ _HANDLES = (UserMemory, OpenConversation, Proposals)
 
 
 class Blocking:
-    """An asynchronous handle whose verbs block. What a verb returns comes back as it is, handles wrapped too."""
+    """An asynchronous handle whose verbs block. Handles they return are wrapped as well."""
 
     def __init__(self, handle: object, loop: asyncio.AbstractEventLoop) -> None:
         self._handle = handle

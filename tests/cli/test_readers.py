@@ -132,7 +132,7 @@ class TestTurns:
         assert after[: len(lines)] == before
         assert after[-1] not in before
 
-    def test_a_file_larger_than_memory_is_read_line_by_line(self, jsonl):
+    def test_a_file_is_read_line_by_line_as_it_is_needed(self, jsonl):
         path = jsonl("talk.jsonl", *[{"speaker": "user", "text": f"word {n}"} for n in range(3)], "{")
         items = READERS["turns"](Source(name="talk", path=path))
         assert next(items).turn.text == "word 0"

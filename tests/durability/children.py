@@ -42,19 +42,23 @@ class Child:
             os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
+    def ended(self, seconds: float) -> bool:
+        """Whether it ends within this time."""
+        descriptor = os.pidfd_open(self.pid)
+        try:
+            return bool(select.select([descriptor], [], [], seconds)[0])
+        finally:
+            os.close(descriptor)
+
     def wait(self) -> int:
         """Its exit code; minus the signal's number if one killed it.
 
         Raises:
             AssertionError: it hangs. It is killed.
         """
-        descriptor = os.pidfd_open(self.pid)
-        try:
-            ended, _, _ = select.select([descriptor], [], [], PATIENCE_S)
-            if not ended:
-                os.kill(self.pid, signal.SIGKILL)
-        finally:
-            os.close(descriptor)
+        ended = self.ended(PATIENCE_S)
+        if not ended:
+            os.kill(self.pid, signal.SIGKILL)
         code = self.zygote.ask({"wait": self.pid})
         assert ended, f"process {self.pid} did not end within {PATIENCE_S} s"
         return code

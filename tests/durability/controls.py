@@ -106,6 +106,13 @@ class GoesOn(Writer):
         pass
 
 
+class KeepsTheLockAfterAFork(Writer):
+    """Lets a forked child inherit it."""
+
+    def let_go(self) -> None:
+        pass
+
+
 class NoLock(Writer):
     """Takes no turns among the processes on a file."""
 
@@ -136,15 +143,27 @@ def _no_expectations(_store: SQLiteStore) -> AbstractContextManager[None]:
     return replaced(sqlite_changes.ScopeChanges, "_put", put)
 
 
+def _by_statements(_store: SQLiteStore) -> AbstractContextManager[None]:
+    def migrate(connection: apsw.Connection) -> None:
+        for number in range(connection.pragma("user_version"), sqlite_schema.VERSION):
+            for statement in sqlite_schema.MIGRATIONS[number]:
+                connection.execute(statement)
+            connection.execute(f"pragma user_version = {number + 1}")
+
+    return replaced(sqlite_schema, "migrate", migrate)
+
+
 _CONTROLS: dict[str, Control] = {
     "acknowledge first": _writer(AcknowledgesFirst),
     "swallow errors": _writer(Swallows),
     "two transactions": _writer(TwoTransactions),
     "reopen first": _writer(ReopensFirst),
     "go on": _writer(GoesOn),
+    "keep the lock after a fork": _writer(KeepsTheLockAfterAFork),
     "no lock": _writer(NoLock),
     "synchronous = normal": _settings("synchronous = full", "synchronous = normal"),
     "secure_delete = off": _settings("secure_delete = on", "secure_delete = off"),
+    "migrate by statements": _by_statements,
     "no expectations": _no_expectations,
 }
 

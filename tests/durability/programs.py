@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ import apsw
 
 from durability import controls
 from durability.workload import SPEC, Erase, Step, history, index, perform, vector
-from echoic.errors import WriteConflict
+from echoic.errors import NotOpen, StoreError, WriteConflict
 from echoic.stores import sqlite_schema, sqlite_writer
 from echoic.stores.base import Attach, Drop, Put, Record
 from echoic.stores.sqlite import SQLiteStore
@@ -70,15 +72,33 @@ def grouped(rng: Random, steps: list[Step]) -> Iterator[list[tuple[int, Step]]]:
         yield group
 
 
-async def only_open(*, path: str, kill_at: int = 0, older: bool = False) -> None:
-    """Open the store, creating or upgrading it, and close it."""
+async def only_open(*, path: str, kill_at: int = 0, older: bool = False, control: str | None = None) -> None:
+    """Open the store, creating or upgrading it, and close it. `older`: this Echoic knows one schema more."""
     if older:
         sqlite_schema.MIGRATIONS = (*sqlite_schema.MIGRATIONS, *controls.NEXT_SCHEMA)
         sqlite_schema.VERSION = len(sqlite_schema.MIGRATIONS)
     disk = Disk(at({kill_at}, killed)) if kill_at else None
     store = SQLiteStore(path, vfs=disk.name if disk else None)
-    await store.open(SPEC, index)
-    await store.aclose()
+    with controls.applied(store, control):
+        await store.open(SPEC, index)
+        await store.aclose()
+
+
+async def open_as_another_user(*, path: str, log: str) -> None:
+    """Try to open the store as somebody who may do nothing; log the error."""
+    say = Log(log)
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    store = SQLiteStore(path)
+    try:
+        await store.open(SPEC, index)
+    except StoreError as error:
+        say(f"{type(error).__name__} {error}")
+    else:
+        say("opened")
+        await store.aclose()
 
 
 async def keep_writing(*, path: str, log: str, name: str, seed: float) -> None:
@@ -208,6 +228,31 @@ async def hold_open(*, path: str, log: str, spec: tuple[str, int]) -> None:
     await asyncio.sleep(3600)
 
 
+async def fork_in_turn(*, path: str, log: str, control: str | None) -> None:
+    """Fork while the writer has its turn, then die in it. The child tries the store and stays until told."""
+    say = Log(log)
+    store = SQLiteStore(path)
+    with controls.applied(store, control):
+        await store.open(SPEC, index)
+        inside = threading.Event()
+        store._writer.alone(lambda _: (inside.set(), time.sleep(3600)))
+        inside.wait()
+        if os.fork():
+            while not lines(Path(log)):
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            store._writer.submit(lambda _: None)
+        except NotOpen as error:
+            say(f"child NotOpen {error}")
+        else:
+            say("child took it")
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not Path(f"{log}-end").exists():
+            time.sleep(0.02)
+        os._exit(0)
+
+
 async def visit(*, path: str, log: str) -> None:
     """Open the store, count the records of the shared scope, and close it."""
     store = SQLiteStore(path)
@@ -228,12 +273,14 @@ PROGRAMS: dict[str, Callable[..., Awaitable[None]]] = {
     for program in (
         write_history,
         only_open,
+        open_as_another_user,
         keep_writing,
         count_up,
         keep_reading,
         keep_erasing,
         keep_checkpointing,
         hold_open,
+        fork_in_turn,
         visit,
     )
 }

@@ -185,7 +185,7 @@ async def test_a_pause_that_is_too_long_is_not_slept(
 ) -> None:
     embedding_server.faults = [reply(status=429, headers={"retry-after": "3600"})]
     with pytest.raises(EmbedderUnavailable, match="attempt 1 of 4"):
-        await voyage.embed(["text"], "query")
+        await asyncio.wait_for(voyage.embed(["text"], "query"), timeout=20)
     assert len(embedding_server.requests) == 1
 
 

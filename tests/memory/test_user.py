@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -96,7 +97,7 @@ async def test_twenty_at_once_on_one_key_lose_no_version(memory):
     versions = await ana.history("counter")
     assert sorted(v.text for v in versions) == sorted(f"value {i}" for i in range(20))
     assert [v.current for v in versions].count(True) == 1
-    assert all(a.superseded_by == b.id for a, b in zip(versions, versions[1:], strict=False))
+    assert all(a.superseded_by == b.id for a, b in pairwise(versions))
 
 
 @pytest.mark.parametrize(
@@ -383,7 +384,7 @@ class TestDistilling:
         facts = {m.text for m in await ana.facts()}
         assert {"Pavel", "Lisbon"} <= facts
         assert not {"Echo", "the cloud", "Tel Aviv"} & facts
-        home = [m for m in await ana.facts() if m.text == "Lisbon"][0]
+        home = next(m for m in await ana.facts() if m.text == "Lisbon")
         assert home.source == ("3",)
         assert home.valid_from == later(2)
         assert [m.text for m in await ana.history(home.key)] == ["Tel Aviv", "Lisbon"]

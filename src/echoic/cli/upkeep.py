@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import click
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from echoic.cli.deferred import DeferredEmbedder
     from echoic.memory.service import MemoryService
 
-_RECORDED = re.compile(r"holds vectors of '(?P<model>\S+?)(?: |' with )(?P<dimensions>\d+)")
-"""How the stores name, in the error that refuses another model, the one their vectors are of."""
 _LOOK_S = 1.0
 """How often a long embedding is looked at: each look is a small write to the store."""
 
@@ -95,10 +92,9 @@ async def _opened(settings: Settings, embedder: DeferredEmbedder) -> MemoryServi
     try:
         return await memory.open()
     except EmbeddingMismatch as error:
-        recorded = _RECORDED.search(str(error))
-        if recorded is None:
+        if error.model is None:
             raise
-        embedder.claim(EmbeddingSpec(recorded["model"], int(recorded["dimensions"])))
+        embedder.claim(EmbeddingSpec(error.model, error.dimensions))
     return await memory_at(settings, embedder).open()
 
 

@@ -79,7 +79,8 @@ class Distiller:
         cursor = cursor_of(records[0])
         turns = await self._store.scan(scope, TURN, key=conversation, after=cursor, limit=_TURNS)
         if not turns:
-            return await self._mark(scope, records[0])
+            await self._mark(scope, records[0])
+            return None
         ledger = Ledger(self._store, scope)
         before = await self._store.scan(
             scope, TURN, key=conversation, after=cursor + 1, limit=_CONTEXT, newest_first=True

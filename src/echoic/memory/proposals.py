@@ -66,9 +66,7 @@ class Proposals:
     async def _get(self, proposal_id: str) -> Memory:
         records = await self._store.read(self._everyone, PROPOSAL, [proposal_id])
         if not records:
-            raise InvalidInput(
-                f"there is no proposal {proposal_id!r}; `echoic proposals` lists them"
-            )
+            raise InvalidInput(f"there is no proposal {proposal_id!r}; `echoic proposals` lists them")
         return memory_of(records[0])
 
 

@@ -18,7 +18,7 @@ from echoic.memory.records import index
 from echoic.memory.sharing import Classifier, RuleClassifier
 from echoic.memory.user import UserMemory
 from echoic.stores.base import Store
-from echoic.types import EmbeddingSpec, Scope
+from echoic.types import EmbeddingSpec, Scope, checked_name
 
 GlobalWrites = Literal["auto", "propose"]
 """What a caller's global memory does. auto: all see it at once. propose: its author does, until approved."""
@@ -122,10 +122,8 @@ class MemoryService:
         Raises:
             InvalidInput: `user` or `deployment` is empty or cannot be kept exactly.
         """
-        if user is None:  # type: ignore[redundant-expr]
-            # None would be everyone's scope; nobody gets there by leaving the user out
-            user = ""
-        return UserMemory(self._parts, Scope(deployment, user))
+        # None would be everyone's scope; nobody gets there by leaving the user out
+        return UserMemory(self._parts, Scope(deployment, checked_name(user, "user")))
 
     async def users(self, deployment: str = "default") -> list[str]:
         """Everyone something is known of. For operators."""

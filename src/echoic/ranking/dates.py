@@ -55,18 +55,17 @@ class NamedDate(NamedTuple):
 
 
 def dates_in(text: str) -> tuple[NamedDate, ...]:
-    """The dates that `text` names. A year said apart from its month ("May or June 2023") counts for both."""
+    """The dates that `text` names. A year counts for all months said without one ("May or June 2023")."""
     found = [date for match in _NAMED.finditer(text) if (date := _date_of(match)) is not None]
-    years = [date.year for date in found if date.year is not None and date.month is None]
-    if not any(date.month for date in found):
-        return tuple(dict.fromkeys(found))
-    spread = [
-        date._replace(year=year)
-        for date in found
-        if date.month
-        for year in ([date.year] if date.year or not years else years)
-    ]
-    return tuple(dict.fromkeys(spread))
+    years = [date.year for date in found if date.year is not None]
+    if any(date.month for date in found):
+        found = [
+            date._replace(year=year)
+            for date in found
+            if date.month
+            for year in ([date.year] if date.year is not None else years or [None])
+        ]
+    return tuple(dict.fromkeys(found))
 
 
 def spans_of(dates: Iterable[NamedDate], years: Sequence[int]) -> tuple[tuple[int, int], ...]:

@@ -19,7 +19,7 @@ USER, AGENT = "user", "agent"
 """Speakers that are roles. Any other speaker is a person's name."""
 
 SPEAKER_FACET, KEY_FACET = "@", "="
-"""Open the words that say how a speaker is called, and what a memory's key is. No word of a text begins so."""
+"""Open the words that say how a speaker is called and what a memory's key is. No word of a text begins so."""
 
 # A person asks "what do I prefer" of what is filed under preference; nobody says "entity" or "fact".
 _SPOKEN_CATEGORIES: frozenset[Category] = frozenset({"preference", "decision", "requirement", "experience"})

@@ -31,7 +31,7 @@ _KEYED_MEANING = np.float32(0.10)
 _SIGNALS: Mapping[str, float] = {
     "speaker": 0.25,
     "date": 0.75,
-    "key": 0.25,
+    "key": 0.20,
     "length": 0.12,
     "asking": -0.08,
     "answer": 0.12,
@@ -72,8 +72,9 @@ def rrf(
 def blend(channels: Mapping[str, Floats]) -> Fused:
     """Weighted sum of scores, each scaled from 0 to 1 over all rows (min-max), and of signals.
 
-    0.45 text_window + 0.40 vector_window + 0.05 vector_own + 0.25 speaker + 0.75 date + 0.12 length
-    - 0.08 asking + 0.12 answer + 0.20 when + 0.10 many - 0.35 past, of the rows that some channel finds.
+    0.45 text_window + 0.40 vector_window + 0.05 vector_own + 0.25 speaker + 0.75 date + 0.20 key
+    + 0.12 length - 0.08 asking + 0.12 answer + 0.20 when + 0.10 many - 0.35 past, of the rows that some
+    channel finds.
 
     A row whose vector is not there yet is taken to mean what its words say. A value under a key has too few
     words to be blamed for those it lacks: its text counts for no less than its meaning, and its meaning for
@@ -145,6 +146,6 @@ FUSIONS: Mapping[str, Fusion] = {
     "text": _alone("text"),
     "vector": _alone("vector"),
 }
-"""By name. blend: the default. rrf: what MongoDB computes. text, vector: one channel alone, for comparison."""
+"""By name. blend is the default, rrf what MongoDB computes; text and vector are one channel alone."""
 
 __all__ = ["FUSIONS", "RRF_DEPTH", "RRF_K", "RRF_WEIGHTS", "Fused", "Fusion", "blend", "rrf", "scaled", "top"]

@@ -131,9 +131,8 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
     lengths = np.zeros(width, np.float32)
     lengths[slot_of[findable]] = rows["words"][findable]
     window_lengths = _spread(lengths, TEXT_WINDOW, head)
-    follows_question = np.zeros(width + 1, np.float32)
-    follows_question[slots + 1] = flags[turns] & Flag.QUESTION != 0
-    follows_question[slot_of[alone]] = 0
+    follows_question = np.zeros(width, np.float32)
+    follows_question[slots + 1] = flags[turns] & Flag.QUESTION != 0  # behind a session lies a gap
     memories = rows["kind"] == MEMORY
     said = np.minimum(rows["characters"], LONG_CHARACTERS).astype(np.float32) / LONG_CHARACTERS
     return Layout(
@@ -146,7 +145,7 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
         lengths=lengths,
         window_lengths=window_lengths,
         window_norms=_window_norms(flags, turns, slots, pairs, width),
-        follows_question=follows_question[:-1],
+        follows_question=follows_question,
         flags=flags,
         speakers=np.ascontiguousarray(rows["speaker"]),
         said_at=np.ascontiguousarray(rows["said_at"]),

@@ -101,6 +101,8 @@ def look_up(terms: Terms, places: Sequence[Place]) -> Iterator[tuple[slice, list
 
     A matrix at a time stays small however many rows there are.
     """
+    if not len(terms):
+        return
     said = [place.said(terms) for place in places]
     widest = max((place.layout.width for place in places), default=1)
     size = max(1, _CELLS // widest)

@@ -16,6 +16,8 @@ from echoic.words import STOP, Word, content_words, cut
 
 Span = tuple[int, int]
 """First and last moment, Unix time in ms."""
+MAX_WORDS = 128
+"""Content words of a query that are looked up, the first ones. Nobody asks at greater length."""
 
 _ME = frozenset("i me my mine myself i'm i've i'd i'll im ive we us our ours ourselves we're we've".split())
 _YOU = frozenset("you your yours yourself you're you've you'd you'll youre youve".split())
@@ -40,7 +42,7 @@ class Query:
 
     text: str
     words: tuple[Word, ...]
-    """Content words in order, repeated words repeated."""
+    """Content words in order, repeated words repeated, `MAX_WORDS` at most."""
     folded: tuple[str, ...]
     """All words in order, folded, without the wrapping ("can you tell me")."""
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
@@ -85,7 +87,7 @@ def query_of(
     asked = _unwrapped(text)
     return Query(
         text=text,
-        words=tuple(content_words(asked)),
+        words=tuple(content_words(asked)[:MAX_WORDS]),
         folded=tuple(cut(asked)),
         vector=None if vector is None else _unit(vector),
         include_past=include_past,
@@ -128,4 +130,4 @@ def _role(words: list[str]) -> str | None:
     return USER if me else AGENT
 
 
-__all__ = ["Query", "Span", "query_of"]
+__all__ = ["MAX_WORDS", "Query", "Span", "query_of"]

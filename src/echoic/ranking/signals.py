@@ -53,12 +53,12 @@ def key(query: Query, places: Sequence[Place]) -> list[Floats] | None:
 
     "What's my wife's name?" names wife_name wholly, and user_name by half.
     """
-    known = set[str]().union(*(place.lexicon.keys for place in places))
+    known = [place.lexicon.keys for place in places if place.lexicon.keys]
     words, named = query.words, dict[int, float]()
     for first in range(len(words) if known else 0):
         for last in range(first + 1, min(first + MAX_KEY_WORDS, len(words)) + 1):
             facet = key_facet(words[first:last])
-            if facet.text in known:
+            if any(facet.text in keys for keys in known):
                 named[facet.term] = max(named.get(facet.term, 0.0), (last - first) / len(words))
     return [_named(place, named) for place in places] if named else None
 

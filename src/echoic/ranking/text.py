@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -20,8 +19,6 @@ from echoic.ranking.query import Query
 from echoic.words import word_of
 
 K1, B = 0.9, 0.4
-MAX_TERMS = 64
-"""Distinct words of a query that are looked up, in the order asked. A longer query is a pasted document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,7 @@ def bm25(counts: Floats, norm: Floats, worth: Floats) -> Floats:
 
 def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -> TextScores:
     """What the words of `query` find."""
-    asked = dict(islice(Counter(word.term for word in query.words).items(), MAX_TERMS))
+    asked = Counter(word.term for word in query.words)
     terms = np.fromiter(asked, np.uint32, len(asked))
     times = np.fromiter(asked.values(), np.float32, len(asked))
     names = _terms_of_names(places)
@@ -84,4 +81,4 @@ def _terms_of_names(places: Sequence[Place]) -> set[int]:
     }
 
 
-__all__ = ["K1", "MAX_TERMS", "B", "TextScores", "bm25", "norms", "text_scores"]
+__all__ = ["K1", "B", "TextScores", "bm25", "norms", "text_scores"]

@@ -110,7 +110,9 @@ class Folder:
             raise EmbeddingMismatch(
                 f"{str(self.root)!r} holds vectors of {found.model!r} with {found.dimensions} dimensions, "
                 f"not of {spec.model!r} with {spec.dimensions}: open it with that embedder, or run "
-                "`echoic reindex` to embed everything anew"
+                "`echoic reindex` to embed everything anew",
+                model=found.model,
+                dimensions=found.dimensions,
             )
 
     def change_model(self, spec: EmbeddingSpec) -> None:

@@ -270,7 +270,8 @@ class HeldScope:
         segment = self._segments.get(row // SEGMENT_ROWS)
         if segment is None or segment.vectors is None or not self._embedded(row):
             return None
-        return segment.vectors[row % SEGMENT_ROWS]
+        vector: NDArray[np.float32] = segment.vectors[row % SEGMENT_ROWS]
+        return vector
 
     def embedded(self, records: Iterable[Record]) -> int:
         """How many of `records` have a vector."""

@@ -260,7 +260,9 @@ class SQLiteStore:
         elif theirs != ours:
             raise EmbeddingMismatch(
                 f"{str(self._path)!r} holds vectors of {theirs!r}, not of {ours!r}: open it with that "
-                "embedder, or run `echoic reindex` to embed everything anew"
+                "embedder, or run `echoic reindex` to embed everything anew",
+                model=theirs.rpartition(" ")[0],
+                dimensions=int(theirs.rpartition(" ")[2]),
             )
         if self._index is not None and schema.get_meta(connection, "analysis") != str(ANALYSIS):
             _index_again(connection, self._index, None)

@@ -112,22 +112,26 @@ def inspect(path: str, vfs: str | None) -> None:
         # what is amiss without the log may be well with it
         with contextlib.suppress(apsw.Error):
             _inspect(path, apsw.Connection(as_it_lies, vfs=vfs, flags=_READ_ONLY))
+    logged = Path(path + "-wal").exists()
     try:
         connection = apsw.Connection(path, vfs=vfs)
-        if Path(path + "-wal").exists():
-            # another program's log is not ours to copy into its file
+        if logged:  # another program's log is not ours to copy into its file
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        _inspect(path, connection)
+        page_size = _inspect(path, connection)
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreCorrupt(f"{path!r} is not a readable database ({error}); it was left untouched") from error
+    # SQLite takes the missing rest of a last page for zeros; a log may still hold the whole page
+    if Path(path).stat().st_size % page_size and not logged:
+        raise StoreCorrupt(f"{path!r} ends in the middle of a page: part of it is missing; not touched")
 
 
-def _inspect(path: str, connection: apsw.Connection) -> None:
+def _inspect(path: str, connection: apsw.Connection) -> int:
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         owner = connection.pragma("application_id")
         version = connection.pragma("user_version")
         tables = connection.execute("select count(*) from sqlite_schema").get
+        page_size: int = connection.pragma("page_size")
     finally:
         close(connection)
     if owner != APPLICATION_ID and (tables or version):
@@ -136,6 +140,7 @@ def _inspect(path: str, connection: apsw.Connection) -> None:
         raise StoreTooNew(
             f"{path!r} has schema {version}, this Echoic knows {VERSION}: upgrade Echoic to open it"
         )
+    return page_size
 
 
 def migrate(connection: apsw.Connection) -> None:

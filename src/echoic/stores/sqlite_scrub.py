@@ -20,6 +20,7 @@ from typing import Any
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Flag, Segment
 from echoic.stores import sqlite_schema as schema
@@ -118,7 +119,7 @@ def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]
         embedded = [slot for slot in slots if segment.rows[slot]["flags"] & Flag.EMBEDDED]
         count += len(embedded)
         if segment.vectors is not None:
-            vectors += [segment.vectors[slot].tobytes()[:_NEEDLE_BYTES] for slot in embedded[:1]]
+            vectors += [needle for slot in embedded[:1] if (needle := _vector_needle(segment.vectors[slot]))]
         if len(slots) == int((segment.rows["kind"] != 0).sum()):  # all of its words go
             words.append("\n".join(segment.words).encode()[:_NEEDLE_BYTES])
     return [*texts, *_sample(words), *_sample(vectors)], count
@@ -129,6 +130,14 @@ def _text_needles(data: Any) -> Iterator[bytes]:
     needle = json.dumps(longest, ensure_ascii=False)[1:-1].encode()[:_NEEDLE_BYTES]
     if len(needle) >= 8:  # shorter ones are somebody else's too, more often than not
         yield needle
+
+
+def _vector_needle(vector: NDArray[np.float32]) -> bytes | None:
+    """The fullest ten numbers in a row; None where they are mostly zeros, as any page may hold."""
+    numbers = _NEEDLE_BYTES // vector.itemsize
+    filled = np.convolve(vector != 0, np.ones(numbers), "valid")
+    at = int(filled.argmax())
+    return vector[at : at + numbers].tobytes() if filled[at] > numbers // 2 else None
 
 
 def _strings(data: Any) -> Iterator[str]:

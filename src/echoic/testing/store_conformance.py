@@ -147,6 +147,16 @@ class StoreConformance(StoreWriting, StoreReading):
             await other.write(ANA, [put(memory("new"), 0), put(note("n", n=2), 1)])
             assert [r.seq for r in await other.read(ANA, "memory", ["new"])] == [50]
 
+    async def test_the_vector_of_an_earlier_text_is_not_found_by_reopening(self, store: Store) -> None:
+        async with opened(store):
+            await store.write(ANA, [put(memory("a", "likes tea"))])
+            await store.write(ANA, [attach(r) for r in await store.scan(ANA, "memory")])
+            await store.write(ANA, [put(memory("a", "likes coffee"))])
+            await store.write(ANA, [put(memory("a", "likes tea"))])
+        async with opened(self.again(store)) as other:
+            assert (await loaded(other, ANA)).vectors == {}
+            assert [w.record.id for w in await other.waiting(10)] == ["a"]
+
     async def test_an_erasure_lasts(self, store: Store) -> None:
         async with opened(store):
             await store.write(ANA, [put(memory("a")), put(memory("b"))])

@@ -11,11 +11,13 @@ from typing import Literal
 
 from echoic.memory.sharing.patterns import END, START, any_of
 
-Meaning = Literal["phone", "card", "identity", "account", "version", "thing"]
-"""version: of software, and sections of a text. thing: orders, bookings, flights, rooms: numbers that name nobody."""
+Meaning = Literal["phone", "card", "identity", "account", "version", "order", "thing"]
+"""version, order, thing: numbers of nobody; of software and texts, of what is bought or booked, of others."""
+
+HARMLESS: frozenset[Meaning] = frozenset({"version", "order", "thing"})
 
 _REACH: dict[Meaning, int] = {
-    "identity": 40, "account": 40, "card": 40, "phone": 40, "version": 12, "thing": 24,
+    "identity": 40, "account": 40, "card": 40, "phone": 40, "version": 12, "order": 24, "thing": 4,
 }  # fmt: skip
 """Characters between a cue and its number, at most; a sentence's end between them cuts it. What says that a
 number is harmless must stand closer than what says that it is not."""
@@ -41,14 +43,16 @@ _WORDS: dict[Meaning, str] = {
     """,
     "version": "versions? releases? builds? firmware chapters? sections? v rules?",
     # Before phones, so that "order number is" is not also read as their "number is".
+    "order": r"""
+        order booking reservation confirmation reference ref tracking invoice tickets? cases? shipment
+        parcel package receipt purchase po claim pedido reserva commande bestellung bestellnummer buchung
+        ordine prenotazione encomenda bestelling
+    """,
     "thing": r"""
-        order booking reservation confirmation reference ref tracking invoice tickets? flight trains? bus
-        cases? sku items? models? parts? serial rooms? gates? tables? isbn issn product article barcode
-        upc ean asin lot batch patent shipment parcel package receipt quote purchase po job claim warranty
-        coupon promo(?:_code)? discount(?:_code)? voucher gift extension ext pages? platform track channel
-        episode season doi rfc pedido reserva commande bestellung bestellnummer buchung ordine
-        prenotazione encomenda bestelling timestamp hex hash commit population lottery score weighs?
-        distance code route highway exit bug issue pr pull_request
+        flight trains? bus sku items? models? parts? serial rooms? gates? tables? isbn issn product
+        article barcode upc ean asin lot batch patent quote job warranty coupon promo(?:_code)?
+        discount(?:_code)? voucher gift extension ext pages? platform track channel episode season doi rfc
+        timestamp hex hash commit lottery code route highway exit bug issue pr pull_request
     """,
     "account": r"""
         (?:bank_)?accounts? acct a/c routing sort_code iban swift policy member(?:ship)? loyalty customer
@@ -96,10 +100,12 @@ class Cues:
         index = bisect_right(self._ends, place) - 1
         if index < 0:
             return None
-        meaning = self._meanings[index]
-        if place - self._ends[index] > _REACH[meaning]:
+        meaning, end = self._meanings[index], self._ends[index]
+        if place - end > _REACH[meaning] or _SENTENCE_END.search(self._text, end, place):
             return None
-        return None if _SENTENCE_END.search(self._text, self._ends[index], place) else meaning
+        # "Order 12, 212 555 0187": an order has one number.
+        spent = meaning in HARMLESS and any(c.isdecimal() for c in self._text[end:place])
+        return None if spent else meaning
 
     def directly_before(self, place: int) -> Meaning | None:
         """The same, of a cue that no word parts from `place`."""
@@ -113,4 +119,4 @@ class Cues:
         return _AFTER.match(self._text, place) is not None
 
 
-__all__ = ["Cues", "Meaning"]
+__all__ = ["HARMLESS", "Cues", "Meaning"]

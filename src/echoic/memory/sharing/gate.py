@@ -25,8 +25,10 @@ _LEADS = frozenset(
     """phone telephone number line hotline fax email mail e address call contact reach dial text located
     location at on website site page link""".split()
 )
-# Ten digits with nothing but signs between them are somebody's number, whatever it is called.
-_LONG_NUMBER = re.compile(r"(?:[0-9][^A-Za-z0-9]{0,3}){9}[0-9]")
+# Seven digits with hardly a sign between them are some number of somebody's, whatever it is called; what a
+# business says of itself in numbers are prices, times and sizes.
+_LONG_NUMBER = re.compile(r"[0-9](?:[ ./()-]{0,3}[0-9]){6}")
+_TIME = re.compile(r"(?<![0-9.])(?:[01]?[0-9]|2[0-4])[.:][0-5][0-9](?![0-9]|[.][0-9])")
 # Private use, unassigned, half characters; and tags and selectors, in which a text can hide.
 _HIDING = frozenset({"Co", "Cn", "Cs"})
 _TAGS = re.compile("[\U000e0000-\U000e0fff]")
@@ -102,7 +104,8 @@ def says_something(text: str) -> bool:
 def has_long_number(text: str) -> bool:
     """Whether so many digits stand in `text`, written or said, that they can only be somebody's."""
     view = written(text)
-    return any(_LONG_NUMBER.search(reading.text) for reading in (view, *readings(view, tokens(view.text))))
+    all_readings = (view, *readings(view, tokens(view.text)))
+    return any(_LONG_NUMBER.search(_TIME.sub(":", reading.text)) for reading in all_readings)
 
 
 def hides_something(text: str) -> bool:

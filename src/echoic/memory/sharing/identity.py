@@ -107,7 +107,7 @@ def identities(view: View, cues: Cues) -> Iterator[Finding]:
         return
     for identity in IDENTITIES:
         for found in re.finditer(identity.pattern, view.text, re.IGNORECASE):
-            if cues.directly_before(found.start()) in {"thing", "version"}:
+            if cues.directly_before(found.start()) == "order":
                 continue
             if identity.announced and cues.before(found.start()) != "identity":
                 continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from echoic.memory.sharing.cues import Cues
+from echoic.memory.sharing.cues import HARMLESS, Cues
 from echoic.memory.sharing.digits import Group, clusters, joined, shape, split, windows
 from echoic.memory.sharing.findings import Finding
 from echoic.memory.sharing.views import View
@@ -91,7 +91,7 @@ class Phones:
         if len(digits) > _LONGEST or self._is_quantity(groups):
             return None
         meaning = self._cues.before(groups[0].start)
-        if meaning not in {None, "phone"}:
+        if meaning in HARMLESS:
             return None
         if meaning == "phone" or self._cues.phone_after(groups[-1].end):
             return "phone-cue"
@@ -111,7 +111,8 @@ class Phones:
         # Beside other numbers an international one has no clear end: most have 11 to 13 digits.
         if first == 0 and self._is_international(part[0], digits) and 11 <= len(digits) <= 13:
             return "phone-international"
-        if self._is_quantity(part) or self._cues.before(part[0].start) not in {None, "phone"}:
+        meanings = {self._cues.before(groups[0].start), self._cues.before(part[0].start)}
+        if self._is_quantity(part) or not HARMLESS.isdisjoint(meanings):
             return None
         if shaped:
             return "phone-shape"
