@@ -29,6 +29,8 @@ class Child:
     pid: int
     gate: Path
     zygote: Zygote
+    code: int | None = None
+    """Its exit code, once it was awaited."""
 
     def go(self) -> Child:
         """Let it run."""
@@ -38,8 +40,9 @@ class Child:
 
     def kill(self) -> int:
         """As `kill -9` does; its exit code."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        if self.code is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
     def ended(self, seconds: float) -> bool:
@@ -56,12 +59,13 @@ class Child:
         Raises:
             AssertionError: it hangs. It is killed.
         """
-        ended = self.ended(PATIENCE_S)
-        if not ended:
-            os.kill(self.pid, signal.SIGKILL)
-        code = self.zygote.ask({"wait": self.pid})
-        assert ended, f"process {self.pid} did not end within {PATIENCE_S} s"
-        return code
+        if self.code is None:
+            ended = self.ended(PATIENCE_S)
+            if not ended:
+                os.kill(self.pid, signal.SIGKILL)
+            self.code = self.zygote.ask({"wait": self.pid})
+            assert ended, f"process {self.pid} did not end within {PATIENCE_S} s"
+        return self.code
 
 
 class Zygote:

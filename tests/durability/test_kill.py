@@ -18,7 +18,7 @@ from durability.programs import lines
 from durability.workload import SPEC, Found, after, found, history, index
 from echoic.stores.sqlite import SQLiteStore
 
-STEPS = 40
+STEPS = 24
 SYSTEM_CALLS = ("pwrite64", "fdatasync", "ftruncate", "unlink")
 
 
@@ -123,7 +123,7 @@ def test_an_acknowledged_write_survives_a_kill_at_any_system_call(
     made = re.findall(r"^\d+ (\w+)\(", (folder / "t").read_text(), re.MULTILINE)
     for call in SYSTEM_CALLS:
         assert call in made, f"the store makes no {call} any more: trace what it makes instead"
-        for number in spread(made.count(call), many(60)):
+        for number in spread(made.count(call), many(45)):
             folder = outcomes.folders()
             inject = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}"]
             child = outcomes.zygote.start("write_history", **arguments(folder, seed))
@@ -138,7 +138,7 @@ def test_an_acknowledged_write_survives_a_kill_in_the_middle_of_any_operation_on
     folder = outcomes.folders()
     assert outcomes.zygote.run("write_history", **arguments(folder, seed, kill_at=1 << 30)) == 0
     total = int(lines(folder / "log")[-1][1])
-    for number in spread(total, many(150)):
+    for number in spread(total, many(110)):
         folder = outcomes.folders()
         code = outcomes.zygote.run("write_history", **arguments(folder, seed, kill_at=number))
         outcomes.take(folder, code, f"operation {number}")

@@ -22,7 +22,7 @@ from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.stores import sqlite_writer
 from echoic.testing.disks import Fault, Kind, PowerDisk
 
-STEPS = 20
+STEPS = 14
 History = Callable[[Machine, Random, str | None], Awaitable[None]]
 
 
@@ -132,7 +132,7 @@ async def tried(
     for number in range(histories):
         # one generator for what is asked, one for the disk: they are asked from different threads
         rng, fate = Random(seed + number), Random(-seed - number)
-        machine = Machine(folder / str(number), disk(fate), set(fate.sample(range(1, 700), 5)))
+        machine = Machine(folder / str(number), disk(fate), set(fate.sample(range(1, 450), 4)))
         machine.folder.mkdir()
         await run(machine, rng, control)
         for nth, cut in enumerate(machine.cuts):

@@ -8,5 +8,5 @@ from blockbuster import BlockBuster, blockbuster_ctx
 
 @pytest.fixture(autouse=True)
 def nothing_blocks_the_event_loop() -> Iterator[BlockBuster]:
-    with blockbuster_ctx() as guard:
+    with blockbuster_ctx("echoic", excluded_modules=["echoic.testing"]) as guard:
         yield guard

@@ -57,7 +57,7 @@ class NamedDate(NamedTuple):
 def dates_in(text: str) -> tuple[NamedDate, ...]:
     """The dates that `text` names. A year counts for all months said without one ("May or June 2023")."""
     found = [date for match in _NAMED.finditer(text) if (date := _date_of(match)) is not None]
-    years = [date.year for date in found if date.year is not None]
+    years: list[int | None] = [date.year for date in found if date.year is not None]
     if any(date.month for date in found):
         found = [
             date._replace(year=year)

@@ -52,7 +52,7 @@ class Pairs:
         stale = np.ones(len(turns), np.bool_)
         if before is not None:
             known = _known(partition, partners, turns, before)
-            products[known] = before.products[known]
+            products[np.flatnonzero(known)] = before.products[np.flatnonzero(known)]
             stale = ~known[turns]
         for first in range(0, len(turns), _BLOCK):
             if stale[first : first + _BLOCK].any():

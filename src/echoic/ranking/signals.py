@@ -16,6 +16,7 @@ from echoic.partition import number_of
 from echoic.ranking.dates import DAY_MS, spans_of
 from echoic.ranking.entries import USER, key_facet
 from echoic.ranking.layout import Floats
+from echoic.ranking.lexicon import NEAR_SOUND_SPELLING, SAME_SOUND_SPELLING, alike
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query, Span
 from echoic.words import STOP, sound
@@ -112,11 +113,10 @@ def _shortens(word: str, name: str) -> bool:
 def _sounds(word: str, name: str) -> bool:
     if len(word) < 3:
         return False
-    pairs = [(heard, said) for heard in sound(word) for said in sound(name)]
-    return any(
-        heard == said or (len(said) > 2 and word[0] == name[0] and Levenshtein.distance(heard, said) <= 1)
-        for heard, said in pairs
-    )
+    same = not set(sound(word)).isdisjoint(sound(name))
+    near = any(Levenshtein.distance(heard, said) <= 1 for heard in sound(word) for said in sound(name))
+    least = SAME_SOUND_SPELLING if same else NEAR_SOUND_SPELLING
+    return (same or (near and word[0] == name[0])) and alike(word, name) >= least
 
 
 __all__ = ["DATE_DECAY_DAYS", "MAX_KEY_WORDS", "date", "key", "speaker"]

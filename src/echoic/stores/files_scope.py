@@ -24,7 +24,7 @@ from echoic.stores import files_scrub as scrub
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Put, Record
 from echoic.stores.files_document import Document
 from echoic.stores.files_folder import Folder
-from echoic.stores.files_source import Source
+from echoic.stores.files_source import Source, json_of
 from echoic.stores.files_vectors import Stored, VectorFile
 from echoic.stores.held import HeldScope, Staged
 from echoic.types import EmbeddingSpec, Scope
@@ -88,6 +88,9 @@ class ScopeFiles:
             StoreUnavailable: it could not be made durable; nothing is acknowledged.
             WriteConflict: a `Put.expect` did not hold; nothing was written.
         """
+        for change in changes:
+            if isinstance(change, Put):
+                json_of(change.record.data, f"{change.record.kind} {change.record.id!r}")
         with disk.translated(self.path, "written"):
             self._check_vectors(changes)
             if not any(isinstance(change, Put) for change in changes) and self._look()[0] is None:

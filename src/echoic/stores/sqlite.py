@@ -18,7 +18,7 @@ from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, StoreUnavail
 from echoic.partition import Partition, Segment
 from echoic.stores import sqlite_schema as schema
 from echoic.stores import sqlite_scrub
-from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Erased, Index, Record, Waiting
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Put, Record, Waiting
 from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.sqlite_changes import SCOPE_BITS, ScopeChanges, find_scope, record_of, select_records
 from echoic.stores.sqlite_writer import Writer
@@ -47,7 +47,7 @@ class SQLiteStore:
         self._thread: ThreadPoolExecutor | None = None
         self._reader: apsw.Connection | None = None
         self._index: Index | None = None
-        self._dimensions = 0
+        self._dimensions, self._model = 0, ""
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
         if self._thread is not None:
@@ -56,7 +56,7 @@ class SQLiteStore:
         try:
             await asyncio.wrap_future(self._writer.start())
             await asyncio.wrap_future(self._writer.submit(lambda c: self._settle(c, embedding)))
-            self._dimensions = embedding.dimensions
+            self._dimensions, self._model = embedding.dimensions, _model_of(embedding)
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-reader")
             await self._read(lambda _connection: None)
         except BaseException:
@@ -75,7 +75,14 @@ class SQLiteStore:
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         index = self._opened()
 
+        puts = any(isinstance(change, Put) for change in changes)
+        attaches = any(isinstance(change, Attach) for change in changes)
+
         def work(connection: apsw.Connection) -> None:
+            if not puts and find_scope(connection, scope) is None:
+                return  # a scope begins with its first record
+            if attaches:
+                self._check_model(connection, self._model)
             change = ScopeChanges(connection, scope, index)
             change.apply(changes)
             change.finish()
@@ -99,7 +106,8 @@ class SQLiteStore:
             if found is None:
                 return []
             base = found[0] << SCOPE_BITS
-            return [r for row in rows for r in select_records(connection, "id = ?", (base | row,))]
+            ours = (base | row for row in rows if 0 <= row < FIRST_UNSEARCHABLE)
+            return [record for key in ours for record in select_records(connection, "id = ?", (key,))]
 
         return await self._read(work)
 
@@ -158,7 +166,10 @@ class SQLiteStore:
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         def work(connection: apsw.Connection) -> list[Scope]:
-            rows = connection.execute("select deployment, user from scopes order by id")
+            rows = connection.execute(
+                "select deployment, user from scopes s "
+                "where exists (select 1 from records where scope = s.id) order by id"
+            )
             return [Scope(row[0], row[1] or None) for row in rows if deployment in {None, row[0]}]
 
         return await self._read(work)
@@ -170,7 +181,7 @@ class SQLiteStore:
             return _index_again(connection, index, embedding)
 
         waiting = await asyncio.wrap_future(self._writer.submit(work))
-        self._dimensions = embedding.dimensions
+        self._dimensions, self._model = embedding.dimensions, _model_of(embedding)
         await self._read(lambda _connection: self._cache.clear())
         return waiting
 
@@ -253,20 +264,27 @@ class SQLiteStore:
 
     def _settle(self, connection: apsw.Connection, embedding: EmbeddingSpec) -> None:
         """Agree with the file on whose vectors it holds and on how words are cut."""
-        ours = f"{embedding.model} {embedding.dimensions}"
-        theirs = schema.get_meta(connection, "embedding")
-        if theirs is None:
+        ours = _model_of(embedding)
+        if schema.get_meta(connection, "embedding") is None:
             schema.set_meta(connection, "embedding", ours)
-        elif theirs != ours:
+        self._check_model(connection, ours)
+        if self._index is not None and schema.get_meta(connection, "analysis") != str(ANALYSIS):
+            _index_again(connection, self._index, None)
+            schema.set_meta(connection, "analysis", str(ANALYSIS))
+
+    def _check_model(self, connection: apsw.Connection, ours: str) -> None:
+        theirs = schema.get_meta(connection, "embedding") or ""
+        if theirs != ours:
             raise EmbeddingMismatch(
                 f"{str(self._path)!r} holds vectors of {theirs!r}, not of {ours!r}: open it with that "
                 "embedder, or run `echoic reindex` to embed everything anew",
                 model=theirs.rpartition(" ")[0],
-                dimensions=int(theirs.rpartition(" ")[2]),
+                dimensions=int(theirs.rpartition(" ")[2] or 0),
             )
-        if self._index is not None and schema.get_meta(connection, "analysis") != str(ANALYSIS):
-            _index_again(connection, self._index, None)
-            schema.set_meta(connection, "analysis", str(ANALYSIS))
+
+
+def _model_of(embedding: EmbeddingSpec) -> str:
+    return f"{embedding.model} {embedding.dimensions}"
 
 
 def _segments_since(connection: apsw.Connection, number: int, version: int) -> list[tuple[int, Segment]]:
@@ -282,7 +300,7 @@ def _segments_since(connection: apsw.Connection, number: int, version: int) -> l
 def _index_again(connection: apsw.Connection, index: Index, embedding: EmbeddingSpec | None) -> int:
     """Cut every searchable record into words again; with `embedding`, drop all vectors as well."""
     if embedding is not None:
-        schema.set_meta(connection, "embedding", f"{embedding.model} {embedding.dimensions}")
+        schema.set_meta(connection, "embedding", _model_of(embedding))
         connection.execute("delete from vectors")
         connection.execute("delete from pending")
     scopes: list[Any] = connection.execute("select id, deployment, user from scopes").fetchall()

@@ -57,6 +57,8 @@ def erase(
                 _delete_scope(connection, found[0])
             else:
                 _drop(connection, scope, records, index)
+                if not connection.execute("select 1 from records where scope = ?", (found[0],)).get:
+                    _delete_scope(connection, found[0])  # nobody's name stays for nothing
             schema.set_meta(connection, _UNFINISHED, "yes")
     verified, searched = _scrub(connection, path, needles, rewrite=unfinished)
     if verified:

@@ -219,8 +219,8 @@ class Writer:
         except (apsw.Error, OSError) as error:
             self._close()
             raise StoreUnavailable(
-                f"{self._path!r} could not be opened: {error}. Does its folder exist, and may this user write "
-                "there? It also holds the -wal, -shm and -lock files."
+                f"{self._path!r} could not be opened: {error}. Does its folder exist, and may this user "
+                "write there? It also holds the -wal, -shm and -lock files."
             ) from error
         except BaseException:
             self._close()

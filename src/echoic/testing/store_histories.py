@@ -73,8 +73,8 @@ _attaches = st.tuples(_kinds, _ids, st.sampled_from([0, 0, 0, -1, 1]), st.intege
 _batches = st.lists(_puts | _puts | _drops | _attaches, min_size=1, max_size=6)
 
 SETTINGS = settings(
-    max_examples=40,
-    stateful_step_count=25,
+    max_examples=30,
+    stateful_step_count=20,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

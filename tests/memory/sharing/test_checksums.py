@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from echoic.memory.sharing import checksums
@@ -74,6 +74,7 @@ def test_a_changed_digit_is_refused_at_almost_every_place(check, number):
     assert len(accepted) <= len(changed) // 5, accepted
 
 
+@settings(deadline=None)
 @given(st.text("0123456789", min_size=2, max_size=30), st.integers(0, 29), st.integers(1, 9))
 def test_luhn_and_verhoeff_see_every_single_wrong_digit(digits, place, by):
     assume(place < len(digits))
@@ -82,6 +83,7 @@ def test_luhn_and_verhoeff_see_every_single_wrong_digit(digits, place, by):
         assert not (check(digits) and check(wrong))
 
 
+@settings(deadline=None)
 @given(st.text("0123456789", min_size=2, max_size=30), st.integers(0, 28))
 def test_verhoeff_sees_every_two_neighbours_changed_about(digits, place):
     assume(place + 1 < len(digits) and digits[place] != digits[place + 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.errors import InvalidInput
@@ -77,6 +77,7 @@ def test_a_name_anywhere_keeps_a_fact_private(name, text):
     assert classify(text.format(name), None).visibility == "private"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80), st.none() | st.text(max_size=20))
 def test_the_verdict_is_always_the_same_and_never_an_error(text, key):
     verdict = classify(text, key)
@@ -84,6 +85,7 @@ def test_the_verdict_is_always_the_same_and_never_an_error(text, key):
     assert verdict.reason in REASONS
 
 
+@settings(deadline=None)
 @given(st.text("\u0400\u0416\u044f\u05d0\u3042\u6f22 ", min_size=1, max_size=40))
 def test_a_language_the_rules_cannot_read_stays_private(text):
     assert classify(text, None).visibility == "private"

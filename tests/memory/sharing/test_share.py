@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoic.memory.sharing import Redacted, Shareable, Verdict, redact, share
+from echoic.memory.sharing import (
+    MAX_FACT_CHARACTERS,
+    Redacted,
+    Shareable,
+    Verdict,
+    classify,
+    redact,
+    share,
+)
 from echoic.memory.sharing.wording import names_among, words_of
 
 from .conftest import lines
@@ -60,6 +68,7 @@ def test_times_and_prices_are_no_long_numbers():
     assert share(text, None) == Shareable(text, None, (), "hours")
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(FACTS),
     st.sampled_from(PERSONAL),
@@ -74,9 +83,17 @@ def test_nothing_personal_is_ever_left_in_what_is_shared(fact, personal, form):
         assert personal not in shared.text
 
 
+@settings(deadline=None)
 @given(st.text(max_size=100), st.none() | st.text(max_size=20))
 def test_sharing_never_raises(text, key):
     share(text, key)
+
+
+def test_what_is_too_long_for_a_fact_is_not_looked_at():
+    padding = " and closes at 9 pm" * 100
+    assert len(FACT + padding) > MAX_FACT_CHARACTERS
+    assert share(FACT + padding, None) is None
+    assert classify(FACT + padding, None) == Verdict("private", "doubt")
 
 
 def test_another_verdict_can_only_keep_a_text_private():

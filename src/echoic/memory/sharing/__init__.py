@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from echoic.memory.sharing.classify import (
+    MAX_FACT_CHARACTERS,
     REASONS,
     Classifier,
     RuleClassifier,
@@ -22,6 +23,7 @@ from echoic.memory.sharing.redaction import redact
 
 __all__ = [
     "KINDS",
+    "MAX_FACT_CHARACTERS",
     "REASONS",
     "Classifier",
     "Finding",

@@ -15,12 +15,15 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 
 from echoic.errors import InvalidInput
 from echoic.memory.sharing.evidence import fact_in
-from echoic.memory.sharing.findings import Kind
+from echoic.memory.sharing.findings import Kind, Redacted
 from echoic.memory.sharing.persons import about_a_person
 from echoic.memory.sharing.redaction import redact
 from echoic.memory.sharing.wording import names_among, words_of
 
 Shared = Literal["global", "private"]
+
+MAX_FACT_CHARACTERS = 1000
+"""A fact is a sentence or two. The limit also bounds what judging a hostile text costs an event loop."""
 
 REASONS: Mapping[str, str] = MappingProxyType(
     {
@@ -149,11 +152,20 @@ def agree(a: Verdict, b: Verdict) -> Verdict:
 def classify(text: str, key: str | None) -> Verdict:
     """Whether `text`, remembered under `key`, is a fact about the business that everyone may hear.
 
-    Deterministic. Judged are the words after redaction; in any language but English the answer is private.
+    Deterministic. Judged are the words after redaction. What is in any language but English is private, and so
+    is what is longer than `MAX_FACT_CHARACTERS`.
     """
+    if len(text) > MAX_FACT_CHARACTERS:
+        return Verdict("private", "doubt")
+    return judge(redact(text), key)
+
+
+def judge(redacted: Redacted, key: str | None) -> Verdict:
+    """`classify`, of a text that was redacted before."""
+    if len(redacted.text) > 2 * MAX_FACT_CHARACTERS:
+        return Verdict("private", "doubt")
     if key is not None and _is_personal_key(key):
         return Verdict("private", "key")
-    redacted = redact(text)
     if not _OF_BUSINESS.issuperset(redacted.kinds):
         return Verdict("private", "identifier")
     words = words_of(redacted.text)
@@ -185,6 +197,7 @@ def _is_personal_key(key: str) -> bool:
 
 
 __all__ = [
+    "MAX_FACT_CHARACTERS",
     "REASONS",
     "Classifier",
     "RuleClassifier",
@@ -193,5 +206,6 @@ __all__ = [
     "Verdict",
     "agree",
     "classify",
+    "judge",
     "key_parts",
 ]

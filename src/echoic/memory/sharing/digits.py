@@ -45,11 +45,11 @@ def split(groups: Sequence[Group], gap: re.Pattern[str]) -> Iterator[list[Group]
         yield part
 
 
-def windows(groups: Sequence[Group], shortest: int, longest: int) -> Iterator[tuple[int, int]]:
-    """Each (first, one past last) whose digits number `shortest` to `longest`."""
+def windows(groups: Sequence[Group], shortest: int, longest: int, most: int) -> Iterator[tuple[int, int]]:
+    """Each (first, one past last) of at most `most` groups whose digits number `shortest` to `longest`."""
     for first in range(len(groups)):
         count = 0
-        for last in range(first, len(groups)):
+        for last in range(first, min(first + most, len(groups))):
             count += len(groups[last].digits)
             if count > longest:
                 break

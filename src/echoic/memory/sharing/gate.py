@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Protocol
 
-from echoic.memory.sharing.classify import Verdict, agree, classify, key_parts
+from echoic.memory.sharing.classify import MAX_FACT_CHARACTERS, Verdict, agree, judge, key_parts
 from echoic.memory.sharing.findings import PLACEHOLDER, Kind, Redacted
 from echoic.memory.sharing.redaction import redact
 from echoic.memory.sharing.spoken import readings, tokens
@@ -65,6 +65,8 @@ def share(
 ) -> Shareable | None:
     """`text` as it may become global; None where it must stay private.
 
+    Costs well under a millisecond for a sentence; texts longer than `MAX_FACT_CHARACTERS` are not looked at.
+
     Args:
         text: what was said or written.
         key: what it is remembered under.
@@ -75,9 +77,11 @@ def share(
     Raises:
         InvalidInput: no country with telephone numbers has the code `region`.
     """
-    ruled = classify(text, key)
-    judged = ruled if verdict is None else agree(ruled, verdict)
+    if len(text) > MAX_FACT_CHARACTERS:
+        return None
     redacted = redactor(text, region=region)
+    ruled = judge(redacted, key)
+    judged = ruled if verdict is None else agree(ruled, verdict)
     if judged.visibility == "private" or not _is_clean(redacted.text, key, region):
         return None
     return Shareable(redacted.text, key, redacted.kinds, judged.reason)

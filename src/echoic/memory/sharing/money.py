@@ -26,6 +26,7 @@ _PRINTED = {
     (4, 12),
     (6, 13),
 }
+_MOST_GROUPS = max(map(len, _PRINTED))
 _SECURITY_CODE = re.compile(
     r"(?<!\w)(?:cvv2?|cvc2?|cid|csc|card\s+(?:verification|security)\s+(?:code|value|number))"
     r"(?:\s+(?:number|code))?(?:\s*(?:is|was|=|:))?\s*([0-9](?:[ -]?[0-9]){2,3})(?![0-9])",
@@ -54,7 +55,7 @@ def _in_cluster(groups: list[Group], total: int) -> Iterator[Finding]:
     if total <= 19 and checksums.card(joined(groups)):
         yield Finding("CARD", groups[0].start, groups[-1].end, "card")
         return
-    for first, last in windows(groups, 14, 19):
+    for first, last in windows(groups, 14, 19, _MOST_GROUPS):
         part = groups[first:last]
         if shape(part) in _PRINTED and checksums.card(joined(part)):
             yield Finding("CARD", part[0].start, part[-1].end, "card")

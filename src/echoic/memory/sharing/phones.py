@@ -16,6 +16,7 @@ from echoic.memory.sharing.findings import Finding
 from echoic.memory.sharing.views import View
 
 _SHORTEST, _LONGEST = 7, 15  # ITU-T E.164: 15 digits at most
+_MOST_GROUPS = 8
 _BREAK = re.compile(r"[,_*|]")
 _OPENING = re.compile(r"(?:\+ ?\(?|\()$")
 _MONEY_BEFORE = re.compile(
@@ -78,7 +79,7 @@ class Phones:
             yield self._finding(groups, found)
             return
         done = 0
-        for first, last in windows(groups, _SHORTEST, _LONGEST):
+        for first, last in windows(groups, _SHORTEST, _LONGEST, _MOST_GROUPS):
             if first >= done and (rule := self._inner(groups, first, last)):
                 yield self._finding(groups[first:last], rule)
                 done = last

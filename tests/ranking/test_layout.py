@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echoic.partition import MEMORY, SEGMENT_ROWS, TURN, Entry, Flag, Partition, Segment
+from echoic.ranking.layout import TEXT_WINDOW, VECTOR_WINDOW, Layout
+
+DIMENSIONS = 5
+
+entries = st.builds(
+    Entry,
+    text=st.just(""),
+    kind=st.sampled_from([MEMORY, TURN]),
+    words=st.just(()),
+    session=st.integers(0, 3),
+    said_at_ms=st.integers(0, 4),
+    flags=st.sampled_from([Flag.NONE, Flag.NONE, Flag.NONE, Flag.PAST, Flag.UNHEARD, Flag.QUESTION]),
+)
+changes = st.tuples(st.integers(0, 90), st.one_of(entries, st.just("drop"), st.just("attach")))
+
+
+def unit(seed):
+    vector = np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def apply(segments, steps, seed):
+    touched = set()
+    for row, change in steps:
+        number, slot = divmod(row, SEGMENT_ROWS)
+        segment = segments.setdefault(number, Segment())
+        if isinstance(change, Entry):
+            segment.put(slot, change)
+        elif change == "drop":
+            segment.drop(slot)
+        elif segment.rows[slot]["kind"]:
+            segment.attach(slot, unit(seed + row))
+        touched.add(number)
+    return [(number, segments[number]) for number in sorted(touched)]
+
+
+def sessions(partition):
+    """The rows of each session in order, written out."""
+    found = {}
+    for row, fields in enumerate(partition.rows):
+        hidden = fields["flags"] & (Flag.PAST | Flag.UNHEARD)
+        if fields["kind"] == TURN and fields["session"] and not hidden:
+            found.setdefault(int(fields["session"]), []).append((int(fields["said_at"]), row))
+    return [[row for _, row in sorted(turns)] for turns in found.values()]
+
+
+def spread(partition, values, window):
+    """`Layout.spread` by the book: each turn with its neighbours in the session."""
+    result = values.copy()
+    reach = len(window) // 2
+    for rows in sessions(partition):
+        for place, row in enumerate(rows):
+            near = range(max(0, place - reach), min(len(rows), place + reach + 1))
+            result[row] = sum(values[rows[other]] * window[other - place + reach] for other in near)
+    return result
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(changes, max_size=25), min_size=1, max_size=5))
+def test_windows_and_their_norms_are_by_the_book_after_any_changes(rounds):
+    partition, segments = Partition(DIMENSIONS), {}
+    for seed, steps in enumerate(rounds):
+        partition.patch(apply(segments, steps, seed))
+        layout = Layout.of(partition)
+        found = np.flatnonzero(layout.with_past.rows).tolist()
+        assert found == [
+            row for row, r in enumerate(partition.rows) if r["kind"] and not r["flags"] & Flag.UNHEARD
+        ]
+        values = np.zeros(partition.size, np.float32)
+        values[found] = np.arange(1, len(found) + 1)
+        by_slot = np.zeros(layout.width, np.float32)
+        by_slot[layout.slot_of[found]] = values[found]
+        made = layout.by_row(layout.spread(by_slot, TEXT_WINDOW))
+        np.testing.assert_allclose(made, spread(partition, values, TEXT_WINDOW), rtol=1e-5)
+        summed = spread(partition, partition.vectors.copy(), VECTOR_WINDOW)
+        lengths = np.linalg.norm(summed, axis=1)
+        for row in [row for rows in sessions(partition) for row in rows]:
+            expected = lengths[row] if lengths[row] > 1e-4 else 1.0
+            assert abs(layout.window_norms[layout.slot_of[row]] - expected) < 1e-3
+        follows = {later: now for rows in sessions(partition) for now, later in pairwise(rows)}
+        for row in found:
+            asked = row in follows and bool(partition.rows["flags"][follows[row]] & Flag.QUESTION)
+            assert bool(layout.follows_question[layout.slot_of[row]]) == asked
+
+
+def test_a_layout_is_kept_until_its_partition_changes_and_then_only_what_is_new_is_computed():
+    partition, segments = Partition(DIMENSIONS), {}
+    turn = Entry(text="", kind=TURN, words=(), session=1)
+    partition.patch(apply(segments, [(row, turn) for row in range(600)], 0))
+    partition.patch(apply(segments, [(row, "attach") for row in range(600)], 0))
+    first = Layout.of(partition)
+    assert Layout.of(partition) is first
+    partition.patch(apply(segments, [(600, turn), (600, "attach")], 1))
+    # a product that nothing could have changed is taken over as it is, were it wrong
+    first.pairs.products[3, 0] = 42
+    second = Layout.of(partition)
+    assert second is not first
+    assert second.pairs.products[3, 0] == 42
+    assert second.pairs.partners[599, 0] == 600
+    expected = partition.vectors[599] @ partition.vectors[600]
+    assert abs(second.pairs.products[599, 0] - expected) < 1e-6
+
+
+def test_what_is_derived_counts_in_the_size_of_a_partition():
+    partition = Partition(DIMENSIONS)
+    partition.patch(apply({}, [(0, Entry(text="", kind=TURN, words=(), session=1))], 0))
+    before = partition.nbytes
+    layout = Layout.of(partition)
+    assert partition.nbytes == before + layout.nbytes > before
