@@ -237,6 +237,7 @@ class TestGlobal:
         approved = await memory.proposals().approve(waiting[0].id)
         assert approved.author is None
         assert (await bob.get("store_hours")).text == HOURS[1]
+        assert (await ana.get("store_hours")).visibility == "private"
         assert await memory.proposals().list() == []
         with pytest.raises(InvalidInput, match="no proposal"):
             await memory.proposals().approve(waiting[0].id)

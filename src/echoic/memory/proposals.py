@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, WriteConflict
 from echoic.memory.ledger import Ledger
-from echoic.memory.records import PROPOSAL, memory_of, record_of_memory
+from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory
 from echoic.memory.retry import until_written
 from echoic.stores.base import Drop, Put, Store
 from echoic.types import Memory, Scope
@@ -50,6 +52,7 @@ class Proposals:
             approved = await ledger.set(adopted)
             drop = Drop(kind=PROPOSAL, id=proposal_id)
             await self._store.write(self._everyone, [*ledger.changes, drop])
+            await self._decided(proposal)
             return approved
 
         return await until_written(attempt, f"the key of proposal {proposal_id!r}")
@@ -60,8 +63,20 @@ class Proposals:
         Raises:
             InvalidInput: there is no such proposal (any more).
         """
-        await self._get(proposal_id)
+        proposal = await self._get(proposal_id)
         await self._store.erase(self._everyone, [Drop(kind=PROPOSAL, id=proposal_id)])
+        await self._decided(proposal)
+
+    async def _decided(self, proposal: Memory) -> None:
+        """The author's own copy is a private memory from now on: nothing waits any more."""
+        own = Scope(self._everyone.deployment, proposal.author)
+        records = await self._store.scan(own, MEMORY, key=proposal.key, limit=1, newest_first=True)
+        for record in records:
+            if record.data.get("visibility") == "proposed":
+                data = {name: value for name, value in record.data.items() if name != "visibility"}
+                decided = Put(record=replace(record, data=data), expect=record.version)
+                with contextlib.suppress(WriteConflict):  # its author changed it meanwhile, and proposes anew
+                    await self._store.write(own, [decided])
 
     async def _get(self, proposal_id: str) -> Memory:
         records = await self._store.read(self._everyone, PROPOSAL, [proposal_id])

@@ -73,7 +73,7 @@ def _plain(character: str) -> str:
         return "-"
     digit = unicodedata.digit(character, None)
     if digit is not None:
-        return str(digit)
+        return character
     return _decomposed(character)
 
 
