@@ -446,11 +446,12 @@ async def run(embedder: str, systems: dict[str, System], count: int) -> dict[str
                 tallies[name].plain.append(not question.paraphrased)
                 tallies[name].place.append(place)
             if question.key in keys:
-                corrected.append(_current_first(searched, question, vector, next(iter(systems.values()))))
+                first = _current_first(searched, question, vector, next(iter(systems.values())))
+                corrected += [] if first is None else [first]
     return {
         "questions": len(next(iter(tallies.values())).place),
         **{name: tally.summary() for name, tally in tallies.items()},
-        "corrected values asked for with their past": len(corrected),
+        "corrected values found with their past": len(corrected),
         "the current one comes before its past": _percent(np.array(corrected)),
     }
 
@@ -461,12 +462,15 @@ def _place(searched: Searchable, question: Question, vector: np.ndarray, system:
     return next((n for n, hit in enumerate(hits, 1) if _answers(searched.items[hit.row], question)), 0)
 
 
-def _current_first(searched: Searchable, question: Question, vector: np.ndarray, system: System) -> bool:
-    """Whether, the past included, what holds is found and stands before what held."""
-    query = query_of(question.text, vector, include_past=True)
+def _current_first(
+    searched: Searchable, question: Question, vector: np.ndarray, system: System
+) -> bool | None:
+    """With the past included, whether what holds stands before what held; None unless both are found."""
+    query = query_of(question.text, vector if system.with_vector else None, include_past=True)
     hits = rank(query, [searched.partition], limit=100, fusion=system.fusion, floor=system.floor)
     found = [item for hit in hits if _answers(item := searched.items[hit.row], question)]
-    return not found or (isinstance(found[0], Memory) and found[0].current)
+    current = [item.current for item in found if isinstance(item, Memory)]
+    return current[0] if len(set(current)) == 2 else None
 
 
 def _answers(item: Memory | Turn, question: Question) -> bool:

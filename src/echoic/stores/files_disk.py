@@ -196,13 +196,13 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+def locked(path: Path, *, timeout_s: float | None = None) -> Iterator[None]:
     """Hold `path`, created if need be, among all processes of this machine. A process that dies lets go.
 
     Raises:
-        StoreUnavailable: another process held it for `timeout_s`.
+        StoreUnavailable: another process held it for `timeout_s`, or `LOCK_TIMEOUT_S`.
     """
-    fd = _acquire(path, time.monotonic() + timeout_s)
+    fd = _acquire(path, time.monotonic() + (LOCK_TIMEOUT_S if timeout_s is None else timeout_s))
     try:
         yield
     finally:

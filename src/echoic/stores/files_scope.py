@@ -132,10 +132,13 @@ class ScopeFiles:
         vectors = [vector for record in gone if (vector := held.vector(record.seq)) is not None]
         wanted = scrub.needles(gone, [vector.tobytes() for vector in vectors])
         if drops is None:
-            self._shred()
+            disk.shred(self.path)
+            disk.shred(self._vectors.path)
         elif gone:
             self._keep_records(staged, overwrite_old=True)
             self._clear({record.seq for record in gone if record.seq < FIRST_UNSEARCHABLE})
+        for path in self._leftovers():
+            disk.shred(path)
         with self._guard:
             held.commit(staged)
         wanted = scrub.without_living(wanted, held.records.values())
@@ -250,6 +253,9 @@ class ScopeFiles:
         new, void = _vectors_of(staged, self._holding())
         if new:
             self._vectors.write(new)
+            self._void -= set(
+                new
+            )  # a row may have been left by a process that died before its record was there
         if any(not isinstance(step.change, Attach) and (step.old or step.left) for step in staged.steps):
             self._keep_records(staged)
         self._clear(void)
@@ -279,10 +285,6 @@ class ScopeFiles:
             self._vectors.clear(self._void)
             self._void = set()
         self._states = (self._states[0], disk.seen(self._vectors.path))
-
-    def _shred(self) -> None:
-        for path in (self.path, self._vectors.path, *self._leftovers()):
-            disk.shred(path)
 
     def _leftovers(self) -> list[Path]:
         both = (self.path.name, self._vectors.path.name)

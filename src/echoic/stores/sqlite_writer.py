@@ -1,9 +1,9 @@
 """The one writer of a process: a thread that commits what others queue, several at a time, and knows when a
 file can no longer be trusted.
 
-After a failed write or sync nothing is acknowledged until the file was closed, opened again, checkpointed
-whole and checked: a kernel may have marked pages clean that never reached the disk, and what is appended
-behind such a hole would be lost with it.
+After a failed write or sync nothing is acknowledged until the log was copied whole into the file and emptied,
+and the file opened anew and checked: a kernel may have marked pages clean that never reached the disk, and
+what is appended behind such a hole would be lost with it.
 """
 
 from __future__ import annotations

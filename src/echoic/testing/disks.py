@@ -1,8 +1,8 @@
 """Disks that fail on purpose: they count, refuse, forget what was not synced, and lie about what was.
 
 SQLite VFSes over real files, to be named to a store as `vfs`. They model one disk as the kernel shows it:
-what was written is read back at once, what was synced survives, and nothing else is certain. They do not model
-a disk that lies about a sync it reported as done, nor one that loses what was synced before.
+what was written is read back at once, what was synced survives, and nothing else is certain. They do not
+model a disk that lies about a sync it reported as done, nor one that loses what was synced before.
 """
 
 from __future__ import annotations

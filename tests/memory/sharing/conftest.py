@@ -1,4 +1,10 @@
-"""The labelled sets, and how redaction is scored against them."""
+"""The labelled sets, and how redaction is scored against them.
+
+The rules were developed on `redaction.jsonl` and `classification.jsonl`. The held-out sets were written when the
+rules stood, and counted once before anything was changed: 66 of 67 things found and none of 48 harmless lines
+touched; 36 of 40 facts and none of 74 private lines made global. Once their errors are looked at they belong to
+development (the one miss, a code after "pound", was mended), and new ones have to be written.
+"""
 
 from __future__ import annotations
 

@@ -7,10 +7,8 @@ import pytest
 from echoic.errors import InvalidInput
 from echoic.memory.sharing import KINDS, Finding, redact, redaction
 
-WRITTEN_AND_SPOKEN = sorted({*KINDS})
 
-
-@pytest.mark.parametrize("kind", WRITTEN_AND_SPOKEN)
+@pytest.mark.parametrize("kind", KINDS)
 def test_at_least_95_of_100_things_of_each_kind_are_found(redaction_score, kind):
     assert redaction_score.recall(kind) >= (0.99 if kind == "CARD" else 0.95), redaction_score.missed
 
@@ -96,6 +94,8 @@ def test_an_unknown_region_is_refused_by_name(region):
         ("my number is 5551234567", ("PHONE",)),
         ("call about order 5551234567", ()),
         ("order 12, call 5551234567", ("PHONE",)),
+        ("it shows 2125550187", ("PHONE",)),
+        ("it shows 1700000000", ()),
         ("account number 5551234567", ("ACCOUNT",)),
         ("version 10.1.2.3", ()),
         ("address 10.1.2.3", ("IP",)),

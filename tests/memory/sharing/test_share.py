@@ -15,6 +15,7 @@ from echoic.memory.sharing import (
     redact,
     share,
 )
+from echoic.memory.sharing.classify import judge
 from echoic.memory.sharing.wording import names_among, words_of
 
 from .conftest import lines
@@ -106,6 +107,9 @@ def test_a_redactor_that_overlooks_something_is_caught():
     def blind(text: str, *, region: str | None = None) -> Redacted:
         return Redacted(text, ())
 
-    text = "The store's phone number is 212-555-0187"
-    assert share(text, None) is not None
+    text = "The restaurant is located at 12 Main Street"
+    assert judge(blind(text), None).visibility == "global"
     assert share(text, None, redactor=blind) is None
+    shared = share(text, None)
+    assert shared is not None
+    assert shared.text == "The restaurant is located at [ADDRESS]"

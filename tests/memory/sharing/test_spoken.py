@@ -18,6 +18,8 @@ def said(text: str) -> list[str]:
     [
         ("double seven oh three", "7703"),
         ("triple five one", "5551"),
+        ("seven o three", "703"),
+        ("j o h n two", "john2"),
         ("five five five, one two three, four five six seven", "555 123 4567"),
         ("eight hundred five five five one two one two", "800 5551212"),
         ("eight hundred and five", "805"),

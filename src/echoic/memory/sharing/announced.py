@@ -1,4 +1,4 @@
-"""What a word announces and nothing else betrays: passwords, codes, accounts, documents, dates of birth.
+"""What a word announces and nothing else betrays: passwords, codes, accounts, documents.
 
 Each rule is a cue, a link ("for the alarm is now"), and a value of a shape; "the password is required" has no
 value. All patterns are bounded: after a cue at most `_WINDOW` characters are read.

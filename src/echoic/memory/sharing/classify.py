@@ -152,8 +152,8 @@ def agree(a: Verdict, b: Verdict) -> Verdict:
 def classify(text: str, key: str | None) -> Verdict:
     """Whether `text`, remembered under `key`, is a fact about the business that everyone may hear.
 
-    Deterministic. Judged are the words after redaction. What is not English is private, and so is what is longer
-    than `MAX_FACT_CHARACTERS`.
+    Deterministic. Judged are the words after redaction. What is not English is private, and so is what is
+    longer than `MAX_FACT_CHARACTERS`.
     """
     if len(text) > MAX_FACT_CHARACTERS:
         return Verdict("private", "doubt")

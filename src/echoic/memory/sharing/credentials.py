@@ -1,6 +1,4 @@
-"""Secrets by which one is let in: keys and tokens by how they look, passwords and codes by what announces
-them.
-"""
+"""Keys and tokens, known by how they look. Passwords and codes look like anything: those are `announced`."""
 
 from __future__ import annotations
 

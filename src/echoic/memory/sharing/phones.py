@@ -1,5 +1,4 @@
-"""Telephone numbers: of any country after "+", of one country where it is given, and by shape where it is
-not.
+"""Telephone numbers: international ones, national ones of a given country, and others by their shape.
 
 What `phonenumbers` calls valid is not asked of shapes that only phones have: fictional and newly given out
 numbers are phone numbers too. Reads digits as `spoken` leaves them, so it needs no words of its own.

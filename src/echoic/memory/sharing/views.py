@@ -73,7 +73,7 @@ def _plain(character: str) -> str:
         return "-"
     digit = unicodedata.digit(character, None)
     if digit is not None:
-        return character
+        return str(digit)
     return _decomposed(character)
 
 
