@@ -286,7 +286,7 @@ class UserMemory:
     async def _shareable(self, memory: Memory) -> Shareable | None:
         verdict = await self._parts.classifier.classify(memory.text, memory.key)
         # whoever classified: nothing is shared that the deterministic check does not let pass
-        return share(memory.text, memory.key) if verdict.visibility == "global" else None
+        return share(memory.text, memory.key, verdict=verdict)
 
     async def _set(self, memory: Memory, shareable: Shareable | None) -> Memory:
         if shareable is None:
