@@ -24,6 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.crash)
+            item.add_marker(pytest.mark.timeout(300 * max(1, SCALE)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

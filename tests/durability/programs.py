@@ -253,6 +253,29 @@ async def fork_in_turn(*, path: str, log: str, control: str | None) -> None:
         os._exit(0)
 
 
+async def fork_and_read(*, path: str, log: str) -> None:
+    """Fork with the store open; the child tries to read from it and to open it again."""
+    say = Log(log)
+    store = SQLiteStore(path)
+    await store.open(SPEC, index)
+    await store.scan(SHARED, "memory")
+    child = os.fork()
+    if not child:
+        for what, asked in (("read", store.scan(SHARED, "memory")), ("open", store.open(SPEC, index))):
+            try:
+                asked.send(None)  # as far as it goes without a loop, which is in the parent
+            except NotOpen as error:
+                say(f"{what} NotOpen {error}")
+            except StopIteration:
+                say(f"{what} done")
+            else:
+                say(f"{what} waits")
+        os._exit(0)
+    os.waitpid(child, 0)
+    say(f"parent {len(await store.scan(SHARED, 'memory'))}")
+    await store.aclose()
+
+
 async def visit(*, path: str, log: str) -> None:
     """Open the store, count the records of the shared scope, and close it."""
     store = SQLiteStore(path)
@@ -281,6 +304,7 @@ PROGRAMS: dict[str, Callable[..., Awaitable[None]]] = {
         keep_checkpointing,
         hold_open,
         fork_in_turn,
+        fork_and_read,
         visit,
     )
 }

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from durability.children import KILLED, Zygote, traced
+from durability.children import KILLED, Child, Zygote, traced
 from durability.consistency import check_consistent
 from durability.programs import lines
 from durability.workload import SPEC, Found, after, found, history, index
@@ -78,6 +78,8 @@ def arguments(folder: Path, seed: int, **more: object) -> dict:
 
 def spread(total: int, points: int) -> list[int]:
     """`points` numbers from 1 to `total`, or all of them."""
+    if points <= 1:
+        return [total // 2] if points > 0 else []
     if points >= total:
         return list(range(1, total + 1))
     return sorted({1 + round(i * (total - 1) / (points - 1)) for i in range(points)})
@@ -86,11 +88,18 @@ def spread(total: int, points: int) -> list[int]:
 class Outcomes:
     """Counts what became of files, and fails at the first that did not survive."""
 
-    def __init__(self, zygote: Zygote, folders: Callable[[], Path], seed: int) -> None:
-        self.zygote, self.folders, self.seed = zygote, folders, seed
-        self.expected = states(seed)
+    def __init__(self, zygote: Zygote, folders: Callable[[], Path]) -> None:
+        self.zygote, self.folders = zygote, folders
         self.survived = 0
         self.ran_through = 0
+
+    def begin(self, seed: int) -> None:
+        """From now on with this history."""
+        self.seed, self.expected = seed, states(seed)
+
+    def start(self, folder: Path, **more: object) -> Child:
+        """A child that performs the history."""
+        return self.zygote.start("write_history", **arguments(folder, self.seed, **more))
 
     def take(self, folder: Path, code: int, point: object) -> None:
         result = verdict(folder, self.expected)
@@ -109,50 +118,64 @@ class Outcomes:
 
 
 @pytest.fixture
-def outcomes(zygote: Zygote, folders: Callable[[], Path], seed: int) -> Outcomes:
-    return Outcomes(zygote, folders, seed)
+def outcomes(zygote: Zygote, folders: Callable[[], Path]) -> Outcomes:
+    return Outcomes(zygote, folders)
 
 
 @pytest.mark.usefixtures("strace")
 def test_an_acknowledged_write_survives_a_kill_at_any_system_call(
     outcomes: Outcomes, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
 ) -> None:
-    folder = outcomes.folders()
-    trace = ["-e", f"trace={','.join(SYSTEM_CALLS)}"]
-    assert traced(outcomes.zygote.start("write_history", **arguments(folder, seed)), trace, folder / "t") == 0
-    made = re.findall(r"^\d+ (\w+)\(", (folder / "t").read_text(), re.MULTILINE)
-    for call in SYSTEM_CALLS:
-        assert call in made, f"the store makes no {call} any more: trace what it makes instead"
-        for number in spread(made.count(call), many(45)):
-            folder = outcomes.folders()
-            inject = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}"]
-            child = outcomes.zygote.start("write_history", **arguments(folder, seed))
-            outcomes.take(folder, traced(child, inject, folder / "t"), f"{call} {number}")
+    points = {call: many(45) for call in SYSTEM_CALLS}
+    calls = 0
+    while any(left > 0 for left in points.values()):  # with another history once all points of one are taken
+        outcomes.begin(seed)
+        seed += 1
+        folder = outcomes.folders()
+        trace = ["-e", f"trace={','.join(SYSTEM_CALLS)}"]
+        assert traced(outcomes.start(folder), trace, folder / "t") == 0
+        made = re.findall(r"^\d+ +(\w+)\(", (folder / "t").read_text(), re.MULTILINE)
+        calls += len(made)
+        for call in SYSTEM_CALLS:
+            assert call in made, f"the store makes no {call} any more: trace what it makes instead"
+            for number in spread(made.count(call), points[call]):
+                folder = outcomes.folders()
+                inject = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}"]
+                outcomes.take(
+                    folder, traced(outcomes.start(folder), inject, folder / "t"), f"{call} {number}"
+                )
+            points[call] -= max(made.count(call), many(45) // 3)  # there are few of some calls
     assert outcomes.survived > 4 * outcomes.ran_through
-    tally(f"{outcomes}; of {len(made)} system calls")
+    tally(f"{outcomes}; of {calls} system calls")
 
 
 def test_an_acknowledged_write_survives_a_kill_in_the_middle_of_any_operation_on_the_disk(
     outcomes: Outcomes, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
 ) -> None:
-    folder = outcomes.folders()
-    assert outcomes.zygote.run("write_history", **arguments(folder, seed, kill_at=1 << 30)) == 0
-    total = int(lines(folder / "log")[-1][1])
-    for number in spread(total, many(110)):
+    left, operations = many(110), 0
+    while left > 0:  # with another history once all points of one are taken
+        outcomes.begin(seed)
+        seed += 1
         folder = outcomes.folders()
-        code = outcomes.zygote.run("write_history", **arguments(folder, seed, kill_at=number))
-        outcomes.take(folder, code, f"operation {number}")
+        assert outcomes.start(folder, kill_at=1 << 30).go().wait() == 0
+        total = int(lines(folder / "log")[-1][1])
+        for number in spread(total, left):
+            folder = outcomes.folders()
+            outcomes.take(folder, outcomes.start(folder, kill_at=number).go().wait(), f"operation {number}")
+        left -= total
+        operations += total
     assert outcomes.survived > 4 * outcomes.ran_through
-    tally(f"{outcomes}; of {total} operations")
+    tally(f"{outcomes}; of {operations} operations")
 
 
 def test_an_acknowledged_write_survives_a_kill_at_any_moment(
     outcomes: Outcomes, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
 ) -> None:
     rng = Random(seed)
+    outcomes.begin(seed)
     for number in range(many(40)):
         folder = outcomes.folders()
-        child = outcomes.zygote.start("write_history", **arguments(folder, seed)).go()
+        child = outcomes.start(folder).go()
         time.sleep(rng.uniform(0, 0.09))
         outcomes.take(folder, child.kill(), f"moment {number}")
     assert outcomes.survived

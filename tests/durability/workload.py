@@ -98,6 +98,8 @@ def _after_erase(state: State, step: Erase) -> State:
     old = state[step.scope]
     gone = {(drop.kind, drop.id) for drop in step.drops}
     left = {name: kept for name, kept in old.records.items() if name not in gone}
+    if not left:  # nobody's name stays for nothing: a scope that is asked for again begins anew
+        return {scope: held for scope, held in state.items() if scope != step.scope}
     return {**state, step.scope: Held(left, old.next_row, old.next_other)}
 
 

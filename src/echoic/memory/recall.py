@@ -40,14 +40,16 @@ class Recaller:
         """
         embedding = asyncio.ensure_future(self._embedder.embed([text], "query"))
         try:
-            partitions = await asyncio.gather(self._store.load(scope), self._store.load(scope.everyone))
+            places = [(place, await self._store.load(place)) for place in (scope, scope.everyone)]
             vector, outcome = await self._wait(embedding, deadline_ms)
         except BaseException:
             embedding.cancel()
             raise
         query = query_of(text, vector, include_past=include_past)
+        # nothing is known of most deployments' globals: what is empty need not be ranked
+        scopes, partitions = zip(*[at for at in places if at[1].size] or places[:1], strict=True)
         found = await self._rank(query, partitions, limit)
-        hits = await self._read((scope, scope.everyone), found)
+        hits = await self._read(scopes, found)
         return Recall(hits=hits, outcome=outcome, cut=() if vector is not None else ("vector",))
 
     async def _wait(

@@ -83,14 +83,19 @@ class Partition:
     def postings(self) -> tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]:
         """Who says what how often: rows, terms and counts, side by side, in no order that matters."""
         if self._flat is None:
-            parts = list(self._postings.values())
-            empty = (np.zeros(0, np.int32), np.zeros(0, np.uint32), np.zeros(0, np.uint8))
-            self._flat = (
-                np.concatenate([p[0] for p in parts] or [empty[0]]),
-                np.concatenate([p[1] for p in parts] or [empty[1]]),
-                np.concatenate([p[2] for p in parts] or [empty[2]]),
-            )
+            self._flat = self.postings_of(self._postings)
         return self._flat
+
+    def postings_of(
+        self, segments: Iterable[int]
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]:
+        """Likewise of the segments with these numbers alone."""
+        parts = [self._postings[number] for number in segments if number in self._postings]
+        return (
+            np.concatenate([part[0] for part in parts] or [np.zeros(0, np.int32)]),
+            np.concatenate([part[1] for part in parts] or [np.zeros(0, np.uint32)]),
+            np.concatenate([part[2] for part in parts] or [np.zeros(0, np.uint8)]),
+        )
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -83,7 +83,7 @@ def blend(channels: Mapping[str, Floats]) -> Fused:
     text = scaled(channels["text_window"])
     meaning = _stood_in(scaled(channels["vector_window"]), text)
     own_meaning = _stood_in(scaled(channels["vector_own"]), text)
-    keyed = np.flatnonzero(channels["keyed"])
+    keyed = np.flatnonzero(channels["keyed"] > 0)
     text[keyed] = np.fmax(text[keyed], meaning[keyed])
     fused: Floats = _TEXT * text + _MEANING * meaning + _OWN_MEANING * own_meaning
     fused[keyed] += _KEYED_MEANING * meaning[keyed]

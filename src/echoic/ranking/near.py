@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from echoic.ranking.layout import TEXT_WINDOW, Floats
-from echoic.ranking.place import Place, Statistics, look_up, rows_saying
+from echoic.ranking.layout import REACH, TEXT_WINDOW, Floats
+from echoic.ranking.place import Place, Statistics, rows_saying
+from echoic.ranking.postings import Terms
 from echoic.ranking.query import Query
 from echoic.ranking.text import bm25, norms
 from echoic.words import Word
@@ -41,23 +43,46 @@ def near_scores(
     query: Query, places: Sequence[Place], statistics: Statistics, unsaid: frozenset[int]
 ) -> NearScores | None:
     """What near words find for those in `unsaid` and for names; None where there are none."""
-    stand_ins = _stand_ins(query, places, unsaid)
-    if not stand_ins:
+    words = _stand_ins(query, places, unsaid)
+    if not words:
         return None
+    terms = np.array(list(dict.fromkeys(term for stand_ins in words for term in stand_ins)), np.uint32)
+    at = {term: i for i, term in enumerate(terms.tolist())}
+    words = [{at[term]: closeness for term, closeness in stand_ins.items()} for stand_ins in words]
+    touched = [_touched(place, terms) for place in places]
+    idf = statistics.idf(rows_saying([counts for _, counts, _ in touched]))
     found = NearScores(*([np.zeros(p.layout.width, np.float32) for p in places] for _ in range(2)))
-    terms = np.array(list(dict.fromkeys(term for close in stand_ins for term in close)), np.uint32)
-    for some, matrices in look_up(terms, places):
-        idf = statistics.idf(rows_saying(matrices))
-        at = {term: i for i, term in enumerate(terms[some].tolist())}
-        here = [{at[term]: close for term, close in word.items() if term in at} for word in stand_ins]
-        for i, (place, counts) in enumerate(zip(places, matrices, strict=True)):
-            layout = place.layout
-            weight = bm25(counts, norms(layout.lengths, statistics.mean_length), idf)
-            found.own[i] += _best(weight, here)
-            around = layout.spread(counts, TEXT_WINDOW)
-            weight = bm25(around, norms(layout.window_lengths, statistics.mean_window), idf)
-            found.window[i] += _best(weight, here)
+    for i, (place, (slots, counts, around)) in enumerate(zip(places, touched, strict=True)):
+        layout = place.layout
+        norm = norms(layout.lengths[slots], statistics.mean_length)
+        found.own[i][slots] = _best(bm25(counts, norm, idf), words)
+        norm = norms(layout.window_lengths[slots], statistics.mean_window)
+        found.window[i][slots] = _best(bm25(around, norm, idf), words)
     return found
+
+
+def _touched(place: Place, terms: Terms) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """The slots that say one of `terms` or have a neighbour that does, and [terms, those slots] how often.
+
+    Near words are rare words: to look at these slots alone takes a tenth of the time it takes to look at all.
+    """
+    said, layout = place.find(terms), place.layout
+    slot, count = layout.slot_of[said.row], said.count.astype(np.float32)
+    inside = slot < layout.head
+    # A turn counts for the slots whose windows reach it; around sessions these may be gaps, which hold no row.
+    reach = np.arange(REACH, -REACH - 1, -1)
+    near = (slot[inside, None] + reach).reshape(-1)
+    mark = np.zeros(layout.width, np.bool_)
+    mark[near] = mark[slot] = True
+    slots = np.flatnonzero(mark)
+    place_of = np.zeros(layout.width, np.intp)
+    place_of[slots] = np.arange(len(slots))
+    counts, around = (np.zeros((len(terms), len(slots)), np.float32) for _ in range(2))
+    np.add.at(counts, (said.which, place_of[slot]), count)
+    weighted = (count[inside, None] * TEXT_WINDOW).reshape(-1)
+    np.add.at(around, (np.repeat(said.which[inside], len(reach)), place_of[near]), weighted)
+    around[:, slots >= layout.head] = counts[:, slots >= layout.head]
+    return slots, counts, around
 
 
 def _best(weight: Floats, words: Sequence[dict[int, float]]) -> Floats:

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import Partition
-from echoic.ranking.layout import Eligible, Floats, Layout, Mask
+from echoic.ranking.layout import Eligible, Floats, Layout
 from echoic.ranking.lexicon import Lexicon
-
-Terms = NDArray[np.uint32]
-"""Stems as numbers, each once."""
+from echoic.ranking.postings import Postings, Said, Terms
 
 _CELLS = 1 << 21  # of a matrix of terms by slots: 8 MB
 
@@ -25,6 +23,7 @@ class Place:
     partition: Partition
     layout: Layout
     lexicon: Lexicon
+    postings: Postings
     eligible: Eligible
     """The rows this query may find."""
 
@@ -33,49 +32,22 @@ class Place:
         """`partition` as it stands. The caller holds its lock for as long as the place is used."""
         layout = Layout.of(partition)
         eligible = layout.with_past if include_past else layout.current
-        return cls(partition, layout, Lexicon.of(partition), eligible)
+        return cls(partition, layout, Lexicon.of(partition), Postings.of(partition), eligible)
 
-    def said(self, terms: Terms) -> Said:
-        """Which rows that may be found say any of `terms`."""
-        rows, said, counts = self.partition.postings
-        maybe = np.flatnonzero(_among(said, terms))
-        order = np.argsort(terms)
-        which = np.searchsorted(terms, said[maybe], sorter=order)
-        which = order[np.minimum(which, len(terms) - 1)]
-        keep = (terms[which] == said[maybe]) & self.eligible.rows[rows[maybe]]
-        maybe = maybe[keep]
-        return Said(which[keep], self.layout.slot_of[rows[maybe]], counts[maybe].astype(np.float32))
+    def find(self, terms: Terms) -> Said:
+        """Who of the rows that may be found says any of `terms`."""
+        said = self.postings.find(terms)
+        keep = self.eligible.rows[said.row]
+        return said if keep.all() else Said(said.which[keep], said.row[keep], said.count[keep])
 
-
-def _among(said: NDArray[np.uint32], terms: Terms) -> Mask:
-    """Whether each of `said` is one of `terms`; of many terms, whether it may be."""
-    if len(terms) <= 8:
-        return np.isin(said, terms, kind="sort")  # for so few it compares one after another and sorts nothing
-    table = np.zeros(1 << 16, np.bool_)
-    table[terms.astype(np.uint16)] = True
-    return table.take(said.astype(np.uint16))
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Postings of some terms in one place."""
-
-    which: NDArray[np.intp]
-    """The term, by its place among those looked up."""
-    slot: NDArray[np.intp]
-    count: Floats
-
-    def matrix(self, terms: slice, width: int) -> Floats:
-        """[terms, slots] How often each row says each."""
-        size = terms.stop - terms.start
-        found = np.zeros(size * width, np.float32)
-        if size == terms.stop and size > self.which.max(initial=-1):
-            np.add.at(found, self.which * width + self.slot, self.count)
-        else:
-            some = (self.which >= terms.start) & (self.which < terms.stop)
-            cells = (self.which[some] - terms.start) * width + self.slot[some]
-            np.add.at(found, cells, self.count[some])
-        return found.reshape(size, width)
+    def counts(self, said: Said, terms: slice) -> Floats:
+        """[terms, slots] How often each row says each of the terms in the slice."""
+        width = self.layout.width
+        some = (said.which >= terms.start) & (said.which < terms.stop)
+        cells = (said.which[some] - terms.start) * width + self.layout.slot_of[said.row[some]]
+        found = np.zeros((terms.stop - terms.start) * width, np.float32)
+        np.add.at(found, cells, said.count[some].astype(np.float32))
+        return found.reshape(-1, width)
 
 
 class Statistics:
@@ -103,12 +75,12 @@ def look_up(terms: Terms, places: Sequence[Place]) -> Iterator[tuple[slice, list
     """
     if not len(terms):
         return
-    said = [place.said(terms) for place in places]
+    said = [place.find(terms) for place in places]
     widest = max((place.layout.width for place in places), default=1)
     size = max(1, _CELLS // widest)
     for first in range(0, len(terms), size):
         some = slice(first, min(first + size, len(terms)))
-        yield some, [s.matrix(some, p.layout.width) for s, p in zip(said, places, strict=True)]
+        yield some, [place.counts(found, some) for place, found in zip(places, said, strict=True)]
 
 
 def rows_saying(matrices: Sequence[Floats]) -> NDArray[np.int64]:
@@ -118,4 +90,4 @@ def rows_saying(matrices: Sequence[Floats]) -> NDArray[np.int64]:
     return total
 
 
-__all__ = ["Place", "Statistics", "Terms", "look_up", "rows_saying"]
+__all__ = ["Place", "Statistics", "look_up", "rows_saying"]

@@ -65,11 +65,11 @@ def key(query: Query, places: Sequence[Place]) -> list[Floats] | None:
 
 
 def _named(place: Place, named: dict[int, float]) -> Floats:
-    said = place.said(np.fromiter(named, np.uint32, len(named)))
+    said = place.find(np.fromiter(named, np.uint32, len(named)))
     shares = np.fromiter(named.values(), np.float32, len(named))
-    by_slot = np.zeros(place.layout.width, np.float32)
-    np.maximum.at(by_slot, said.slot, shares[said.which])
-    return place.layout.by_row(by_slot)
+    by_row = np.zeros(place.partition.size, np.float32)
+    np.maximum.at(by_row, said.row, shares[said.which])
+    return by_row
 
 
 def _nearness(said_at: NDArray[np.int64], spans: Sequence[Span]) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -21,41 +22,50 @@ class Loaded:
     nbytes: int = 0
 
 
+_LEAST_BYTES = 2048
+"""What even an empty scope takes, so that asking for a million strangers does not fill the memory."""
+
+
 class PartitionCache:
-    """One store's partitions. Used from one thread."""
+    """One store's partitions. May be asked from several threads."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
         self._loaded: OrderedDict[Scope, Loaded] = OrderedDict()
+        self._lock = threading.RLock()
         self.nbytes = 0
 
     def get(self, scope: Scope) -> Loaded | None:
         """The partition of `scope`, now the most recently used one."""
-        loaded = self._loaded.get(scope)
-        if loaded is not None:
-            self._loaded.move_to_end(scope)
-        return loaded
+        with self._lock:
+            loaded = self._loaded.get(scope)
+            if loaded is not None:
+                self._loaded.move_to_end(scope)
+            return loaded
 
     def put(self, scope: Scope, loaded: Loaded) -> None:
         """Keep `loaded`, or weigh it again after it grew; others go until the bound holds."""
-        self.drop(scope)
-        loaded.nbytes = loaded.partition.nbytes
-        self._loaded[scope] = loaded
-        self.nbytes += loaded.nbytes
-        while self.nbytes > self._limit and len(self._loaded) > 1:
-            _, gone = self._loaded.popitem(last=False)
-            self.nbytes -= gone.nbytes
+        with self._lock:
+            self.drop(scope)
+            loaded.nbytes = max(loaded.partition.nbytes, _LEAST_BYTES)
+            self._loaded[scope] = loaded
+            self.nbytes += loaded.nbytes
+            while self.nbytes > self._limit and len(self._loaded) > 1:
+                _, gone = self._loaded.popitem(last=False)
+                self.nbytes -= gone.nbytes
 
     def drop(self, scope: Scope) -> None:
         """Let go of `scope`, if it is here."""
-        gone = self._loaded.pop(scope, None)
-        if gone is not None:
-            self.nbytes -= gone.nbytes
+        with self._lock:
+            gone = self._loaded.pop(scope, None)
+            if gone is not None:
+                self.nbytes -= gone.nbytes
 
     def clear(self) -> None:
         """Let go of everything."""
-        self._loaded.clear()
-        self.nbytes = 0
+        with self._lock:
+            self._loaded.clear()
+            self.nbytes = 0
 
     def __len__(self) -> int:
         return len(self._loaded)

@@ -24,7 +24,7 @@ from echoic.errors import InvalidInput, NotOpen, StoreCorrupt, StoreTooNew
 from echoic.partition import Partition
 from echoic.stores.base import Change, Drop, Erased, Index, Record, Waiting
 from echoic.stores.files_folder import LAYOUTS, Folder
-from echoic.stores.files_register import Register
+from echoic.stores.files_register import Known, Register
 from echoic.stores.files_scope import ScopeFiles
 from echoic.stores.held import HeldScope
 from echoic.types import EmbeddingSpec, Scope
@@ -97,6 +97,7 @@ class FilesStore:
         async with self._opening:
             if self._pool is None:
                 await asyncio.to_thread(self._folder.open, embedding)
+                await asyncio.to_thread(self._register.begin)
                 self._spec, self._index = embedding, index
                 self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="echoic-files")
 
@@ -141,16 +142,18 @@ class FilesStore:
         return await self._ask(scope, lambda held: held.partition)
 
     async def waiting(self, limit: int) -> list[Waiting]:
+        found: list[tuple[int, Scope, Record]] = []
+        asked: dict[Path, tuple[Known, int | None]] = {}
         async with self._using() as run:
-            known = self._register.may_wait(await run(self._register.all))
-            found: list[tuple[int, Scope, Record]] = []
-            for one in known:
-                if one.scope is None:
-                    continue
-                waits = await self._waiting(one.scope)
-                self._register.note_waiting(one, waits=bool(waits))
-                found += [(since, one.scope, record) for since, record in waits]
-        found.sort(key=lambda item: item[0])
+            for since, known in await run(self._register.waiting):
+                if found and len(found) >= limit and since > found[limit - 1][0]:
+                    break  # nobody from here on has waited as long
+                assert known.scope is not None
+                waits = await self._waiting(known.scope)
+                asked[known.path] = (known, waits[0][0] if waits else None)
+                found += [(began, known.scope, record) for began, record in waits]
+                found.sort(key=lambda item: item[0])
+            await run(lambda: self._register.noted(asked))
         return [Waiting(scope=scope, record=record) for _, scope, record in found[:limit]]
 
     async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
@@ -178,8 +181,8 @@ class FilesStore:
         async with self._using() as run:
             facts = await run(self._facts)
             waiting = 0
-            for known in self._register.may_wait(await run(self._register.all)):
-                if known.scope is not None:
+            for _, known in await run(self._register.waiting):
+                if known.scope is not None and known.trouble is None:
                     waiting += await self._ask(known.scope, HeldScope.waits)
             return {
                 **facts,
@@ -206,17 +209,10 @@ class FilesStore:
         }
 
     async def _waiting(self, scope: Scope) -> list[tuple[int, Record]]:
-        """Who waits in `scope`. Their versions are told by the file from now on, or nobody could say later
-        which words a vector was made of.
-        """
         async with self._at(scope) as (place, run):
             try:
-                if not await run(lambda: place.files.ask(HeldScope.waits)):
-                    return []
-                async with place.turn:
-                    await run(place.files.note)
-                return await run(lambda: place.files.ask(HeldScope.waiting))
-            except (StoreCorrupt, StoreTooNew):  # since it was registered; `check` tells
+                return await run(place.files.waiting)
+            except (StoreCorrupt, StoreTooNew):  # its user is told, and `check` tells
                 return []
 
     async def _ask(self, scope: Scope, question: Callable[[HeldScope], T]) -> T:
@@ -245,7 +241,7 @@ class FilesStore:
             if place is None:
                 index = self._index
                 assert index is not None
-                files = await run(lambda: ScopeFiles(self._folder, scope, self._spec, index))
+                files = await run(lambda: ScopeFiles(self._folder, self._register, scope, self._spec, index))
                 place = self._places.setdefault(scope, _Place(files))
             try:
                 yield place, run
@@ -260,13 +256,14 @@ class FilesStore:
     def _used(self, scope: Scope, place: _Place) -> None:
         """`scope` is the most recently used one; others go until the bound holds."""
         if self._places.get(scope) is not place:
-            return
+            return  # of before a reindex
+        self._bytes += place.files.nbytes - (place.nbytes if scope in self._recent else 0)
+        place.nbytes = place.files.nbytes
         self._recent[scope] = place
         self._recent.move_to_end(scope)
-        while (
-            len(self._recent) > 1 and sum(p.files.nbytes for p in self._recent.values()) > self._cache_bytes
-        ):
-            self._recent.popitem(last=False)
+        while self._bytes > self._cache_bytes and len(self._recent) > 1:
+            _, gone = self._recent.popitem(last=False)
+            self._bytes -= gone.nbytes
 
 
 __all__ = ["CACHE_BYTES", "FilesStore"]

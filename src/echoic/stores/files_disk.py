@@ -62,7 +62,7 @@ def translated(path: Path, doing: str) -> Iterator[None]:
         ) from error
 
 
-def seen(path: Path) -> Seen | None:
+def seen(path: Path | str) -> Seen | None:
     """The state `path` is in; None where there is no such file."""
     try:
         found = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - one system call, on the way of every read
@@ -136,6 +136,17 @@ def patch(path: Path, pieces: dict[int, bytes]) -> Seen:
         state = _date(fd, Seen(found.st_mtime_ns, found.st_size, found.st_ino))
         os.fsync(fd)
         return state
+    finally:
+        os.close(fd)
+
+
+def append(path: Path, data: bytes) -> None:
+    """Add `data` to `path`, created if need be, whoever else does so too. Not synced."""
+    fd = os.open(
+        path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _flag("O_NOFOLLOW") | _flag("O_BINARY"), 0o600
+    )
+    try:
+        os.write(fd, data)
     finally:
         os.close(fd)
 
@@ -281,6 +292,7 @@ __all__ = [
     "LOCK_TIMEOUT_S",
     "TEMPORARY",
     "Seen",
+    "append",
     "folds_case",
     "leftovers",
     "locked",

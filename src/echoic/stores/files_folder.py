@@ -153,13 +153,14 @@ class Folder:
             if not deployment or is_hashed(stem):
                 yield Listed(path, None)
                 continue
-            user = None if stem == EVERYONE else decode(stem, folds_case=self._folds_case) or plain(stem)
-            if stem != EVERYONE and user is None:
-                continue
+            user = decode(stem, folds_case=self._folds_case)
             with contextlib.suppress(InvalidInput):
-                scope = Scope(deployment, user)
-                if self.path_of(scope) == path:
-                    yield Listed(path, scope)
+                if user is not None or stem == EVERYONE:
+                    yield Listed(path, Scope(deployment, user))
+                elif (theirs := plain(stem)) is not None:
+                    scope = Scope(deployment, theirs)
+                    if self.path_of(scope) == path:
+                        yield Listed(path, scope)
 
     def trouble(self) -> str | None:
         """Why nothing can be written here; None if it can."""

@@ -24,6 +24,7 @@ from echoic.stores import files_scrub as scrub
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Put, Record
 from echoic.stores.files_document import Document
 from echoic.stores.files_folder import Folder
+from echoic.stores.files_register import Register
 from echoic.stores.files_source import Source, json_of
 from echoic.stores.files_vectors import Stored, VectorFile
 from echoic.stores.held import HeldScope, Staged
@@ -38,8 +39,11 @@ _READS = 5
 class ScopeFiles:
     """One scope's files."""
 
-    def __init__(self, folder: Folder, scope: Scope, spec: EmbeddingSpec, index: Index) -> None:
+    def __init__(
+        self, folder: Folder, register: Register, scope: Scope, spec: EmbeddingSpec, index: Index
+    ) -> None:
         self.scope = scope
+        self._register = register
         self.nbytes = 0
         """About how much memory this takes."""
         self._folder, self._spec, self._index = folder, spec, index
@@ -102,8 +106,18 @@ class ScopeFiles:
                     held.commit(staged)
                     self._weigh()
 
+    def waiting(self) -> list[tuple[int, Record]]:
+        """Records without a vector and since when they wait. The file tells their versions from now on.
+
+        Otherwise nobody could say later of which words a vector was made.
+        """
+        if not self.ask(HeldScope.waits):
+            return []
+        self.note()
+        return self.ask(HeldScope.waiting)
+
     def note(self) -> None:
-        """Write our fields beside what people wrote or changed, so that its version is told by the file."""
+        """Write our fields beside what people wrote or changed."""
         with self._guard:
             noted = self._document is None or all(item.noted for item in self._document.items)
         if noted:
@@ -154,6 +168,7 @@ class ScopeFiles:
         """What the files say, read again if that is not what is held. The caller holds the guard."""
         if self._held is not None and (self._writing or self._look() == self._states):
             return self._held
+        self._register.touched(self.path, self.scope)
         for attempt in range(_READS):
             states = self._look()
             try:
@@ -307,6 +322,7 @@ class ScopeFiles:
                 try:
                     yield
                 finally:
+                    self._register.wrote(self.path, self.scope)
                     if disk.seen(self.path) is None:
                         self._lock.unlink(missing_ok=True)  # it names somebody of whom nothing is kept
 

@@ -26,6 +26,10 @@ from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
 
 T = TypeVar("T")
+_UNKNOWN = -1
+"""A mark that no connection gives."""
+_NOWHERE = 0
+"""The number of a scope that holds nothing; SQLite counts from 1."""
 CACHE_BYTES = 256 << 20
 """Of partitions kept loaded: about 150,000 memories with 384-dimension vectors."""
 
@@ -46,6 +50,7 @@ class SQLiteStore:
         self._cache = PartitionCache(cache_bytes)
         self._thread: ThreadPoolExecutor | None = None
         self._reader: apsw.Connection | None = None
+        self._watch: apsw.Connection | None = None
         self._index: Index | None = None
         self._dimensions, self._model = 0, ""
 
@@ -58,13 +63,17 @@ class SQLiteStore:
             await asyncio.wrap_future(self._writer.submit(lambda c: self._settle(c, embedding)))
             self._dimensions, self._model = embedding.dimensions, _model_of(embedding)
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-reader")
-            await self._read(lambda _connection: None)
+            await self._read(self._begin_watch)
         except BaseException:
             await self.aclose()
             raise
 
     async def aclose(self) -> None:
         thread, self._thread = self._thread, None
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
+        self._cache.clear()  # marks are a connection's own
         if thread is not None:
             await asyncio.wrap_future(thread.submit(self._close_reader))
             thread.shutdown(wait=False)
@@ -140,7 +149,12 @@ class SQLiteStore:
         return await self._read(work)
 
     async def load(self, scope: Scope) -> Partition:
-        return await self._read(lambda connection: self._load(connection, scope))
+        self._opened()
+        mark = self._mark()
+        loaded = self._cache.get(scope)
+        if loaded is not None and loaded.seen == mark:
+            return loaded.partition  # nobody wrote since: no other thread is asked
+        return await self._read(lambda connection: self._load(connection, scope, mark))
 
     async def waiting(self, limit: int) -> list[Waiting]:
         def work(connection: apsw.Connection) -> list[Waiting]:
@@ -232,27 +246,31 @@ class SQLiteStore:
             self._close_reader()
             raise StoreUnavailable(f"{str(self._path)!r} could not be read: {error}. Retry.") from error
 
+    def _begin_watch(self, _connection: apsw.Connection) -> None:
+        self._watch = schema.connect_reader(str(self._path), self._vfs)
+        self._watch.set_busy_timeout(0)  # it is asked on the event loop and must never wait
+        self._watch.pragma("data_version")
+
     def _close_reader(self) -> None:
         reader, self._reader = self._reader, None
-        self._cache.clear()  # change marks are a connection's own
         if reader is not None:
             with contextlib.suppress(apsw.Error):
                 reader.close()
 
-    def _load(self, connection: apsw.Connection, scope: Scope) -> Partition:
-        mark = connection.pragma("data_version")  # moves when any other connection commits
+    def _mark(self) -> int:
+        """Moves when anybody commits, in this process or another. A few microseconds, on the event loop."""
+        try:
+            return int(self._watch.pragma("data_version")) if self._watch else _UNKNOWN
+        except apsw.Error:  # busy, as while another process recovers the log: look on the other thread
+            return _UNKNOWN
+
+    def _load(self, connection: apsw.Connection, scope: Scope, mark: int) -> Partition:
         loaded = self._cache.get(scope)
-        if loaded is not None and loaded.seen == mark:
-            return loaded.partition
         with connection:  # one snapshot for the version and what it covers
-            found = find_scope(connection, scope)
-            if found is None:
-                self._cache.drop(scope)
-                return Partition(self._dimensions)
-            number, version = found[:2]
+            number, version = (find_scope(connection, scope) or (_NOWHERE, 0))[:2]
             if loaded is None or loaded.number != number:
                 loaded = Loaded(Partition(self._dimensions), number, mark)
-            loaded.seen = mark
+                self._cache.put(scope, loaded)
             partition = loaded.partition
             if partition.version != version:
                 segments = _segments_since(connection, number, partition.version)
@@ -260,6 +278,7 @@ class SQLiteStore:
                     partition.patch(segments)
                 partition.version = version
                 self._cache.put(scope, loaded)
+            loaded.seen = mark
         return partition
 
     def _settle(self, connection: apsw.Connection, embedding: EmbeddingSpec) -> None:

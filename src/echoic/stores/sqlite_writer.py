@@ -59,12 +59,16 @@ class Writer:
         self._log_pages = 0
         self.suspect: str | None = None
         """Why nothing is acknowledged at the moment; None while all is well."""
-        self.forked = False
-        """Whether this is a copy in a child process, where its thread does not run."""
+        self._forked = False
         _writers.add(self)
 
     def start(self) -> Future[None]:
-        """Open the file, creating or upgrading it."""
+        """Open the file, creating or upgrading it.
+
+        Raises:
+            NotOpen: this process was forked off one in which the file is open.
+        """
+        self.check_process()
         with self._waking:
             if self._thread is None:
                 self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-writer")
@@ -106,7 +110,7 @@ class Writer:
 
     def let_go(self) -> None:
         """In a forked child: the thread is not here, and the turn it may have had must not live on."""
-        self.forked = self._thread is not None
+        self._forked = self._forked or self._thread is not None
         self._thread = self._closed = None
         self._waking = threading.Lock()
         self._jobs.clear()
@@ -114,12 +118,21 @@ class Writer:
             os.close(self._lock_file)
             self._lock_file = None
 
+    def check_process(self) -> None:
+        """See that this is the process that opened the file: SQLite does not survive a fork.
+
+        Raises:
+            NotOpen: it is a child of it.
+        """
+        if self._forked:
+            raise NotOpen(
+                f"{self._path!r} was opened before this process was forked off and cannot be used in it: "
+                "open it after the fork, or start the process by spawn"
+            )
+
     def _running(self) -> ThreadPoolExecutor:
+        self.check_process()
         if self._thread is None:
-            if self.forked:
-                raise NotOpen(
-                    f"{self._path!r} was opened before this process was forked off: open it anew here"
-                )
             raise NotOpen("the store is not open: use `async with` or await open() first")
         return self._thread
 

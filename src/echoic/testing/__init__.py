@@ -6,6 +6,7 @@ is needed by Echoic itself. Needs pytest, pytest-asyncio and hypothesis.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -21,20 +22,19 @@ _HOMES = {
     "StoreConformance": "echoic.testing.store_conformance",
     "random_histories": "echoic.testing.store_histories",
 }
+_SUITES = ("embedder_conformance", "store_conformance", "store_reading", "store_subject", "store_writing")
+
+if "pytest" in sys.modules:
+    import pytest
+
+    # so that a failing assertion of a suite shows its values, as one in a test file does
+    pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if home.startswith(f"{__name__}."):
-        import pytest
-
-        # so that a failing assertion of a suite shows its values, as one in a test file does
-        pytest.register_assert_rewrite(
-            home, f"{__name__}.store_reading", f"{__name__}.store_subject", f"{__name__}.store_writing"
-        )
-    return getattr(import_module(home), name)
+    return getattr(import_module(_HOMES[name]), name)
 
 
 __all__ = ["EmbedderConformance", "InMemoryStore", "StoreConformance", "random_histories"]

@@ -243,7 +243,7 @@ def random_histories(
     class History(StoreHistory):
         pass
 
-    History.make = staticmethod(make)  # type: ignore[assignment]
+    History.make = staticmethod(make)
     History.instances, History.lasts = instances, lasts
     case: type[TestCase] = History.TestCase
     case.settings = how  # type: ignore[attr-defined]

@@ -1,0 +1,277 @@
+"""What is particular to one SQLite file. Crashes, power cuts and full disks are tried in `tests/durability`."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import pytest
+
+from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, StoreTooNew, StoreUnavailable
+from echoic.partition import Entry
+from echoic.stores import sqlite, sqlite_schema
+from echoic.stores.base import Drop, Record
+from echoic.stores.sqlite import SQLiteStore
+from echoic.testing.store_subject import (
+    ANA,
+    OTHER_SPEC,
+    SPEC,
+    attach,
+    content,
+    everything,
+    expected,
+    index,
+    loaded,
+    memory,
+    note,
+    opened,
+    put,
+    told,
+    unit,
+)
+from echoic.types import Scope
+from echoic.words import content_words
+
+SECRET = "the secret is a blue giraffe named Aurelio"
+
+WRITER = """
+import asyncio, sys
+from echoic.stores.sqlite import SQLiteStore
+from echoic.testing.store_subject import ANA, attach, memory, note, opened, put
+
+async def main():
+    async with opened(SQLiteStore(sys.argv[1])) as store:
+        for line in sys.stdin:
+            n = int(line)
+            await store.write(ANA, [put(memory(f"m{n % 5}", f"likes number {n}")), put(note("n", n=n))])
+            await store.write(ANA, [attach(r, n) for r in await store.read(ANA, "memory", [f"m{n % 5}"])])
+            print(n, flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def filled(path: Path) -> list[tuple[object, ...]]:
+    """A file with something of everything in it, closed."""
+    async with opened(SQLiteStore(path)) as store:
+        await store.write(
+            ANA, [put(memory("a", "likes tea", key="k")), put(memory("b")), put(note("n", n=1))]
+        )
+        await store.write(ANA, [attach(r, r.seq) for r in await store.scan(ANA, "memory", limit=1)])
+        return [told(r) for r in await everything(store, ANA)]
+
+
+def query(path: Path, statement: str) -> object:
+    with apsw.Connection(str(path)) as connection:
+        found = connection.execute(statement).get
+    connection.close()
+    return found
+
+
+async def refused(path: Path, error: type[Exception], match: str) -> None:
+    """Opening fails, the file stays as it was, byte for byte, and the store stays closed."""
+    before = await asyncio.to_thread(path.read_bytes)
+    store = SQLiteStore(path)
+    with pytest.raises(error, match=match):
+        await store.open(SPEC, index)
+    with pytest.raises(NotOpen):
+        await store.scopes()
+    assert path.read_bytes() == before
+
+
+async def test_a_file_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "e.db"
+    await filled(path)
+    query(path, f"pragma user_version = {sqlite_schema.VERSION + 1}")
+    await refused(path, StoreTooNew, f"schema {sqlite_schema.VERSION + 1}.*upgrade")
+
+
+async def test_another_programs_database_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table records (id integer)")
+        connection.execute("insert into records values (1)")
+    connection.close()
+    await refused(path, StoreCorrupt, "another program's")
+
+
+async def test_what_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "e.db"
+    path.write_bytes(b"this is a letter, not a database\n" * 200)
+    await refused(path, StoreCorrupt, "not a readable database")
+
+
+async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match=r"nowhere.*folder"):
+        await SQLiteStore(tmp_path / "nowhere" / "e.db").open(SPEC, index)
+
+
+async def test_a_migration_happens_wholly_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "e.db"
+    records = await filled(path)
+    steps = (
+        "create table later (x)",
+        "insert into later values (1)",
+        "alter table records add column more text",
+    )
+    for broken in range(len(steps)):
+        halves = (*steps[:broken], "this is no statement", *steps[broken:])
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite_schema, "MIGRATIONS", (*sqlite_schema.MIGRATIONS, halves))
+            patch.setattr(sqlite_schema, "VERSION", sqlite_schema.VERSION + 1)
+            with pytest.raises(StoreUnavailable):
+                await SQLiteStore(path).open(SPEC, index)
+        assert query(path, "pragma user_version") == sqlite_schema.VERSION
+        assert query(path, "select count(*) from sqlite_schema where name = 'later'") == 0
+        async with opened(SQLiteStore(path)) as store:
+            assert [told(r) for r in await everything(store, ANA)] == records
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", (*sqlite_schema.MIGRATIONS, steps[:2]))
+    monkeypatch.setattr(sqlite_schema, "VERSION", sqlite_schema.VERSION + 1)
+    async with opened(SQLiteStore(path)) as store:
+        assert [told(r) for r in await everything(store, ANA)] == records
+    assert query(path, "pragma user_version") == sqlite_schema.VERSION
+    assert query(path, "select count(*) from later") == 1
+
+
+async def test_another_models_vectors_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "e.db"
+    await filled(path)
+    store = SQLiteStore(path)
+    with pytest.raises(EmbeddingMismatch, match=r"test:eight 8.*test:twelve 12.*echoic reindex"):
+        await store.open(OTHER_SPEC, index)
+    async with opened(SQLiteStore(path)) as store:
+        assert (await loaded(store, ANA)).vectors == {0: unit(0).tobytes()}
+
+
+async def test_reindexing_leaves_no_old_vector_in_the_tables(tmp_path: Path) -> None:
+    path = tmp_path / "e.db"
+    await filled(path)
+    async with opened(SQLiteStore(path)) as store:
+        assert await store.reindex(OTHER_SPEC) == 2
+        assert query(path, "select count(*) from vectors") == 0
+        await store.write(ANA, [attach(w.record, 4, 12) for w in await store.waiting(10)])
+        assert query(path, "select length(data) from vectors") == 32 * 12 * 4
+
+
+async def test_words_are_cut_again_when_their_cutting_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_anew(record: Record) -> Entry | None:
+        entry = index(record)
+        return entry and replace(entry, words=Entry.counted(content_words(f"{entry.text} anew")))
+
+    path = tmp_path / "e.db"
+    await filled(path)
+    today = sqlite.ANALYSIS
+    for analysis in (today, today + 1):
+        monkeypatch.setattr(sqlite, "ANALYSIS", analysis)
+        store = SQLiteStore(path)
+        await store.open(SPEC, cut_anew)
+        found, words = await loaded(store, ANA), set((await store.load(ANA)).vocabulary.terms)
+        waiting = [w.record.id for w in await store.waiting(10)]
+        await store.aclose()
+        assert ("anew" in words) == (analysis > today)
+        assert found.vectors == {0: unit(0).tobytes()}, "its vector is of the text, which is the same"
+        assert waiting == ["b"]
+
+
+async def test_what_another_process_writes_is_loaded_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "e.db"
+    async with opened(SQLiteStore(path)) as store:
+        await store.load(ANA)
+        command = [sys.executable, "-c", WRITER, str(path)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as writer:
+            assert writer.stdin is not None
+            assert writer.stdout is not None
+            partition = None
+            for n in range(25):
+                writer.stdin.write(f"{n}\n".encode())
+                assert int(await asyncio.to_thread(writer.stdout.readline)) == n
+                records = await everything(store, ANA)
+                assert [r.data["n"] for r in await store.read(ANA, "note", ["n"])] == [n]
+                vectors = {("memory", f"m{i % 5}"): unit(i) for i in range(n + 1)}
+                assert await loaded(store, ANA) == expected(records, vectors)
+                assert partition in {None, await store.load(ANA)}, (
+                    "a loaded scope was loaded again, not patched"
+                )
+                partition = await store.load(ANA)
+            writer.stdin.close()
+            assert await asyncio.to_thread(writer.wait, 30) == 0
+
+
+async def test_a_loaded_scope_is_patched_after_our_own_writes(tmp_path: Path) -> None:
+    async with opened(SQLiteStore(tmp_path / "e.db")) as store:
+        await store.write(ANA, [put(memory(f"m{n}", f"likes {n}")) for n in range(100)])
+        partition = await store.load(ANA)
+        for n in range(10):
+            revision = partition.revision
+            await store.write(ANA, [put(memory(f"m{n * 7}", f"likes something else {n}"))])
+            await store.write(ANA, [attach(r, n) for r in await store.read(ANA, "memory", [f"m{n * 7}"])])
+            assert await store.load(ANA) is partition
+            assert (partition.patched > revision).sum() == 1, "segments that did not change were read again"
+        vectors = {("memory", f"m{n * 7}"): unit(n) for n in range(10)}
+        assert content(partition) == expected(await everything(store, ANA), vectors)
+        await store.write(Scope("acme", "bob"), [put(memory("x"))])
+        revision = partition.revision
+        assert await store.load(ANA) is partition
+        assert partition.revision == revision, "another scope's write patched this one"
+
+
+async def test_loaded_scopes_are_let_go_beyond_the_bound(tmp_path: Path) -> None:
+    scopes = [Scope("acme", f"user{n}") for n in range(30)]
+    async with opened(SQLiteStore(tmp_path / "e.db", cache_bytes=100_000)) as store:
+        for scope in scopes:
+            await store.write(scope, [put(memory(f"m{n}", f"likes number {n}")) for n in range(40)])
+            await store.load(scope)
+            assert (await store.check())["loaded_bytes"] <= 100_000
+        assert 1 < (await store.check())["loaded_scopes"] < 30
+        for scope in [*scopes, *scopes[::-1]]:
+            assert await loaded(store, scope) == expected(await everything(store, scope), {})
+        await store.load(scopes[0])
+        kept = await store.load(scopes[0])
+        await store.load(scopes[1])
+        assert await store.load(scopes[0]) is kept, "the most recently used one was let go"
+
+
+async def test_erased_words_and_vectors_are_in_no_byte_of_the_file_and_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "e.db"
+    async with opened(SQLiteStore(path)) as store:
+        await store.write(
+            ANA, [put(memory("a", SECRET)), put(memory("b", "likes tea")), put(note("n", x=SECRET))]
+        )
+        await store.write(ANA, [attach(r, r.seq) for r in await store.scan(ANA, "memory")])
+        erased = await store.erase(ANA, [Drop(kind="memory", id="a"), Drop(kind="note", id="n")])
+        assert erased.verified
+        assert erased.bytes_searched >= path.stat().st_size
+        found = b"".join(p.read_bytes() for p in tmp_path.iterdir())
+        assert not [n for n in (b"giraffe", b"Aurelio", b"aurelio", unit(0).tobytes()[:8]) if n in found]
+        assert unit(1).tobytes() in found
+
+
+async def test_the_number_of_an_erased_scope_is_never_anothers(tmp_path: Path) -> None:
+    async with (
+        opened(SQLiteStore(tmp_path / "e.db")) as store,
+        opened(SQLiteStore(tmp_path / "e.db")) as other,
+    ):
+        await store.write(ANA, [put(memory("a", "the old one"))])
+        assert len((await loaded(other, ANA)).rows) == 1
+        await store.erase(ANA)
+        await store.write(Scope("acme", "eve"), [put(memory("a", "somebody else's"))])
+        assert await loaded(other, ANA) == expected([], {})
+        await store.write(ANA, [put(memory("a", "the new one"))])
+        assert await loaded(other, ANA) == expected(await everything(store, ANA), {})
+
+
+async def test_a_disk_file_is_what_a_path_names(tmp_path: Path) -> None:
+    path = tmp_path / "100% ö?#&.db"
+    records = await filled(path)
+    async with opened(SQLiteStore(path)) as store:
+        assert [told(r) for r in await everything(store, ANA)] == records
+    assert path.exists()
