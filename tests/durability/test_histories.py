@@ -73,7 +73,7 @@ def often_checkpointed(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_every_operation_is_all_or_nothing_through_lives_that_end_at_random(
     tmp_path: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
 ) -> None:
-    histories = many(40)
+    histories = many(30)
     steps = 0
     for number in range(histories):
         steps += await lives(tmp_path / str(number), seed + number)

@@ -8,14 +8,12 @@ import gc
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import apsw
 import pytest
 
-from durability import controls
 from durability.children import KILLED, Zygote
 from durability.consistency import check_consistent
 from durability.programs import lines
@@ -240,6 +238,3 @@ async def test_an_erasure_that_a_reader_holds_up_is_no_success_and_is_finished_l
     await store.aclose()
     assert b"number quixotic" not in path.read_bytes()
     assert kept(path) == {"meanwhile"}
-
-
-_: Callable[..., object] = controls.applied

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import echoic.testing
 from echoic.stores.base import Store
 from echoic.stores.files import FilesStore
 from echoic.stores.in_memory import InMemoryStore
@@ -39,3 +42,19 @@ class TestMarkdownFiles(TestJsonFiles):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Store:
         return FilesStore(tmp_path, "markdown")
+
+
+def test_the_suite_brings_no_model_runtime_and_no_driver() -> None:
+    heavy = ["onnxruntime", "tokenizers", "apsw", "pydantic_ai", "fastapi", "httpx2"]
+    code = (
+        "import sys, echoic.testing; from echoic.testing import StoreConformance, random_histories, InMemoryStore; "
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_everything_that_is_exported_is_there() -> None:
+    assert all(getattr(echoic.testing, name).__name__ == name for name in echoic.testing.__all__)
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = echoic.testing.nothing_of_the_kind

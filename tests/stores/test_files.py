@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from blockbuster import BlockingError
 
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreUnavailable
 from echoic.stores import files_disk, files_register
@@ -235,6 +236,40 @@ async def test_what_others_say_as_well_is_not_taken_for_a_trace(tmp_path: Path) 
         assert (await store.erase(ANA)).verified
 
 
+@pytest.mark.parametrize("dimensions", [8, 384])
+async def test_vectors_that_are_alike_or_nearly_empty_are_not_taken_for_a_trace(
+    tmp_path: Path, dimensions: int
+) -> None:
+    """Two memories of the same words have the same vector, and one made of words is zero nearly everywhere."""
+    sparse = np.zeros(dimensions, np.float32)
+    sparse[5] = 1
+    vectors = [unit(1, dimensions), unit(1, dimensions), sparse, sparse, unit(2, dimensions)]
+    store = FilesStore(tmp_path)
+    await store.open(EmbeddingSpec("alike", dimensions), index)
+    try:
+        await store.write(ANA, [put(memory(f"m{n}", f"number {n} of some")) for n in range(5)])
+        attaches = [Attach(kind="memory", id=f"m{n}", version=1, vector=v) for n, v in enumerate(vectors)]
+        await store.write(ANA, attaches)
+        for n in (0, 2, 4):
+            erased = await store.erase(ANA, [Drop(kind="memory", id=f"m{n}")])
+            assert (erased.verified, erased.vectors) == (True, 1)
+        assert vectors[4].tobytes()[:8] not in everywhere(tmp_path)
+        assert set((await loaded(store, ANA)).vectors) == {1, 3}
+        assert (await store.erase(ANA)).verified
+    finally:
+        await store.aclose()
+
+
+async def test_an_erasure_that_leaves_a_vector_behind_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(FilesStore(tmp_path)) as store:
+        await store.write(ANA, [put(memory("a", SECRET)), put(memory("b"))])
+        await store.write(ANA, [attach(r, r.seq) for r in await store.scan(ANA, "memory")])
+        monkeypatch.setattr(VectorFile, "clear", lambda *_: None)
+        assert not (await store.erase(ANA, [Drop(kind="memory", id="a")])).verified
+
+
 async def test_an_erasure_takes_leftovers_of_a_crash_with_it(tmp_path: Path) -> None:
     async with opened(FilesStore(tmp_path)) as store:
         await store.write(ANA, [put(memory("a", SECRET)), put(note("n"))])
@@ -277,6 +312,22 @@ async def test_one_scope_beyond_the_bound_is_kept_all_the_same(tmp_path: Path) -
     async with opened(FilesStore(tmp_path, cache_bytes=1)) as store:
         await store.write(ANA, [put(memory("a"))])
         assert await store.load(ANA) is await store.load(ANA)
+
+
+async def test_work_on_the_event_loop_would_be_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: every test here fails where the store blocks the loop."""
+
+    async def ask_here(self: FilesStore, scope: Scope, question):
+        async with self._at(scope) as (place, _):
+            return place.files.ask(question)
+
+    async with opened(FilesStore(tmp_path)) as store:
+        await store.write(ANA, [put(memory("a"))])
+        monkeypatch.setattr(FilesStore, "_ask", ask_here)
+        with pytest.raises(BlockingError):
+            await store.scan(ANA, "memory")
 
 
 async def test_reads_do_not_wait_for_a_write_of_the_same_user(
@@ -439,7 +490,7 @@ async def test_a_file_that_turns_up_while_the_store_is_open_is_found(tmp_path: P
         assert [r.data["text"] for r in await store.scan(maria, "memory")] == ["likes tea"]
         await store.write(maria, [put(note("n"))])
         assert await store.scopes() == [maria]
-    assert {name for name in names(tmp_path) if not name.startswith(".")} == {"María.json", "María.lock"}
+    assert {name for name in names(tmp_path) if not name.startswith(".")} == {"María.json", "Mar%C3%ADa.lock"}
 
 
 async def test_no_content_is_told_by_an_error(tmp_path: Path) -> None:

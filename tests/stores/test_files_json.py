@@ -259,6 +259,25 @@ async def test_an_edited_category_and_timestamp_count(tmp_path: Path) -> None:
         assert found.data["valid_from"] == "2026-05-06T00:00:00+00:00"
 
 
+async def test_an_edit_that_means_nothing_here_is_kept_and_harms_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "ana.json"
+    store = FilesStore(tmp_path)
+    await store.open(SPEC, real_index)
+    try:
+        data = {"text": "likes tea", "category": "fact", "valid_from": "2026-01-01T00:00:00+00:00"}
+        await store.write(ANA, [put(Record(kind="memory", id="a", data=data))])
+        edit(path, lambda file: file["facts"][0].update(category="hobby", timestamp="one fine day", x=[1]))
+        found = memory_of((await store.read(ANA, "memory", ["a"]))[0])
+        assert (found.category, found.valid_from.utcoffset() is not None) == ("fact", True)
+        await store.write(ANA, [put(note("n"))])
+        fact = json.loads(path.read_text())["facts"][0]
+        assert (fact["category"], fact["timestamp"], fact["x"]) == ("hobby", "one fine day", [1])
+        again = (await store.read(ANA, "memory", ["a"]))[0]
+        assert (memory_of(again), again.version) == (found, 2)
+    finally:
+        await store.aclose()
+
+
 async def test_an_editor_may_begin_the_file_with_a_mark_and_end_lines_as_it_likes(tmp_path: Path) -> None:
     text = json.dumps({"facts": [{"content": "likes tea"}]}, indent=2).replace("\n", "\r\n")
     (tmp_path / "ana.json").write_bytes(b"\xef\xbb\xbf" + text.encode())

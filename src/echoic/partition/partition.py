@@ -29,11 +29,12 @@ class Vocabulary:
 
     def add(self, words: list[str], codes: list[str], terms: NDArray[np.uint32]) -> None:
         """Take in the words of a segment."""
-        for word, sounds in zip(words, codes, strict=True):
-            if word not in self.terms:
-                for code in sounds.split():
-                    self.sounds.setdefault(code, set()).add(word)
-        self.terms.update(zip(words, terms.tolist(), strict=True))
+        # Most words of a segment are known from the ones before: what is new is found first, and fast.
+        for i in [i for i, word in enumerate(words) if word not in self.terms]:
+            word = words[i]
+            self.terms[word] = int(terms[i])
+            for code in codes[i].split():
+                self.sounds.setdefault(code, set()).add(word)
 
 
 class Partition:

@@ -33,6 +33,7 @@ SAME_SOUND, NEAR_SOUND = 0.7, 0.4
 # that is worth 0.5 points of R@10.
 SAME_SOUND_SPELLING, NEAR_SOUND_SPELLING = 0.4, 0.6
 _MIN_NEAR_CODE = 2
+_MAX_KNOWN = 512  # words asked for whose near ones are kept
 
 
 def edits_allowed(word: str) -> int:
@@ -92,6 +93,8 @@ class Lexicon:
         self._spelled = _Spelled()
         """The words without "'s"."""
         self._codes = _Spelled()
+        self._known: dict[tuple[str, bool], dict[str, float]] = {}
+        """What `near` found since the last new word: one question is asked many times while it is spoken."""
 
     @classmethod
     def of(cls, partition: Partition) -> Lexicon:
@@ -107,6 +110,7 @@ class Lexicon:
             return
         new = list(islice(vocabulary.terms, self._taken, None))
         self._taken += len(new)
+        self._known.clear()
         self.speakers.update(speaker_of_facet(word) for word in new if word.startswith(SPEAKER_FACET))
         self.keys.update(word for word in new if word.startswith(KEY_FACET))
         words = [word for word in new if word[0] not in _FACETS]
@@ -124,6 +128,14 @@ class Lexicon:
         """
         if any(character.isdigit() for character in word.text):
             return {}  # 2022 is not a slip of 2023
+        known = self._known.get((word.text, name))
+        if known is None:
+            if len(self._known) == _MAX_KNOWN:
+                self._known.clear()
+            known = self._known[word.text, name] = self._near(word, vocabulary, name=name)
+        return known
+
+    def _near(self, word: Word, vocabulary: Vocabulary, *, name: bool) -> dict[str, float]:
         found = self._near_in_spelling(_bare(word.text))
         for other, weight in self._near_in_sound(word, vocabulary, name=name):
             found[other] = max(weight, found.get(other, 0.0))

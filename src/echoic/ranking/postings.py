@@ -1,7 +1,8 @@
 """Which rows say a word, without looking at what all the others say.
 
-The partition's postings, put into buckets by the low 16 bits of the word's number. What was patched since is few and
-is looked through as it is; when it is no longer few, the buckets are filled again. Kept in the partition's scratch.
+The partition's postings, in buckets by the low 16 bits of the word's number. What was patched since they were
+filled is few and is looked through as it is; when it is no longer few, they are filled again. Kept in the
+partition's scratch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Terms = NDArray[np.uint32]
 
 _KEY = "ranking.postings"
 _BUCKETS = 1 << 16
-# Segments patched since the buckets were filled, before they are filled again: at least so many, or this share of all.
+# Segments that may have been patched since the buckets were filled: so many, or this share of all.
 _FEW, _FEW_SHARE = 8, 0.05
 
 
@@ -51,12 +52,12 @@ class Postings:
         """The postings of `partition`, brought up to date. The caller holds the partition's lock."""
         kept = partition.scratch.get(_KEY)
         assert kept is None or isinstance(kept, cls)
-        if kept is None or not kept._caught_up(partition):
+        if kept is None or not kept.catch_up(partition):
             kept = partition.scratch[_KEY] = cls(partition)
         return kept
 
-    def _caught_up(self, partition: Partition) -> bool:
-        """Take in what was patched; False where it is too much."""
+    def catch_up(self, partition: Partition) -> bool:
+        """Take in what was patched; False, and nothing done, where that is too much."""
         if self._seen == partition.revision:
             return True
         patched = partition.patched > self._revision
@@ -68,11 +69,11 @@ class Postings:
         return True
 
     def find(self, terms: Terms) -> Said:
-        """Every posting of `terms`."""
+        """Every posting of `terms`, of which there is one at least."""
         bucket = terms.astype(np.uint16)
         first, last = self._starts[bucket].tolist(), self._starts[bucket.astype(np.intp) + 1].tolist()
-        spans = [np.arange(f, l) for f, l in zip(first, last, strict=True)]
-        at = np.concatenate(spans) if spans else np.zeros(0, np.int64)
+        spans = [np.arange(start, stop) for start, stop in zip(first, last, strict=True)]
+        at = np.concatenate(spans)
         which = np.repeat(np.arange(len(terms)), [len(span) for span in spans])
         keep = self._terms[at] == terms[which]
         if self._patched is not None:
@@ -96,14 +97,12 @@ class Postings:
 
 
 def _among(postings: tuple[NDArray[np.int32], Terms, NDArray[np.uint8]], terms: Terms) -> Said:
-    """Those of a few postings that are of `terms`."""
+    """Those of a few postings that are of `terms`, of which there is one at least."""
     rows, said, counts = postings
     order = np.argsort(terms)
-    which = (
-        order[np.minimum(np.searchsorted(terms, said, sorter=order), len(terms) - 1)] if len(terms) else said
-    )
-    at = np.flatnonzero(terms[which] == said) if len(terms) else np.zeros(0, np.intp)
-    return Said(which[at].astype(np.intp), rows[at], counts[at])
+    which = order[np.minimum(np.searchsorted(terms, said, sorter=order), len(terms) - 1)]
+    at = np.flatnonzero(terms[which] == said)
+    return Said(which[at], rows[at], counts[at])
 
 
 __all__ = ["Postings", "Said", "Terms"]

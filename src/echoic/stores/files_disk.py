@@ -84,9 +84,10 @@ def read(path: Path) -> bytes:
         if error.errno == errno.ELOOP:
             raise StoreCorrupt(f"{str(path)!r} is a symbolic link; it is left untouched") from error
         raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise StoreCorrupt(f"{str(path)!r} is no ordinary file; it is left untouched")
     with os.fdopen(fd, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise StoreCorrupt(f"{str(path)!r} is no ordinary file; it is left untouched")
         return stream.read()
 
 
@@ -100,12 +101,12 @@ def replace(path: Path, data: bytes, *, overwrite_old: bool = False) -> Seen:
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     before = seen(path)
-    old = _open_old(path) if before is not None else None
+    old = _open_old(path) if overwrite_old else None
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_BINARY"), 0o600)
         try:
-            if old is not None and hasattr(os, "fchmod"):
-                os.fchmod(fd, stat.S_IMODE(os.fstat(old).st_mode))
+            if before is not None and hasattr(os, "fchmod"):
+                os.fchmod(fd, stat.S_IMODE(os.stat(path).st_mode))  # noqa: PTH116 - beside the other calls
             _write_all(fd, data)
             state = _date(fd, before)
             os.fsync(fd)
@@ -113,7 +114,7 @@ def replace(path: Path, data: bytes, *, overwrite_old: bool = False) -> Seen:
             os.close(fd)
         os.replace(temporary, path)  # noqa: PTH105 - beside the other calls of its kind
         sync_folder(path.parent)
-        if overwrite_old and old is not None:
+        if old is not None:
             _overwrite(old)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -254,7 +255,9 @@ def folds_case(folder: Path) -> bool:
 
 
 def _open_old(path: Path) -> int | None:
-    with contextlib.suppress(OSError):
+    if os.name == "nt":  # there, a file that is open cannot be replaced
+        return None
+    with contextlib.suppress(FileNotFoundError):
         return os.open(path, os.O_RDWR | _flag("O_NOFOLLOW") | _flag("O_BINARY"))
     return None
 

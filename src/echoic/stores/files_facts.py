@@ -36,7 +36,7 @@ class Item:
     since: int = 0
     """When it began to wait for its vector, in microseconds."""
     touched: bool = True
-    """Whether the record is no longer what is shown in the file."""
+    """Whether it was put since, so that what is shown in the file has to be made anew."""
     noted: bool = True
     """Whether the file tells its version and place, or will once it is written."""
     line: str = ""
@@ -104,7 +104,7 @@ class Intake:
         if is_fact(record):
             record = self._edited(record, found.where, reworded=not mark.startswith(said))
         edited = replace(record, version=record.version + 1)
-        return Item(found.raw, edited, self._source.moment_us, noted=False)
+        return Item(found.raw, edited, self._source.moment_us, touched=False, noted=False)
 
     def _edited(self, record: Record, where: str, *, reworded: bool) -> Record:
         data = {**self._unsaid(), **record.data}

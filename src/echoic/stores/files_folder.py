@@ -43,11 +43,16 @@ class Listed(NamedTuple):
 
 
 class Clock:
-    """Microseconds since 1970 that never stand still or go back in this process."""
+    """Microseconds since 1970 that never stand still or go back in one process."""
 
     def __init__(self) -> None:
         self._last = 0
         self._lock = threading.Lock()
+
+    def not_before(self, moment_us: int) -> None:
+        """Go on behind a moment that was noted before, by a clock that may have been ahead."""
+        with self._lock:
+            self._last = max(self._last, moment_us)
 
     def __call__(self) -> int:
         with self._lock:
@@ -94,7 +99,7 @@ class Folder:
                 self.check_model(spec)
             self._folds_case = disk.folds_case(self.root)
             for folder in self._folders():
-                _sweep(folder)
+                self._sweep(folder)
                 if self._folds_case:
                     self._encode_capitals(folder)
 
@@ -127,13 +132,21 @@ class Folder:
             folder /= encode(scope.deployment, folder=True, folds_case=self._folds_case)
         if scope.user is None:
             return folder / f"{EVERYONE}{self.suffix}"
-        path = folder / f"{encode(scope.user, folds_case=self._folds_case)}{self.suffix}"
+        path = folder / f"{self._encoded(scope.user)}{self.suffix}"
         theirs = plain(scope.user)
         if theirs is None or f"{theirs}{self.suffix}" == path.name or path.exists():
             return path
         other = folder / f"{theirs}{self.suffix}"
         # listed, for some file systems find a name in another case or normal form
         return other if other.exists() and other.name in os.listdir(folder) else path  # noqa: PTH208
+
+    def lock_of(self, scope: Scope) -> Path:
+        """What is locked to write the file of `scope`, whatever its name."""
+        stem = EVERYONE if scope.user is None else self._encoded(scope.user)
+        return self.path_of(scope).with_name(f"{stem}.lock")
+
+    def _encoded(self, user: str) -> str:
+        return encode(user, folds_case=self._folds_case)
 
     def files(self, deployment: str | None = None) -> Iterator[Listed]:
         """Every user's file, those of one deployment if it is given, by name."""
@@ -217,6 +230,15 @@ class Folder:
                 if not path.exists():
                     os.rename(folder / name, path)  # noqa: PTH104 - beside the other calls of its kind
 
+    def _sweep(self, folder: Path) -> None:
+        """Remove what a process left behind that died while it wrote. One that lives holds the lock."""
+        for path in disk.leftovers(folder):
+            stem = path.name[1:].rsplit(".", 2)[0].rpartition(".")[0] or path.name[1:]
+            user = decode(stem, folds_case=self._folds_case) or plain(stem)
+            lock = folder / f"{stem if user is None else self._encoded(user)}.lock"
+            with contextlib.suppress(StoreError, OSError), disk.locked(lock, timeout_s=0):
+                disk.shred(path)
+
     def _check_layout(self, settings: dict[str, Any]) -> None:
         found = settings.get("layout")
         if found is None:
@@ -258,15 +280,6 @@ class Folder:
             "dimensions": spec.dimensions,
         }
         disk.replace(self.root / _SETTINGS, json.dumps(settings, indent=2).encode() + b"\n")
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what a process left behind that died while it wrote. One that lives holds the lock."""
-    for path in disk.leftovers(folder):
-        stem = path.name[1:].rsplit(".", 2)[0].rpartition(".")[0] or path.name[1:]
-        lock = folder / f"{stem}.lock"
-        with contextlib.suppress(StoreError, OSError), disk.locked(lock, timeout_s=0):
-            disk.shred(path)
 
 
 __all__ = ["DEFAULT_DEPLOYMENT", "LAYOUTS", "Clock", "Folder", "Listed"]

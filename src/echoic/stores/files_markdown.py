@@ -147,7 +147,8 @@ class MarkdownDocument(Document):
         places = [place for place, line in enumerate(self._lines) if line.section == section]
         new = _Line("", section, item)
         if not places:
-            self._lines += [_Line(""), _Line(f"## {section}", section), _Line(""), new, _Line("")]
+            gap = [_Line("")] if self._lines and self._lines[-1].text.strip() else []
+            self._lines += [*gap, _Line(f"## {section}", section), _Line(""), new]
         elif self._lines[places[-1]].listed:
             self._lines.insert(places[-1] + 1, new)
         else:

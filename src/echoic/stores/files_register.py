@@ -159,6 +159,7 @@ class Register:
         owner = document.header.owner if hashed else scope
         if owner is None or (hashed and self._folder.path_of(owner) != path):
             return Known(path, None, states, trouble=str(source.corrupt("it does not tell whose it is")))
+        self._folder.clock.not_before(document.header.began)
         return Known(path, owner, states, document.header.began, len(document.items))
 
     def begin(self) -> None:

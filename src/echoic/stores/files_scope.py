@@ -55,13 +55,13 @@ class ScopeFiles:
         self._document: Document | None = None
         self._void: set[int] = set()
         """Rows whose vector in the file is of no text that is there."""
+        self._lock = folder.lock_of(scope)
         self._place()
 
     def _place(self) -> None:
         self.path = self._folder.path_of(self.scope)
         stem = self.path.name.removesuffix(self._folder.suffix)
         self._stem = stem
-        self._lock = self.path.with_name(f"{stem}.lock")
         self._vectors = VectorFile(self.path.with_name(f"{stem}.vectors"), self._spec)
 
     def ask(self, question: Callable[[HeldScope], T]) -> T:
@@ -74,11 +74,6 @@ class ScopeFiles:
         """
         with self._guard, disk.translated(self.path, "read"):
             return question(self._current())
-
-    def began(self) -> int:
-        """When the scope was first written, in microseconds; 0 if we do not know."""
-        with self._guard:
-            return self._document.header.began if self._document is not None else 0
 
     def write(self, changes: Sequence[Change]) -> None:
         """Apply `changes`, all or none, durable when it returns.
@@ -143,8 +138,8 @@ class ScopeFiles:
         names = list(held.records) if drops is None else list(dict.fromkeys((d.kind, d.id) for d in drops))
         gone = [held.records[name] for name in names if name in held.records]
         staged = held.stage([Drop(kind=record.kind, id=record.id) for record in gone])
-        vectors = [vector for record in gone if (vector := held.vector(record.seq)) is not None]
-        wanted = scrub.needles(gone, [vector.tobytes() for vector in vectors])
+        vectors = [vector.copy() for vector in held.vectors(gone)]
+        wanted = scrub.needles(gone, vectors)
         if drops is None:
             disk.shred(self.path)
             disk.shred(self._vectors.path)
@@ -155,7 +150,8 @@ class ScopeFiles:
             disk.shred(path)
         with self._guard:
             held.commit(staged)
-        wanted = scrub.without_living(wanted, held.records.values())
+        left = held.records.values()
+        wanted = scrub.without_living(wanted, left, held.vectors(left))
         found, read = scrub.search(self.path.parent, self._is_suspect, wanted)
         return Erased(records=held.kinds(gone), vectors=len(vectors), verified=not found, bytes_searched=read)
 
@@ -218,6 +214,7 @@ class ScopeFiles:
                 # edited once more since we looked: whoever embeds the former words must not attach them here
                 item.record = replace(item.record, version=before.version + (not same))
         header = document.header if document else None
+        self._folder.clock.not_before(max((item.since for item in items), default=0))
         held.restore(
             [item.record for item in items],
             entries=self._entries([item.record for item in items], held),
@@ -324,7 +321,8 @@ class ScopeFiles:
                 finally:
                     self._register.wrote(self.path, self.scope)
                     if disk.seen(self.path) is None:
-                        self._lock.unlink(missing_ok=True)  # it names somebody of whom nothing is kept
+                        with contextlib.suppress(OSError):
+                            self._lock.unlink()  # it names somebody of whom nothing is kept
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[HeldScope]:

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from echoic.stores.base import Record
 
 _SAMPLES = 200
@@ -22,18 +25,20 @@ _LEAST_BYTES = 8
 """Shorter texts are somebody else's too, more often than not."""
 
 
-def needles(records: Sequence[Record], vectors: Sequence[bytes]) -> list[bytes]:
+def needles(records: Sequence[Record], vectors: Sequence[NDArray[np.float32]]) -> list[bytes]:
     """What to look for after `records` and `vectors` are gone."""
-    texts = [needle for record in _sample(records) for needle in _of_text(record)]
-    return [*dict.fromkeys(texts), *(vector[:_NEEDLE_BYTES] for vector in _sample(vectors))]
+    found = [needle for record in _sample(records) for needle in _of_text(record)]
+    found += [needle for vector in _sample(vectors) if len(needle := _of_vector(vector))]
+    return list(dict.fromkeys(found))
 
 
-def without_living(found: Iterable[bytes], records: Iterable[Record]) -> list[bytes]:
-    """Those of `found` that no living record says as well."""
-    living = b"\\0".join(
-        form for record in records for text in _strings(record.data) for form in _forms(text)
-    )
-    return [needle for needle in found if needle not in living]
+def without_living(
+    wanted: Iterable[bytes], records: Iterable[Record], vectors: Iterable[NDArray[np.float32]]
+) -> list[bytes]:
+    """Those of `wanted` that no living record says as well, and no living vector holds."""
+    texts = b"\0".join(form for record in records for text in _strings(record.data) for form in _forms(text))
+    same = {_of_vector(vector) for vector in vectors}
+    return [needle for needle in wanted if needle not in texts and needle not in same]
 
 
 def search(
@@ -63,6 +68,14 @@ def _of_text(record: Record) -> Iterator[bytes]:
     for form in _forms(longest):
         if len(form) >= _LEAST_BYTES:
             yield form[:_NEEDLE_BYTES]
+
+
+def _of_vector(vector: NDArray[np.float32]) -> bytes:
+    """The part that holds most: a vector of words is zero nearly everywhere, as is what was overwritten."""
+    width = _NEEDLE_BYTES // vector.itemsize
+    full = np.convolve(vector != 0, np.ones(width, int), "valid" if len(vector) >= width else "same")
+    at = int(full.argmax())
+    return vector[at : at + width].tobytes() if full[at] > width // 2 else b""
 
 
 def _forms(text: str) -> tuple[bytes, bytes]:

@@ -6,7 +6,7 @@ Knows nothing of files or of other scopes. Not safe for several threads at once:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -265,13 +265,12 @@ class HeldScope:
         self._patch(set(self._segments))
         return len(self.texts)
 
-    def vector(self, row: int) -> NDArray[np.float32] | None:
-        """[dimensions] The vector of the record with this seq, if it has one."""
-        segment = self._segments.get(row // SEGMENT_ROWS)
-        if segment is None or segment.vectors is None or not self._embedded(row):
-            return None
-        vector: NDArray[np.float32] = segment.vectors[row % SEGMENT_ROWS]
-        return vector
+    def vectors(self, records: Iterable[Record]) -> Iterator[NDArray[np.float32]]:
+        """[dimensions] The vectors of those of `records` that have one."""
+        for record in records:
+            segment = self._segments.get(record.seq // SEGMENT_ROWS)
+            if segment is not None and segment.vectors is not None and self._embedded(record.seq):
+                yield segment.vectors[record.seq % SEGMENT_ROWS]
 
     def embedded(self, records: Iterable[Record]) -> int:
         """How many of `records` have a vector."""
