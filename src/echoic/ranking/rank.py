@@ -22,8 +22,8 @@ FLOOR = 0.12
 """The least cosine at which meaning alone finds a row, for all-MiniLM-L6-v2.
 
 Measured: of the rows that answer, under 1 % lie below (LoCoMo's development half, benchmarks/keyvalue); of a
-caller's memories that do not, 69 %. No recall at 5 or 10 is lost. A higher floor loses paraphrases: of those in
-benchmarks/keyvalue 97.5 % find the right value among the first five, and 93 % with a floor of 0.2.
+caller's memories that do not, 69 %. No recall at 5 or 10 is lost. A higher floor loses paraphrases: in
+benchmarks/keyvalue 97.5 % of them find the right value among the first five, and 93 % with a floor of 0.2.
 """
 LEXICAL_FLOOR = 0.25
 """Likewise for the "lexical" embedder, whose cosine is an overlap of words, spelling and sound.

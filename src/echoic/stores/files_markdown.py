@@ -147,7 +147,8 @@ class MarkdownDocument(Document):
         places = [place for place, line in enumerate(self._lines) if line.section == section]
         new = _Line("", section, item)
         if not places:
-            gap = [_Line("")] if self._lines and self._lines[-1].text.strip() else []
+            last = self._lines[-1:]
+            gap = [_Line("") for line in last if line.item is not None or line.text.strip()]
             self._lines += [*gap, _Line(f"## {section}", section), _Line(""), new]
         elif self._lines[places[-1]].listed:
             self._lines.insert(places[-1] + 1, new)

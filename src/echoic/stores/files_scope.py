@@ -90,11 +90,14 @@ class ScopeFiles:
         for change in changes:
             if isinstance(change, Put):
                 json_of(change.record.data, f"{change.record.kind} {change.record.id!r}")
+        attaches = [change for change in changes if isinstance(change, Attach)]
+        self._check_vectors(attaches)
         with disk.translated(self.path, "written"):
-            self._check_vectors(changes)
             if not any(isinstance(change, Put) for change in changes) and self._look()[0] is None:
                 return
             with self._alone(), self._changing() as held:
+                if attaches:
+                    self._folder.check_model(self._spec)  # another process may have reindexed
                 staged = held.stage(changes)
                 self._keep(staged)
                 with self._guard:
@@ -204,15 +207,8 @@ class ScopeFiles:
         held = self._holding()
         items = document.items if document else []
         for item in items:
-            before = held.records.get((item.record.kind, item.record.id))
-            if not item.noted and before is not None and before.version >= item.record.version:
-                same = (before.key, before.data, before.seq) == (
-                    item.record.key,
-                    item.record.data,
-                    item.record.seq,
-                )
-                # edited once more since we looked: whoever embeds the former words must not attach them here
-                item.record = replace(item.record, version=before.version + (not same))
+            if not item.noted:
+                item.record = _numbered_on(item.record, held)
         header = document.header if document else None
         self._folder.clock.not_before(max((item.since for item in items), default=0))
         held.restore(
@@ -233,7 +229,9 @@ class ScopeFiles:
     def _weigh(self) -> None:
         # a record takes some six times the bytes of its line; vectors are held in segments and side by side
         size = self._states[0].size if self._states[0] else 0
-        self.nbytes = 2 * self._held.partition.nbytes + 6 * size if self._held else 0
+        if self._held is not None:
+            with self._held.partition.lock:  # a reader keeps there what it derived
+                self.nbytes = 2 * self._held.partition.nbytes + 6 * size
 
     def _entries(self, records: Sequence[Record], held: HeldScope) -> dict[int, Entry]:
         """How those that are not held yet as they are now are found."""
@@ -249,10 +247,7 @@ class ScopeFiles:
                     entries[record.seq] = entry
         return entries
 
-    def _check_vectors(self, changes: Sequence[Change]) -> None:
-        attaches = [change for change in changes if isinstance(change, Attach)]
-        if attaches:
-            self._folder.check_model(self._spec)
+    def _check_vectors(self, attaches: Sequence[Attach]) -> None:
         for attach in attaches:
             if np.shape(attach.vector) != (self._spec.dimensions,):
                 raise EmbeddingMismatch(
@@ -265,9 +260,8 @@ class ScopeFiles:
         new, void = _vectors_of(staged, self._holding())
         if new:
             self._vectors.write(new)
-            self._void -= set(
-                new
-            )  # a row may have been left by a process that died before its record was there
+            # such a row may be one that a process left which died before its record was there
+            self._void.difference_update(new)
         if any(not isinstance(step.change, Attach) and (step.old or step.left) for step in staged.steps):
             self._keep_records(staged)
         self._clear(void)
@@ -340,6 +334,18 @@ class ScopeFiles:
             raise
         finally:
             self._writing = False
+
+
+def _numbered_on(record: Record, held: HeldScope) -> Record:
+    """A record whose version the file does not tell, at a version above the one it had with other words.
+
+    Who is embedding those must not attach their vector to these.
+    """
+    before = held.records.get((record.kind, record.id))
+    if before is None or before.version < record.version:
+        return record
+    same = (before.key, before.data, before.seq) == (record.key, record.data, record.seq)
+    return replace(record, version=before.version if same else before.version + 1)
 
 
 def _vectors_of(staged: Staged, held: HeldScope) -> tuple[dict[int, Stored], set[int]]:
