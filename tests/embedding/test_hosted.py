@@ -346,7 +346,10 @@ class TestWithTheOpenAIClient:
 
     async def test_a_model_passed_ready_made_stays_its_owners(self, embedding_server: Any) -> None:
         embedding_server.dimensions = 1536
-        provider = infer_provider_class("openai")(api_key=embedding_server.key, base_url=embedding_server.url)
+        # off the loop: a client looks for certificates on the disk when it is made
+        provider = await asyncio.to_thread(
+            infer_provider_class("openai"), api_key=embedding_server.key, base_url=embedding_server.url
+        )
         model = infer_embedding_model("openai:text-embedding-3-small", provider_factory=lambda _: provider)
         async with provider:
             async with opened(HostedEmbedder(model)) as embedder:
