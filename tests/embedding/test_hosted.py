@@ -355,7 +355,7 @@ class TestWithTheOpenAIClient:
             async with opened(HostedEmbedder(model)) as embedder:
                 await embedder.embed(["one"], "query")
             await model.embed("still open", input_type="query")
-        assert len(embedding_server.requests) == 2
-        async with provider, opened(HostedEmbedder(model)) as embedder:
-            assert embedder.spec.model == "openai:text-embedding-3-small"
-            assert (await embedder.embed(["one"], "query")).shape == (1, 1536)
+            assert len(embedding_server.requests) == 2
+            async with opened(HostedEmbedder(model)) as embedder:
+                assert embedder.spec.model == "openai:text-embedding-3-small"
+                assert (await embedder.embed(["one"], "query")).shape == (1, 1536)
