@@ -150,6 +150,8 @@ def test_an_interrupted_command_says_so(environment, tmp_path):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # a shell starts what runs in the background with interrupts ignored, and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - one thread here
     )
     os.set_blocking(chat.stdout.fileno(), True)
     while not (tmp_path / "echoic.db-lock").exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +12,14 @@ from random import Random
 import apsw
 
 from durability.consistency import check_consistent
-from durability.workload import Found, State, found
+from durability.workload import Found, State, found, index
+from echoic.stores import sqlite_scrub
+from echoic.stores.base import Change, Drop, Erased, Index
 from echoic.stores.sqlite import SQLiteStore
+from echoic.stores.sqlite_changes import ScopeChanges
+from echoic.stores.sqlite_writer import Writer
 from echoic.testing.disks import Fault, Operation, PowerDisk, at_chance, broken
+from echoic.types import EmbeddingSpec, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,8 @@ class Cut:
 
     folder: Path
     allowed: Sequence[State]
+    born: bool
+    """Whether opening had been acknowledged."""
 
     def survivor(self) -> State | None:
         """Which of the states that may be there is there; None: none of them.
@@ -49,6 +57,8 @@ class Machine:
     allowed: Callable[[], Sequence[State]] = list
     """What may be found after a cut at this moment; set by who asks the store for changes."""
     cuts: list[Cut] = field(default_factory=list)
+    born: bool = False
+    """Whether opening was acknowledged; set by who opened the store."""
 
     def __post_init__(self) -> None:
         self._cutting = threading.RLock()
@@ -66,9 +76,9 @@ class Machine:
         with self._cutting:  # the writer's thread and the test's may both do so
             remains = self.folder / f"cut-{len(self.cuts)}"
             remains.mkdir()
-            allowed = self.allowed()
+            allowed, born = self.allowed(), self.born
             self.disk.cut(remains)
-            self.cuts.append(Cut(remains, allowed))
+            self.cuts.append(Cut(remains, allowed, born))
 
     def store(self, folder: Path | None = None) -> SQLiteStore:
         """A store on this machine, in `folder` or a new one."""
@@ -78,9 +88,45 @@ class Machine:
         return SQLiteStore(folder / "a.db", vfs=self.disk.name)
 
 
+class WriterAlone:
+    """A writer without a reader beside it: when it closes its connection, that was the last one to the file."""
+
+    def __init__(self, store: SQLiteStore) -> None:
+        self._path, self._vfs = store._path, store._vfs
+        self._writer = Writer(str(self._path), self._vfs)
+
+    async def open(self, _embedding: EmbeddingSpec, _index: Index) -> None:
+        """As a store does."""
+        await asyncio.wrap_future(self._writer.start())
+
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        """As a store does."""
+
+        def work(connection: apsw.Connection) -> None:
+            change = ScopeChanges(connection, scope, index)
+            change.apply(changes)
+            change.finish()
+
+        await asyncio.wrap_future(self._writer.submit(work))
+
+    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+        """As a store does."""
+
+        def work(connection: apsw.Connection) -> Erased:
+            return sqlite_scrub.erase(connection, self._path, scope, drops, index)
+
+        return await asyncio.wrap_future(self._writer.alone(work))
+
+    async def aclose(self) -> None:
+        """As a store does."""
+        closing = self._writer.stop()
+        if closing is not None:
+            await asyncio.wrap_future(closing)
+
+
 def failing_syncs(rng: Random) -> PowerDisk:
     """A disk of which one sync in seven fails."""
     return PowerDisk(rng, at_chance(0.15, "sync", rng, broken))
 
 
-__all__ = ["Cut", "Machine", "failing_syncs"]
+__all__ = ["Cut", "Machine", "WriterAlone", "failing_syncs"]
