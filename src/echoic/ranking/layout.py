@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import MEMORY, TURN, Flag, Partition
+from echoic.partition import MEMORY, TURN, Flag, Partition, number_of
+from echoic.ranking.entries import AGENT, USER
 from echoic.ranking.pairs import Pairs
 
 Floats = NDArray[np.float32]
@@ -34,6 +35,7 @@ LONG_CHARACTERS = 200
 """A turn of this many characters or more says as much as a turn can."""
 
 _KEY = "ranking.layout"
+_NO_PERSONS = np.array([0, number_of(USER), number_of(AGENT)], np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class Layout:
     speakers: NDArray[np.uint32]
     said_at: NDArray[np.int64]
     memories: Mask
+    persons: bool
+    """Whether anybody speaks in it who is called by name, and not "user" or "agent"."""
     keyed: Floats
     asking: Floats
     fullness: Floats
@@ -150,6 +154,7 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
         speakers=np.ascontiguousarray(rows["speaker"]),
         said_at=np.ascontiguousarray(rows["said_at"]),
         memories=memories,
+        persons=bool((~np.isin(rows["speaker"], _NO_PERSONS, kind="sort")).any()),
         keyed=(flags & Flag.KEYED != 0).astype(np.float32),
         asking=(flags & Flag.ASKING != 0).astype(np.float32),
         fullness=np.where(memories, np.float32(1), said),

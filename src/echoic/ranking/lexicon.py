@@ -86,8 +86,6 @@ class Lexicon:
     def __init__(self) -> None:
         self.speakers: dict[int, tuple[str, ...]] = {}
         """Number of a speaker called by name -> the words of the name."""
-        self.keys: set[str] = set()
-        """Facets of all keys."""
         self._taken = 0
         self._words: list[str] = []
         self._spelled = _Spelled()
@@ -112,7 +110,6 @@ class Lexicon:
         self._taken += len(new)
         self._known.clear()
         self.speakers.update(speaker_of_facet(word) for word in new if word.startswith(SPEAKER_FACET))
-        self.keys.update(word for word in new if word.startswith(KEY_FACET))
         words = [word for word in new if word[0] not in _FACETS]
         self._words += words
         self._spelled.extend([_bare(word) for word in words])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,6 @@ class Place:
 
     partition: Partition
     layout: Layout
-    lexicon: Lexicon
     postings: Postings
     eligible: Eligible
     """The rows this query may find."""
@@ -32,7 +31,17 @@ class Place:
         """`partition` as it stands. The caller holds its lock for as long as the place is used."""
         layout = Layout.of(partition)
         eligible = layout.with_past if include_past else layout.current
-        return cls(partition, layout, Lexicon.of(partition), Postings.of(partition), eligible)
+        return cls(partition, layout, Postings.of(partition), eligible)
+
+    @property
+    def lexicon(self) -> Lexicon:
+        """Made when first asked for: many questions can do without, and it takes the whole vocabulary."""
+        return Lexicon.of(self.partition)
+
+    @property
+    def names(self) -> Mapping[int, tuple[str, ...]]:
+        """Number of each speaker who is called by name -> the words of the name."""
+        return self.lexicon.speakers if self.layout.persons else {}
 
     def find(self, terms: Terms) -> Said:
         """Who of the rows that may be found says any of `terms`."""

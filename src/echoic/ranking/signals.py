@@ -54,14 +54,14 @@ def key(query: Query, places: Sequence[Place]) -> list[Floats] | None:
 
     "What's my wife's name?" names wife_name wholly, and user_name by half.
     """
-    known = [place.lexicon.keys for place in places if place.lexicon.keys]
     words, named = query.words, dict[int, float]()
-    for first in range(len(words) if known else 0):
+    for first in range(len(words)):
         for last in range(first + 1, min(first + MAX_KEY_WORDS, len(words)) + 1):
-            facet = key_facet(words[first:last])
-            if any(facet.text in keys for keys in known):
-                named[facet.term] = max(named.get(facet.term, 0.0), (last - first) / len(words))
-    return [_named(place, named) for place in places] if named else None
+            term = key_facet(words[first:last]).term
+            named[term] = max(named.get(term, 0.0), (last - first) / len(words))
+    if not named or not any(place.layout.memories.any() for place in places):
+        return None
+    return [_named(place, named) for place in places]
 
 
 def _named(place: Place, named: dict[int, float]) -> Floats:
@@ -94,7 +94,7 @@ def _years(places: Sequence[Place]) -> range:
 
 def _person(query: Query, places: Sequence[Place]) -> int | None:
     """The number of the one speaker whom the question names; by sound if no name is spelled so."""
-    known = {number: name for place in places for number, name in place.lexicon.speakers.items()}
+    known = {number: name for place in places for number, name in place.names.items()}
     if not known:
         return None
     words = [word.removesuffix("'s") for word in query.folded if word not in STOP]

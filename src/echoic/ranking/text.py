@@ -76,9 +76,7 @@ def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -
 
 
 def _terms_of_names(places: Sequence[Place]) -> set[int]:
-    return {
-        word_of(word).term for place in places for name in place.lexicon.speakers.values() for word in name
-    }
+    return {word_of(word).term for place in places for name in place.names.values() for word in name}
 
 
 __all__ = ["K1", "B", "TextScores", "bm25", "norms", "text_scores"]

@@ -233,6 +233,14 @@ class StoreReading:
         assert (dict(nothing.records), nothing.vectors) == ({}, 0)
         assert len(await everything(live, ANA)) == len(left)
 
+    @pytest.mark.parametrize("text", ["", "the", "?", "ab", "likes tea"])
+    async def test_erasing_what_says_next_to_nothing_is_verified_too(self, live: Store, text: str) -> None:
+        await live.write(ANA, [put(memory("a", text, key="k")), put(memory("b", text)), put(note("n"))])
+        await live.write(BOB, [put(memory("a", text))])
+        for drops in ([Drop(kind="memory", id="a")], [Drop(kind="memory", id="b")], None):
+            assert (await live.erase(ANA, drops)).verified
+        assert (await live.erase(BOB)).verified
+
     async def test_a_scope_may_be_written_again_after_it_was_erased(self, live: Store) -> None:
         await live.write(ANA, [put(memory("a", "the old one")), put(memory("b"))])
         await live.write(ANA, [attach(r) for r in await live.scan(ANA, "memory")])
