@@ -33,6 +33,8 @@ _CHUNK = 8 << 20
 _SAMPLES = 16
 """Of texts, and as many of words and vectors: a check on the rewriting, which does not depend on them."""
 _NEEDLE_BYTES = 40
+_TELLING_BYTES = 8
+"""Shorter samples stand in any file, for other reasons."""
 _MEMORY_BYTES = 64 << 20
 """A larger file is not rewritten by way of memory, but of an unnamed temporary file."""
 _UNFINISHED = "unfinished erasure"
@@ -123,14 +125,15 @@ def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]
         if segment.vectors is not None:
             vectors += [needle for slot in embedded[:1] if (needle := _vector_needle(segment.vectors[slot]))]
         if len(slots) == int((segment.rows["kind"] != 0).sum()):  # all of its words go
-            words.append("\n".join(segment.words).encode()[:_NEEDLE_BYTES])
+            said = "\n".join(segment.words).encode()[:_NEEDLE_BYTES]
+            words += [said] if len(said) >= _TELLING_BYTES else []
     return [*texts, *_sample(words), *_sample(vectors)], count
 
 
 def _text_needles(data: Any) -> Iterator[bytes]:
     longest = max(_strings(data), key=len, default="")
     needle = json.dumps(longest, ensure_ascii=False)[1:-1].encode()[:_NEEDLE_BYTES]
-    if len(needle) >= 8:  # shorter ones are somebody else's too, more often than not
+    if len(needle) >= _TELLING_BYTES:
         yield needle
 
 
