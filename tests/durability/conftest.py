@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -43,6 +44,20 @@ def tally(request: pytest.FixtureRequest) -> Callable[[str], None]:
         _counts.append(f"{request.node.name}: {line}")
 
     return note
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Path]:
+    """A folder for thousands of short-lived files, in memory where there is one.
+
+    For disks that are models, and for deaths of processes, after which the kernel keeps what was written.
+    """
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="echoic-", dir=memory) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -137,16 +137,16 @@ async def live_through(folder: Path, seed: int, plan: Plan, error: type[StoreUna
 
 @pytest.mark.parametrize("kind", FAULTS)
 async def test_a_disk_that_fails_from_any_operation_on_is_survived(
-    tmp_path: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None], kind: str
+    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None], kind: str
 ) -> None:
     fault, error = FAULTS[kind]
     points = refused = 0
     for history_seed in range(seed, seed + many(1)):
-        (tmp_path / "sound").mkdir()
-        sound = await live_through(tmp_path / "sound", history_seed, nothing, error)
-        shutil.rmtree(tmp_path / "sound")
+        (scratch / "sound").mkdir()
+        sound = await live_through(scratch / "sound", history_seed, nothing, error)
+        shutil.rmtree(scratch / "sound")
         for number in range(1, sound.disk.operations + 1):
-            folder = tmp_path / str(number)
+            folder = scratch / str(number)
             folder.mkdir()
             patient = await live_through(folder, history_seed, from_the(number, fault), error)
             held = check_consistent(folder / "a.db")
@@ -158,11 +158,11 @@ async def test_a_disk_that_fails_from_any_operation_on_is_survived(
 
 
 async def test_control_swallowing_the_error_loses_what_was_acknowledged(
-    tmp_path: Path, seed: int, tally: Callable[[str], None]
+    scratch: Path, seed: int, tally: Callable[[str], None]
 ) -> None:
     lost = 0
     for number in range(60, 120, 5):
-        folder = tmp_path / str(number)
+        folder = scratch / str(number)
         folder.mkdir()
         disk = Disk()
         store = SQLiteStore(folder / "a.db", vfs=disk.name)

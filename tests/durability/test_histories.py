@@ -71,23 +71,23 @@ def often_checkpointed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_every_operation_is_all_or_nothing_through_lives_that_end_at_random(
-    tmp_path: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
 ) -> None:
     histories = many(30)
     steps = 0
     for number in range(histories):
-        steps += await lives(tmp_path / str(number), seed + number)
-        shutil.rmtree(tmp_path / str(number))
+        steps += await lives(scratch / str(number), seed + number)
+        shutil.rmtree(scratch / str(number))
     tally(f"{histories} files of {LIVES} lives, {steps} steps: each whole or not there")
 
 
 async def test_control_a_write_in_two_transactions_is_found_in_half(
-    tmp_path: Path, seed: int, tally: Callable[[str], None]
+    scratch: Path, seed: int, tally: Callable[[str], None]
 ) -> None:
     halves = 0
     for number in range(20):
         try:
-            await lives(tmp_path / str(number), seed + number, "two transactions")
+            await lives(scratch / str(number), seed + number, "two transactions")
         except AssertionError:
             halves += 1
     tally(f"{halves} of 20 files were found with half a step")

@@ -104,27 +104,27 @@ async def cut_short(
 
 
 @pytest.fixture
-def source(tmp_path: Path, seed: int) -> Path:
-    asyncio.run(filled(tmp_path / "a.db", seed))
-    assert left(tmp_path / "a.db") == list(NEEDLES)
-    return tmp_path / "a.db"
+def source(scratch: Path, seed: int) -> Path:
+    asyncio.run(filled(scratch / "a.db", seed))
+    assert left(scratch / "a.db") == list(NEEDLES)
+    return scratch / "a.db"
 
 
 @pytest.mark.parametrize("fault", [full, broken])
 async def test_an_erasure_cut_short_anywhere_is_finished_by_the_next(
-    source: Path, tmp_path: Path, fault: Fault, tally: Callable[[str], None]
+    source: Path, scratch: Path, fault: Fault, tally: Callable[[str], None]
 ) -> None:
     failed, number = True, 0
     while failed:
         number += 1
-        failed, healed, inherited = await cut_short(tmp_path / str(number), source, fault, number)
+        failed, healed, inherited = await cut_short(scratch / str(number), source, fault, number)
         assert (healed, inherited) == ([], []), number
     tally(f"cut short at each of {number - 1} operations, nothing left after the next")
     assert number > 20
 
 
 async def test_control_an_erasure_that_leaves_no_mark_is_taken_for_finished(
-    source: Path, tmp_path: Path, tally: Callable[[str], None]
+    source: Path, scratch: Path, tally: Callable[[str], None]
 ) -> None:
     real = sqlite_schema.get_meta
 
@@ -132,7 +132,7 @@ async def test_control_an_erasure_that_leaves_no_mark_is_taken_for_finished(
         return None if name == "unfinished erasure" else real(connection, name)
 
     with controls.replaced(sqlite_schema, "get_meta", forgetful):
-        came = [await cut_short(tmp_path / str(number), source, broken, number) for number in range(5, 30, 3)]
+        came = [await cut_short(scratch / str(number), source, broken, number) for number in range(5, 30, 3)]
     bad = sum(bool(healed or inherited) for _, healed, inherited in came)
     tally(f"{bad} of {len(came)} receipts said verified over bytes that were there")
     assert bad

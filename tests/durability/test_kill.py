@@ -60,9 +60,9 @@ async def opens_and_writes(path: Path) -> bool:
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> Iterator[Callable[[], Path]]:
+def folders(scratch: Path) -> Iterator[Callable[[], Path]]:
     """An empty folder at a time."""
-    folder = tmp_path / "killed"
+    folder = scratch / "killed"
 
     def empty() -> Path:
         shutil.rmtree(folder, ignore_errors=True)

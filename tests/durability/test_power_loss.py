@@ -190,43 +190,43 @@ def retrying_syncs(rng: Random) -> PowerDisk:
 
 
 async def test_an_acknowledged_write_survives_a_power_cut(
-    tmp_path: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
 ) -> None:
-    came = await tried(concurrent_history, tmp_path, seed, many(200), PowerDisk, None)
+    came = await tried(concurrent_history, scratch, seed, many(200), PowerDisk, None)
     tally(str(came))
     assert (came.wrong, came.corrupt) == (0, 0), came.first
 
 
 async def test_a_failed_sync_is_never_reported_as_success_later(
-    tmp_path: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
 ) -> None:
     for run in (stubborn_history, stubborn_history_alone):
-        came = await tried(run, tmp_path, seed, many(110), failing_syncs, None)
+        came = await tried(run, scratch, seed, many(110), failing_syncs, None)
         tally(str(came))
         assert came.failures > came.histories
         assert (came.wrong, came.corrupt) == (0, 0), came.first
 
 
 async def test_control_without_a_sync_at_each_commit_a_power_cut_loses_writes(
-    tmp_path: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
 ) -> None:
     control = "synchronous = normal"
-    came = await tried(concurrent_history, tmp_path, seed, many(20), PowerDisk, control)
+    came = await tried(concurrent_history, scratch, seed, many(20), PowerDisk, control)
     tally(str(came))
     assert came.wrong
 
 
 async def test_control_syncing_again_after_a_failed_sync_loses_writes(
-    tmp_path: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
 ) -> None:
-    came = await until_wrong(stubborn_history, tmp_path, seed, many(20), retrying_syncs, None)
+    came = await until_wrong(stubborn_history, scratch, seed, many(20), retrying_syncs, None)
     tally(str(came))
     assert came.wrong
 
 
 async def test_control_opening_anew_before_the_log_is_emptied_brings_back_what_had_failed(
-    tmp_path: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
 ) -> None:
-    came = await until_wrong(stubborn_history_alone, tmp_path, seed, many(20), failing_syncs, "reopen first")
+    came = await until_wrong(stubborn_history_alone, scratch, seed, many(20), failing_syncs, "reopen first")
     tally(str(came))
     assert came.wrong

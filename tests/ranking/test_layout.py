@@ -110,6 +110,18 @@ def test_a_layout_is_kept_until_its_partition_changes_and_then_only_what_is_new_
     assert abs(second.pairs.products[599, 0] - expected) < 1e-6
 
 
+def test_a_vector_that_comes_later_counts_in_its_window():
+    partition, segments = Partition(DIMENSIONS), {}
+    turn = Entry(text="", kind=TURN, words=(), session=1)
+    partition.patch(apply(segments, [(0, turn), (1, turn), (0, "attach")], 0))
+    layout = Layout.of(partition)
+    assert layout.window_norms[layout.slot_of[:2]].tolist() == [1.0, 0.5]
+    partition.patch(apply(segments, [(1, "attach")], 0))
+    layout = Layout.of(partition)
+    summed = partition.vectors[0] + partition.vectors[1] * np.float32(0.5)
+    assert abs(layout.window_norms[layout.slot_of[0]] - np.linalg.norm(summed)) < 1e-5
+
+
 def test_what_is_derived_counts_in_the_size_of_a_partition():
     partition = Partition(DIMENSIONS)
     partition.patch(apply({}, [(0, Entry(text="", kind=TURN, words=(), session=1))], 0))

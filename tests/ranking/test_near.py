@@ -43,7 +43,7 @@ def test_a_name_heard_otherwise_finds_what_was_said(partition, memory, heard, sa
         found = rank(query_of(asked), [held])
         assert [hit.row for hit in found] == [0]
         assert found[0].ranks["fuzzy"].rank == 1
-        assert "text" not in found[0].ranks
+        assert set(found[0].ranks) == {"fuzzy", "window"}
 
 
 def test_a_mistyped_word_finds_the_right_one(partition, memory):
@@ -100,6 +100,15 @@ def test_a_misheard_name_finds_the_answer_that_follows_it(partition, turn):
     found = rank(query_of("caitlin"), [held])
     assert {hit.row for hit in found} == {0, 1}
     assert set(found[1].ranks) == {"window"}
+
+
+def test_a_near_word_counts_more_for_the_turn_behind_it_than_for_the_one_before(partition, turn):
+    said = ["Good morning.", "Kaitlyn it is.", "Very well.", "And so on.", "Until then.", "Goodbye."]
+    held = partition([turn(text, minute=i) for i, text in enumerate(said)])
+    windows = {hit.row: hit.ranks["window"].score for hit in rank(query_of("caitlin"), [held])}
+    assert windows[1] > windows[2] > windows[0] > windows[4] > windows[5]
+    exact = {hit.row: hit.ranks["window"].score for hit in rank(query_of("kaitlyn"), [held])}
+    assert windows == pytest.approx({row: 0.7 * score for row, score in exact.items()})
 
 
 def test_words_of_another_user_never_stand_in(partition, memory):

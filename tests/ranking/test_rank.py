@@ -221,6 +221,16 @@ def test_a_cosine_below_the_floor_finds_nothing(partition, memory):
     assert rank(query, [held], floor=LEXICAL_FLOOR, fusion="vector")[0].ranks["vector"].rank == 1
 
 
+def test_rows_that_cannot_be_found_take_no_part_in_the_scale(partition, memory):
+    gone = memory("tea", valid_until=START)
+    found = rank(
+        query_of("tea"), [partition([memory("tea"), memory("a tea garden party of coffee drinkers"), gone])]
+    )
+    # the better of the two has 1 for its words, the other 0; what the words say stands in for the vectors
+    expected = [0.45 + 0.45 * 0.5 + 0.12, 0.45 * -0.5 + 0.12]
+    assert [hit.score for hit in found] == pytest.approx(expected, abs=1e-6)
+
+
 def test_what_waits_for_its_vector_is_found_by_its_words_at_once(partition, turn):
     talk = [turn(f"small talk number {i} about the weather", minute=i) for i in range(60)]
     vectors = [unit(i) for i in range(60)]

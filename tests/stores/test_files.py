@@ -218,6 +218,25 @@ async def test_the_bytes_of_an_erased_file_are_overwritten_before_it_is_removed(
             os.close(fd)
 
 
+@FORMATS
+async def test_the_file_goes_with_the_last_record_unless_others_keep_something_in_it(
+    tmp_path: Path, layout: str
+) -> None:
+    theirs = {"json": json.dumps({"directives": {"pacing": "slow"}}), "markdown": "My notes.\n"}[layout]
+    path = tmp_path / ("bob.json" if layout == "json" else "bob.md")
+    path.write_text(theirs)
+    async with opened(FilesStore(tmp_path, layout)) as store:
+        for user in ("aurelia", "bob"):
+            scope = Scope("default", user)
+            await store.write(scope, [put(memory("a", SECRET))])
+            assert (await store.erase(scope, [Drop(kind="memory", id="a")])).verified
+        left = everywhere(tmp_path)
+        assert b"aurelia" not in left
+        assert b"giraffe" not in left
+        assert (b"slow" if layout == "json" else b"My notes.") in path.read_bytes()
+        assert await store.scopes() == []
+
+
 async def test_a_copy_that_is_left_in_the_folder_is_not_called_gone(tmp_path: Path) -> None:
     async with opened(FilesStore(tmp_path)) as store:
         for left in ("ana.json~", ".ana.json.swp", "notes.txt"):

@@ -102,6 +102,11 @@ class Document(ABC):
             StoreTooNew: a newer version wrote it.
         """
 
+    @property
+    @abstractmethod
+    def holds_more(self) -> bool:
+        """Whether anything stands in it that is neither a record nor ours."""
+
     @abstractmethod
     def to_bytes(self) -> bytes:
         """The file.

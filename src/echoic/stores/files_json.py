@@ -71,6 +71,11 @@ class JsonDocument(Document):
             if item is not None:
                 self.facts.append(item)
 
+    @property
+    def holds_more(self) -> bool:
+        others = [value for name, value in self._top.items() if name not in {"facts", "echoic"}]
+        return any(others) or bool(self.header.others) or any(isinstance(e, str) for e in self._entries)
+
     def to_bytes(self) -> bytes:
         parts = []
         for name, value in self._top.items():

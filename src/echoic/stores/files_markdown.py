@@ -121,6 +121,11 @@ class MarkdownDocument(Document):
             if item is not None:
                 self.facts.append(item)
 
+    @property
+    def holds_more(self) -> bool:
+        theirs = (line for line in self._lines if line.item is None and not line.text.startswith("#"))
+        return bool(self.header.others) or any(line.text.strip() for line in theirs)
+
     def to_bytes(self) -> bytes:
         for line in self._lines:
             if line.item is not None and not line.item.line:

@@ -143,7 +143,9 @@ class ScopeFiles:
         staged = held.stage([Drop(kind=record.kind, id=record.id) for record in gone])
         vectors = [vector.copy() for vector in held.vectors(gone)]
         wanted = scrub.needles(gone, vectors)
-        if drops is None:
+        # with the last record goes the file, unless others keep something in it
+        nothing_left = len(gone) == len(held.records) and self._document and not self._document.holds_more
+        if drops is None or nothing_left:
             disk.shred(self.path)
             disk.shred(self._vectors.path)
         elif gone:

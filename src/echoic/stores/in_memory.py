@@ -73,13 +73,14 @@ class InMemoryStore:
             return Erased(verified=True)
         if drops is None:
             gone = list(held.records.values())
-            del self._scopes[scope]
         else:
             names = {(d.kind, d.id) for d in drops}
             gone = [record for name, record in held.records.items() if name in names]
         vectors = held.embedded(gone)
-        # the whole scope is emptied as well as let go of: somebody may hold its partition
+        # a scope that is let go of is emptied as well: somebody may hold its partition
         held.commit(held.stage([Drop(kind=r.kind, id=r.id) for r in gone]))
+        if not held.records:
+            del self._scopes[scope]
         return Erased(records=held.kinds(gone), vectors=vectors, verified=True)
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:

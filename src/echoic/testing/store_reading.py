@@ -241,6 +241,15 @@ class StoreReading:
             assert (await live.erase(ANA, drops)).verified
         assert (await live.erase(BOB)).verified
 
+    async def test_a_scope_ends_with_its_last_erased_record(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a")), put(note("n"))])
+        await live.write(BOB, [put(note("n"))])
+        await live.erase(ANA, [Drop(kind="memory", id="a"), Drop(kind="note", id="n")])
+        assert await live.scopes() == [BOB]
+        await live.write(ANA, [put(memory("b"))])
+        assert await live.scopes() == [BOB, ANA], "its name had stayed"
+        assert await loaded(live, ANA) == expected(await everything(live, ANA), {})
+
     async def test_a_scope_may_be_written_again_after_it_was_erased(self, live: Store) -> None:
         await live.write(ANA, [put(memory("a", "the old one")), put(memory("b"))])
         await live.write(ANA, [attach(r) for r in await live.scan(ANA, "memory")])
