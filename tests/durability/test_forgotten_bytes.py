@@ -20,8 +20,9 @@ from durability.consistency import check_consistent, connected
 from durability.programs import lines
 from durability.workload import Found, State, Write, after, found, index
 from echoic.stores import sqlite_scrub
-from echoic.stores.base import Attach, Change, Drop, Erased, Put, Record
+from echoic.stores.base import Change, Drop, Erased, Put, Record
 from echoic.stores.sqlite import SQLiteStore
+from echoic.testing.store_subject import attached
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import content_words, cut
 
@@ -137,7 +138,8 @@ def _change(
         made = noise.standard_normal(SPEC.dimensions).astype(np.float32)
         if kind != "profile":
             said[kind, name].vectors.append(made.tobytes())
-        return Attach(kind=kind, id=name, version=kept.version, vector=made)
+        # its word pieces repeat the vector's bytes, so that whoever finds those finds them
+        return attached(kind, name, kept.version, made)
     if dice < 0.4 and alive:  # superseded in place
         kind, name = rng.choice(alive)[0]
     else:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from echoic.partition import MEMORY, TURN, Entry, Flag
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Put, Record, Store
+from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Erased, Put, Record, Store
+from echoic.testing.store_subject import attached
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import content_words
 
@@ -179,7 +180,7 @@ def _change(rng: Random, records: Mapping[tuple[str, str], Kept], fresh: str) ->
         return Drop(kind=kind, id=name)
     if dice < 0.85:
         version = kept.version if rng.random() < 0.9 else kept.version + 1
-        return Attach(kind=kind, id=name, version=version, vector=vector(rng))
+        return attached(kind, name, version, vector(rng))
     record = _record(rng, kind, name)
     if rng.random() < 0.3 and "text" in kept.data:  # the same words again: the vector stays
         record = replace(record, data={**record.data, "text": kept.data["text"]})

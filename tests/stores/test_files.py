@@ -13,10 +13,11 @@ import pytest
 from blockbuster import BlockingError
 
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreUnavailable
+from echoic.partition import MAX_BYTES
 from echoic.stores import files_disk, files_register
 from echoic.stores.base import Attach, Drop
 from echoic.stores.files import FilesStore
-from echoic.stores.files_vectors import VectorFile
+from echoic.stores.files_vectors import Stored, VectorFile
 from echoic.testing.store_subject import (
     ODD_NAMES,
     OTHER_SPEC,
@@ -397,13 +398,14 @@ async def test_lost_vectors_are_waited_for_again(tmp_path: Path) -> None:
         records = await store.scan(ANA, "memory")
         await store.write(ANA, [attach(r, r.seq) for r in records])
         whole = path.read_bytes()
+        last = len(whole) - MAX_BYTES - 1  # of the last vector
         spoiled = {
             "deleted": None,
             "empty": b"",
             "of zeros": bytes(len(whole)),
             "somebody else's": b"hello" * 100,
             "cut short": whole[: len(whole) - 9],
-            "one bit off": whole[:-1] + bytes([whole[-1] ^ 1]),
+            "one bit off": whole[:last] + bytes([whole[last] ^ 1]) + whole[last + 1 :],
         }
         for what, data in spoiled.items():
             path.unlink(missing_ok=True)
@@ -426,7 +428,7 @@ async def test_a_vector_file_of_another_model_or_user_is_not_used(tmp_path: Path
         (tmp_path / "ana.vectors").write_bytes((tmp_path / "bob.vectors").read_bytes())
         assert set((await loaded(store, ANA)).vectors) == {1}, "only the vector of the very same words counts"
         other = VectorFile(tmp_path / "ana.vectors", EmbeddingSpec("another", 8))
-        await asyncio.to_thread(other.write, {0: (bytes(16), np.zeros(8, np.float32))})
+        await asyncio.to_thread(other.write, {0: Stored(bytes(16), np.zeros(8, np.float32))})
         assert (await loaded(store, ANA)).vectors == {}
 
 

@@ -6,8 +6,12 @@ Stores keep segments as bytes and hand over partitions; ranking reads them. Neit
 from echoic.partition.entry import MEMORY, ROW, TURN, Entry, Flag, number_of
 from echoic.partition.partition import Partition, Vocabulary
 from echoic.partition.segment import SEGMENT_ROWS, Segment
+from echoic.partition.tokens import AXES, MAX_BYTES, MAX_PIECES, Pieces, checked_tokens, unpacked
 
 __all__ = [
+    "AXES",
+    "MAX_BYTES",
+    "MAX_PIECES",
     "MEMORY",
     "ROW",
     "SEGMENT_ROWS",
@@ -15,7 +19,10 @@ __all__ = [
     "Entry",
     "Flag",
     "Partition",
+    "Pieces",
     "Segment",
     "Vocabulary",
+    "checked_tokens",
     "number_of",
+    "unpacked",
 ]

@@ -7,7 +7,7 @@ Words are scanned, not looked up: one gather over the postings finds every query
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,9 @@ class Partition:
         """What a reader derived from these rows and keeps for its next scan, under `lock`. A patch does not
         clear it: the reader compares `revision` and `patched` and renews what they show to be stale. Where a
         value has `nbytes`, they are counted in this partition's."""
+        self.tokens: dict[int, bytes] = {}
+        """By row, the word pieces of those that have them, packed; see `partition.tokens`."""
+        self._token_bytes = 0
         self._patched: NDArray[np.int64] = np.zeros(0, np.int64)
         self._rows: NDArray[np.void] = np.zeros(0, ROW)
         self._vectors: NDArray[np.float32] = np.zeros((0, dimensions), np.float32)
@@ -115,7 +118,7 @@ class Partition:
         words += sum(70 * len(unread[0]) for unread in self._unread.values())
         postings = sum(p[0].nbytes + p[1].nbytes + p[2].nbytes for p in self._postings.values())
         derived = sum(getattr(value, "nbytes", 0) for value in self.scratch.values())
-        rows = self._rows.nbytes + self._vectors.nbytes
+        rows = self._rows.nbytes + self._vectors.nbytes + self._token_bytes + 150 * len(self.tokens)
         return rows + 2 * postings + words + derived + 400 * len(self._postings)
 
     def patch(self, segments: Iterable[tuple[int, Segment]]) -> None:
@@ -134,10 +137,18 @@ class Partition:
             else:
                 self._widen(segment.vectors.shape[1])
                 self._vectors[at : at + SEGMENT_ROWS] = segment.vectors
+            self._patch_tokens(at, segment.tokens)
             docs = segment.slots.astype(np.int32) + at
             self._postings[number] = (docs, segment.terms[segment.which], segment.counts)
             self._unread[number] = (segment.words, segment.codes, segment.terms)
         self._flat = None
+
+    def _patch_tokens(self, at: int, tokens: Mapping[int, bytes]) -> None:
+        for slot in range(SEGMENT_ROWS) if self.tokens else ():
+            self._token_bytes -= len(self.tokens.pop(at + slot, b""))
+        for slot, packed in tokens.items():
+            self.tokens[at + slot] = packed
+            self._token_bytes += len(packed)
 
     def _reserve(self, size: int) -> None:
         if size > len(self._rows):

@@ -7,6 +7,7 @@ instead of 10,000: measured 5 to 20 times faster than a row at a time from 1,000
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ _HEADER = struct.Struct("<4sIIII")  # magic, words, postings, bytes of words, by
 class Segment:
     """Rows 32 n to 32 n + 31 of a scope: their fields, words and vectors. One thread at a time."""
 
-    __slots__ = ("codes", "counts", "rows", "slots", "terms", "vectors", "which", "words")
+    __slots__ = ("codes", "counts", "rows", "slots", "terms", "tokens", "vectors", "which", "words")
 
     def __init__(self) -> None:
         self.rows: NDArray[np.void] = np.zeros(SEGMENT_ROWS, ROW)
@@ -40,6 +41,8 @@ class Segment:
         """… and how often the row says it, capped at 255."""
         self.vectors: NDArray[np.float32] | None = None
         """[32, dimensions]; zeros where there is none. None while no row has one."""
+        self.tokens: dict[int, bytes] = {}
+        """By slot, the word pieces that came with the vector; see `partition.tokens`."""
 
     @property
     def empty(self) -> bool:
@@ -75,8 +78,11 @@ class Segment:
         self._clear(slot, keep_vector=False)
         self.rows[slot] = np.zeros((), ROW)
 
-    def attach(self, slot: int, vector: NDArray[np.float32]) -> None:
-        """Set the vector of the row at `slot`."""
+    def attach(self, slot: int, vector: NDArray[np.float32], tokens: bytes | None = None) -> None:
+        """Set the vector of the row at `slot`, and the word pieces it was made of."""
+        self.tokens.pop(slot, None)
+        if tokens:
+            self.tokens[slot] = tokens
         if self.vectors is None:
             self.vectors = np.zeros((SEGMENT_ROWS, len(vector)), np.float32)
         elif not self.vectors.flags.writeable:
@@ -87,9 +93,12 @@ class Segment:
     def detach_all(self) -> None:
         """Let go of every vector, as when the embedding model changes."""
         self.vectors = None
+        self.tokens = {}
         self.rows["flags"] &= 0xFF ^ int(Flag.EMBEDDED)
 
     def _clear(self, slot: int, *, keep_vector: bool) -> None:
+        if not keep_vector:
+            self.tokens.pop(slot, None)
         if self.vectors is not None and not keep_vector:
             self.vectors = self.vectors.copy()
             self.vectors[slot] = 0
@@ -103,15 +112,17 @@ class Segment:
             self.which = np.searchsorted(used, self.which).astype(np.uint32)
 
     def to_bytes(self) -> bytes:
-        """Everything but the vectors."""
+        """Everything but the vectors and the word pieces."""
         words, codes = "\n".join(self.words).encode(), "\n".join(self.codes).encode()
         header = _HEADER.pack(_MAGIC, len(self.words), len(self.slots), len(words), len(codes))
         arrays = (self.rows, self.terms, self.which, self.slots, self.counts)
         return b"".join((header, *(array.tobytes() for array in arrays), words, codes))
 
     @classmethod
-    def from_bytes(cls, data: bytes, vectors: bytes | None = None) -> Segment:
-        """The inverse of `to_bytes`, with the vectors' bytes beside it.
+    def from_bytes(
+        cls, data: bytes, vectors: bytes | None = None, tokens: Mapping[int, bytes] | None = None
+    ) -> Segment:
+        """The inverse of `to_bytes`, with the vectors' bytes and, by slot, the word pieces beside it.
 
         Raises:
             StoreCorrupt: these are not the bytes of a segment.
@@ -141,6 +152,7 @@ class Segment:
                 raise StoreCorrupt(f"a segment of {n_words} words holds {len(segment.words)}")
             if vectors:
                 segment.vectors = np.frombuffer(vectors, np.float32).reshape(SEGMENT_ROWS, -1)
+            segment.tokens = dict(tokens or {})
         except (struct.error, ValueError, UnicodeDecodeError) as error:
             raise StoreCorrupt(f"a segment of {len(data)} bytes cannot be read: {error}") from error
         return segment

@@ -222,7 +222,7 @@ class ScopeFiles:
         )
         self._document = document
         self._void = {
-            row for row in stored if row not in held.texts or held.texts[row].digest != stored[row][0]
+            row for row in stored if row not in held.texts or held.texts[row].digest != stored[row].text
         }
         self._states = (state, self._states[1])
         self._weigh()
@@ -361,7 +361,7 @@ def _vectors_of(staged: Staged, held: HeldScope) -> tuple[dict[int, Stored], set
         if isinstance(step.change, Attach):
             if step.left and step.left.version == step.change.version:
                 text = staged.texts.get(row) or held.texts[row]
-                new[row] = (text.digest, step.change.vector)
+                new[row] = Stored(text.digest, step.change.vector, step.change.tokens)
         elif not step.keep:
             new.pop(row, None)
             void.add(row)

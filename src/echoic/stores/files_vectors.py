@@ -12,19 +12,29 @@ import zlib
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from echoic.partition import MAX_BYTES
 from echoic.stores import files_disk as disk
 from echoic.types import EmbeddingSpec
 
-Stored = tuple[bytes, NDArray[np.float32]]
-"""A digest of a text, 16 bytes, and its vector."""
 
-_MAGIC = b"ECV1"
+class Stored(NamedTuple):
+    """What is kept of one text."""
+
+    text: bytes
+    """Its digest, 16 bytes."""
+    vector: NDArray[np.float32]
+    tokens: bytes | None = None
+    """Its word pieces, packed, where there are any."""
+
+
+_MAGIC = b"ECV2"
 _HEADER = struct.Struct("<4sI16s8x")  # magic, dimensions, the model's digest
-_CHECK = struct.Struct("<I4x")
+_CHECK = struct.Struct("<II")  # checksum, bytes of word pieces
 
 
 class VectorFile:
@@ -35,7 +45,13 @@ class VectorFile:
         model = blake2b(spec.model.encode(), digest_size=16).digest()
         self._header = _HEADER.pack(_MAGIC, spec.dimensions, model)
         self._row = np.dtype(
-            [("text", "V16"), ("check", "<u4"), ("pad", "V4"), ("vector", "<f4", (spec.dimensions,))]
+            [
+                ("text", "V16"),
+                ("check", "<u4"),
+                ("size", "<u4"),
+                ("vector", "<f4", (spec.dimensions,)),
+                ("tokens", f"V{MAX_BYTES}"),
+            ]
         )
 
     def read(self) -> dict[int, Stored]:
@@ -51,14 +67,18 @@ class VectorFile:
         there = np.flatnonzero(rows["check"]).tolist()
         found = {}
         for row in there:
-            text, vector = rows["text"][row].tobytes(), rows["vector"][row]
-            if _checksum(text + vector.tobytes()) == rows["check"][row]:
-                found[row] = (text, vector)
+            stored = Stored(
+                rows["text"][row].tobytes(),
+                rows["vector"][row],
+                rows["tokens"][row].tobytes()[: rows["size"][row]] or None,
+            )
+            if _checksum(stored) == rows["check"][row]:
+                found[row] = stored
         return found
 
     def write(self, rows: Mapping[int, Stored]) -> disk.Seen:
         """Put vectors at their rows, durable when it returns. A file of another model is begun anew."""
-        pieces = {self._at(row): self._packed(*stored) for row, stored in rows.items()}
+        pieces = {self._at(row): self._packed(stored) for row, stored in rows.items()}
         if not self._is_ours():
             return disk.replace(self.path, self._whole(pieces), overwrite_old=True)
         return disk.patch(self.path, pieces)
@@ -81,9 +101,12 @@ class VectorFile:
     def _at(self, row: int) -> int:
         return _HEADER.size + row * self._row.itemsize
 
-    def _packed(self, text: bytes, vector: NDArray[np.float32]) -> bytes:
-        said = text + np.ascontiguousarray(vector, "<f4").tobytes()
-        return text + _CHECK.pack(_checksum(said)) + said[16:]
+    def _packed(self, stored: Stored) -> bytes:
+        tokens = stored.tokens or b""
+        check = _CHECK.pack(_checksum(stored), len(tokens))
+        used = stored.text + check + np.ascontiguousarray(stored.vector, "<f4").tobytes() + tokens
+        # the whole place: what lay there before may have been longer
+        return used.ljust(self._row.itemsize, b"\0")
 
     def _whole(self, pieces: Mapping[int, bytes]) -> bytes:
         data = bytearray(self._header)
@@ -92,8 +115,9 @@ class VectorFile:
         return bytes(data)
 
 
-def _checksum(data: bytes) -> int:
-    return zlib.crc32(data) or 1  # 0 is what an empty row holds
+def _checksum(stored: Stored) -> int:
+    said = stored.text + np.ascontiguousarray(stored.vector, "<f4").tobytes() + (stored.tokens or b"")
+    return zlib.crc32(said) or 1  # 0 is what an empty row holds
 
 
 __all__ = ["Stored", "VectorFile"]

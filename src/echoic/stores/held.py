@@ -152,7 +152,7 @@ class HeldScope:
         *,
         entries: Mapping[int, Entry],
         since: Mapping[int, int],
-        vectors: Mapping[int, tuple[bytes, NDArray[np.float32]]],
+        vectors: Mapping[int, tuple[bytes, NDArray[np.float32], bytes | None]],
         counters: tuple[int, int],
     ) -> None:
         """Hold exactly these records from now on; what is the same already is left as it is.
@@ -161,8 +161,8 @@ class HeldScope:
             records: all of them, with the version and seq each has.
             entries: by row, how each searchable one is found that is not held yet as it is now.
             since: by row, when it began to wait.
-            vectors: by row, a vector and the digest of the text it was made of; one of another text is
-                passed over.
+            vectors: by row, the digest of a text, the vector made of it and its word pieces; one of
+                another text is passed over.
             counters: the next row and the next unsearchable seq.
         """
         touched: set[int] = set()
@@ -188,7 +188,7 @@ class HeldScope:
         self._put(record, entry, touched, keep=keep)
 
     def _restore_vector(
-        self, row: int, stored: tuple[bytes, NDArray[np.float32]] | None, touched: set[int]
+        self, row: int, stored: tuple[bytes, NDArray[np.float32], bytes | None] | None, touched: set[int]
     ) -> None:
         slot, there = row % SEGMENT_ROWS, self._embedded(row)
         if stored is None or stored[0] != self.texts[row].digest:
@@ -196,9 +196,10 @@ class HeldScope:
             if entry is not None:
                 self._segment(row, touched).put(slot, entry)
             return
-        vectors = self._segments[row // SEGMENT_ROWS].vectors
-        if not there or vectors is None or not np.array_equal(vectors[slot], stored[1]):
-            self._segment(row, touched).attach(slot, stored[1])
+        segment, (_, vector, tokens) = self._segments[row // SEGMENT_ROWS], stored
+        known = there and segment.vectors is not None and np.array_equal(segment.vectors[slot], vector)
+        if not known or segment.tokens.get(slot) != tokens:
+            self._segment(row, touched).attach(slot, vector, tokens)
 
     def _put(self, record: Record, entry: Entry | None, touched: set[int], *, keep: bool) -> None:
         if entry is not None:
@@ -209,7 +210,7 @@ class HeldScope:
     def _attach(self, attach: Attach, touched: set[int]) -> None:
         old = self.records.get(_name(attach))
         if old and old.version == attach.version and old.seq < FIRST_UNSEARCHABLE:
-            self._segment(old.seq, touched).attach(old.seq % SEGMENT_ROWS, attach.vector)
+            self._segment(old.seq, touched).attach(old.seq % SEGMENT_ROWS, attach.vector, attach.tokens)
 
     def _remove(self, name: Name, touched: set[int]) -> None:
         old = self.records.pop(name, None)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import apsw
 
 from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, StoreUnavailable
-from echoic.partition import Partition, Segment
+from echoic.partition import SEGMENT_ROWS, Partition, Segment
 from echoic.stores import sqlite_schema as schema
 from echoic.stores import sqlite_scrub
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Put, Record, Waiting
@@ -30,6 +30,7 @@ _UNKNOWN = -1
 """A mark that no connection gives."""
 _NOWHERE = 0
 """The number of a scope that holds nothing; SQLite counts from 1."""
+_FEW_SEGMENTS = 8
 CACHE_BYTES = 256 << 20
 """Of partitions kept loaded: about 150,000 memories with 384-dimension vectors."""
 
@@ -313,7 +314,25 @@ def _segments_since(connection: apsw.Connection, number: int, version: int) -> l
         "where s.id between ? and ? and s.version > ?",
         (first, last, version),
     )
-    return [(key - first, Segment.from_bytes(words, vectors)) for key, words, vectors in rows]
+    found = [(key - first, words, vectors) for key, words, vectors in rows]
+    tokens = _tokens_of(connection, first, [number for number, _, _ in found])
+    return [(n, Segment.from_bytes(words, vectors, tokens.get(n))) for n, words, vectors in found]
+
+
+def _tokens_of(connection: apsw.Connection, first: int, segments: list[int]) -> dict[int, dict[int, bytes]]:
+    """By segment and slot, the word pieces of the rows of `segments`, which are in order."""
+    found: dict[int, dict[int, bytes]] = {}
+    if not segments:
+        return found
+    # a scope loaded whole is one scan; after a patch the few segments it touched lie close together or apart
+    whole = len(segments) > _FEW_SEGMENTS
+    spans = [(segments[0], segments[-1])] if whole else [(number, number) for number in segments]
+    for start, end in spans:
+        rows = (first + start * SEGMENT_ROWS, first + end * SEGMENT_ROWS + SEGMENT_ROWS - 1)
+        for key, data in connection.execute("select id, data from tokens where id between ? and ?", rows):
+            number, slot = divmod(key - first, SEGMENT_ROWS)
+            found.setdefault(number, {})[slot] = data
+    return found
 
 
 def _index_again(connection: apsw.Connection, index: Index, embedding: EmbeddingSpec | None) -> int:
@@ -321,6 +340,7 @@ def _index_again(connection: apsw.Connection, index: Index, embedding: Embedding
     if embedding is not None:
         schema.set_meta(connection, "embedding", _model_of(embedding))
         connection.execute("delete from vectors")
+        connection.execute("delete from tokens")
         connection.execute("delete from pending")
     scopes: list[Any] = connection.execute("select id, deployment, user from scopes").fetchall()
     for number, deployment, user in scopes:

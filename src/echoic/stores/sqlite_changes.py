@@ -160,6 +160,7 @@ class ScopeChanges:
             return
         segment = self._segment(old.seq)
         self._write_vector(old.seq, np.ascontiguousarray(attach.vector, np.float32))
+        self._write_tokens(old.seq, attach.tokens)
         segment.attach(old.seq % SEGMENT_ROWS, attach.vector)
         self._connection.execute("delete from pending where record = ?", (self._base | old.seq,))
 
@@ -185,7 +186,15 @@ class ScopeChanges:
             blob.seek(seq % SEGMENT_ROWS * vector.nbytes)
             blob.write(vector.tobytes())
 
+    def _write_tokens(self, seq: int, tokens: bytes | None) -> None:
+        key = self._base | seq
+        if tokens:
+            self._connection.execute("insert or replace into tokens values (?, ?)", (key, tokens))
+        else:
+            self._connection.execute("delete from tokens where id = ?", (key,))
+
     def _overwrite_vector(self, seq: int) -> None:
+        self._write_tokens(seq, None)
         key = self._base | (seq // SEGMENT_ROWS)
         size = self._connection.execute("select length(data) from vectors where id = ?", (key,)).get
         if size:

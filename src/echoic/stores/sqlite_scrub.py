@@ -92,7 +92,7 @@ def _records(connection: apsw.Connection, number: int, drops: Sequence[Drop] | N
 def _delete_scope(connection: apsw.Connection, number: int) -> None:
     first, last = number << SCOPE_BITS, ((number + 1) << SCOPE_BITS) - 1
     connection.execute("delete from pending where record between ? and ?", (first, last))
-    for table in ("records", "segments", "vectors"):
+    for table in ("records", "segments", "vectors", "tokens"):
         connection.execute(f"delete from {table} where id between ? and ?", (first, last))  # noqa: S608 - ours
     connection.execute("delete from scopes where id = ?", (number,))
 
@@ -107,7 +107,7 @@ def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]
     """Samples of what is about to go, and how many vectors there are."""
     texts = [needle for record in _sample(records) for needle in _text_needles(record.data)]
     words: list[bytes] = []
-    vectors: list[bytes] = []
+    vectors = _token_needles(connection, number, records)
     count = 0
     by_segment: dict[int, list[int]] = {}
     for record in records:
@@ -128,6 +128,15 @@ def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]
             said = "\n".join(segment.words).encode()[:_NEEDLE_BYTES]
             words += [said] if len(said) >= _TELLING_BYTES else []
     return [*texts, *_sample(words), *_sample(vectors)], count
+
+
+def _token_needles(connection: apsw.Connection, number: int, records: Sequence[Record]) -> list[bytes]:
+    found: list[bytes] = []
+    for record in _sample([record for record in records if record.seq < FIRST_UNSEARCHABLE]):
+        key = (number << SCOPE_BITS) | record.seq
+        data: bytes = connection.execute("select data from tokens where id = ?", (key,)).get or b""
+        found += [data[:_NEEDLE_BYTES]] if len(data) >= _NEEDLE_BYTES and any(data[:_NEEDLE_BYTES]) else []
+    return found
 
 
 def _text_needles(data: Any) -> Iterator[bytes]:
@@ -250,6 +259,6 @@ def _is_stale(page: bytes) -> bool:
 
 def _alive(connection: apsw.Connection, needle: bytes) -> bool:
     """Whether a row that was not erased says the same: two people may live in the same town."""
-    places = (("records", "data"), ("segments", "words"), ("vectors", "data"))
+    places = (("records", "data"), ("segments", "words"), ("vectors", "data"), ("tokens", "data"))
     queries = (f"select 1 from {t} where instr(cast({c} as blob), ?) limit 1" for t, c in places)  # noqa: S608 - ours
     return any(connection.execute(query, (needle,)).get for query in queries)

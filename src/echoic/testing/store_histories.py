@@ -28,6 +28,7 @@ from echoic.testing.store_subject import (
     OTHER_SPEC,
     SEARCHABLE,
     SPEC,
+    attached,
     everything,
     index,
     loaded,
@@ -141,7 +142,7 @@ class StoreHistory(RuleBasedStateMachine):
         found = self.run(self._reference.read(scope, kind, [name]))
         version = (found[0].version if found else 1) + off
         vector = unit(seed, self._spec.dimensions)
-        return Attach(kind=kind, id=name, version=version, vector=vector)
+        return attached(kind, name, version, vector)
 
     def _written(self, store: Store, scope: Scope, changes: list[Change]) -> str:
         try:

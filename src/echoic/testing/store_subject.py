@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import MEMORY, TURN, Entry, Flag, Partition, number_of
+from echoic.partition import AXES, MEMORY, TURN, Entry, Flag, Partition, number_of
 from echoic.stores.base import Attach, Put, Record, Store
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import content_words
@@ -101,8 +101,20 @@ def put(record: Record, expect: int | None = None) -> Put:
 
 
 def attach(record: Record, seed: int = 0, dimensions: int = SPEC.dimensions) -> Attach:
-    """The change that gives `record`, as it was read, the vector of `seed`."""
-    return Attach(kind=record.kind, id=record.id, version=record.version, vector=unit(seed, dimensions))
+    """The change that gives `record`, as it was read, the vector of `seed` and its word pieces."""
+    return attached(record.kind, record.id, record.version, unit(seed, dimensions))
+
+
+def attached(kind: str, name: str, version: int, vector: NDArray[np.float32]) -> Attach:
+    """The change that attaches `vector` with its word pieces."""
+    return Attach(kind=kind, id=name, version=version, vector=vector, tokens=pieces_of(vector))
+
+
+def pieces_of(vector: NDArray[np.float32]) -> bytes | None:
+    """Made-up word pieces, always the same for a vector: none, one, two or three of them."""
+    data = vector.tobytes()
+    count = data[0] % 4
+    return (data * (count * AXES // len(data) + 1))[: count * AXES] or None
 
 
 def unit(seed: int, dimensions: int = SPEC.dimensions) -> NDArray[np.float32]:
@@ -141,6 +153,8 @@ class Content:
     """Row, term and count, each as often as it stands there."""
     vectors: Mapping[int, bytes] = field(default_factory=dict)
     """Of the rows that have one."""
+    tokens: Mapping[int, bytes] = field(default_factory=dict)
+    """Likewise."""
 
 
 def content(partition: Partition) -> Content:
@@ -157,7 +171,9 @@ def content(partition: Partition) -> Content:
         bare = [i for i in range(partition.size) if i not in embedded]
         assert not partition.vectors[bare].any(), "a row that has no vector holds the bytes of one"
         assert set(docs) <= set(rows), "words are left of a row that is gone"
-    return Content(rows, Counter(zip(docs, terms, counts, strict=True)), vectors)
+        tokens = dict(partition.tokens)
+        assert set(tokens) <= embedded, "word pieces are left of a vector that is gone"
+    return Content(rows, Counter(zip(docs, terms, counts, strict=True)), vectors, tokens)
 
 
 def expected(records: Iterable[Record], vectors: Mapping[tuple[str, str], NDArray[np.float32]]) -> Content:
@@ -170,6 +186,7 @@ def expected(records: Iterable[Record], vectors: Mapping[tuple[str, str], NDArra
     rows: dict[int, tuple[int, ...]] = {}
     postings: Counter[tuple[int, int, int]] = Counter()
     made: dict[int, bytes] = {}
+    tokens: dict[int, bytes] = {}
     for record in records:
         entry = index(record)
         if entry is None:
@@ -178,8 +195,10 @@ def expected(records: Iterable[Record], vectors: Mapping[tuple[str, str], NDArra
         rows[record.seq] = entry.row(Flag.NONE if vector is None else Flag.EMBEDDED)
         if vector is not None:
             made[record.seq] = vector.tobytes()
+            if pieces := pieces_of(vector):
+                tokens[record.seq] = pieces
         postings.update((record.seq, word.term, min(n, 255)) for word, n in entry.words)
-    return Content(rows, postings, made)
+    return Content(rows, postings, made, tokens)
 
 
 async def everything(store: Store, scope: Scope) -> list[Record]:
@@ -206,6 +225,7 @@ __all__ = [
     "SPEC",
     "Content",
     "attach",
+    "attached",
     "content",
     "everything",
     "exact",
@@ -215,6 +235,7 @@ __all__ = [
     "memory",
     "note",
     "opened",
+    "pieces_of",
     "put",
     "told",
     "unit",
