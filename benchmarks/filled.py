@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echoic.embedding import Embedder, Vectors
+from echoic.embedding import Embedder, Kind, embedded
 from echoic.memory.records import index, record_of_memory, record_of_turn
-from echoic.partition import Partition
+from echoic.partition import Partition, Pieces
+from echoic.ranking import query_of
+from echoic.ranking.query import Query
 from echoic.stores.base import Attach, Put
 from echoic.stores.in_memory import InMemoryStore
 from echoic.types import Memory, Scope, Turn
 
 BATCH = 256
+Made = tuple[np.ndarray, Pieces | None]
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Filled:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._store = InMemoryStore()
-        self._known: dict[str, np.ndarray] = {}
+        self._known: dict[str, Made] = {}
 
     async def open(self) -> None:
         await self._embedder.open()
@@ -51,24 +54,36 @@ class Filled:
         kinds = {"memory": Memory, "turn": Turn}
         return Searchable(scope, partition, {r.seq: by_id[kinds[r.kind], r.id] for r in kept})
 
-    async def queries(self, texts: Sequence[str]) -> Vectors:
-        """One vector for each text."""
-        return await self._embed(texts, "query")
+    async def queries(self, texts: Sequence[str]) -> list[Query]:
+        """One query for each text."""
+        made = await self._embed(texts, "query")
+        return [
+            query_of(text, vector, pieces=pieces)
+            for text, (vector, pieces) in zip(texts, made, strict=True)
+        ]
 
     async def _attach_all(self) -> None:
         while waiting := await self._store.waiting(BATCH):
             entries = [index(w.record) for w in waiting]
-            vectors = await self._embed([entry.text if entry else "" for entry in entries], "document")
-            for one, vector in zip(waiting, vectors, strict=True):
+            made = await self._embed([entry.text if entry else "" for entry in entries], "document")
+            for one, (vector, pieces) in zip(waiting, made, strict=True):
                 record = one.record
-                attach = Attach(kind=record.kind, id=record.id, version=record.version, vector=vector)
+                attach = Attach(
+                    kind=record.kind,
+                    id=record.id,
+                    version=record.version,
+                    vector=vector,
+                    tokens=pieces.packed() if pieces else None,
+                )
                 await self._store.write(one.scope, [attach])
 
-    async def _embed(self, texts: Sequence[str], kind: str) -> Vectors:
+    async def _embed(self, texts: Sequence[str], kind: Kind) -> list[Made]:
         """Each text once: made-up calls repeat themselves."""
         new = list(dict.fromkeys(text for text in texts if f"{kind} {text}" not in self._known))
         for first in range(0, len(new), BATCH):
             some = new[first : first + BATCH]
-            made = await self._embedder.embed(some, kind)
-            self._known |= {f"{kind} {text}": vector for text, vector in zip(some, made, strict=True)}
-        return np.stack([self._known[f"{kind} {text}"] for text in texts])
+            made = await embedded(self._embedder, some, kind)
+            pieces = made.pieces or [None] * len(some)
+            for text, *one in zip(some, made.vectors, pieces, strict=True):
+                self._known[f"{kind} {text}"] = (one[0], one[1])
+        return [self._known[f"{kind} {text}"] for text in texts]

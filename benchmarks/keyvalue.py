@@ -18,7 +18,7 @@ import asyncio
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,6 +28,7 @@ from benchmarks import machine
 from benchmarks.filled import Filled, Searchable
 from echoic.embedding import embedder_from
 from echoic.ranking import LEXICAL_FLOOR, query_of, rank
+from echoic.ranking.query import Query
 from echoic.types import Category, Memory, Scope, Turn
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -438,15 +439,15 @@ async def run(embedder: str, systems: dict[str, System], count: int) -> dict[str
     corrected: list[bool] = []
     for number, person in enumerate(people(count)):
         searched = await filled.add(Scope("keyvalue", f"person-{number}"), told(person))
-        vectors = await filled.queries([question.text for question in person.questions])
+        queries = await filled.queries([question.text for question in person.questions])
         keys = {memory.key for memory in person.memories if not memory.current}
-        for question, vector in zip(person.questions, vectors, strict=True):
+        for question, query in zip(person.questions, queries, strict=True):
             for name, system in systems.items():
-                place = _place(searched, question, vector, system)
+                place = _place(searched, question, query, system)
                 tallies[name].plain.append(not question.paraphrased)
                 tallies[name].place.append(place)
             if question.key in keys:
-                first = _current_first(searched, question, vector, next(iter(systems.values())))
+                first = _current_first(searched, question, query, next(iter(systems.values())))
                 corrected += [] if first is None else [first]
     return {
         "questions": len(next(iter(tallies.values())).place),
@@ -456,17 +457,17 @@ async def run(embedder: str, systems: dict[str, System], count: int) -> dict[str
     }
 
 
-def _place(searched: Searchable, question: Question, vector: np.ndarray, system: System) -> int:
-    query = query_of(question.text, vector if system.with_vector else None)
+def _place(searched: Searchable, question: Question, query: Query, system: System) -> int:
+    query = query if system.with_vector else query_of(question.text)
     hits = rank(query, [searched.partition], limit=5, fusion=system.fusion, floor=system.floor)
     return next((n for n, hit in enumerate(hits, 1) if _answers(searched.items[hit.row], question)), 0)
 
 
 def _current_first(
-    searched: Searchable, question: Question, vector: np.ndarray, system: System
+    searched: Searchable, question: Question, query: Query, system: System
 ) -> bool | None:
     """With the past included, whether what holds stands before what held; None unless both are found."""
-    query = query_of(question.text, vector if system.with_vector else None, include_past=True)
+    query = replace(query if system.with_vector else query_of(question.text), include_past=True)
     hits = rank(query, [searched.partition], limit=100, fusion=system.fusion, floor=system.floor)
     found = [item for hit in hits if _answers(item := searched.items[hit.row], question)]
     current = [item.current for item in found if isinstance(item, Memory)]

@@ -30,7 +30,7 @@ import numpy as np
 from benchmarks import machine
 from benchmarks.filled import Filled, Searchable
 from echoic.embedding import embedder_from
-from echoic.ranking import query_of, rank
+from echoic.ranking import rank
 from echoic.ranking.query import Query
 from echoic.types import Memory, Scope, Turn
 
@@ -191,9 +191,8 @@ async def run(
         }
         everything = frozenset().union(*stands_for.values())
         questions = [q for q in conversation.questions if q.evidence & everything]
-        vectors = await filled.queries([q.text for q in questions])
-        for question, vector in zip(questions, vectors, strict=True):
-            query = query_of(question.text, vector)
+        queries = await filled.queries([q.text for q in questions])
+        for question, query in zip(questions, queries, strict=True):
             for system, tally in tallies.items():
                 ask(tally, system, query, question, place, stands_for)
     return tallies

@@ -159,7 +159,7 @@ async def test_clearing_forgets_every_query(inner: Counting) -> None:
 async def test_a_remembered_query_does_not_keep_its_whole_batch_in_memory(inner: Counting) -> None:
     cached = CachedEmbedder(inner)
     await cached.embed(["dog", "cat", "fish"], "query")
-    assert all(vector.base is None for vector in cached._known.values())
+    assert all(known.vector.base is None for known in cached._known.values())
 
 
 async def test_changing_a_result_does_not_change_the_cache(inner: Counting) -> None:

@@ -13,7 +13,9 @@ from tokenizers import Tokenizer
 from echoic.embedding import weights
 from echoic.embedding.encoder import MAX_TOKENS, Encoder
 from echoic.embedding.onnx_graph import Architecture
+from echoic.embedding.pieces import axes
 from echoic.errors import EmbedderMissing
+from echoic.partition import AXES, MAX_PIECES, unpacked
 
 LAYERS, HEADS, WIDTH = 6, 12, 384
 
@@ -99,18 +101,18 @@ def encoder(model_cache: Path) -> Encoder:
 
 
 def test_fp32_vectors_equal_the_definition_alone(encoder: Encoder, pooled: np.ndarray) -> None:
-    alone = np.concatenate([encoder.run([encoder.tokenise(text)]).pooled for text in TEXTS])
+    alone = np.concatenate([encoder.run([encoder.tokenise(text).ids]).pooled for text in TEXTS])
     assert np.abs(alone - pooled).max() < 1e-5
 
 
 def test_fp32_vectors_equal_the_definition_in_a_padded_batch(encoder: Encoder, pooled: np.ndarray) -> None:
-    batch = encoder.run([encoder.tokenise(text) for text in TEXTS])
+    batch = encoder.run([encoder.tokenise(text).ids for text in TEXTS])
     assert np.abs(batch.pooled - pooled).max() < 1e-5
     assert batch.hidden is None
 
 
 def test_token_vectors_equal_the_definition(encoder: Encoder, expected: list[np.ndarray]) -> None:
-    ids = [encoder.tokenise(text) for text in TEXTS]
+    ids = [encoder.tokenise(text).ids for text in TEXTS]
     hidden = encoder.run(ids, hidden=True).hidden
     assert hidden is not None
     assert hidden.shape == (len(TEXTS), MAX_TOKENS, WIDTH)
@@ -135,7 +137,38 @@ def test_token_vectors_equal_the_definition(encoder: Encoder, expected: list[np.
 def test_a_long_text_gives_the_tokens_that_reading_it_whole_gives(
     encoder: Encoder, published: Path, text: str
 ) -> None:
-    assert encoder.tokenise(text) == Reference(published).tokenizer.encode(text).ids
+    assert encoder.tokenise(text).ids == Reference(published).tokenizer.encode(text).ids
+
+
+def test_word_pieces_are_a_texts_tokens_on_the_shipped_axes(
+    encoder: Encoder, expected: list[np.ndarray]
+) -> None:
+    for text, wanted in zip(TEXTS, expected, strict=True):
+        tokens = encoder.tokenise(text)
+        if not tokens.spans:
+            continue
+        made = encoder.run([tokens.ids, encoder.tokenise("short").ids], hidden=True).hidden
+        assert made is not None
+        pieces = encoder.pieces(made[0], tokens)
+        assert np.abs(pieces.hidden - wanted[1:-1]).max() < 1e-4
+        assert len(pieces.axes) == len(pieces.spans) == len(tokens.ids) - 2
+        projected = wanted[1:-1] @ axes()
+        projected /= np.linalg.norm(projected, axis=1, keepdims=True)
+        assert np.abs(pieces.axes - projected).max() < 1e-4
+        assert [text[first:last].strip() == text[first:last] for first, last in pieces.spans].count(
+            False
+        ) == 0
+
+
+def test_a_packed_word_piece_keeps_its_direction(encoder: Encoder) -> None:
+    tokens = encoder.tokenise("My sister Ana moved to Porto in March. " * 40)
+    made = encoder.run([tokens.ids], hidden=True).hidden
+    assert made is not None
+    pieces = encoder.pieces(made[0], tokens)
+    kept = unpacked([pieces.packed()])
+    assert kept.shape == (MAX_PIECES, AXES)
+    kept /= np.linalg.norm(kept, axis=1, keepdims=True)
+    assert np.vecdot(kept, pieces.axes[:MAX_PIECES]).min() > 0.999
 
 
 def test_a_model_as_the_hugging_face_exporters_write_it_is_read_the_same(
@@ -158,7 +191,7 @@ def test_a_model_as_the_hugging_face_exporters_write_it_is_read_the_same(
     (tmp_path / "tokenizer.json").write_bytes((published / "tokenizer.json").read_bytes())
 
     encoder = Encoder(weights.find(tmp_path, "fp32", None), "fp32", threads=1)
-    batch = encoder.run([encoder.tokenise(text) for text in TEXTS])
+    batch = encoder.run([encoder.tokenise(text).ids for text in TEXTS])
     assert np.abs(batch.pooled - pooled).max() < 1e-5
 
 

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoic.embedding.encoder import Encoded, TokenIds
+from echoic.embedding.base import Embedded
+from echoic.embedding.encoder import Encoded, TokenIds, Tokens
 from echoic.embedding.runner import TEXTS_PER_RUN, TOKENS_PER_RUN, Runner
 from echoic.errors import EmbedderUnavailable, NotOpen
+from echoic.partition import Pieces
 
 WAIT_S = 20
 
@@ -28,12 +30,12 @@ class Gate:
         self.let_go = threading.Event()
         self.let_go.set()
 
-    def tokenise(self, text: str) -> TokenIds:
+    def tokenise(self, text: str) -> Tokens:
         self.tokenised.append(text)
         if "untokenisable" in text:
             raise ValueError(text)
         first, _, length = text.partition("*")
-        return [int(first)] * int(length or 1)
+        return Tokens([int(first)] * int(length or 1), ())
 
     def run(self, batch: Sequence[TokenIds], *, hidden: bool = False) -> Encoded:
         self.runs.append(list(batch))
@@ -41,7 +43,11 @@ class Gate:
         assert self.let_go.wait(WAIT_S)
         if any(ids[0] == 13 for ids in batch):
             raise RuntimeError("thirteen")
-        return Encoded(np.array([[ids[0], len(ids)] for ids in batch], np.float32), None)
+        pooled = np.array([[ids[0], len(ids)] for ids in batch], np.float32)
+        return Encoded(pooled, pooled[:, None] if hidden else None)
+
+    def pieces(self, hidden: np.ndarray, tokens: Tokens) -> Pieces:
+        return Pieces(axes=hidden, hidden=hidden, spans=((0, len(tokens.ids)),))
 
     def hold(self) -> None:
         self.let_go.clear()
@@ -68,10 +74,10 @@ def runner(gate: Gate) -> Iterator[Runner]:
 
 
 @pytest.fixture
-def busy(gate: Gate, runner: Runner) -> Callable[[], Future[np.ndarray]]:
+def busy(gate: Gate, runner: Runner) -> Callable[[], Future[Embedded]]:
     """Start a run that lasts until the gate lets go."""
 
-    def start() -> Future[np.ndarray]:
+    def start() -> Future[Embedded]:
         gate.hold()
         future = runner.submit(["1000"], "query")
         gate.wait_until_running()
@@ -100,7 +106,7 @@ def test_a_query_waits_for_one_piece_of_documents_at_most(gate: Gate, runner: Ru
     gate.let_go.set()
     query.result(WAIT_S)
     assert gate.firsts.index([500]) == 1
-    assert documents.result(WAIT_S)[:, 0].tolist() == list(range(101, 140))
+    assert documents.result(WAIT_S).vectors[:, 0].tolist() == list(range(101, 140))
 
 
 def test_queries_that_come_together_share_a_run(
@@ -109,13 +115,17 @@ def test_queries_that_come_together_share_a_run(
     busy()
     futures = [runner.submit([str(number)], "query") for number in range(100, 110)]
     gate.let_go.set()
-    assert [future.result(WAIT_S)[0, 0] for future in futures] == list(range(100, 110))
+    assert [future.result(WAIT_S).vectors[0, 0] for future in futures] == list(range(100, 110))
     assert [sorted(run) for run in gate.firsts[1:]] == [list(range(100, 110))]
 
 
 def test_texts_of_similar_length_share_runs_and_come_back_in_order(gate: Gate, runner: Runner) -> None:
     lengths = [40, 1, 39, 2, 38, 3, 37, 4, 36, 5]
-    found = runner.submit([f"{n}*{length}" for n, length in enumerate(lengths, 1)], "document").result(WAIT_S)
+    found = (
+        runner.submit([f"{n}*{length}" for n, length in enumerate(lengths, 1)], "document")
+        .result(WAIT_S)
+        .vectors
+    )
     assert found.tolist() == [[n, length] for n, length in enumerate(lengths, 1)]
     padded = sum(len(run) * max(map(len, run)) for run in gate.runs)
     assert padded < 1.1 * sum(lengths)
@@ -145,7 +155,7 @@ def test_every_text_gets_its_own_vector_in_runs_that_are_never_too_large(
         ]
         for future, (_, lengths) in zip(futures, calls, strict=True):
             expected = [[100 + n, length] for n, length in enumerate(lengths)]
-            assert future.result(WAIT_S).tolist() == expected
+            assert future.result(WAIT_S).vectors.tolist() == expected
     finally:
         runner.close()
     assert max(map(len, gate.runs)) <= most
@@ -177,7 +187,7 @@ def test_a_call_cancelled_in_the_middle_runs_no_further(gate: Gate, runner: Runn
 def test_a_failing_run_fails_only_those_who_are_in_it(gate: Gate, runner: Runner) -> None:
     with pytest.raises(EmbedderUnavailable, match="RuntimeError"):
         runner.submit(["13"], "query").result(WAIT_S)
-    assert runner.submit(["14"], "query").result(WAIT_S).tolist() == [[14, 1]]
+    assert runner.submit(["14"], "query").result(WAIT_S).vectors.tolist() == [[14, 1]]
 
 
 def test_a_text_that_cannot_be_tokenised_spares_its_neighbours_and_is_not_quoted(
@@ -187,7 +197,7 @@ def test_a_text_that_cannot_be_tokenised_spares_its_neighbours_and_is_not_quoted
     bad = runner.submit(["untokenisable secret"], "query")
     good = runner.submit(["7"], "query")
     gate.let_go.set()
-    assert good.result(WAIT_S).tolist() == [[7, 1]]
+    assert good.result(WAIT_S).vectors.tolist() == [[7, 1]]
     error = bad.exception(WAIT_S)
     assert isinstance(error, EmbedderUnavailable)
     assert "secret" not in str(error)
@@ -195,7 +205,7 @@ def test_a_text_that_cannot_be_tokenised_spares_its_neighbours_and_is_not_quoted
 
 
 def test_closing_fails_what_waits_and_finishes_what_runs(
-    gate: Gate, runner: Runner, busy: Callable[[], Future[np.ndarray]]
+    gate: Gate, runner: Runner, busy: Callable[[], Future[Embedded]]
 ) -> None:
     running = busy()
     waiting = [runner.submit(["1"], "query"), runner.submit(["2*200", "3*200"], "document")]
@@ -203,7 +213,7 @@ def test_closing_fails_what_waits_and_finishes_what_runs(
     closing.start()
     gate.let_go.set()
     closing.join(WAIT_S)
-    assert running.result(WAIT_S).tolist() == [[1000, 1]]
+    assert running.result(WAIT_S).vectors.tolist() == [[1000, 1]]
     for future in waiting:
         with pytest.raises(NotOpen):
             future.result(WAIT_S)
@@ -219,9 +229,9 @@ def test_after_closing_a_text_is_refused_and_closing_again_does_no_harm(runner: 
 def test_texts_that_race_with_closing_are_answered_or_refused_never_forgotten() -> None:
     for _ in range(30):
         runner = Runner(Gate(), dimensions=2)
-        futures: list[Future[np.ndarray]] = []
+        futures: list[Future[Embedded]] = []
 
-        def submit(runner: Runner = runner, futures: list[Future[np.ndarray]] = futures) -> None:
+        def submit(runner: Runner = runner, futures: list[Future[Embedded]] = futures) -> None:
             futures.extend(runner.submit([str(number)], "query") for number in range(100, 160))
 
         thread = threading.Thread(target=submit)
@@ -230,3 +240,17 @@ def test_texts_that_race_with_closing_are_answered_or_refused_never_forgotten() 
         thread.join(WAIT_S)
         for future in futures:
             assert isinstance(future.exception(WAIT_S), NotOpen | None)
+
+
+def test_word_pieces_are_made_for_those_who_ask_and_in_the_order_of_their_texts(
+    gate: Gate, runner: Runner, busy: Callable[[], Future[Embedded]]
+) -> None:
+    busy()
+    with_pieces = runner.submit(["7*3", "8*2", "9*3"], "query", pieces=True)
+    without = runner.submit(["5*3"], "query")
+    gate.let_go.set()
+    made = with_pieces.result(WAIT_S)
+    assert made.pieces is not None
+    assert [float(one.hidden[0, 0]) for one in made.pieces] == [7, 8, 9]
+    assert [one.spans for one in made.pieces] == [((0, 3),), ((0, 2),), ((0, 3),)]
+    assert without.result(WAIT_S).pieces is None

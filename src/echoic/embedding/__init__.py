@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from echoic.embedding.base import Embedder, EmbeddingSpec, Kind, Vectors
+from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, PieceEmbedder, Vectors, embedded
 from echoic.embedding.cached import CachedEmbedder
 from echoic.embedding.hosted import ALIASES, KEYS, HostedEmbedder
 from echoic.embedding.lexical import LexicalEmbedder
@@ -107,13 +107,16 @@ def _as_it_is(embedder: object, given: Mapping[str, Any]) -> Embedder:
 
 __all__ = [
     "CachedEmbedder",
+    "Embedded",
     "Embedder",
     "EmbeddingSpec",
     "HostedEmbedder",
     "Kind",
     "LexicalEmbedder",
     "LocalEmbedder",
+    "PieceEmbedder",
     "Vectors",
     "VoyageEmbedder",
+    "embedded",
     "embedder_from",
 ]

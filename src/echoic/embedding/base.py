@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from echoic.partition import Pieces
 from echoic.types import EmbeddingSpec
 
 Kind = Literal["query", "document"]
@@ -54,4 +56,34 @@ class Embedder(Protocol):
         ...
 
 
-__all__ = ["Embedder", "EmbeddingSpec", "Kind", "Vectors"]
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Everything an embedder makes of some texts."""
+
+    vectors: Vectors
+    """[texts, dimensions], unit length."""
+    pieces: Sequence[Pieces] | None = None
+    """One a text; None where the embedder does not hand them out, as no remote one does."""
+
+
+@runtime_checkable
+class PieceEmbedder(Embedder, Protocol):
+    """An embedder that hands out its word pieces too. They cost it nothing: the vector is their mean."""
+
+    async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
+        """`embed`, with the word pieces that the vectors were made of; under the same rules."""
+        ...
+
+
+async def embedded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Embedded:
+    """All that `embedder` makes of `texts`: with word pieces where it has them.
+
+    Raises:
+        EmbedderUnavailable: after retries; nothing was embedded.
+    """
+    if isinstance(embedder, PieceEmbedder):
+        return await embedder.embed_pieces(texts, kind)
+    return Embedded(await embedder.embed(texts, kind))
+
+
+__all__ = ["Embedded", "Embedder", "EmbeddingSpec", "Kind", "PieceEmbedder", "Vectors", "embedded"]

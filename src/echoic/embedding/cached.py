@@ -9,27 +9,34 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding.base import Embedder, EmbeddingSpec, Kind, Vectors
+from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.embedding.texts import checked_texts
 from echoic.errors import InvalidInput, NotOpen
+from echoic.partition import Pieces
 
-_Vector = NDArray[np.float32]
+
+class _Known(NamedTuple):
+    """What is remembered of a query: some 20 KB with word pieces."""
+
+    vector: NDArray[np.float32]
+    pieces: Pieces | None
 
 
 class CachedEmbedder:
     """An embedder that asks `inner` once for each query among the last `entries` different ones."""
 
-    def __init__(self, inner: Embedder, entries: int = 4096) -> None:
+    def __init__(self, inner: Embedder, entries: int = 1024) -> None:
         """Takes `inner` over: opening and closing this opens and closes it.
 
         Args:
             inner: who makes the vectors.
             entries: how many are remembered; the one unused for longest goes first. Each takes 4 bytes a
-                dimension and the text.
+                dimension, once for the text and, where `inner` hands them out, once for each word piece.
 
         Raises:
             InvalidInput: fewer than one entry.
@@ -38,8 +45,8 @@ class CachedEmbedder:
             raise InvalidInput(f"entries must be at least 1, not {entries!r}")
         self._inner = inner
         self._entries = entries
-        self._known: OrderedDict[str, _Vector] = OrderedDict()
-        self._coming: dict[str, asyncio.Task[dict[str, _Vector]]] = {}
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._coming: dict[str, asyncio.Task[dict[str, _Known]]] = {}
 
     @property
     def spec(self) -> EmbeddingSpec:
@@ -87,9 +94,21 @@ class CachedEmbedder:
         if kind != "query" or not checked:
             return await self._inner.embed(checked, kind)
         found = await self._found(checked)
-        return np.stack([found[text] for text in checked])
+        return np.stack([found[text].vector for text in checked])
 
-    async def _found(self, texts: Sequence[str]) -> dict[str, _Vector]:
+    async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
+        """`embed`, with the word pieces of each text where `inner` hands them out."""
+        checked = checked_texts(texts, kind)
+        if kind != "query" or not checked:
+            return await embedded(self._inner, checked, kind)
+        found = await self._found(checked)
+        known = [found[text] for text in checked]
+        pieces = [one.pieces for one in known if one.pieces is not None]
+        return Embedded(
+            np.stack([one.vector for one in known]), pieces if len(pieces) == len(known) else None
+        )
+
+    async def _found(self, texts: Sequence[str]) -> dict[str, _Known]:
         found = {text: self._known[text] for text in texts if text in self._known}
         for text in found:
             self._known.move_to_end(text)
@@ -105,21 +124,23 @@ class CachedEmbedder:
         self._coming |= dict.fromkeys(texts, task)
         task.add_done_callback(self._settle)
 
-    async def _fetch(self, texts: list[str]) -> dict[str, _Vector]:
-        vectors = await self._inner.embed(texts, "query")
-        return dict(zip(texts, vectors, strict=True))
+    async def _fetch(self, texts: list[str]) -> dict[str, _Known]:
+        made = await embedded(self._inner, texts, "query")
+        # copies: a row would keep the whole batch in memory
+        vectors = [vector.copy() for vector in made.vectors]
+        pieces: Sequence[Pieces | None] = made.pieces or [None] * len(texts)
+        return {text: _Known(vectors[i], pieces[i]) for i, text in enumerate(texts)}
 
-    def _settle(self, task: asyncio.Task[dict[str, _Vector]]) -> None:
+    def _settle(self, task: asyncio.Task[dict[str, _Known]]) -> None:
         self._coming = {text: other for text, other in self._coming.items() if other is not task}
         if task.cancelled() or task.exception() is not None:
             return  # asking for the exception also tells asyncio that it was seen, when nobody waits any more
-        for text, vector in task.result().items():
-            self._known[text] = vector.copy()  # a row would keep the whole batch in memory
+        self._known |= task.result()
         while len(self._known) > self._entries:
             self._known.popitem(last=False)
 
 
-async def _outcome(task: asyncio.Task[dict[str, _Vector]]) -> dict[str, _Vector]:
+async def _outcome(task: asyncio.Task[dict[str, _Known]]) -> dict[str, _Known]:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Vectors
+from echoic.embedding.pieces import pieces_of
 from echoic.embedding.texts import unit
 from echoic.embedding.weights import MODEL, ModelFiles, Variant
 from echoic.errors import EmbedderMissing
+from echoic.partition import Pieces
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -41,6 +43,15 @@ _PROBE_VECTOR = np.fromstring(
 _PROBE_TOLERANCE: dict[Variant, float] = {"fp32": 1e-3, "int8": 0.04}
 
 TokenIds = list[int]
+
+
+class Tokens(NamedTuple):
+    """A text cut up."""
+
+    ids: TokenIds
+    """[CLS] and [SEP] included."""
+    spans: tuple[tuple[int, int], ...]
+    """The characters of the text that each word piece stands for, without [CLS] and [SEP]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +99,8 @@ class Encoder:
             )
         self._recognise(files, variant)
 
-    def tokenise(self, text: str) -> TokenIds:
-        """The ids of `text`, [CLS] and [SEP] included, at most `MAX_TOKENS`.
+    def tokenise(self, text: str) -> Tokens:
+        """`text` cut up, at most `MAX_TOKENS`, [CLS] and [SEP] included.
 
         Word pieces never reach across a blank, so where a beginning that ends at a blank already overflows,
         the rest cannot change the ids. A very long text is thus not cut up whole for its first words.
@@ -97,8 +108,13 @@ class Encoder:
         if len(text) > _ENOUGH_CHARACTERS:
             beginning = self._tokenizer.encode(text[: text.rfind(" ", 0, _ENOUGH_CHARACTERS) + 1])
             if beginning.overflowing:
-                return list(beginning.ids)
-        return list(self._tokenizer.encode(text).ids)
+                return _tokens(beginning)
+        return _tokens(self._tokenizer.encode(text))
+
+    @staticmethod
+    def pieces(hidden: NDArray[np.float32], tokens: Tokens) -> Pieces:
+        """The word pieces of a text, from its row of `Encoded.hidden`."""
+        return pieces_of(hidden[1 : len(tokens.ids) - 1], tokens.spans)
 
     def run(self, batch: Sequence[TokenIds], *, hidden: bool = False) -> Encoded:
         """Encode `batch`, shorter texts padded to the longest; `hidden` asks for the token vectors too."""
@@ -121,7 +137,7 @@ class Encoder:
     def _recognise(self, files: ModelFiles, variant: Variant) -> None:
         # A file of another model would give vectors that look right and mean something else, under this
         # model's name. The same run also makes the first real query as fast as the others.
-        vector = self.run([self.tokenise(_PROBE)]).pooled[0]
+        vector = self.run([self.tokenise(_PROBE).ids]).pooled[0]
         if vector.shape != (DIMENSIONS,):
             raise EmbedderMissing(f"{files.onnx} makes {vector.size} dimensions: it is not {MODEL}")
         apart = float(np.abs(vector[: _PROBE_VECTOR.size] - _PROBE_VECTOR).max())
@@ -130,6 +146,10 @@ class Encoder:
                 f"{files.onnx} is not {MODEL} in {variant}: the vector of a known sentence is off by "
                 f"{apart:.4f}, {_PROBE_TOLERANCE[variant]} at most. Vectors of two models are never mixed."
             )
+
+
+def _tokens(encoding: Any) -> Tokens:
+    return Tokens(list(encoding.ids), tuple(encoding.offsets[1:-1]))
 
 
 def _mean(hidden: Any, mask: NDArray[np.int64]) -> Vectors:
@@ -163,4 +183,4 @@ def _load_session(onnxruntime: Any, files: ModelFiles, threads: int) -> Inferenc
         raise EmbedderMissing(f"{files.onnx} cannot be loaded as an ONNX model: {error}") from error
 
 
-__all__ = ["DIMENSIONS", "MAX_TOKENS", "Encoded", "Encoder", "TokenIds"]
+__all__ = ["DIMENSIONS", "MAX_TOKENS", "Encoded", "Encoder", "TokenIds", "Tokens"]

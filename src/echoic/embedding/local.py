@@ -11,7 +11,7 @@ from typing import get_args
 
 import numpy as np
 
-from echoic.embedding.base import EmbeddingSpec, Kind, Vectors
+from echoic.embedding.base import Embedded, EmbeddingSpec, Kind, Vectors
 from echoic.embedding.encoder import DIMENSIONS, Encoder
 from echoic.embedding.runner import TEXTS_PER_RUN, Runner
 from echoic.embedding.texts import checked_texts
@@ -94,13 +94,20 @@ class LocalEmbedder:
             NotOpen: before `open()`, or closed meanwhile.
             EmbedderUnavailable: the model failed.
         """
+        return (await self._embed(texts, kind, pieces=False)).vectors
+
+    async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
+        """`embed`, with the word pieces of each text. The same run of the model makes both."""
+        return await self._embed(texts, kind, pieces=True)
+
+    async def _embed(self, texts: Sequence[str], kind: Kind, *, pieces: bool) -> Embedded:
         checked = checked_texts(texts, kind)
         runner = self._runner
         if runner is None:
             raise NotOpen("the local embedder is not open: await its open() first")
         if not checked:
-            return np.empty((0, DIMENSIONS), np.float32)
-        return await asyncio.wrap_future(runner.submit(checked, kind))
+            return Embedded(np.empty((0, DIMENSIONS), np.float32), [] if pieces else None)
+        return await asyncio.wrap_future(runner.submit(checked, kind, pieces=pieces))
 
     def _load(self) -> None:
         with self._opening:  # of two that open at once the second finds it done

@@ -17,10 +17,12 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from echoic.embedding.base import Kind, Vectors
-from echoic.embedding.encoder import Encoded, TokenIds
+from echoic.embedding.base import Embedded, Kind, Vectors
+from echoic.embedding.encoder import Encoded, TokenIds, Tokens
 from echoic.errors import EmbedderUnavailable, NotOpen
+from echoic.partition import Pieces
 
 TEXTS_PER_RUN = 16
 TOKENS_PER_RUN = 256
@@ -34,12 +36,16 @@ _PADDING_WORTH_A_RUN = 16
 class SupportsRun(Protocol):
     """What the runner asks of an encoder; called by one thread at a time."""
 
-    def tokenise(self, text: str) -> TokenIds:
-        """The ids of one text, never none."""
+    def tokenise(self, text: str) -> Tokens:
+        """One text cut up, never into nothing."""
         ...
 
     def run(self, batch: Sequence[TokenIds], *, hidden: bool = False) -> Encoded:
         """The vectors of a batch."""
+        ...
+
+    def pieces(self, hidden: NDArray[np.float32], tokens: Tokens) -> Pieces:
+        """The word pieces of a text, from its row of `Encoded.hidden`."""
         ...
 
 
@@ -49,7 +55,14 @@ class _Call:
 
     vectors: Vectors
     left: int
-    future: Future[Vectors] = field(default_factory=Future)
+    pieces: dict[int, Pieces] | None
+    """By row; None where nobody asked for them."""
+    future: Future[Embedded] = field(default_factory=Future)
+
+    def settle(self) -> None:
+        made = self.pieces
+        pieces = None if made is None else [made[row] for row in range(len(self.vectors))]
+        _settle(self.future, Embedded(self.vectors, pieces))
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +72,7 @@ class _Text:
     call: _Call
     row: int
     text: str
-    ids: TokenIds = field(default_factory=list)
+    tokens: Tokens = field(default_factory=lambda: Tokens([], ()))
 
 
 class Runner:
@@ -85,13 +98,14 @@ class Runner:
         self._thread = threading.Thread(target=self._work, name="echoic-embedding", daemon=True)
         self._thread.start()
 
-    def submit(self, texts: Sequence[str], kind: Kind) -> Future[Vectors]:
-        """The vectors of `texts` (at least one), float32 [len(texts), dimensions], in time.
+    def submit(self, texts: Sequence[str], kind: Kind, *, pieces: bool = False) -> Future[Embedded]:
+        """What becomes of `texts` (at least one), in time: vectors, and word pieces if they are asked for.
 
         Cancelling the future drops what has not run yet. It fails with NotOpen when the runner is closed
         first and with EmbedderUnavailable when the model fails.
         """
-        call = _Call(np.empty((len(texts), self._dimensions), np.float32), len(texts))
+        vectors = np.empty((len(texts), self._dimensions), np.float32)
+        call = _Call(vectors, len(texts), {} if pieces else None)
         waiting = [_Text(call, row, text) for row, text in enumerate(texts)]
         waiting.sort(key=lambda item: len(item.text))  # neighbours in length share runs: little padding
         self._inbox.put((kind, waiting))
@@ -154,9 +168,9 @@ class Runner:
             if item.call.future.done():
                 continue
             with _failing([item]):
-                item.ids = self._encoder.tokenise(item.text)
+                item.tokens = self._encoder.tokenise(item.text)
                 ready.append(item)
-        ready.sort(key=lambda item: len(item.ids))
+        ready.sort(key=lambda item: len(item.tokens.ids))
         return list(_cut(ready, self._texts_per_run))
 
     def _run(self, batch: list[_Text]) -> None:
@@ -164,12 +178,15 @@ class Runner:
         if not wanted:
             return
         with _failing(wanted):
-            pooled = self._encoder.run([item.ids for item in wanted]).pooled
-            for item, vector in zip(wanted, pooled, strict=True):
-                item.call.vectors[item.row] = vector
+            hidden = any(item.call.pieces is not None for item in wanted)
+            made = self._encoder.run([item.tokens.ids for item in wanted], hidden=hidden)
+            for place, item in enumerate(wanted):
+                item.call.vectors[item.row] = made.pooled[place]
+                if item.call.pieces is not None and made.hidden is not None:
+                    item.call.pieces[item.row] = self._encoder.pieces(made.hidden[place], item.tokens)
                 item.call.left -= 1
                 if not item.call.left:
-                    _settle(item.call.future, item.call.vectors)
+                    item.call.settle()
 
     def _refuse_rest(self) -> None:
         rest = [*self._queries, *self._documents, *(item for run in self._runs for item in run)]
@@ -186,9 +203,9 @@ def _cut(texts: Sequence[_Text], most: int) -> Iterator[list[_Text]]:
     """`texts`, sorted by length, in runs of at most `most` texts and about `TOKENS_PER_RUN` tokens."""
     run: list[_Text] = []
     for item in texts:
-        length = len(item.ids)
+        length = len(item.tokens.ids)
         full = len(run) == most or (len(run) + 1) * length > TOKENS_PER_RUN
-        if run and (full or len(run) * (length - len(run[-1].ids)) > _PADDING_WORTH_A_RUN):
+        if run and (full or len(run) * (length - len(run[-1].tokens.ids)) > _PADDING_WORTH_A_RUN):
             yield run
             run = []
         run.append(item)
@@ -208,7 +225,7 @@ def _failing(texts: Iterable[_Text]) -> Iterator[None]:
             _settle(item.call.future, failure)
 
 
-def _settle(future: Future[Vectors], outcome: Vectors | Exception) -> None:
+def _settle(future: Future[Embedded], outcome: Embedded | Exception) -> None:
     with contextlib.suppress(InvalidStateError):  # cancelled or already failed: nobody waits for it
         if isinstance(outcome, Exception):
             future.set_exception(outcome)

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from echoic.errors import EmbeddingMismatch
 from echoic.partition import Flag
 from echoic.ranking import signals
+from echoic.ranking.late import late
 from echoic.ranking.layout import VECTOR_WINDOW, Floats, Mask
 from echoic.ranking.near import NearScores, near_scores
+from echoic.ranking.pieces import piece_weights, vector_without
 from echoic.ranking.place import Place, Statistics
 from echoic.ranking.query import Query
 from echoic.ranking.text import TextScores, text_scores
@@ -39,6 +41,7 @@ class Channels(Mapping[str, Floats]):
     | text_window | BM25 and near words of a turn and its neighbours, found or not |
     | vector_own | cosine, whatever it is; NaN without a vector |
     | vector_window | cosine of a turn's and its neighbours' summed vector; NaN without a vector of its own |
+    | late | see `late`; only of the candidates that `look_closer` was given |
     | answer | how well the question before it matches (its BM25, from 0 to 1) |
     | speaker, date, key | see `signals` |
     | length | characters up to 200, over 200; 1 for a memory |
@@ -64,6 +67,7 @@ class Channels(Mapping[str, Floats]):
             "text_window": self._text_window,
             "vector_own": self._vector_own,
             "vector_window": self._vector_window,
+            "late": lambda: None,
             "answer": self._answer,
             "speaker": lambda: _joined_if_any(signals.speaker(query, places)),
             "date": lambda: _joined_if_any(signals.date(query, places)),
@@ -107,6 +111,16 @@ class Channels(Mapping[str, Floats]):
         return [_cosines(self._query.vector, place) for place in self._places]
 
     @cached_property
+    def _cosines_without_names(self) -> list[Floats]:
+        """Who is meant is the speaker signal's; what is said about is found better without the name."""
+        query = self._query
+        called = signals.names(query, self._places) if query.pieces and query.vector is not None else None
+        if not called or query.pieces is None:
+            return self._cosines
+        vector = vector_without(query.text, query.pieces, called)
+        return self._cosines if vector is None else [_cosines(vector, place) for place in self._places]
+
+    @cached_property
     def _ineligible(self) -> Mask:
         eligible: Mask = _joined([place.eligible.rows for place in self._places])
         return ~eligible
@@ -119,6 +133,25 @@ class Channels(Mapping[str, Floats]):
         without: Mask = self._ineligible | ~embedded
         return without
 
+    def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
+        """[candidates] The late channel at these rows, counted over all partitions; None without word pieces.
+
+        From then on the channel is there. NaN where a row's word pieces are not known, or not yet.
+        """
+        pieces = self._query.pieces
+        if pieces is None or not len(candidates) or not any(p.partition.tokens for p in self._places):
+            return None
+        ends = np.cumsum([place.partition.size for place in self._places])
+        order = np.sort(candidates)
+        split = np.split(order, np.searchsorted(order, ends[:-1]))
+        starts = [0, *ends[:-1].tolist()]
+        by_place = [rows - start for rows, start in zip(split, starts, strict=True)]
+        weights = piece_weights(self._query.text, pieces, self._text.worth)
+        scores = np.full(len(self._ineligible), np.nan, np.float32)
+        scores[order] = late(pieces, weights, self._places, by_place)
+        self._made["late"] = scores
+        return scores[candidates]
+
     def _vector_own(self) -> Floats:
         own = _joined(self._cosines).copy()
         own[self._without_vector] = np.nan
@@ -130,7 +163,7 @@ class Channels(Mapping[str, Floats]):
 
     def _vector_window(self) -> Floats:
         found = []
-        for place, cosines in zip(self._places, self._cosines, strict=True):
+        for place, cosines in zip(self._places, self._cosines_without_names, strict=True):
             layout = place.layout
             by_slot = np.zeros(layout.width, np.float32)
             by_slot[layout.slot_of] = cosines

@@ -58,6 +58,8 @@ class Layout:
     revision: int
     slot_of: NDArray[np.intp]
     """[rows]"""
+    row_at: NDArray[np.int32]
+    """[slots] The row that sits there; -1 in gaps and in the trash."""
     head: int
     """Slots before the tail: sessions and gaps."""
     width: int
@@ -105,7 +107,13 @@ class Layout:
     @property
     def nbytes(self) -> int:
         """About how much memory this takes."""
-        by_row = self.slot_of.nbytes + self.flags.nbytes + self.speakers.nbytes + self.said_at.nbytes
+        by_row = (
+            self.row_at.nbytes
+            + self.slot_of.nbytes
+            + self.flags.nbytes
+            + self.speakers.nbytes
+            + self.said_at.nbytes
+        )
         by_row += 3 * self.memories.nbytes + 3 * self.fullness.nbytes
         return by_row + 3 * self.lengths.nbytes + self.follows_question.nbytes + self.pairs.nbytes
 
@@ -131,6 +139,8 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
     slot_of = np.full(len(rows), width - 1, np.intp)
     slot_of[turns] = slots
     slot_of[alone] = np.arange(head, width - 1)
+    row_at = np.full(width, -1, np.int32)
+    row_at[slot_of[findable]] = np.flatnonzero(findable)
     pairs = Pairs.of(partition, turns, slots, 2 * (len(VECTOR_WINDOW) // 2), before)
     lengths = np.zeros(width, np.float32)
     lengths[slot_of[findable]] = rows["words"][findable]
@@ -142,6 +152,7 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
     return Layout(
         revision=partition.revision,
         slot_of=slot_of,
+        row_at=row_at,
         head=head,
         width=width,
         current=_eligible(findable & ~past, slot_of, lengths, window_lengths),

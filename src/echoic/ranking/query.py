@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
+from echoic.partition import Pieces
 from echoic.ranking.cues import asks_many, asks_when
 from echoic.ranking.dates import NamedDate, dates_in
 from echoic.ranking.entries import AGENT, USER
@@ -47,6 +48,8 @@ class Query:
     """All words in order, folded, without the wrapping ("can you tell me")."""
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
     """[d], unit length; None where it is not ready or not wanted."""
+    pieces: Pieces | None = field(default=None, compare=False, repr=False)
+    """The word pieces the vector was made of; None where the embedder hands out none."""
     include_past: bool = False
     """Whether what no longer holds may be found too."""
     names: frozenset[str] = frozenset()
@@ -65,6 +68,7 @@ def query_of(
     text: str,
     vector: NDArray[np.float32] | None = None,
     *,
+    pieces: Pieces | None = None,
     include_past: bool = False,
     spans: tuple[Span, ...] = (),
 ) -> Query:
@@ -73,6 +77,7 @@ def query_of(
     Args:
         text: any Unicode; without content words only a vector can find something.
         vector: [d], of the model whose vectors the rows carry. Brought to unit length.
+        pieces: the word pieces of exactly this text, where the rows carry theirs.
         include_past: find superseded and retracted memories too.
         spans: (first, last) in Unix ms, for "last Tuesday" and the like.
 
@@ -90,6 +95,7 @@ def query_of(
         words=tuple(content_words(asked)[:MAX_WORDS]),
         folded=tuple(cut(asked)),
         vector=None if vector is None else _unit(vector),
+        pieces=pieces if pieces is not None and len(pieces.spans) else None,
         include_past=include_past,
         names=_names_in(asked),
         dates=dates_in(asked),

@@ -95,7 +95,7 @@ def _held(partitions: Sequence[Partition]) -> Iterator[None]:
 def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int]) -> list[Found]:
     fused = fusion.fuse(channels)
     best = top(fused, limit)
-    ranks = {name: _ranks(channels[name], best) for name in fusion.finding}
+    ranks = {name: _ranks(channels[name], best) for name in fusion.finding if name in channels}
     starts = np.concatenate([[0], np.cumsum(sizes)])
     places = np.searchsorted(starts, best, "right") - 1
     rows = best - starts[places]
@@ -109,16 +109,16 @@ def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int])
 
 def _ranks(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
     """Where a channel puts each hit; of equals the earlier first."""
-    values = scores[~np.isnan(scores)]
-    found: list[Rank | None] = []
-    for hit, score in zip(hits.tolist(), scores[hits].tolist(), strict=True):
-        if np.isnan(score):
-            found.append(None)
-        else:
-            ahead = int(np.count_nonzero(values > scores[hit]))
-            equal = int(np.count_nonzero(scores[:hit] == scores[hit]))
-            found.append(Rank(rank=ahead + equal + 1, score=score))
-    return found
+    values = scores[hits]
+    # NaN is neither greater nor equal: what was not found is ahead of nothing
+    ahead = np.count_nonzero(scores > values[:, None], axis=1)
+    ties = np.count_nonzero(scores == values[:, None], axis=1) > 1
+    for i in np.flatnonzero(ties).tolist():
+        ahead[i] += np.count_nonzero(scores[: hits[i]] == values[i])
+    return [
+        None if np.isnan(score) else Rank(rank=before + 1, score=score)
+        for score, before in zip(values.tolist(), ahead.tolist(), strict=True)
+    ]
 
 
 __all__ = ["FLOOR", "LEXICAL_FLOOR", "Found", "rank"]

@@ -94,15 +94,31 @@ def _years(places: Sequence[Place]) -> range:
 
 def _person(query: Query, places: Sequence[Place]) -> int | None:
     """The number of the one speaker whom the question names; by sound if no name is spelled so."""
+    named = {number for number, _ in _called(query, places)}
+    return named.pop() if len(named) == 1 else None
+
+
+def names(query: Query, places: Sequence[Place]) -> frozenset[str]:
+    """The words of the question, folded, that call speakers by name; by sound if no name is spelled so."""
+    return frozenset(word for _, word in _called(query, places))
+
+
+def _called(query: Query, places: Sequence[Place]) -> list[tuple[int, str]]:
+    """Speakers that the question names: the number of each and the word that does it."""
     known = {number: name for place in places for number, name in place.names.items()}
     if not known:
-        return None
-    words = [word.removesuffix("'s") for word in query.folded if word not in STOP]
+        return []
+    words = [word for word in query.folded if word not in STOP]
     for calls in (str.__eq__, _shortens, _sounds):
-        named = [n for n, name in known.items() if any(calls(word, part) for word in words for part in name)]
-        if named:
-            return named[0] if len(named) == 1 else None
-    return None
+        called = [
+            (number, word)
+            for number, name in known.items()
+            for word in words
+            if any(calls(word.removesuffix("'s"), part) for part in name)
+        ]
+        if called:
+            return called
+    return []
 
 
 def _shortens(word: str, name: str) -> bool:
@@ -119,4 +135,4 @@ def _sounds(word: str, name: str) -> bool:
     return (same or (near and word[0] == name[0])) and alike(word, name) >= least
 
 
-__all__ = ["DATE_DECAY_DAYS", "MAX_KEY_WORDS", "date", "key", "speaker"]
+__all__ = ["DATE_DECAY_DAYS", "MAX_KEY_WORDS", "date", "key", "names", "speaker"]

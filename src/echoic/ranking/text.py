@@ -8,7 +8,7 @@ those of the given partitions taken together: nobody else's words weigh in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,8 @@ class TextScores:
     """BM25 of the words of the row and its neighbours."""
     nameless: list[Floats]
     """`own`, without the words of speakers' names."""
+    worth: Mapping[int, float]
+    """Inverse document frequency of each term asked for that some row says."""
     unsaid: frozenset[int]
     """Terms asked for that no row says."""
 
@@ -56,11 +58,13 @@ def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -
     names = _terms_of_names(places)
     is_name = np.array([term in names for term in asked], np.bool_)
     own, window, named = ([np.zeros(p.layout.width, np.float32) for p in places] for _ in range(3))
-    unsaid: set[int] = set()
+    said: dict[int, float] = {}
     for some, matrices in look_up(terms, places):
         saying = rows_saying(matrices)
-        unsaid.update(terms[some][saying == 0].tolist())
-        worth = statistics.idf(saying) * times[some]
+        idf = statistics.idf(saying)
+        there = saying > 0
+        said |= zip(terms[some][there].tolist(), idf[there].tolist(), strict=True)
+        worth = idf * times[some]
         for i, (place, counts) in enumerate(zip(places, matrices, strict=True)):
             layout = place.layout
             # Summed term by term, not by a matrix product: equal rows then have equal scores to the last bit.
@@ -72,7 +76,7 @@ def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -
             weight = bm25(around, norms(layout.window_lengths, statistics.mean_window), worth)
             window[i] += weight.sum(axis=0)
     nameless = [a - b for a, b in zip(own, named, strict=True)] if is_name.any() else own
-    return TextScores(own, window, nameless, frozenset(unsaid))
+    return TextScores(own, window, nameless, said, frozenset(asked.keys() - said.keys()))
 
 
 def _terms_of_names(places: Sequence[Place]) -> set[int]:
