@@ -1,6 +1,6 @@
 """From an encoder's token vectors to the word pieces that are kept: projected to a few axes, unit length.
 
-The axes are the first right singular vectors, not centred, of the token vectors of lines of random words, which
+The axes are the first right singular vectors, not centred, of token vectors of lines of random words, which
 scripts/axes.py made: no conversation is in them. MiniLM's tokens live in far fewer directions than it has.
 """
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from echoic.errors import InvalidInput
 
 AXES = 64
-"""Directions in which a piece is kept. LoCoMo: 64 find as much as 128, and 384 find 0.4 points of R@10 more."""
+"""Directions in which a piece is kept. LoCoMo: 64 find as much as 128, and 384 find 0.4 of R@10 more."""
 MAX_PIECES = 128
 """Of a text, the first ones: as much as anybody says in one breath, in a transcript a minute."""
 MAX_BYTES = AXES * MAX_PIECES

@@ -146,7 +146,7 @@ class Channels(Mapping[str, Floats]):
         split = np.split(order, np.searchsorted(order, ends[:-1]))
         starts = [0, *ends[:-1].tolist()]
         by_place = [rows - start for rows, start in zip(split, starts, strict=True)]
-        weights = piece_weights(self._query.text, pieces, self._text.worth)
+        weights = piece_weights(self._query.text, pieces, self._text.worth, self._query.meant)
         scores = np.full(len(self._ineligible), np.nan, np.float32)
         scores[order] = late(pieces, weights, self._places, by_place)
         self._made["late"] = scores

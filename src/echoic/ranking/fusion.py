@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.ranking.channels import FINDING
+from echoic.ranking.channels import FINDING, Channels
 from echoic.ranking.layout import Floats, Mask
 
 Fused = NDArray[np.floating]
@@ -105,15 +104,6 @@ def rrf(
     return fused
 
 
-@runtime_checkable
-class Closer(Protocol):
-    """Channels that can look closer at some rows."""
-
-    def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
-        """[candidates] How like the question each is, piece by piece; None where that is not known."""
-        ...
-
-
 def blend(channels: Mapping[str, Floats], broad: Weights = BROAD, close: Weights = CLOSE) -> Fused:
     """Weighted sum of scores, each scaled from 0 to 1 over all rows (min-max), and of signals.
 
@@ -129,7 +119,7 @@ def blend(channels: Mapping[str, Floats], broad: Weights = BROAD, close: Weights
     for name in FINDING:
         missed &= np.isnan(channels[name])
     fused[missed] = np.nan
-    if not isinstance(channels, Closer):
+    if not isinstance(channels, Channels):
         return fused
     candidates = top(fused, CANDIDATES)
     late = channels.look_closer(candidates)
@@ -202,10 +192,11 @@ def _stood_in(meaning: Floats, text: Floats) -> Floats:
 
     With half the rows of LoCoMo without a vector, a turn that answers is found as often without as with one.
     """
+    there = ~np.isnan(text)
     missing = np.isnan(meaning)
-    if not missing.any():
+    if not (missing & there).any():
         return meaning
-    level = np.float32(_mean(meaning, ~missing) - _mean(text, ~np.isnan(text)))
+    level = np.float32(_mean(meaning, ~missing) - _mean(text, there))
     return np.where(missing, np.minimum(text + level, np.float32(1)), meaning)
 
 
@@ -243,7 +234,6 @@ __all__ = [
     "RRF_DEPTH",
     "RRF_K",
     "RRF_WEIGHTS",
-    "Closer",
     "Fused",
     "Fusion",
     "Weights",

@@ -25,6 +25,9 @@ WINDOW = np.array([0.6, 0.7, 0.8, 0.9, 1.0, 0.8, 0.7, 0.6, 0.5], np.float32)
 """What is left of a likeness found 4, 3, 2, 1 turns before, in the turn itself, 1, 2, 3, 4 turns after. Six
 shapes that reach four turns back lay within 0.4 points of R@10."""
 
+_OFFSETS = np.arange(-REACH, REACH + 1)
+_DISCOUNT = WINDOW[:, None]
+
 # Products are taken this many numbers at a time: so few that OpenBLAS does not wake its threads, for which a
 # busy machine would have to wait longer than the product takes.
 _BLOCK = 1 << 18
@@ -50,26 +53,24 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Place], candidates: S
 
 def _likeness(axes: Floats, place: Place, rows: Rows) -> Floats:
     """[rows, pieces] The best likeness of each piece in each row's window; NaN of rows without pieces."""
-    layout, tokens = place.layout, place.partition.tokens
-    slots = layout.slot_of[rows]
-    around = slots[:, None] + np.arange(-REACH, REACH + 1)
-    # memories stand side by side without belonging together
-    alone = slots >= layout.head
-    around[alone] = layout.width - 1
-    around[alone, REACH] = slots[alone]
-    neighbours = layout.row_at[np.clip(around, 0, layout.width - 1)]
-    wanted = [row for row in np.unique(neighbours).tolist() if row in tokens]
-    if not wanted:
+    slots = place.layout.slot_of[rows]
+    in_session = np.flatnonzero(slots < place.layout.head)
+    around = place.layout.row_at[slots[in_session, None] + _OFFSETS]
+    wanted = set(rows.tolist()).union(around.ravel().tolist())
+    texts = [row for row in wanted if row in place.partition.tokens]  # -1, a gap, never is
+    if not texts:
         return np.full((len(rows), len(axes)), np.nan, np.float32)
-    best = np.full((len(wanted) + 1, len(axes)), -2, np.float32)
-    best[:-1] = _best([tokens[row] for row in wanted], axes)
-    number = np.full(place.partition.size + 1, len(wanted), np.intp)
-    number[wanted] = np.arange(len(wanted))
-    found = best[number[neighbours]]
-    # a neighbour counts only for what it is like: the discount must not lift what is unlike
-    np.multiply(found, WINDOW[None, :, None], out=found, where=found > 0)
-    likeness: Floats = found.max(axis=1)
-    likeness[number[rows] == len(wanted)] = np.nan
+    number = np.full(place.partition.size + 1, len(texts), np.int32)
+    number[texts] = np.arange(len(texts))
+    said = np.full((len(texts) + 1, len(axes)), np.nan, np.float32)
+    said[:-1] = _best([place.partition.tokens[row] for row in texts], axes)
+    likeness: Floats = said[number[rows]]
+    if len(in_session):
+        near = said[number[around]]
+        # a neighbour counts only for what it is like: the discount must not lift what is unlike
+        np.multiply(near, _DISCOUNT, out=near, where=near > 0)
+        near[np.isnan(likeness[in_session, 0])] = np.nan
+        likeness[in_session] = np.fmax.reduce(near, axis=1)
     return likeness
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from echoic.partition import Pieces
 from echoic.ranking.layout import Floats
-from echoic.words import content_words, cut
+from echoic.words import content_words, cut, fold
 
 STOP_WEIGHT = 1.0
 """Of a piece of a word like "what" or "did". LoCoMo: 0.5 to 2 are the same, 0 costs 0.5 points of nDCG."""
@@ -22,16 +22,19 @@ MOST_WEIGHT = 4.0
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
-def piece_weights(text: str, pieces: Pieces, worth: Mapping[int, float]) -> Floats:
+def piece_weights(
+    text: str, pieces: Pieces, worth: Mapping[int, float], meant: Mapping[str, str] | None = None
+) -> Floats:
     """[pieces] How much each piece of a question counts; 0 for punctuation.
 
     Args:
         text: the question the pieces are of.
         pieces: its word pieces.
         worth: by term, the inverse document frequency of the words that somebody says.
+        meant: words that were taken for others, folded.
     """
     words = _words(text, pieces)
-    known = {word: _weight(word, worth) if word else 0.0 for word in words}
+    known = {word: _weight(word, worth, meant or {}) if word else 0.0 for word in words}
     weights = np.array([known[word] for word in words], np.float32)
     return weights if weights.any() else np.ones_like(weights)
 
@@ -68,8 +71,8 @@ def _words(text: str, pieces: Pieces) -> list[str]:
     return found
 
 
-def _weight(word: str, worth: Mapping[int, float]) -> float:
-    terms = [found.term for found in content_words(word)]
+def _weight(word: str, worth: Mapping[int, float], meant: Mapping[str, str]) -> float:
+    terms = [found.term for found in content_words(meant.get(fold(word), word))]
     if not terms:
         return STOP_WEIGHT
     return min(MOST_WEIGHT, max(worth.get(term, MOST_WEIGHT) for term in terms))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,6 +55,8 @@ class Query:
     """Whether what no longer holds may be found too."""
     names: frozenset[str] = frozenset()
     """Content words, folded, that are written like names."""
+    meant: Mapping[str, str] = field(default_factory=dict)
+    """Words as they were heard, folded, and the speakers' names they were taken for; see `hearing`."""
     dates: tuple[NamedDate, ...] = ()
     """Dates the text names in so many words."""
     spans: tuple[Span, ...] = ()

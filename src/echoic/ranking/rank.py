@@ -13,6 +13,7 @@ from echoic.errors import InvalidInput
 from echoic.partition import Partition
 from echoic.ranking.channels import Channels
 from echoic.ranking.fusion import FUSIONS, Fusion, top
+from echoic.ranking.hearing import heard_right
 from echoic.ranking.layout import Floats
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query
@@ -79,7 +80,7 @@ def rank(
         return []
     with _held(partitions):
         places = [Place.of(partition, include_past=query.include_past) for partition in partitions]
-        channels = Channels(query, places, FLOOR if floor is None else floor)
+        channels = Channels(heard_right(query, places), places, FLOOR if floor is None else floor)
         return _found(channels, chosen, limit, [partition.size for partition in partitions])
 
 
@@ -110,11 +111,12 @@ def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int])
 def _ranks(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
     """Where a channel puts each hit; of equals the earlier first."""
     values = scores[hits]
-    # NaN is neither greater nor equal: what was not found is ahead of nothing
-    ahead = np.count_nonzero(scores > values[:, None], axis=1)
-    ties = np.count_nonzero(scores == values[:, None], axis=1) > 1
-    for i in np.flatnonzero(ties).tolist():
-        ahead[i] += np.count_nonzero(scores[: hits[i]] == values[i])
+    least = np.fmin.reduce(values, initial=np.inf)
+    # NaN is not at least anything: neither counted nor, where nothing was found, looked at
+    near = np.flatnonzero(scores >= least)
+    better = scores[near] > values[:, None]
+    better |= (scores[near] == values[:, None]) & (near < hits[:, None])
+    ahead = np.count_nonzero(better, axis=1)
     return [
         None if np.isnan(score) else Rank(rank=before + 1, score=score)
         for score, before in zip(values.tolist(), ahead.tolist(), strict=True)

@@ -10,16 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from rapidfuzz.distance import Levenshtein
 
 from echoic.partition import number_of
 from echoic.ranking.dates import DAY_MS, spans_of
 from echoic.ranking.entries import USER, key_facet
+from echoic.ranking.hearing import calls
 from echoic.ranking.layout import Floats
-from echoic.ranking.lexicon import NEAR_SOUND_SPELLING, SAME_SOUND_SPELLING, alike
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query, Span
-from echoic.words import STOP, sound
 
 DATE_DECAY_DAYS = 7.0
 MAX_KEY_WORDS = 4
@@ -93,46 +91,21 @@ def _years(places: Sequence[Place]) -> range:
 
 
 def _person(query: Query, places: Sequence[Place]) -> int | None:
-    """The number of the one speaker whom the question names; by sound if no name is spelled so."""
+    """The number of the one speaker whom the question names."""
     named = {number for number, _ in _called(query, places)}
     return named.pop() if len(named) == 1 else None
 
 
 def names(query: Query, places: Sequence[Place]) -> frozenset[str]:
-    """The words of the question, folded, that call speakers by name; by sound if no name is spelled so."""
-    return frozenset(word for _, word in _called(query, places))
+    """The words of the question, folded and as they were heard, that call speakers by name."""
+    called = {word for _, word in _called(query, places)}
+    return frozenset(called | {heard for heard, name in query.meant.items() if name in called})
 
 
 def _called(query: Query, places: Sequence[Place]) -> list[tuple[int, str]]:
     """Speakers that the question names: the number of each and the word that does it."""
     known = {number: name for place in places for number, name in place.names.items()}
-    if not known:
-        return []
-    words = [word for word in query.folded if word not in STOP]
-    for calls in (str.__eq__, _shortens, _sounds):
-        called = [
-            (number, word)
-            for number, name in known.items()
-            for word in words
-            if any(calls(word.removesuffix("'s"), part) for part in name)
-        ]
-        if called:
-            return called
-    return []
-
-
-def _shortens(word: str, name: str) -> bool:
-    # "Mel" of Melanie, or a name that ran together with what follows ("Johns")
-    return (len(word) >= 3 and name.startswith(word)) or word in {name + "s", name + "es"}
-
-
-def _sounds(word: str, name: str) -> bool:
-    if len(word) < 3:
-        return False
-    same = not set(sound(word)).isdisjoint(sound(name))
-    near = any(Levenshtein.distance(heard, said) <= 1 for heard in sound(word) for said in sound(name))
-    least = SAME_SOUND_SPELLING if same else NEAR_SOUND_SPELLING
-    return (same or (near and word[0] == name[0])) and alike(word, name) >= least
+    return calls(query.folded, known) if known else []
 
 
 __all__ = ["DATE_DECAY_DAYS", "MAX_KEY_WORDS", "date", "key", "names", "speaker"]

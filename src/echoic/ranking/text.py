@@ -69,12 +69,14 @@ def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -
             layout = place.layout
             # Summed term by term, not by a matrix product: equal rows then have equal scores to the last bit.
             weight = bm25(counts, norms(layout.lengths, statistics.mean_length), worth)
-            own[i] += weight.sum(axis=0)
+            scores = weight.sum(axis=0)
+            own[i] += scores
             if is_name[some].any():
                 named[i] += weight[is_name[some]].sum(axis=0)
-            around = layout.spread(counts, TEXT_WINDOW)
-            weight = bm25(around, norms(layout.window_lengths, statistics.mean_window), worth)
-            window[i] += weight.sum(axis=0)
+            if layout.head or statistics.mean_window != statistics.mean_length:
+                around = layout.spread(counts, TEXT_WINDOW)
+                scores = bm25(around, norms(layout.window_lengths, statistics.mean_window), worth).sum(axis=0)
+            window[i] += scores  # without sessions every row is its own window
     nameless = [a - b for a, b in zip(own, named, strict=True)] if is_name.any() else own
     return TextScores(own, window, nameless, said, frozenset(asked.keys() - said.keys()))
 

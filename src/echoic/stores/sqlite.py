@@ -31,6 +31,7 @@ _UNKNOWN = -1
 _NOWHERE = 0
 """The number of a scope that holds nothing; SQLite counts from 1."""
 _FEW_SEGMENTS = 8
+_FEW_ROWS = 50
 CACHE_BYTES = 256 << 20
 """Of partitions kept loaded: about 150,000 memories with 384-dimension vectors."""
 
@@ -116,9 +117,19 @@ class SQLiteStore:
             if found is None:
                 return []
             base = found[0] << SCOPE_BITS
-            ours = (base | row for row in rows if 0 <= row < FIRST_UNSEARCHABLE)
-            return [record for key in ours for record in select_records(connection, "id = ?", (key,))]
+            ours = [base | row for row in rows if 0 <= row < FIRST_UNSEARCHABLE]
+            records: dict[int, Record] = {}
+            for first in range(0, len(ours), _FEW_ROWS):
+                some = ours[first : first + _FEW_ROWS]
+                marks = ",".join("?" * len(some))
+                records |= {r.seq: r for r in select_records(connection, f"id in ({marks})", some)}
+            return [records[row] for row in rows if row in records]
 
+        self._opened()
+        if self._watch is not None and len(rows) <= _FEW_ROWS:
+            # the hits of a search lie in memory as a rule: to wake another thread takes longer than to read
+            with contextlib.suppress(apsw.Error):  # busy, or worse: the other thread finds out which
+                return work(self._watch)
         return await self._read(work)
 
     async def scan(
