@@ -17,11 +17,12 @@ from typing import Any, Self
 
 from echoic import opening
 from echoic.memory.conversation import OpenConversation
+from echoic.memory.experience import AgentExperience
 from echoic.memory.proposals import Proposals
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 
-_HANDLES = (UserMemory, OpenConversation, Proposals)
+_HANDLES = (UserMemory, OpenConversation, Proposals, AgentExperience)
 
 
 class Blocking:

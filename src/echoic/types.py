@@ -6,9 +6,11 @@ and lone surrogates, and comes back exactly as it went in; times are aware.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from echoic.errors import InvalidInput
@@ -181,6 +183,10 @@ class Memory:
     confirmed: bool = True
     redacted: tuple[str, ...] = ()
     """Kinds of personal data taken out before it was shared, such as "EMAIL"."""
+    times_said: int = 1
+    """In how many turns it was said, where it was learned from speech."""
+    last_said_at: datetime | None = None
+    """When it was said again last (aware, UTC); None: only once."""
 
     @property
     def current(self) -> bool:
@@ -257,7 +263,137 @@ class Receipt:
         return self.memories + self.turns + self.conversations + self.other
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Who a user is, as far as they said: a view of their keyed memories, never a second copy of them."""
+
+    name: str | None = None
+    age: int | None = None
+    """In years, as the user gave it, at the time they gave it."""
+    home: str | None = None
+    occupation: str | None = None
+    interests: tuple[str, ...] = ()
+    preferences: tuple[str, ...] = ()
+    """How they like to talk and be reached: languages, hours."""
+    unconfirmed: tuple[str, ...] = ()
+    """Fields of the above that rest on something the user was not sure of, or was misheard in."""
+
+
+Pacing = Literal["slow", "normal", "fast"]
+Verbosity = Literal["brief", "normal", "detailed"]
+Formality = Literal["casual", "neutral", "formal"]
+PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"pacing": get_args(Pacing), "verbosity": get_args(Verbosity), "formality": get_args(Formality)}
+)
+"""Directives every agent understands, and what they may be set to."""
+MAX_FREE_DIRECTIVES = 16
+MAX_DIRECTIVE_CHARACTERS = 200
+_DIRECTIVE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directives:
+    """How a user wants to be served, in every session from the first word.
+
+    Raises:
+        InvalidInput: a preset has a value that is none of its own, or a free directive is out of bounds.
+    """
+
+    pacing: Pacing | None = None
+    verbosity: Verbosity | None = None
+    formality: Formality | None = None
+    language: str | None = None
+    """A BCP 47 tag, such as "en" or "pt-BR"."""
+    free: Mapping[str, str] = field(default_factory=dict)
+    """Any other, by name: at most 16, each a short text in the user's words."""
+
+    def __post_init__(self) -> None:
+        for name, allowed in PRESETS.items():
+            value = getattr(self, name)
+            if value is not None and value not in allowed:
+                raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {value!r:.80}")
+        if self.language is not None and not _LANGUAGE.fullmatch(str(self.language)):
+            raise InvalidInput(f"language must be a tag such as 'en' or 'pt-BR', not {self.language!r:.80}")
+        if len(self.free) > MAX_FREE_DIRECTIVES:
+            raise InvalidInput(
+                f"there are {len(self.free)} free directives, {MAX_FREE_DIRECTIVES} at most: drop some first"
+            )
+        for name, text in self.free.items():
+            _checked_directive(name, text)
+        object.__setattr__(self, "free", MappingProxyType(dict(self.free)))
+
+
+def _checked_directive(name: str, text: str) -> None:
+    if not _DIRECTIVE.fullmatch(str(name)):
+        raise InvalidInput(f"a directive is named in lower case, such as 'small_talk', not {name!r:.80}")
+    if name in PRESETS or name == "language":
+        raise InvalidInput(f"{name!r} is a preset: set it by its name, not among the free directives")
+    checked_text(text, f"directive {name!r}")
+    if len(text) > MAX_DIRECTIVE_CHARACTERS:
+        raise InvalidInput(
+            f"directive {name!r} has {len(text)} characters, {MAX_DIRECTIVE_CHARACTERS} at most"
+        )
+
+
+ExperienceKind = Literal[
+    "procedure", "scenario", "strategy", "pitfall", "tool_pattern", "heuristic", "feedback", "improvement"
+]
+"""procedure: how something is done. scenario: what often comes up. strategy: what worked. pitfall: what did
+not. tool_pattern: how tools go together. heuristic: a rule of thumb. feedback: what users say of the service.
+improvement: what to do better.
+"""
+EXPERIENCE_KINDS: tuple[ExperienceKind, ...] = get_args(ExperienceKind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """One thing an agent learned by serving people. It speaks of nobody in particular."""
+
+    id: str
+    kind: ExperienceKind
+    text: str
+    times: int = 1
+    """How often it was learned: the same lesson again counts, and is not kept twice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experience:
+    """What one agent of one deployment learned, for all whom it serves."""
+
+    agent: str
+    lessons: tuple[Lesson, ...] = ()
+    """By kind in the order of `EXPERIENCE_KINDS`, within a kind in the order they were learned."""
+
+    def of(self, kind: ExperienceKind) -> tuple[str, ...]:
+        """The texts of one kind."""
+        return tuple(lesson.text for lesson in self.lessons if lesson.kind == kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came out of one step of a task, such as what a tool gave."""
+
+    id: str
+    name: str
+    value: Any
+    """JSON."""
+    at: datetime
+    """When it was kept (aware, UTC)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A conversation as a piece of work: how it stands, all that was said, what came out on the way."""
+
+    user: str
+    conversation: Conversation
+    turns: tuple[Turn, ...] = ()
+    results: tuple[Result, ...] = ()
+
+
 CATEGORIES: tuple[Category, ...] = get_args(Category)
+STATUSES: tuple[ConversationStatus, ...] = get_args(ConversationStatus)
 
 
 def checked_category(value: object) -> Category:
@@ -276,21 +412,36 @@ JSON = Mapping[str, Any]
 
 __all__ = [
     "CATEGORIES",
+    "EXPERIENCE_KINDS",
     "JSON",
+    "MAX_DIRECTIVE_CHARACTERS",
+    "MAX_FREE_DIRECTIVES",
     "MAX_KEY_CHARACTERS",
     "MAX_TEXT_BYTES",
+    "PRESETS",
+    "STATUSES",
     "Category",
     "Conversation",
     "ConversationStatus",
+    "Directives",
     "EmbeddingSpec",
+    "Experience",
+    "ExperienceKind",
+    "Formality",
     "Hit",
+    "Lesson",
     "Memory",
     "Outcome",
+    "Pacing",
+    "Profile",
     "Rank",
     "Recall",
     "Receipt",
+    "Result",
     "Scope",
+    "Task",
     "Turn",
+    "Verbosity",
     "Visibility",
     "checked_category",
     "checked_name",

@@ -11,7 +11,7 @@ from importlib import metadata
 import apsw
 import pytest
 
-STEPS = ["embedder", "store", "set", "vectors", "reopen", "get", "query", "forget", "gone"]
+STEPS = ["embedder", "store", "distilling", "set", "vectors", "reopen", "get", "query", "forget", "gone"]
 LOCAL = {"ECHOIC_EMBEDDER": "local"}
 _PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
 
@@ -96,6 +96,7 @@ def test_weights_that_are_not_there(echoic, tmp_path):
     assert worked == {
         "embedder": False,
         "store": True,
+        "distilling": True,
         "set": True,
         "vectors": None,
         "reopen": True,

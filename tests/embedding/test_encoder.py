@@ -160,6 +160,13 @@ def test_word_pieces_are_a_texts_tokens_on_the_shipped_axes(
         ) == 0
 
 
+def test_tokens_are_counted_to_the_end_of_any_text(encoder: Encoder, published: Path) -> None:
+    whole = Reference(published).tokenizer
+    whole.no_truncation()
+    for text in (*TEXTS, "My sister Ana moved to Porto in March. " * 300):
+        assert encoder.count(text) == len(whole.encode(text, add_special_tokens=False).ids)
+
+
 def test_a_packed_word_piece_keeps_its_direction(encoder: Encoder) -> None:
     tokens = encoder.tokenise("My sister Ana moved to Porto in March. " * 40)
     made = encoder.run([tokens.ids], hidden=True).hidden

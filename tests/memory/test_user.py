@@ -446,6 +446,22 @@ class TestExport:
         assert (await copy.get("home")).text == "Haifa"
         assert await copy.set("home", "Haifa") == await copy.get("home")
 
+    async def test_what_was_learned_from_is_not_read_again_after_a_move_and_the_rest_is(self, memory, later):
+        ana, copy = memory.user("ana", "acme"), memory.user("ana", "elsewhere")
+        await copy.set("filler", "so that nothing stands at the same place in both")
+        call = await ana.conversation("call-1")
+        await call.append(Turn(speaker="user", text="My name is Ana.", id="t1"))
+        await memory.settle()
+        assert await ana.delete("user_name")
+        export = await ana.export()
+        said = export["conversations"][0]["turns"]
+        said.append({**said[0], "id": "t2", "text": "I live in Porto."})
+        await copy.restore(export)
+        await memory.distil()
+        known = {m.key: m.text for m in await copy.facts()}
+        assert "Porto" in known.values()
+        assert "user_name" not in known, "what was taken back came back"
+
     async def test_what_is_no_export_is_refused_whole(self, memory):
         ana = memory.user("ana")
         for bad in ({}, {"format": "x"}, {"format": "echoic-export", "version": 99}):

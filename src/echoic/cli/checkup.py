@@ -27,7 +27,7 @@ VECTORS_S = 30.0
 """How long the vectors of everything that waits may take."""
 _MEANT = "What did I do with my automobile?"
 _SPELT = "What is parked in the blue garage?"
-_STEPS = ("set", "vectors", "reopen", "get", "query", "forget", "gone")
+_STEPS = ("distilling", "set", "vectors", "reopen", "get", "query", "forget", "gone")
 """What is tried once embedder and store are open."""
 
 
@@ -83,8 +83,9 @@ class Checkup:
                 await self._memory.aclose()
 
     async def _use(self, *, embeds: bool) -> None:
+        await self._try("distilling", self._nothing_is_given_up)
         if not await self._try("set", self._sets):
-            self._not_tried(*_STEPS[1:-2])
+            self._not_tried(*_STEPS[2:-2])
         else:
             vectors = await self._try_if(embeds, "vectors", self._vectors_come)
             await self._try("reopen", self._reopens)
@@ -117,6 +118,18 @@ class Checkup:
             names = ", ".join(map(str, facts["unreadable"][:3]))
             raise Unwell(f"{len(facts['unreadable'])} files cannot be read: {names}", _MEND)
         return _described(facts)
+
+    async def _nothing_is_given_up(self) -> str:
+        jobs = await self._service.jobs(self._settings.deployment)
+        waiting = f"{jobs.waiting} conversations wait, a model is to be asked again about {jobs.failing}"
+        if jobs.parked:
+            names = ", ".join(
+                f"{job.conversation!r} of {job.scope.user!r} ({job.reason}, {job.attempts} times)"
+                for job in jobs.parked[:3]
+            )
+            advice = "see to the model, then run `echoic distil --parked`"
+            raise Unwell(f"{len(jobs.parked)} conversations were given up: {names}; {waiting}", advice)
+        return f"{waiting}, none was given up"
 
     async def _sets(self) -> str:
         kept = await self._user.set(KEY, self._said)

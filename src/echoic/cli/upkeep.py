@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -10,12 +11,13 @@ from echoic.cli.command import command
 from echoic.cli.exits import COULD_NOT_LOOK, DONE, NOTHING_KNOWN
 from echoic.cli.output import Output, Result, Table
 from echoic.cli.running import Desk, embedder_at, memory_at, run, run_apart, words_only
-from echoic.cli.settings import Settings
-from echoic.errors import EmbeddingMismatch
+from echoic.cli.settings import Settings, variable
+from echoic.errors import EmbeddingMismatch, StoreUnavailable
 from echoic.types import EmbeddingSpec
 
 if TYPE_CHECKING:
     from echoic.cli.deferred import DeferredEmbedder
+    from echoic.memory.distil import Distilled
     from echoic.memory.service import MemoryService
 
 _LOOK_S = 1.0
@@ -23,24 +25,90 @@ _LOOK_S = 1.0
 
 
 @command("distil")
+@click.option("--watch", is_flag=True, help="Go on until interrupted, as a worker.")
+@click.option(
+    "--every", "seconds", metavar="SECONDS", default=5.0, show_default=True, help="How often it looks."
+)
+@click.option("--parked", is_flag=True, help="Read conversations again that a model failed at too often.")
+@click.option(
+    "--model",
+    metavar="PROVIDER:MODEL",
+    envvar=variable("model"),
+    show_envvar=True,
+    help="A language model that joins the rules.",
+)
 @click.pass_context
-def distil_command(ctx: click.Context) -> int:
+def distil_command(
+    ctx: click.Context, *, watch: bool, seconds: float, parked: bool, model: str | None
+) -> int:
     """Learn from conversations nobody has learned from yet.
 
-    Those of all users of the deployment. Prints what was kept and what was retracted, with its key.
+    Those of all users of the deployment. Prints what was kept and what was retracted, with its key. With
+    --watch it is a worker: of all deployments, unless one is named, it reads conversations that are over or
+    were left behind, and says on stderr how far it is. Several may work on one store.
     """
+    if not seconds > 0:
+        raise click.BadParameter(f"{seconds} is no time to wait", param_hint="--every")
 
-    async def work(desk: Desk) -> Result:
-        distilled = await desk.memory.distil(desk.settings.deployment)
-        desk.output.say(
-            f"read {distilled.turns} turns: kept {len(distilled.kept)}, retracted {len(distilled.retracted)}"
-        )
-        rows = [("kept", m.key or "", m.text) for m in distilled.kept]
-        rows += [("retracted", m.key or "", m.text) for m in distilled.retracted]
-        table = Table(headings=("WHAT", "KEY", "TEXT"), rows=rows)
-        return Result(data=distilled, text=table, count=len(rows))
+    async def work(settings: Settings, output: Output) -> Result:
+        embedder = embedder_at(settings)
+        async with _joined_by(settings, embedder, model) as memory:
+            if watch:
+                return await _watch(memory, settings, output, seconds)
+            result = await _distil(memory, settings, output, parked=parked)
+        if embedder.trouble is not None:
+            output.note(words_only(embedder.trouble))
+        return result
 
-    return run(ctx, work)
+    return run_apart(ctx, work)
+
+
+def _joined_by(settings: Settings, embedder: DeferredEmbedder, model: str | None) -> MemoryService:
+    """The memory, not yet open, with a model that joins the rules."""
+    import echoic
+
+    if model is None:
+        return memory_at(settings, embedder)
+    return echoic.open(
+        settings.store,
+        embedder=embedder,
+        model=model,
+        global_writes=settings.global_writes,
+        fusion=settings.fusion,
+    )
+
+
+async def _distil(memory: MemoryService, settings: Settings, output: Output, *, parked: bool) -> Result:
+    distilled = await memory.distil(settings.deployment, parked=parked)
+    output.say(_told(distilled))
+    jobs = await memory.jobs(settings.deployment)
+    if jobs.failing or jobs.parked:
+        output.note(f"a model failed at {jobs.failing + len(jobs.parked)} conversations; see `echoic doctor`")
+    rows = [("kept", m.key or "", m.text) for m in distilled.kept]
+    rows += [("retracted", m.key or "", m.text) for m in distilled.retracted]
+    table = Table(headings=("WHAT", "KEY", "TEXT"), rows=rows)
+    return Result(data=distilled, text=table, count=len(rows))
+
+
+async def _watch(memory: MemoryService, settings: Settings, output: Output, every_s: float) -> Result:
+    """Work until interrupted. What is said of it names no contents: it may run for months, into a log."""
+    deployment = settings.deployment if "deployment" in settings.named else None
+    output.say(f"watching {deployment or 'all deployments'}, every {every_s:g} s")
+    while True:
+        try:
+            distilled = await memory.distil_due(deployment)
+        except StoreUnavailable as error:  # a database that restarts ends no worker
+            output.say(f"could not look, trying again: {error}")
+        else:
+            if distilled.turns or distilled.kept or distilled.retracted or distilled.confirmed:
+                output.say(_told(distilled))
+        await asyncio.sleep(every_s)
+
+
+def _told(distilled: Distilled) -> str:
+    counts = f"kept {len(distilled.kept)}, retracted {len(distilled.retracted)}"
+    again = f", heard {len(distilled.confirmed)} again" if distilled.confirmed else ""
+    return f"read {distilled.turns} turns: {counts}{again}"
 
 
 @command("users")

@@ -58,6 +58,11 @@ class CachedEmbedder:
         """Of `inner`."""
         return self._inner.semantic
 
+    def count_tokens(self, text: str) -> int | None:
+        """Of `inner`: how many tokens its model makes of `text`; None where it cannot say."""
+        counting = getattr(self._inner, "count_tokens", None)
+        return counting(text) if counting else None
+
     async def open(self) -> None:
         """Open `inner`.
 

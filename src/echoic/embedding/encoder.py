@@ -28,6 +28,8 @@ _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _POOLED = "sentence_embedding"
 _HIDDEN = ("token_embeddings", "last_hidden_state")  # ours, and the name the Hugging Face exporters use
 
+_MARKS = 2  # [CLS] and [SEP]
+
 # Far more than 256 tokens of any ordinary prose; see `Encoder.tokenise`.
 _ENOUGH_CHARACTERS = 4096
 
@@ -110,6 +112,11 @@ class Encoder:
             if beginning.overflowing:
                 return _tokens(beginning)
         return _tokens(self._tokenizer.encode(text))
+
+    def count(self, text: str) -> int:
+        """How many word pieces `text` has, all of them. Any thread may ask."""
+        whole = self._tokenizer.encode(text)
+        return sum(len(part.ids) - _MARKS for part in (whole, *whole.overflowing))
 
     @staticmethod
     def pieces(hidden: NDArray[np.float32], tokens: Tokens) -> Pieces:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 
-from echoic.embedding.base import Embedder
+from echoic.embedding.base import Embedder, embedded
 from echoic.errors import EchoicError
+from echoic.memory.distil import Distiller
 from echoic.memory.records import index
+from echoic.memory.runs import RunsPerUser, Wanted
 from echoic.stores.base import Attach, Store, Waiting
 from echoic.types import Scope
 
@@ -23,27 +25,31 @@ BATCH = 32
 """Texts embedded at once: one segment of a scope, and short enough for a query to slip in between."""
 FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 60.0
+SWEEP_AFTER_S = 2.0
+"""When to look for conversations that nobody distilled: not in a command that is over by then."""
 
 
 class Background:
-    """One task that empties the queue of waiting embeddings and runs what was poked.
+    """One task that empties the queue of waiting embeddings and lets the rules hear what was poked.
+
+    A model is asked beside it, one run at a time for each user, so that it delays neither.
 
     Args:
         store: where records wait.
         embedder: makes their vectors.
-        enrich: turns new turns of a conversation into memories; called for each that was poked.
+        distiller: turns new turns of a conversation into memories.
     """
 
-    def __init__(
-        self, store: Store, embedder: Embedder, enrich: Callable[[Scope, str], Awaitable[object]]
-    ) -> None:
+    def __init__(self, store: Store, embedder: Embedder, distiller: Distiller) -> None:
         self._store = store
         self._embedder = embedder
-        self._enrich = enrich
-        self._poked: dict[tuple[Scope, str], None] = {}
+        self._distiller = distiller
+        self._poked: dict[tuple[Scope, str], bool] = {}
+        self._runs = RunsPerUser(self._ask)
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._sweeper: asyncio.Task[None] | None = None
         self.trouble: str | None = None
         """Why embedding does not get on, such as "EmbedderUnavailable"; None while it does."""
 
@@ -52,30 +58,46 @@ class Background:
         if self._task is None:
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="echoic-background")
+            self._sweeper = asyncio.create_task(self._sweep(), name="echoic-sweep")
 
-    def poke(self, conversation: tuple[Scope, str] | None = None) -> None:
-        """Something was written. Pokes for the same conversation during a run make one more run."""
+    def poke(self, conversation: tuple[Scope, str] | None = None, *, urgent: bool = False) -> None:
+        """Something was written. Pokes for the same conversation during a run make one more run.
+
+        Args:
+            conversation: where something was said.
+            urgent: have a model read it now, however little is new: an agent hands over, a tool has answered.
+        """
         if conversation is not None:
-            self._poked[conversation] = None
+            self._poked[conversation] = self._poked.get(conversation, False) or urgent
         self._idle.clear()
         self._wake.set()
 
     async def settle(self, timeout_s: float) -> bool:
-        """Wait until nothing waits, `timeout_s` at most; whether it came to that."""
+        """Wait until nothing waits and no model is asked, `timeout_s` at most; whether it came to that."""
         if self._task is None or self._task.done():
             return False
         self.poke()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), timeout_s)
-        return self._idle.is_set() and self.trouble is None
+            await asyncio.wait_for(self._settled(), timeout_s)
+        return self._idle.is_set() and self._runs.idle and self.trouble is None
+
+    async def _settled(self) -> None:
+        await self._idle.wait()
+        while not self._runs.idle:
+            await self._runs.settle()
+            self.poke()  # what a model had kept wants a vector
+            await self._idle.wait()
 
     async def stop(self) -> None:
         """End at once; what is unfinished waits in the store."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        tasks = [self._sweeper, self._task]
+        self._sweeper = self._task = None
+        for task in tasks:
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        await self._runs.stop()
 
     async def _run(self) -> None:
         retry_s = FIRST_RETRY_S
@@ -83,7 +105,7 @@ class Background:
             await self._wake.wait()
             self._wake.clear()
             try:
-                await self._enrich_poked()
+                await self._hear_poked()
                 await self.embed_waiting()
                 self.trouble, retry_s = None, FIRST_RETRY_S
             except EchoicError as error:
@@ -94,15 +116,40 @@ class Background:
             if not self._wake.is_set():
                 self._idle.set()
 
-    async def _enrich_poked(self) -> None:
+    async def _hear_poked(self) -> None:
         while self._poked:
-            scope, conversation = next(iter(self._poked))
+            (scope, conversation), urgent = next(iter(self._poked.items()))
             del self._poked[scope, conversation]
             try:
-                await self._enrich(scope, conversation)
+                await self._distiller.listen(scope, conversation)
             except EchoicError:
-                self._poked[scope, conversation] = None
+                self.poke((scope, conversation), urgent=urgent)
                 raise
+            if self._distiller.asks_a_model:
+                self._runs.want(scope, conversation, urgent=urgent)
+
+    async def _ask(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
+        """Let the model read what is wanted of one user; when to come back to what could not be read now."""
+        later: dict[str, float] = {}
+        for conversation, urgent in wanted.items():
+            try:
+                _, run = await self._distiller.ask(scope, conversation, now=urgent)
+            except Exception as error:  # noqa: BLE001 - the outermost frame: one conversation ends no other's run
+                log.warning("%s: distilling is tried again later", type(error).__name__)
+                later[conversation] = LAST_RETRY_S
+            else:
+                later |= {} if run.again_s is None else {conversation: run.again_s}
+        self.poke()  # vectors for what was kept
+        return later
+
+    async def _sweep(self) -> None:
+        """Take up conversations that nobody distilled, as after a process died."""
+        await asyncio.sleep(SWEEP_AFTER_S)
+        try:
+            async for scope, conversation in self._distiller.unfinished():
+                self.poke((scope, conversation))
+        except EchoicError as error:
+            log.warning("%s: what was left undistilled is looked for at the next start", type(error).__name__)
 
     async def embed_waiting(self) -> int:
         """Give a vector to everything that waits for one; how many got it.
@@ -117,11 +164,14 @@ class Background:
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
         texts = [entry.text if (entry := index(waiting.record)) else "" for waiting in batch]
-        vectors = await self._embedder.embed(texts, "document")
+        made = await embedded(self._embedder, texts, "document")
+        tokens = [one.packed() for one in made.pieces] if made.pieces else [None] * len(batch)
         by_scope: dict[Scope, list[Attach]] = {}
-        for waiting, vector in zip(batch, vectors, strict=True):
+        for waiting, vector, pieces in zip(batch, made.vectors, tokens, strict=True):
             record = waiting.record
-            attach = Attach(kind=record.kind, id=record.id, version=record.version, vector=vector)
+            attach = Attach(
+                kind=record.kind, id=record.id, version=record.version, vector=vector, tokens=pieces
+            )
             by_scope.setdefault(waiting.scope, []).append(attach)
         for scope, attaches in by_scope.items():
             await self._store.write(scope, attaches)

@@ -99,6 +99,16 @@ class OpenConversation:
         self._parts.background.poke()
         return distilled
 
+    async def listen(self) -> Distilled:
+        """Let the rules learn from what was said since the last time, now; a model reads later."""
+        learned = await self._parts.distiller.listen(self._scope, self.id)
+        self._parts.background.poke()
+        return learned
+
+    async def checkpoint(self) -> None:
+        """Have a model read what is new, behind the caller's back: an agent hands over, a tool answered."""
+        self._parts.background.poke((self._scope, self.id), urgent=True)
+
     async def begin(self) -> None:
         """Make the conversation exist; one that does is continued."""
         now = self._parts.clock()

@@ -1,155 +1,219 @@
-"""From what was said to what is known: the turns of a conversation since its cursor, by rules, exactly once.
+"""From what was said to what is known: which conversations are read, by whom, and what is still to be read.
 
-The memories and the moved cursor are one write that expects the conversation as it was read; so a crash, a
-second worker or an erasure in between leaves either both or neither.
+The rules read every turn at once; a model, where there is one, reads what they have read, when it is time.
+Both propose changes to what is known; neither ever writes a new list of it.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from uuid import uuid4
 
-from echoic.memory.ledger import Ledger
-from echoic.memory.listening import Heard, listen
-from echoic.memory.records import (
-    CONVERSATION,
-    TURN,
-    conversation_of,
-    cursor_of,
-    record_of_conversation,
-    scan_all,
-    turn_of,
-)
-from echoic.memory.retry import until_written
-from echoic.stores.base import Put, Record, Store
-from echoic.types import Memory, Scope, Turn
+from echoic.embedding.base import Embedder
+from echoic.memory.distilling.changes import Extractor
+from echoic.memory.distilling.model_reader import ModelReader, Run
+from echoic.memory.distilling.progress import PROGRESS, Progress, progress_id, progress_in
+from echoic.memory.distilling.reconcile import Distilled
+from echoic.memory.distilling.rule_reader import RuleReader
+from echoic.memory.records import CONVERSATION, TURN, conversation_of, cursor_of, scan_all
+from echoic.stores.base import Record, Store
+from echoic.types import Scope
 
-_TURNS = 200
-"""Turns a run: a long conversation is distilled in several writes rather than in one huge one."""
-_CONTEXT = 6
-"""Turns before the cursor that are read again, for what a correction refers to."""
-_RECENT = 2
-"""Utterances of the user that a correction may refer to."""
+EVERY = 5
+"""User turns after which a model reads a conversation that goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distilled:
-    """What a run changed."""
+class Parked:
+    """A conversation a model failed at so often that it is left alone until an operator says otherwise."""
 
-    turns: int = 0
-    kept: tuple[Memory, ...] = ()
-    """New or corrected memories."""
-    retracted: tuple[Memory, ...] = ()
+    scope: Scope
+    conversation: str
+    attempts: int
+    reason: str
+    """The kind of the last failure, such as "TimeoutError"."""
 
-    def __add__(self, other: Distilled) -> Distilled:
-        return Distilled(
-            turns=self.turns + other.turns,
-            kept=self.kept + other.kept,
-            retracted=self.retracted + other.retracted,
-        )
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs:
+    """What is still to be distilled, for operators. No contents."""
+
+    waiting: int = 0
+    """Conversations with something to read: completed, or with turns the rules have not read."""
+    failing: int = 0
+    """Conversations a model failed at and will be asked about again."""
+    parked: tuple[Parked, ...] = ()
 
 
 class Distiller:
-    """Listens to what users said in their conversations. Only their own words are ever learned."""
+    """Listens to what users said in their conversations. Only their own words are ever learned.
 
-    def __init__(self, store: Store) -> None:
+    Args:
+        store: where conversations and memories are.
+        extractor: a model that joins the rules; None: the rules alone.
+        embedder: tells whether something is known in other words; None: by words only.
+        clock: the time, aware.
+        every: user turns after which the model reads a conversation that goes on.
+        worker: the name of this process, unlike any other's; None makes one.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        extractor: Extractor | None = None,
+        embedder: Embedder | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        every: int = EVERY,
+        worker: str | None = None,
+    ) -> None:
         self._store = store
+        self._rules = RuleReader(store, alone=extractor is None)
+        self._model: ModelReader | None = None
+        if extractor is not None:
+            name = worker or uuid4().hex
+            self._model = ModelReader(store, extractor, embedder, clock=clock, worker=name, every=every)
 
-    async def distil(self, scope: Scope, conversation: str) -> Distilled:
-        """Learn from the turns behind the cursor of `conversation`; nothing if there are none."""
-        total = Distilled()
-        # a conflict: someone else distilled, wrote the same key, or forgot the conversation; look again
-        while step := await until_written(lambda: self._step(scope, conversation), "the conversation"):
-            total += step
-        return total
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether a model reads besides the rules."""
+        return self._model is not None
 
-    async def distil_all(self, deployment: str | None) -> Distilled:
-        """The same for every conversation of a deployment, or of all."""
+    async def open(self) -> None:
+        """Make the model ready, where there is one.
+
+        Raises:
+            InvalidInput: it cannot work as it was set up.
+        """
+        if self._model is not None:
+            await self._model.extractor.open()
+
+    async def aclose(self) -> None:
+        """Let go of the model. May be called twice."""
+        if self._model is not None:
+            await self._model.extractor.aclose()
+
+    async def listen(self, scope: Scope, conversation: str) -> Distilled:
+        """Let the rules read what is new in `conversation`: cheap, after every turn."""
+        return await self._rules.read(scope, conversation)
+
+    async def ask(
+        self, scope: Scope, conversation: str, *, now: bool = False, parked: bool = False
+    ) -> tuple[Distilled, Run]:
+        """Let the model read as well, if it is time; everything it may, and how the last run ended.
+
+        Args:
+            scope: whose.
+            conversation: its id.
+            now: do not wait for more turns, nor for the time after a failure.
+            parked: read it even if it was given up.
+        """
+        total = await self.listen(scope, conversation)
+        run = Run()
+        while self._model is not None:
+            run = await self._model.read(scope, conversation, now=now, parked=parked)
+            if run.distilled is None:
+                break
+            total = _joined(total, run.distilled)
+        return total, run
+
+    async def distil(self, scope: Scope, conversation: str, *, parked: bool = True) -> Distilled:
+        """Learn from everything behind the cursors of `conversation` now; nothing if there is nothing.
+
+        While another worker is at it this waits for the worker to be done, or for its lease to run out. A
+        model that fails leaves everything as it was; it is asked again later.
+        """
+        while True:
+            distilled, run = await self.ask(scope, conversation, now=True, parked=parked)
+            if run.again_s is None or run.failed:
+                return distilled
+            await asyncio.sleep(min(run.again_s, 0.2))
+
+    async def distil_all(self, deployment: str | None, *, parked: bool = False) -> Distilled:
+        """The same for every conversation of a deployment, or of all; parked ones only if told to."""
         total = Distilled()
         for scope in await self._store.scopes(deployment):
             for record in await scan_all(self._store, scope, CONVERSATION):
-                total += await self.distil(scope, record.id)
+                total += await self.distil(scope, record.id, parked=parked)
         return total
 
-    async def _step(self, scope: Scope, conversation: str) -> Distilled | None:
-        """One write; None when there is nothing behind the cursor."""
-        records = await self._store.read(scope, CONVERSATION, [conversation])
-        if not records:
-            return None
-        cursor = cursor_of(records[0])
-        turns = await self._store.scan(scope, TURN, key=conversation, after=cursor, limit=_TURNS)
-        if not turns:
-            await self._mark(scope, records[0])
-            return None
-        ledger = Ledger(self._store, scope)
-        before = await self._store.scan(
-            scope, TURN, key=conversation, after=cursor + 1, limit=_CONTEXT, newest_first=True
+    async def distil_due(self, deployment: str | None = None) -> Distilled:
+        """Learn from every conversation it is time to read; one another worker is at is left to that one."""
+        total = Distilled()
+        async for scope, conversation in self.unfinished(deployment):
+            total += (await self.ask(scope, conversation))[0]
+        return total
+
+    async def unfinished(self, deployment: str | None = None) -> AsyncIterator[tuple[Scope, str]]:
+        """Conversations it is time to read: what a process that died left behind, and what others wrote."""
+        for scope in await self._store.scopes(deployment):
+            for record in await scan_all(self._store, scope, CONVERSATION):
+                last = await self._last(scope, record)
+                if self._unheard(record, last) or await self._is_due(scope, record, last):
+                    yield scope, record.id
+
+    async def jobs(self, deployment: str | None = None) -> Jobs:
+        """What is still to be done, and what was given up. Looks at every conversation."""
+        jobs = [await self._jobs_of(scope) for scope in await self._store.scopes(deployment)]
+        return Jobs(
+            waiting=sum(of.waiting for of in jobs),
+            failing=sum(of.failing for of in jobs),
+            parked=tuple(parked for of in jobs for parked in of.parked),
         )
-        context = [turn_of(record) for record in reversed(before)]
-        distilled = await self._listen(ledger, context, [turn_of(record) for record in turns])
-        moved = record_of_conversation(conversation_of(records[0]), cursor=turns[-1].seq)
-        await self._store.write(scope, [*ledger.changes, Put(record=moved, expect=records[0].version)])
-        return distilled
 
-    async def _mark(self, scope: Scope, record: Record) -> None:
-        """A completed conversation whose last turn was read is distilled."""
-        conversation = conversation_of(record)
-        if conversation.status == "completed":
-            done = replace(conversation, status="distilled")
-            moved = record_of_conversation(done, cursor=cursor_of(record))
-            await self._store.write(scope, [Put(record=moved, expect=record.version)])
+    async def _jobs_of(self, scope: Scope) -> Jobs:
+        records = await scan_all(self._store, scope, CONVERSATION)
+        failed = [kept for kept in await scan_all(self._store, scope, PROGRESS) if kept.data.get("attempts")]
+        failures = [
+            progress for kept in failed for record in records if (progress := _failure(kept, record.id))
+        ]
+        return Jobs(
+            waiting=sum([await self._waits(scope, record) for record in records]),
+            failing=sum(not failure.parked for failure in failures),
+            parked=tuple(
+                Parked(
+                    scope=scope,
+                    conversation=failure.conversation,
+                    attempts=failure.attempts,
+                    reason=failure.reason,
+                )
+                for failure in failures
+                if failure.parked
+            ),
+        )
 
-    async def _listen(self, ledger: Ledger, context: list[Turn], turns: list[Turn]) -> Distilled:
-        kept: list[Memory] = []
-        retracted: list[Memory] = []
-        # "actually it's Paula" corrects what was just said, not what was said an hour ago
-        recent: deque[list[Heard]] = deque(maxlen=_RECENT)
-        for turn in context:
-            _hear(turn, recent)
-        for turn in turns:
-            for item in _hear(turn, recent):
-                if item.retracts:
-                    gone = await self._retract(ledger, item, turn)
-                    retracted += [gone] if gone else []
-                else:
-                    new = await self._keep(ledger, item, turn)
-                    kept += [new] if new else []
-        return Distilled(turns=len(turns), kept=tuple(kept), retracted=tuple(retracted))
+    async def _waits(self, scope: Scope, record: Record) -> bool:
+        completed = conversation_of(record).status == "completed"
+        return completed or self._unheard(record, await self._last(scope, record))
 
-    async def _keep(self, ledger: Ledger, item: Heard, turn: Turn) -> Memory | None:
-        """What is new in `item`; None where the same or newer is known, as when an old call is imported."""
-        known = await ledger.current(item.key, ledger.scope.user)
-        if known is not None and known.valid_from > turn.said_at:
-            return None
-        kept = await ledger.set(_memory(ledger.scope, item, turn))
-        return None if known is not None and kept.id == known.id else kept
+    async def _last(self, scope: Scope, record: Record) -> int:
+        """The `seq` of the last turn of a conversation; -1 where nothing was said."""
+        last = await self._store.scan(scope, TURN, key=record.id, limit=1, newest_first=True)
+        return last[0].seq if last else -1
 
-    async def _retract(self, ledger: Ledger, item: Heard, turn: Turn) -> Memory | None:
-        known = await ledger.current(item.key, ledger.scope.user)
-        if known is None:
-            return None
-        # "I'm not Pavel" takes back Pavel, not whatever name is known; "allergy:peanuts" names its one thing
-        names_it = ":" in item.key or not item.text or item.text.casefold() == known.text.casefold()
-        return await ledger.retract(item.key, ledger.scope.user, turn.said_at) if names_it else None
+    def _unheard(self, record: Record, last: int) -> bool:
+        """Whether there are turns the rules have not read, or, where they are alone, a mark to be set."""
+        if last > cursor_of(record):
+            return True
+        return self._model is None and conversation_of(record).status == "completed"
+
+    async def _is_due(self, scope: Scope, record: Record, last: int) -> bool:
+        return self._model is not None and await self._model.due(scope, record, last)
 
 
-def _hear(turn: Turn, recent: deque[list[Heard]]) -> list[Heard]:
-    """What the user said in `turn`, which is recent from now on; nothing of anybody else's."""
-    if turn.speaker != "user" or not turn.heard_text:
-        return []
-    heard = listen(turn.heard_text, [item for items in recent for item in items])
-    recent.append(heard)
-    return heard
+def _failure(kept: Record, conversation: str) -> Progress | None:
+    """What `kept` says of `conversation`; None if it is about another."""
+    reader = kept.key or ""
+    about = kept.id == progress_id(reader, conversation)
+    return progress_in(kept, reader, conversation) if about else None
 
 
-def _memory(scope: Scope, item: Heard, turn: Turn) -> Memory:
-    return Memory(
-        id="",
-        key=item.key,
-        text=item.text,
-        statement=item.sentence,
-        category=item.category,
-        author=scope.user,
-        source=(turn.id,),
-        valid_from=turn.said_at,
-    )
+def _joined(total: Distilled, more: Distilled) -> Distilled:
+    """Both, of the same turns."""
+    return replace(total + more, turns=max(total.turns, more.turns))
+
+
+__all__ = ["EVERY", "Distilled", "Distiller", "Jobs", "Parked"]

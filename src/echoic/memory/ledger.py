@@ -1,14 +1,16 @@
-"""Keyed memories of one scope being changed: what is current under each key, and the changes that make it so.
+"""Memories of one scope being changed: what holds, and the changes that make something else hold.
 
 Versions of a key are numbered, and a version's id follows from key and number; so two processes that correct
-the same key at once ask for the same id, and the store lets only one of them have it.
+the same key at once ask for the same id, and the store lets only one of them have it. What has no key has an
+id that follows from what it says, for the same reason.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
+from itertools import count
 
 from echoic.memory.records import MEMORY, memory_of, record_of_memory
 from echoic.stores.base import Change, Put, Record, Store
@@ -16,6 +18,8 @@ from echoic.types import Memory, Scope
 
 _LOOK_BACK = 64
 """Versions of a key looked through for the newest of one author; in a user's own scope the first is it."""
+_SOURCES = 8
+"""Turns named as the source of one memory: the one it was first heard in, and the last ones that said it."""
 
 
 def memory_id(*parts: str) -> str:
@@ -23,24 +27,52 @@ def memory_id(*parts: str) -> str:
     return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
+@dataclass(slots=True)
+class _Held:
+    """A memory as it will be, and what its record was when it was read."""
+
+    memory: Memory
+    version: int
+    """0: there is no such record yet."""
+    number: int
+    """Of the version of its key; 0 without one."""
+
+
 class Ledger:
     """Collects changes to one scope. Nothing is written until `changes` go to the store in one write."""
 
     def __init__(self, store: Store, scope: Scope) -> None:
         self.scope = scope
-        self.changes: list[Change] = []
         self._store = store
-        self._newest: dict[tuple[str, str | None], tuple[Memory, int, int] | None] = {}
+        self._held: dict[str, _Held] = {}
+        self._newest: dict[tuple[str, str | None], str | None] = {}
+        self._changed: dict[str, None] = {}
+        self._ended: dict[str, None] = {}
+
+    @property
+    def changes(self) -> list[Change]:
+        """One change for every memory that will not stay as it was, expecting it as it was read."""
+        return [_put(self._held[name]) for name in self._changed]
+
+    @property
+    def ended(self) -> int:
+        """How many memories that held in the store no longer will."""
+        return sum(self._held[name].version > 0 for name in self._ended)
 
     async def newest(self, key: str, author: str | None) -> Memory | None:
         """The last version of `key` that `author` wrote, whether it still holds or not."""
         found = await self._find(key, author)
-        return found[0] if found else None
+        return found.memory if found else None
 
     async def current(self, key: str, author: str | None) -> Memory | None:
         """The same, if it still holds."""
         memory = await self.newest(key, author)
         return memory if memory and memory.current else None
+
+    async def holding(self, name: str) -> Memory | None:
+        """The memory with the id `name`, if it still holds."""
+        held = await self._take(name)
+        return held.memory if held and held.memory.current else None
 
     async def set(self, memory: Memory) -> Memory:
         """Make `memory` the current version of its key; what held before is superseded and stays as history.
@@ -51,46 +83,104 @@ class Ledger:
         """
         key = memory.key or ""
         found = await self._find(key, memory.author)
-        if found and found[0].current and _same(found[0], memory):
-            return found[0]
-        number = found[2] + 1 if found else 1
+        if found and found.memory.current and _same(found.memory, memory):
+            return found.memory
+        number = found.number + 1 if found else 1
         new = replace(memory, id=memory_id(key, memory.author or "", str(number)))
-        if found and found[0].current:
-            old = replace(found[0], valid_until=memory.valid_from, superseded_by=new.id)
-            self._put(old, found[1], found[2])
-            new = replace(new, supersedes=old.id)
-        self._put(new, 0, number)
-        self._newest[key, memory.author] = (new, 1, number)
-        return new
+        if found and found.memory.current:
+            new = replace(new, supersedes=found.memory.id)
+            self._end(found, memory.valid_from, superseded_by=new.id)
+        self._newest[key, memory.author] = new.id
+        return self._add(new, number)
+
+    async def add(self, memory: Memory) -> Memory:
+        """Keep a memory that has no key; if it says exactly what one that holds says, that one."""
+        for number in count():  # pragma: no branch - it ends where an id is free
+            name = memory_id("", memory.text, memory.category, memory.context or "", str(number))
+            held = await self._take(name)
+            if held is None:
+                return self._add(replace(memory, id=name), 0)
+            if held.memory.current:
+                return held.memory
+        raise AssertionError
+
+    async def supersede(self, known: Memory, new: Memory) -> Memory:
+        """End `known`, which holds, because `new` is so; `new` as it will be kept."""
+        if new.key is not None and new.key == known.key:
+            return await self.set(new)
+        kept = await (self.set(new) if new.key is not None else self.add(new))
+        held = await self._take(known.id)
+        if held is None or kept.id == known.id:
+            return kept
+        self._end(held, new.valid_from, superseded_by=kept.id)
+        if kept.supersedes is None:
+            self._held[kept.id].memory = kept = replace(kept, supersedes=known.id)
+            self._changed[kept.id] = None
+        return kept
+
+    async def confirm(self, known: Memory, turn_id: str, at: datetime) -> Memory | None:
+        """Note that `known`, which holds, was said again in this turn; None if that was counted before."""
+        held = await self._take(known.id)
+        if held is None or turn_id in held.memory.source:
+            return None
+        memory = held.memory
+        sources = (*memory.source, turn_id)
+        held.memory = replace(
+            memory,
+            source=sources if len(sources) <= _SOURCES else (sources[0], *sources[1 - _SOURCES :]),
+            times_said=memory.times_said + 1 if memory.source else memory.times_said,
+            last_said_at=max(at, memory.last_said_at or at),
+        )
+        self._changed[known.id] = None
+        return held.memory
 
     async def retract(self, key: str, author: str | None, at: datetime) -> Memory | None:
         """End the current version of `key`; None if nothing holds. It stays as history."""
         found = await self._find(key, author)
-        if found is None or not found[0].current:
-            return None
-        memory, version, number = found
-        ended = replace(memory, valid_until=at)
-        self._put(ended, version, number)
-        self._newest[key, author] = (ended, version + 1, number)
-        return ended
+        return self._end(found, at) if found and found.memory.current else None
 
-    def _put(self, memory: Memory, version: int, number: int) -> None:
-        record = record_of_memory(memory)
-        record = replace(record, data={**record.data, "number": number})
-        self.changes.append(Put(record=record, expect=version))
+    async def end(self, name: str, at: datetime) -> Memory | None:
+        """End the memory with the id `name`; None if it does not hold. It stays as history."""
+        held = await self._take(name)
+        return self._end(held, at) if held and held.memory.current else None
 
-    async def _find(self, key: str, author: str | None) -> tuple[Memory, int, int] | None:
-        """The newest memory under `key` by `author`, its record's version and its number."""
+    def _end(self, held: _Held, at: datetime, superseded_by: str | None = None) -> Memory:
+        held.memory = replace(held.memory, valid_until=at, superseded_by=superseded_by)
+        self._changed[held.memory.id] = None
+        self._ended[held.memory.id] = None
+        return held.memory
+
+    def _add(self, memory: Memory, number: int) -> Memory:
+        self._held[memory.id] = _Held(memory, 0, number)
+        self._changed[memory.id] = None
+        return memory
+
+    async def _find(self, key: str, author: str | None) -> _Held | None:
+        """The newest memory under `key` by `author`."""
         if (key, author) not in self._newest:
             records = await self._store.scan(self.scope, MEMORY, key=key, limit=_LOOK_BACK, newest_first=True)
-            self._newest[key, author] = next(
-                (found for record in records if (found := _numbered(record))[0].author == author), None
-            )
-        return self._newest[key, author]
+            own = (self._hold(record) for record in records if record.data.get("author") == author)
+            newest = next(own, None)
+            self._newest[key, author] = newest.memory.id if newest else None
+        name = self._newest[key, author]
+        return self._held[name] if name else None
+
+    async def _take(self, name: str) -> _Held | None:
+        if name not in self._held:
+            records = await self._store.read(self.scope, MEMORY, [name])
+            return self._hold(records[0]) if records else None
+        return self._held[name]
+
+    def _hold(self, record: Record) -> _Held:
+        fresh = _Held(memory_of(record), record.version, record.data.get("number", 0))
+        return self._held.setdefault(record.id, fresh)
 
 
-def _numbered(record: Record) -> tuple[Memory, int, int]:
-    return memory_of(record), record.version, record.data.get("number", 0)
+def _put(held: _Held) -> Put:
+    record = record_of_memory(held.memory)
+    if held.number:
+        record = replace(record, data={**record.data, "number": held.number})
+    return Put(record=record, expect=held.version)
 
 
 def _same(known: Memory, said: Memory) -> bool:
@@ -100,3 +190,6 @@ def _same(known: Memory, said: Memory) -> bool:
         said.context,
         said.visibility,
     )
+
+
+__all__ = ["Ledger", "memory_id"]

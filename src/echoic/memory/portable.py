@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from echoic.errors import InvalidInput, WriteConflict
+from echoic.memory.directives import DIRECTIVES, directives_of, record_of_directives
 from echoic.memory.records import (
     CONVERSATION,
     MEMORY,
     TURN,
     conversation_of,
+    cursor_of,
     memory_of,
+    record_of_conversation,
     record_of_turn,
     scan_all,
     turn_of,
 )
+from echoic.memory.tasks import RESULT, record_of_result, result_of
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Scope
 
 FORMAT = "echoic-export"
 VERSION = 1
 _BATCH = 200
+CURSOR = "cursor"
+"""A place in the order of one store: it says nothing in another."""
 
 
 async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
     """Everything in `scope`; the same contents give the same JSON."""
     memories = await scan_all(store, scope, MEMORY)
-    turns = await scan_all(store, scope, TURN)
-    by_conversation: dict[str, list[dict[str, Any]]] = {}
-    for record in turns:
-        by_conversation.setdefault(record.key or "", []).append({"id": record.id, **record.data})
     conversations = await scan_all(store, scope, CONVERSATION)
+    cursors = {record.id: cursor_of(record) for record in conversations}
+    turns = await _by_conversation(store, scope, TURN)
+    results = await _by_conversation(store, scope, RESULT)
+    read = {r.key: r.id for r in await scan_all(store, scope, TURN) if r.seq <= cursors.get(r.key or "", -1)}
+    directives = await store.read(scope, DIRECTIVES, [DIRECTIVES])
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -40,9 +48,24 @@ async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
         "user": scope.user,
         "memories": [{"id": r.id, "key": r.key, **r.data} for r in memories],
         "conversations": [
-            {"id": r.id, **r.data, "turns": by_conversation.get(r.id, [])} for r in conversations
+            {
+                "id": r.id,
+                **{name: value for name, value in r.data.items() if name != CURSOR},
+                "read": read.get(r.id),
+                "turns": turns.get(r.id, []),
+                "results": results.get(r.id, []),
+            }
+            for r in conversations
         ],
+        "directives": dict(directives[0].data) if directives else {},
     }
+
+
+async def _by_conversation(store: Store, scope: Scope, kind: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for record in await scan_all(store, scope, kind):
+        found.setdefault(record.key or "", []).append({"id": record.id, **record.data})
+    return found
 
 
 async def restore_scope(store: Store, scope: Scope, exported: Mapping[str, Any]) -> int:
@@ -63,7 +86,20 @@ async def restore_scope(store: Store, scope: Scope, exported: Mapping[str, Any])
                 continue
             new += len(batch)
             break
+    for item in exported["conversations"]:
+        await _continue(store, scope, item["id"], item.get("read"))
     return new
+
+
+async def _continue(store: Store, scope: Scope, conversation: str, read: str | None) -> None:
+    """Let what was learned from be read no more: where a turn stands in this store is known only now."""
+    found = await store.read(scope, CONVERSATION, [conversation])
+    last = await store.read(scope, TURN, [read]) if read is not None else []
+    if not (found and last) or cursor_of(found[0]) >= last[0].seq:
+        return
+    moved = record_of_conversation(conversation_of(found[0]), cursor=last[0].seq)
+    with contextlib.suppress(WriteConflict):  # somebody goes on with it already
+        await store.write(scope, [Put(record=moved, expect=found[0].version)])
 
 
 def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
@@ -77,19 +113,34 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
     try:
         memories = [_authored(_record(MEMORY, item), author, scope.user) for item in exported["memories"]]
         conversations = [_record(CONVERSATION, item) for item in exported["conversations"]]
-        turns = [
-            replace(_record(TURN, turn), key=item["id"])
-            for item in exported["conversations"]
-            for turn in item["turns"]
-        ]
+        turns = _parts_of(exported, TURN, "turns")
+        results = _parts_of(exported, RESULT, "results")
+        directives = _directives(exported)
         for record in memories:
             memory_of(record)
         for record in conversations:
             conversation_of(record)
         turns = [record_of_turn(turn_of(record)) for record in turns]
+        results = [record_of_result(result_of(record), record.key or "") for record in results]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"this export cannot be read: {type(error).__name__} {error}") from error
-    return [*conversations, *memories, *turns]
+    return [*conversations, *memories, *turns, *results, *directives]
+
+
+def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]:
+    """What belongs to conversations; results are missing from what earlier versions exported."""
+    return [
+        replace(_record(kind, part), key=item["id"])
+        for item in exported["conversations"]
+        for part in (item.get(name, []) if kind == RESULT else item[name])
+    ]
+
+
+def _directives(exported: Mapping[str, Any]) -> list[Record]:
+    given = exported.get("directives")
+    if not given:
+        return []
+    return [record_of_directives(directives_of(Record(kind=DIRECTIVES, id=DIRECTIVES, data=given)))]
 
 
 def _authored(record: Record, before: object, now: str | None) -> Record:
@@ -100,7 +151,7 @@ def _authored(record: Record, before: object, now: str | None) -> Record:
 
 
 def _record(kind: str, item: Mapping[str, Any]) -> Record:
-    left_out = {"id", "key", "turns"}
+    left_out = {"id", "key", "turns", "results", "read", CURSOR}
     data = {name: value for name, value in item.items() if name not in left_out}
     return Record(kind=kind, id=item["id"], key=item.get("key"), data=data)
 

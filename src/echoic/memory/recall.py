@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from typing import Any
 
-from echoic.embedding.base import Embedder, Vectors
+from echoic.embedding.base import Embedded, Embedder, embedded
+from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderError
+from echoic.memory.deadline import Deadline, noted
 from echoic.memory.records import MEMORY, memory_of, turn_of
+from echoic.memory.times.phrases import NOTHING, Spans
+from echoic.memory.times.versions import in_time
+from echoic.memory.times.within import filled, rooted
 from echoic.partition import Partition
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank
@@ -27,45 +33,112 @@ class Recaller:
 
     def __init__(self, store: Store, embedder: Embedder, *, fusion: str) -> None:
         self._store = store
-        self._embedder = embedder
+        # the last partial transcript is asked again as the final one, and by tools
+        self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self._fusion = fusion
         self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
 
     async def recall(
-        self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
+        self,
+        scope: Scope,
+        text: str,
+        *,
+        limit: int,
+        deadline_ms: float | None,
+        include_past: bool,
+        meant: Coroutine[Any, Any, Spans] | None = None,
+        meanwhile: str | None = None,
     ) -> Recall:
         """The best `limit` hits for `text`.
 
-        The embedding is what takes time: with a deadline it is waited for that long, then words must do.
+        Embedding, loading and reading the time go side by side. What is not there by the deadline is done
+        without, and named in `cut`: "vector", "date", or what was not loaded, "own" or "global".
+
+        Args:
+            scope: who asks.
+            text: the question.
+            limit: hits at most.
+            deadline_ms: of all this together; None waits for everything.
+            include_past: find what no longer holds as well.
+            meant: reads what the question says about time.
+            meanwhile: another text, whose vector stands in for one that is late where it is known already.
         """
-        embedding = asyncio.ensure_future(self._embedder.embed([text], "query"))
+        until = Deadline(deadline_ms)
+        works: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(embedded(self._embedder, [said], "query"))
+            for said in (text, meanwhile)
+            if said
+        ]
+        for work in works[1:]:
+            work.add_done_callback(noted)
+        asked = asyncio.ensure_future(meant or _nothing())
         try:
-            places = [(place, await self._store.load(place)) for place in (scope, scope.everyone)]
-            vector, outcome = await self._wait(embedding, deadline_ms)
+            places = await self._load(scope, until)
+            spans = await until.wait(asked)
+            made, outcome = await self._wait(works, until)
         except BaseException:
-            embedding.cancel()
+            for work in (*works, asked):
+                work.cancel()
             raise
-        query = query_of(text, vector, include_past=include_past)
+        there = {"own": scope in places, "global": scope.everyone in places}
+        there |= {"vector": _made(works[0]), "date": spans is not None}
+        exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
+        query = partial(query_of, text, made.vectors[0] if made else None, pieces=exact)
+        hits = await self._search(query, places, spans or NOTHING, limit, include_past=include_past)
+        return Recall(
+            hits=hits,
+            outcome="deadline" if until.missed else outcome,
+            cut=tuple(name for name, is_there in there.items() if not is_there),
+        )
+
+    def forget(self) -> None:
+        """Let go of what was asked lately: the words are somebody's."""
+        self._embedder.clear()
+
+    async def _load(self, scope: Scope, until: Deadline) -> dict[Scope, Partition]:
+        loaded = {}
+        for at in (scope, scope.everyone):
+            partition = await until.wait(asyncio.ensure_future(self._store.load(at)))
+            if partition is not None:
+                loaded[at] = partition
+        return loaded
+
+    async def _search(
+        self,
+        asked: Callable[..., Query],
+        places: dict[Scope, Partition],
+        spans: Spans,
+        limit: int,
+        *,
+        include_past: bool,
+    ) -> tuple[Hit, ...]:
+        if not places:
+            return ()
         # nothing is known of most deployments' globals: what is empty need not be ranked
-        scopes, partitions = zip(*[at for at in places if at[1].size] or places[:1], strict=True)
-        found = await self._rank(query, partitions, limit)
-        hits = await self._read(scopes, found)
-        return Recall(hits=hits, outcome=outcome, cut=() if vector is not None else ("vector",))
+        known = {at: partition for at, partition in places.items() if partition.size} or places
+        scopes, partitions = tuple(known), tuple(known.values())
+        looked_in = rooted(spans, partitions)
+        query = asked(include_past=include_past or spans.past, spans=looked_in.ranges)
+        # what held before stands far behind what holds: room for it, until it is put where it belongs
+        depth = limit + 20 if spans.past else limit
+        found = await self._rank(query, partitions, depth)
+        if looked_in.bare:
+            found = filled(found, query, partitions, looked_in, limit)
+        return in_time(await self._read(scopes, found), spans)[:limit]
 
     async def _wait(
-        self, embedding: asyncio.Future[Vectors], deadline_ms: float | None
-    ) -> tuple[Vectors | None, Outcome]:
-        seconds = None if deadline_ms is None else deadline_ms / 1000
+        self, works: Sequence[asyncio.Future[Embedded]], until: Deadline
+    ) -> tuple[Embedded | None, Outcome]:
+        """What was made of the first text, else of another whose is there by then."""
+        made: Embedded | None = None
+        outcome: Outcome = "complete"
         try:
-            # shielded: what arrives late is cached, and the same question asked again has it at once
-            async with asyncio.timeout(seconds):
-                return (await asyncio.shield(embedding))[0], "complete"
-        except TimeoutError:
-            embedding.add_done_callback(_noted)
-            return None, "deadline"
+            made = await until.wait(works[0])
         except EmbedderError as error:
             log.warning("recall without vectors: %s", type(error).__name__)
-            return None, "unavailable"
+            outcome = "unavailable"
+        there = [work.result() for work in works[1:] if _made(work)]
+        return next((found for found in (made, *there) if found is not None), None), outcome
 
     async def _rank(self, query: Query, partitions: Sequence[Partition], limit: int) -> list[Found]:
         search = partial(rank, query, partitions, limit=limit, fusion=self._fusion, floor=self._floor)
@@ -93,7 +166,9 @@ def _hit(scope: Scope, record: Record, found: Found) -> Hit:
     return Hit(text=turn.heard_text, score=found.score, ranks=found.ranks, scope=scope, turn=turn)
 
 
-def _noted(embedding: asyncio.Future[Vectors]) -> None:
-    """A late failure is nobody's any more; asking for it keeps the loop from complaining."""
-    if not embedding.cancelled():
-        embedding.exception()
+def _made(work: asyncio.Future[Any]) -> bool:
+    return work.done() and not work.cancelled() and work.exception() is None
+
+
+async def _nothing() -> Spans:
+    return NOTHING

@@ -50,6 +50,8 @@ def record_of_memory(memory: Memory, *, kind: str = MEMORY) -> Record:
         "superseded_by": memory.superseded_by,
         "confirmed": None if memory.confirmed else False,
         "redacted": list(memory.redacted),
+        "times_said": None if memory.times_said == 1 else memory.times_said,
+        "last_said_at": memory.last_said_at.isoformat() if memory.last_said_at else None,
     }
     return Record(kind=kind, id=memory.id, key=memory.key, data=_said(data))
 
@@ -57,7 +59,7 @@ def record_of_memory(memory: Memory, *, kind: str = MEMORY) -> Record:
 def memory_of(record: Record) -> Memory:
     """The inverse of `record_of_memory`."""
     data = record.data
-    until = data.get("valid_until")
+    until, again = data.get("valid_until"), data.get("last_said_at")
     return Memory(
         id=record.id,
         key=record.key,
@@ -74,6 +76,8 @@ def memory_of(record: Record) -> Memory:
         superseded_by=data.get("superseded_by"),
         confirmed=data.get("confirmed", True),
         redacted=tuple(data.get("redacted", ())),
+        times_said=data.get("times_said", 1),
+        last_said_at=datetime.fromisoformat(again) if again else None,
     )
 
 

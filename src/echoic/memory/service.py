@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -11,14 +13,18 @@ from uuid import uuid4
 
 from echoic.embedding.base import Embedder
 from echoic.memory.background import Background
-from echoic.memory.distil import Distilled, Distiller
+from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
+from echoic.memory.distilling.changes import Extractor
+from echoic.memory.experience import AgentExperience
+from echoic.memory.judging import Judge
 from echoic.memory.proposals import Proposals
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
 from echoic.memory.sharing import Classifier, RuleClassifier
+from echoic.memory.tasks import chooser, read_conversations
 from echoic.memory.user import UserMemory
 from echoic.stores.base import Store
-from echoic.types import EmbeddingSpec, Scope, checked_name
+from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 
 GlobalWrites = Literal["auto", "propose"]
 """What a caller's global memory does. auto: all see it at once. propose: its author does, until approved."""
@@ -50,6 +56,10 @@ class MemoryService:
         embedder: what makes vectors of it.
         global_writes: what a caller's global memory does.
         classifier: decides what may be global; rules by default.
+        extractor: a model that joins the rules in forming memories, after the caller was answered.
+        second_judge: asked as well, after the caller was answered, whether what `classifier` shares may be
+            global; until it has agreed it is private.
+        distil_every: user turns after which the extractor reads a conversation that goes on.
         fusion: how channels become one ranking: "blend", or "rrf" as MongoDB computes it.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
@@ -62,18 +72,25 @@ class MemoryService:
         *,
         global_writes: GlobalWrites = "propose",
         classifier: Classifier | None = None,
+        extractor: Extractor | None = None,
+        second_judge: Classifier | None = None,
+        distil_every: int = EVERY,
         fusion: str = "blend",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
     ) -> None:
-        distiller = Distiller(store)
+        distiller = Distiller(store, extractor=extractor, embedder=embedder, clock=clock, every=distil_every)
+        first = classifier or RuleClassifier()
+        self._judge: Judge | None = None
+        if second_judge is not None:
+            self._judge = Judge(store, first, second_judge, propose=global_writes == "propose")
         self._parts = Parts(
             store=store,
             embedder=embedder,
             recaller=Recaller(store, embedder, fusion=fusion),
             distiller=distiller,
-            background=Background(store, embedder, distiller.distil),
-            classifier=classifier or RuleClassifier(),
+            background=Background(store, embedder, distiller),
+            classifier=first,
             global_writes=global_writes,
             clock=clock,
             new_id=new_id,
@@ -83,6 +100,7 @@ class MemoryService:
         """Open store and embedder; what an earlier process left unfinished is taken up.
 
         Raises:
+            InvalidInput: the model that is to form memories cannot work as it was set up.
             EmbedderMissing: the embedder's packages or weights are not on this machine.
             EmbeddingMismatch: the store holds vectors of another model.
             StoreError: the store cannot be opened.
@@ -90,7 +108,9 @@ class MemoryService:
         await self._parts.store.open(self._parts.embedder.spec, index)
         try:
             await self._parts.embedder.open()
+            await self._parts.distiller.open()
         except BaseException:
+            await self._parts.embedder.aclose()
             await self._parts.store.aclose()
             raise
         self._parts.background.start()
@@ -98,8 +118,11 @@ class MemoryService:
 
     async def aclose(self) -> None:
         """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice."""
-        await self._parts.background.settle(SETTLE_S)
+        await self.settle(SETTLE_S)
         await self._parts.background.stop()
+        await self._parts.distiller.aclose()
+        if self._judge is not None:
+            await self._judge.aclose()
         await self._parts.embedder.aclose()
         await self._parts.store.aclose()
 
@@ -123,7 +146,10 @@ class MemoryService:
             InvalidInput: `user` or `deployment` is empty or cannot be kept exactly.
         """
         # None would be everyone's scope; nobody gets there by leaving the user out
-        return UserMemory(self._parts, Scope(deployment, checked_name(user, "user")))
+        scope = Scope(deployment, checked_name(user, "user"))
+        if self._judge is None:
+            return UserMemory(self._parts, scope)
+        return UserMemory(replace(self._parts, classifier=self._judge.of(scope)), scope)
 
     async def users(self, deployment: str = "default") -> list[str]:
         """Everyone something is known of. For operators."""
@@ -134,15 +160,85 @@ class MemoryService:
         """What callers proposed to be global, and the means to approve or reject it. For operators."""
         return Proposals(self._parts.store, Scope(deployment, None), self._parts.clock)
 
-    async def distil(self, deployment: str | None = None) -> Distilled:
-        """Learn from every conversation that has turns nobody learned from yet: what the worker does."""
-        distilled = await self._parts.distiller.distil_all(deployment)
+    def experience(
+        self, agent: str, deployment: str = "default", *, words: Collection[str] = ()
+    ) -> AgentExperience:
+        """What an agent learned by serving this deployment's users, and the means to add to it.
+
+        Args:
+            agent: whose.
+            deployment: where.
+            words: words of the deployment's own trade that its lessons may use beside ordinary ones.
+        """
+        everyone = Scope(deployment, None)
+        return AgentExperience(
+            self._parts.store, everyone, agent, sharing=self._parts.global_writes, words=words
+        )
+
+    async def conversations(
+        self,
+        deployment: str = "default",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[tuple[str, Conversation]]:
+        """Conversations of all users of a deployment with whose they are, user by user. For operators.
+
+        Args:
+            deployment: where.
+            user: of this user only.
+            agent: who served it.
+            status: how it stands.
+            since: it began then or later (aware).
+            until: it began before then (aware).
+        """
+        chosen = chooser(agent=agent, status=status, since=since, until=until)
+        users = await self.users(deployment) if user is None else [checked_name(user, "user")]
+        return [
+            (name, conversation)
+            for name in users
+            for conversation in await read_conversations(self._parts.store, Scope(deployment, name), chosen)
+        ]
+
+    async def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
+        """Learn from every conversation that has turns nobody learned from yet, now.
+
+        Args:
+            deployment: where; None: everywhere in the store.
+            parked: try those again that a model failed at so often that they were given up.
+        """
+        distilled = await self._parts.distiller.distil_all(deployment, parked=parked)
         self._parts.background.poke()
         return distilled
 
+    async def distil_due(self, deployment: str | None = None) -> Distilled:
+        """Learn from every conversation it is time to read: what a worker does again and again."""
+        distilled = await self._parts.distiller.distil_due(deployment)
+        self._parts.background.poke()
+        return distilled
+
+    async def jobs(self, deployment: str | None = None) -> Jobs:
+        """What is still to be distilled and what was given up. For operators; looks at every conversation."""
+        return await self._parts.distiller.jobs(deployment)
+
+    async def checkpoint(self, user: str, conversation: str, deployment: str = "default") -> None:
+        """Have a model read what is new in a conversation now, behind the caller's back.
+
+        For moments after which the call may go on differently: an agent hands over, a tool has answered.
+        Without a model nothing is left to do: the rules read every turn at once.
+        """
+        self._parts.background.poke((self.user(user, deployment).scope, conversation), urgent=True)
+
     async def settle(self, timeout_s: float = SETTLE_S) -> bool:
-        """Wait until everything written has its vector; whether it came to that in time."""
-        return await self._parts.background.settle(timeout_s)
+        """Wait until everything written has its vector and no model is asked; whether it came to that."""
+        until = asyncio.get_running_loop().time() + timeout_s
+        if self._judge is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._judge.settle(), timeout_s)
+        return await self._parts.background.settle(max(0.0, until - asyncio.get_running_loop().time()))
 
     async def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
         """Embed everything anew with the embedder this service was opened with; how many records that is."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from echoic.errors import InvalidInput, WriteConflict
+from echoic.memory.block.tokens import counter_of
+from echoic.memory.brief import DEFAULT_BUDGET_TOKENS as ANSWER_TOKENS
+from echoic.memory.brief import hits_for, packed
 from echoic.memory.conversation import OpenConversation, Transcript
+from echoic.memory.distilling.progress import PROGRESS, progress_id
+from echoic.memory.experience import unlearn
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.portable import export_scope, restore_scope
 from echoic.memory.proposals import put_proposal
@@ -21,18 +26,22 @@ from echoic.memory.records import (
     MEMORY,
     PROPOSAL,
     TURN,
-    conversation_of,
     memory_of,
     record_of_memory,
     scan_all,
 )
 from echoic.memory.retry import until_written
+from echoic.memory.served import Served
 from echoic.memory.sharing import Shareable, share
+from echoic.memory.speculation import Speculation
 from echoic.memory.spoken_keys import match_keys
+from echoic.memory.tasks import RESULT
+from echoic.memory.times.reader import TimeReader
+from echoic.partition import Partition
+from echoic.ranking.packing import Packed
 from echoic.stores.base import Drop, Put, Record
 from echoic.types import (
     Category,
-    Conversation,
     Hit,
     Memory,
     Recall,
@@ -48,9 +57,30 @@ if TYPE_CHECKING:
     from echoic.memory.service import Parts
 
 MAX_LIMIT = 1000
+_GREETING = "hello"  # asks for nothing: what it makes ready is all it is for
 
 
-class UserMemory:
+@dataclass(frozen=True, slots=True)
+class _Searching:
+    """The searches of one listener."""
+
+    user: UserMemory
+    limit: int
+    timezone: str | tzinfo | None
+
+    async def search(
+        self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
+    ) -> Recall:
+        return await self.user._recall(  # noqa: SLF001 - a part of the same class, kept apart
+            text, limit=self.limit, deadline_ms=deadline_ms, timezone=self.timezone, meanwhile=meanwhile
+        )
+
+    async def partitions(self) -> list[Partition]:
+        store, scope = self.user._parts.store, self.user.scope  # noqa: SLF001
+        return [await store.load(scope), await store.load(scope.everyone)]
+
+
+class UserMemory(Served):
     """The memory of one user in one deployment. Cheap to make; holds no state of its own."""
 
     def __init__(self, parts: Parts, scope: Scope) -> None:
@@ -168,7 +198,14 @@ class UserMemory:
 
     # -- search
 
-    async def query(self, text: str, *, limit: int = 10, include_past: bool = False) -> list[Hit]:
+    async def query(
+        self,
+        text: str,
+        *,
+        limit: int = 10,
+        include_past: bool = False,
+        timezone: str | tzinfo | None = None,
+    ) -> list[Hit]:
         """The best `limit` memories and turns for `text`: the user's own and what is global, in one ranking.
 
         Empty when nothing is known. While the embedder cannot be reached, what words and sounds find.
@@ -176,7 +213,8 @@ class UserMemory:
         Raises:
             StoreUnavailable: could not look.
         """
-        return list((await self.recall(text, limit=limit, include_past=include_past)).hits)
+        recall = await self.recall(text, limit=limit, include_past=include_past, timezone=timezone)
+        return list(recall.hits)
 
     async def recall(
         self,
@@ -185,28 +223,88 @@ class UserMemory:
         limit: int = 10,
         deadline_ms: float | None = None,
         include_past: bool = False,
+        timezone: str | tzinfo | None = None,
     ) -> Recall:
         """The same, with its outcome, and within a deadline.
 
         Args:
-            text: the question, or what was said.
+            text: the question, or what was said. "Last Tuesday", "in May", "before the move" are understood
+                from the moment of asking; "where did I live before?" finds what no longer holds as well.
             limit: hits at most, 1 to `MAX_LIMIT`.
-            deadline_ms: how long to wait for the query's embedding before words alone must do.
+            deadline_ms: how long to wait for what takes time; what is late is named in `Recall.cut`.
             include_past: find what was superseded or taken back as well.
+            timezone: where the user's clocks stand ("Europe/Lisbon"); None is what the directive or memory
+                `time_zone` says, else UTC.
         """
-        checked_text(text, "query")
-        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
-            raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {limit!r}")
-        if deadline_ms is not None and not deadline_ms > 0:
-            raise InvalidInput(f"deadline_ms must be above 0, not {deadline_ms!r}")
-        return await self._parts.recaller.recall(
-            self.scope, text, limit=limit, deadline_ms=deadline_ms, include_past=include_past
+        return await self._recall(
+            text, limit=limit, deadline_ms=deadline_ms, include_past=include_past, timezone=timezone
         )
 
     async def warm(self) -> None:
-        """Load what a recall needs, as when the phone rings."""
-        await self._parts.store.load(self.scope)
-        await self._parts.store.load(self.scope.everyone)
+        """Make ready what a recall needs, as when the phone rings: both partitions, the encoder, the parser.
+
+        After it, the first question of a call is as fast as any other. An embedder that cannot be reached
+        is no error here: words and sounds answer without it.
+
+        Raises:
+            StoreUnavailable: could not look.
+        """
+        await self._times.warm()
+        await self._recall(_GREETING, limit=1)
+
+    async def brief(
+        self,
+        text: str,
+        *,
+        budget_tokens: int = ANSWER_TOKENS,
+        deadline_ms: float | None = None,
+        timezone: str | tzinfo | None = None,
+    ) -> Packed:
+        """What is known for `text`, as a model gets it: few quoted lines, each once, with their age.
+
+        More is looked at where the question asks for a list. A turn that leans on its neighbour is shown with
+        it. Where nothing is known, or not all could be looked through, the text says so.
+
+        Args:
+            text: the question.
+            budget_tokens: of the whole text, by the counting of `Block`; never exceeded.
+            deadline_ms: of the recall.
+            timezone: as for `recall`.
+        """
+        recall = await self.recall(text, limit=hits_for(text), deadline_ms=deadline_ms, timezone=timezone)
+        return await self.pack(recall, budget_tokens=budget_tokens, timezone=timezone)
+
+    async def pack(
+        self,
+        recall: Recall,
+        *,
+        budget_tokens: int = ANSWER_TOKENS,
+        timezone: str | tzinfo | None = None,
+    ) -> Packed:
+        """The same for a recall that was made before, such as by `listen`.
+
+        Raises:
+            InvalidInput: the budget is below 1, or a hit is another user's.
+        """
+        if any(hit.scope not in {self.scope, self.scope.everyone} for hit in recall.hits):
+            raise InvalidInput("a hit of this recall belongs to another user: pack it with theirs")
+        return await packed(
+            self._parts.store,
+            recall,
+            budget_tokens,
+            count=counter_of(self._parts.embedder),
+            now=self._parts.clock(),
+            zone=await self._times.zone(self.scope, timezone),
+        )
+
+    def listen(self, *, limit: int = 5, timezone: str | tzinfo | None = None) -> Speculation:
+        """Recall on interim transcripts while the user speaks, so that the answer is there when they end.
+
+        Args:
+            limit: hits at most, 1 to `MAX_LIMIT`.
+            timezone: as for `recall`.
+        """
+        return Speculation(_Searching(self, limit, timezone))
 
     # -- conversations
 
@@ -218,10 +316,6 @@ class UserMemory:
         opened = OpenConversation(self._parts, self.scope, name, agent)
         await opened.begin()
         return opened
-
-    async def conversations(self) -> list[Conversation]:
-        """Every conversation, oldest first."""
-        return [conversation_of(record) for record in await self._all(self.scope, CONVERSATION)]
 
     async def recall_conversation(self, key: str) -> Transcript | None:
         """The stored conversation `key` means: the same words first, then alike in spelling or sound.
@@ -261,14 +355,18 @@ class UserMemory:
         """Destroy all that is kept of the user, or one key with its history, or one conversation.
 
         Records, words, sounds and vectors go, from every place the store keeps bytes in; what the user made
-        global goes with them. A global memory that an operator approved is the deployment's own by then and
-        stays: it holds no personal data, and not who said it.
+        global goes with them, and what their conversations alone taught an agent. A global memory that an
+        operator approved is the deployment's own by then and stays: it holds no personal data, and not who
+        said it.
         """
         own = await self._chosen(self.scope, key, conversation)
         shared = [] if conversation else await self._authored(key)
+        drops = [Drop(kind=record.kind, id=record.id) for record in shared]
+        if own is None:
+            drops += await unlearn(self._parts.store, self.scope)
+        self._parts.recaller.forget()
         erased = [await self._parts.store.erase(self.scope, own)]
-        if shared:
-            drops = [Drop(kind=record.kind, id=record.id) for record in shared]
+        if drops:
             erased.append(await self._parts.store.erase(self.scope.everyone, drops))
         kinds: Counter[str] = sum((Counter(part.records) for part in erased), Counter())
         return Receipt(
@@ -282,6 +380,35 @@ class UserMemory:
         )
 
     # -- inside
+
+    @property
+    def _times(self) -> TimeReader:
+        return TimeReader(self._parts.store, self._parts.recaller, self._parts.clock)
+
+    async def _recall(
+        self,
+        text: str,
+        *,
+        limit: int,
+        deadline_ms: float | None = None,
+        include_past: bool = False,
+        timezone: str | tzinfo | None = None,
+        meanwhile: str | None = None,
+    ) -> Recall:
+        checked_text(text, "query")
+        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
+            raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {limit!r}")
+        if deadline_ms is not None and not deadline_ms > 0:
+            raise InvalidInput(f"deadline_ms must be above 0, not {deadline_ms!r}")
+        return await self._parts.recaller.recall(
+            self.scope,
+            text,
+            limit=limit,
+            deadline_ms=deadline_ms,
+            include_past=include_past,
+            meant=self._times.read(self.scope, text, timezone),
+            meanwhile=meanwhile,
+        )
 
     async def _shareable(self, memory: Memory) -> Shareable | None:
         verdict = await self._parts.classifier.classify(memory.text, memory.key)
@@ -344,5 +471,9 @@ class UserMemory:
         if conversation is not None:
             checked_name(conversation, "conversation id")
             chosen += await self._parts.store.read(scope, CONVERSATION, [conversation])
-            chosen += await self._all(scope, TURN, key=conversation)
+            for kind in (TURN, RESULT):
+                chosen += await self._all(scope, kind, key=conversation)
+            for record in await self._all(scope, PROGRESS):
+                if record.id == progress_id(record.key or "", conversation):
+                    chosen.append(record)
         return [Drop(kind=record.kind, id=record.id) for record in chosen]

@@ -35,6 +35,20 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _ASKS_WHEN = re.compile(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bhow (?:long|old)\b", re.IGNORECASE)
+# A noun in the plural ("what books …", "which of her hobbies …"), or a word for all there is. Of LoCoMo's
+# development half it marks 15 % of the questions, with 2.6 turns of evidence on average; the others have 1.2.
+_NO_PLURAL = r"(?!(?:was|is|does|has|this|his|its|always|ours|yours|hers|theirs|news|series)\b)"
+_PLURAL = rf"{_NO_PLURAL}(?:people|children|[a-z'’-]{{2,}}(?<![sui'’])s)"
+_WHOSE = r"all|some|the|my|your|our|his|her|their|of"
+_ASKS_LIST = re.compile(
+    rf"\b(?:what|which)(?: of)?(?: (?:{_WHOSE}|other|kinds?|types?|sorts?))*(?: [a-z'’-]+){{0,2}}? {_PLURAL}"
+    r" (?:did|do|does|have|has|had|are|were|is|was|can|could|will|would|should|might|i|you|we|they|he|she)\b"
+    rf"|\bwhat (?:are|were) (?:(?:{_WHOSE}|[a-z]+['’]s) )+(?:[a-z-]+ )?{_PLURAL}\b"
+    r"|\b(?:what|which) (?:kinds|types|sorts) of\b"
+    r"|\b(?:list|name|tell me) (?:all|every|the names of)\b|\bhow many\b|\bwho all\b|\bwhat else\b"
+    r"|\b(?:everything|everyone|everybody|all the things)\b",
+    re.IGNORECASE,
+)
 _ASKS_MANY = re.compile(r"\bhow (?:many|much|often)\b", re.IGNORECASE)
 
 
@@ -62,6 +76,11 @@ def asks_many(text: str) -> bool:
     return _ASKS_MANY.search(text) is not None
 
 
+def asks_list(text: str) -> bool:
+    """Whether the question `text` wants more than one thing: a list, or a number to be counted up."""
+    return _ASKS_LIST.search(text) is not None
+
+
 def _asks(text: str) -> bool:
     return any(mark in text for mark in _QUESTION_MARKS) or _unpunctuated_question(text)
 
@@ -74,4 +93,4 @@ def _unpunctuated_question(text: str) -> bool:
     return _STOPPED.search(text) is None and _OPENING.match(text) is not None
 
 
-__all__ = ["asks_many", "asks_when", "flags_of"]
+__all__ = ["asks_list", "asks_many", "asks_when", "flags_of"]

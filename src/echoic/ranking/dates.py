@@ -15,6 +15,7 @@ DAY_MS = 86_400_000
 _MAX_YEARS = 200  # of rows, over which a month without a year is tried
 
 _MONTHS = "january february march april may june july august september october november december".split()
+MONTHS = tuple(name.capitalize() for name in _MONTHS)
 _ABBREVIATED = {name[:3]: number for number, name in enumerate(_MONTHS, 1)} | {"sept": 9}
 _NUMBER_OF_MONTH = {name: number for number, name in enumerate(_MONTHS, 1)} | _ABBREVIATED
 _UNITS = "first second third fourth fifth sixth seventh eighth ninth".split()
@@ -54,9 +55,15 @@ class NamedDate(NamedTuple):
     day: int | None = None
 
 
+def find_dates(text: str) -> list[tuple[NamedDate, int, int]]:
+    """Each date that `text` names, with where it begins and ends, as it was said."""
+    said = ((_date_of(match), *match.span()) for match in _NAMED.finditer(text))
+    return [(date, first, after) for date, first, after in said if date is not None]
+
+
 def dates_in(text: str) -> tuple[NamedDate, ...]:
     """The dates that `text` names. A year counts for all months said without one ("May or June 2023")."""
-    found = [date for match in _NAMED.finditer(text) if (date := _date_of(match)) is not None]
+    found = [date for date, _, _ in find_dates(text)]
     years: list[int | None] = [date.year for date in found if date.year is not None]
     if any(date.month for date in found):
         found = [
@@ -109,7 +116,7 @@ def _date_of(match: re.Match[str]) -> NamedDate | None:
     return NamedDate(
         int(said_year) if said_year else None,
         _NUMBER_OF_MONTH[name],
-        _number_of_day(said_day) if said_day else None,
+        number_of_day(said_day) if said_day else None,
     )
 
 
@@ -127,8 +134,9 @@ def _means_a_month(match: re.Match[str]) -> bool:
     return name[0].isupper() and bool(before.strip())
 
 
-def _number_of_day(said: str) -> int:
-    return _ORDINALS.get(said.lower()) or int(re.sub(r"\D", "", said))
+def number_of_day(said: str) -> int:
+    """The day that "8th", "the eighth" of a month or "twenty-first" is; 0 for what is none."""
+    return _ORDINALS.get(said.lower()) or int(re.sub(r"\D", "", said) or 0)
 
 
-__all__ = ["DAY_MS", "NamedDate", "dates_in", "spans_of"]
+__all__ = ["DAY_MS", "MONTHS", "NamedDate", "dates_in", "find_dates", "number_of_day", "spans_of"]

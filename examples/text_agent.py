@@ -1,0 +1,58 @@
+"""A text agent that remembers whoever it talks to, from one run of this program to the next.
+
+    python examples/text_agent.py ana "I prefer action movies"
+    python examples/text_agent.py ana "Recommend me a movie"
+
+ECHOIC_MODEL names the model, such as "openai:gpt-5". Without it a stand-in answers that says back what it was
+told before the first word: what any model would know of its caller.
+"""
+
+# ruff: noqa: INP001 - a program, not a package
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+import echoic
+from echoic.capability import Memory, reflect
+
+
+@dataclass
+class Caller:
+    """Who is being served; in a real service this comes from a login, never from what was said."""
+
+    user_id: str
+
+
+def stand_in(_messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    """No model: says what a model would have been told."""
+    return ModelResponse(parts=[TextPart(f"Before you spoke I was told:\n{info.instructions}")])
+
+
+async def main(user: str, words: str) -> None:
+    """One conversation of one turn."""
+    store = os.environ.get("ECHOIC_STORE", "sqlite:///example.db")
+    model = os.environ.get("ECHOIC_MODEL")
+    async with echoic.open(store, embedder=os.environ.get("ECHOIC_EMBEDDER", "local")) as service:
+        agent = Agent(
+            model or FunctionModel(stand_in),
+            name="films",
+            deps_type=Caller,
+            instructions="You recommend films. Be brief.",
+            capabilities=[Memory(service, user="user_id")],
+        )
+        ran = await agent.run(words, deps=Caller(user))
+        print(ran.output)  # noqa: T201 - this is the program's answer
+        await (await service.user(user).conversation(ran.conversation_id)).complete()
+        await service.distil()
+        await reflect(service, ran.conversation_id, user=user, model=model)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:3]))

@@ -1,0 +1,13 @@
+"""Memory for any PydanticAI agent: one object gives it the block, the tools, and capture of what is said.
+
+    agent = Agent("openai:gpt-5", deps_type=Caller, capabilities=[Memory(service, user="user_id")])
+
+Needs the extra "agents". It stores nothing by itself; see `echoic.memory`.
+"""
+
+from __future__ import annotations
+
+from echoic.capability.memory import CallerMemory, Memory
+from echoic.capability.reflection import Reflected, reflect
+
+__all__ = ["CallerMemory", "Memory", "Reflected", "reflect"]

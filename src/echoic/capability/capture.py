@@ -1,0 +1,70 @@
+"""What was said and done in a text run, as turns and results with ids of their own.
+
+An id follows from conversation, run and place; so the same run seen twice is kept once. Recalled memory and
+what tools gave are no turns: nothing is ever learned from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolReturnPart, UserContent
+
+from echoic.memory.ledger import memory_id
+from echoic.types import Turn
+
+_CHARACTERS: Final = 8000
+"""Of one turn: 8,000 characters are at most 32,000 bytes, which a turn may have. Longer texts are several."""
+
+
+def prompt_turns(
+    prompt: str | Sequence[UserContent] | None, *, conversation: str, run: str, said_at: datetime
+) -> list[Turn]:
+    """What the user said to begin a run; nothing where it goes on by itself, or shows pictures only."""
+    return _turns(_text_of(prompt), "user", said_at, memory_id("turn", conversation, run, "user"))
+
+
+def reply_turns(messages: Sequence[ModelMessage], *, conversation: str, run: str) -> list[Turn]:
+    """What the agent said in `messages`, those that are new in this run: one turn a response with words."""
+    turns: list[Turn] = []
+    responses = (message for message in messages if isinstance(message, ModelResponse))
+    for number, response in enumerate(responses):
+        text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        name = memory_id("turn", conversation, run, "agent", str(number))
+        turns += _turns(text, "agent", response.timestamp, name)
+    return turns
+
+
+def tool_results(
+    messages: Sequence[ModelMessage], *, without: frozenset[str]
+) -> Iterator[tuple[str, Any, str]]:
+    """What tools gave in `messages`: name, value and the id of the call. Not those named in `without`."""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolReturnPart) and part.tool_name not in without:
+                given = part.model_response_object()
+                bare = given["return_value"] if given.keys() == {"return_value"} else given
+                yield part.tool_name, bare, part.tool_call_id
+
+
+def _text_of(prompt: str | Sequence[UserContent] | None) -> str:
+    if prompt is None or isinstance(prompt, str):
+        return prompt or ""
+    texts = (item if isinstance(item, str) else getattr(item, "content", None) for item in prompt)
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _turns(text: str, speaker: str, said_at: datetime, name: str) -> list[Turn]:
+    # what cannot be stored exactly is stored as nearly as can be: it was said, and must not be lost for it
+    storable = text.replace("\0", "").encode(errors="replace").decode()
+    pieces = [storable[at : at + _CHARACTERS] for at in range(0, len(storable), _CHARACTERS)]
+    return [
+        Turn(speaker=speaker, text=piece, said_at=said_at, id=name if not number else f"{name}-{number}")
+        for number, piece in enumerate(pieces)
+        if piece.strip()
+    ]
+
+
+__all__ = ["prompt_turns", "reply_turns", "tool_results"]

@@ -1,0 +1,222 @@
+"""Memory as a PydanticAI capability, for text runs and for realtime sessions alike.
+
+The block is given as named instructions that append their changes: what the model was sent before stays a
+prefix of what it is sent next, whatever is learned meanwhile, and a realtime session resolves them anew by
+itself. Hooks that realtime never calls are not used. In a realtime session nothing is captured here: what of
+the agent's words was heard only the session knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import InstructionPart, ModelMessage
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.toolsets import FunctionToolset
+
+from echoic.capability.binding import Named, caller_of
+from echoic.capability.capture import prompt_turns, reply_turns, tool_results
+from echoic.capability.tools import TOOLS, MemoryTools
+from echoic.errors import EchoicError, InvalidInput
+from echoic.memory.block import DEFAULT_BUDGET_TOKENS, SECTIONS
+from echoic.memory.service import MemoryService
+from echoic.memory.user import UserMemory
+from echoic.types import Turn, checked_name
+
+log = logging.getLogger(__name__)
+
+STATUS: Final = "status"
+UNREAD: Final = (
+    "Memory of earlier conversations could not be read just now. That is not the same as knowing nothing: if "
+    "asked about the past, say that you cannot get at your notes at the moment."
+)
+_PARTS: Final = (*SECTIONS, STATUS)
+
+
+@dataclass(kw_only=True)
+class Memory(AbstractCapability[Any]):
+    """Gives an agent the memory of whoever a run is for.
+
+    Before each run the user's words are kept, and the block is read; after it the agent's words and what its
+    tools gave. A run whose dependencies name no user does not begin.
+    """
+
+    service: MemoryService = field(kw_only=False)
+    """Opened by whoever made it, and closed by them after the last run."""
+    user: Named
+    """Who is served: the path of an attribute of `deps`, or a function of them."""
+    deployment: str | Callable[[Any], str] = "default"
+    """The deployment itself, or a function of `deps`."""
+    agent: str | None = None
+    """Under which name experience and conversations are kept; None: the agent's own name."""
+    budget_tokens: int = DEFAULT_BUDGET_TOKENS
+    recall_on_prompt: bool = True
+    """Whether what the user just said calls further memories to mind, at the end of the block."""
+    capture: bool = True
+    """Whether text runs are kept as turns. Channels that know what was heard keep their own."""
+    timeout_s: float = 3.0
+    """Of each tool call, and of reading the block."""
+    id: str | None = "memory"
+
+    def __post_init__(self) -> None:
+        """Refuse at once what could only fail in a run.
+
+        Raises:
+            InvalidInput: a time-out that leaves no time, a budget that holds nothing, or no name of an agent.
+        """
+        if not self.timeout_s > 0:
+            raise InvalidInput(f"timeout_s must be above 0, not {self.timeout_s!r}")
+        if not isinstance(self.budget_tokens, int) or self.budget_tokens < 1:
+            raise InvalidInput(f"budget_tokens must be a whole number above 0, not {self.budget_tokens!r}")
+        if self.agent is not None:
+            checked_name(self.agent, "agent")
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        """None: a service cannot be written into a specification."""
+        return None
+
+    async def for_run(self, ctx: RunContext[Any]) -> CallerMemory:
+        """This capability, bound to the caller of one run.
+
+        Raises:
+            NotAllowed: the dependencies name nobody.
+        """
+        deployment = self.deployment(ctx.deps) if callable(self.deployment) else self.deployment
+        user = caller_of(ctx.deps, self.user)
+        given = {each.name: getattr(self, each.name) for each in fields(Memory) if each.init}
+        return CallerMemory(**given, memory=self.service.user(user, deployment))
+
+
+@dataclass(kw_only=True)
+class CallerMemory(Memory):
+    """`Memory` in one run, of one caller. Made by `Memory.for_run`."""
+
+    memory: UserMemory
+    _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _moment: str | None = field(default=None, init=False, repr=False)
+    _name: str | None = field(default=None, init=False, repr=False)
+    _conversation: str | None = field(default=None, init=False, repr=False)
+    _unkept: list[Turn] = field(default_factory=list, init=False, repr=False)
+    _held: bool = field(default=False, init=False, repr=False)
+    """Whether words of this run are kept."""
+
+    async def for_run(self, ctx: RunContext[Any]) -> CallerMemory:  # noqa: ARG002 - the caller is known
+        """Itself: a run that was handed a bound capability stays with its caller."""
+        return self
+
+    def get_instructions(self) -> Sequence[Callable[[], InstructionPart]]:
+        """The block, section by section, as it stands when a request is made."""
+        return [self._instruction(name) for name in _PARTS]
+
+    def get_toolset(self) -> FunctionToolset[Any]:
+        """`agentMemory`, `store_conversation` and `recall_conversation`."""
+        tools = MemoryTools(
+            self.memory,
+            lambda: self._conversation,
+            lambda: self._name,
+            timeout_s=self.timeout_s,
+            changed=self.refresh,
+        )
+        return tools.toolset()
+
+    def get_model_settings(self) -> ModelSettings:
+        """What a changed section is announced with stands in every request, not from the first change on."""
+        return ModelSettings(framing_announcement="always")
+
+    async def before_run(self, ctx: RunContext[Any]) -> None:
+        """Keep what the user said, then read the block."""
+        self._conversation = ctx.conversation_id
+        self._name = self.agent or (ctx.agent.name if ctx.agent else None)
+        said = prompt_turns(
+            ctx.prompt,
+            conversation=ctx.conversation_id or "",
+            run=ctx.run_id or "",
+            said_at=datetime.now(UTC),
+        )
+        self._moment = " ".join(turn.text for turn in said) if self.recall_on_prompt else None
+        if self.capture and not ctx.realtime:
+            await self._keep(said)
+        await self.refresh()
+
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        """Keep what the agent said and what its tools gave."""
+        captured = self.capture and not ctx.realtime and self._conversation is not None
+        if captured and not (self._held and await self._is_forgotten()):
+            await self._keep_outcome(ctx, result.new_messages())
+        return result
+
+    async def refresh(self) -> None:
+        """Read the block anew, as after something was learned. What cannot be read in time stays as it was.
+
+        A realtime session may call this whenever a turn is complete: the next response has it.
+        """
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                block = await self.memory.block(
+                    agent=self._name,
+                    moment=self._moment,
+                    budget_tokens=self.budget_tokens,
+                    deadline_ms=self.timeout_s * 500,
+                )
+        except (EchoicError, TimeoutError) as error:
+            log.warning("the memory block could not be read: %s", type(error).__name__)
+            # what was read earlier in this run is still true; of an unread past nothing may be claimed
+            self._texts = self._texts or {STATUS: UNREAD}
+        else:
+            self._texts = {section.name: section.text for section in block.sections}
+
+    async def _is_forgotten(self) -> bool:
+        """Whether the conversation, which was there when the run began, is there no more."""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                return await self.memory.find_conversation(self._conversation or "") is None
+        except (EchoicError, TimeoutError):
+            return False  # could not look: then keeping fails as well, and says so
+
+    async def _keep_outcome(self, ctx: RunContext[Any], new: Sequence[ModelMessage]) -> None:
+        await self._keep(reply_turns(new, conversation=self._conversation or "", run=ctx.run_id or ""))
+        for name, value, call in tool_results(new, without=TOOLS):
+            await self._keep_result(name, value, call)
+
+    def _instruction(self, name: str) -> Callable[[], InstructionPart]:
+        def part() -> InstructionPart:
+            return InstructionPart(self._texts.get(name, ""), name=name, on_change="append")
+
+        return part
+
+    async def _keep(self, turns: Sequence[Turn]) -> None:
+        """Keep `turns`, and those that could not be kept before; what fails again waits for the next time."""
+        self._unkept += turns
+        if not self._unkept or self._conversation is None:
+            return
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                opened = await self.memory.conversation(
+                    checked_name(self._conversation, "conversation id"), agent=self._name
+                )
+                await opened.append(*self._unkept)
+        except (EchoicError, TimeoutError) as error:
+            log.error("%d turns are not kept: %s", len(self._unkept), type(error).__name__)  # noqa: TRY400 - no content
+        else:
+            self._unkept, self._held = [], True
+
+    async def _keep_result(self, name: str, value: Any, call: str) -> None:
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                await self.memory.add_result(
+                    self._conversation or "", name, value, id=f"{self._conversation}:{call}"[:256]
+                )
+        except (EchoicError, TimeoutError) as error:
+            log.warning("a result is not kept: %s", type(error).__name__)
+
+
+__all__ = ["CallerMemory", "Memory"]

@@ -1,0 +1,107 @@
+"""Reads what a block is made of, for one user and one agent. Knows the stores' verbs; decides no wording."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final
+
+from echoic.errors import InvalidInput
+from echoic.memory.block.packing import Block, Draft, pack
+from echoic.memory.block.sections import (
+    OPENING,
+    conversations_draft,
+    directives_draft,
+    experience_draft,
+    memories_draft,
+    now_draft,
+    profile_draft,
+)
+from echoic.memory.block.tokens import counter_of
+from echoic.memory.experience import AgentExperience
+from echoic.memory.profile import profile_and_sources
+from echoic.memory.records import TURN
+from echoic.types import Conversation, Experience, Memory, checked_name
+
+if TYPE_CHECKING:
+    from echoic.memory.service import Parts
+    from echoic.memory.user import UserMemory
+
+DEFAULT_BUDGET_TOKENS: Final = 600
+_MOMENT_CHARACTERS: Final = 2000
+"""Of what was just said; a recall reads no more of it."""
+_HITS: Final = 8
+_SOURCES: Final = 200
+"""Memories whose turns are looked up to see which agent heard them; older ones count as heard by another."""
+
+
+class BlockMaker:
+    """Makes the blocks of one user."""
+
+    def __init__(self, parts: Parts, user: UserMemory) -> None:
+        self._parts = parts
+        self._user = user
+
+    async def make(
+        self, agent: str | None, moment: str | None, budget_tokens: int, deadline_ms: float | None
+    ) -> Block:
+        """See `UserMemory.block`."""
+        if not isinstance(budget_tokens, int) or isinstance(budget_tokens, bool) or budget_tokens < 1:
+            raise InvalidInput(f"budget_tokens must be a whole number above 0, not {budget_tokens!r}")
+        memories = await self._user.facts()
+        profile, used = profile_and_sources(memories)
+        others = [memory for memory in memories if memory.id not in used]
+        conversations = await self._user.conversations()
+        asked = moment is not None and bool(moment.strip())
+        count = counter_of(self._parts.embedder)
+        drafts = [
+            experience_draft(await self._experience(agent)),
+            profile_draft(profile),
+            directives_draft(await self._user.directives()),
+            memories_draft(others, of_agent=await self._heard_by(agent, others, conversations), moment=asked),
+            conversations_draft([c for c in conversations if c.recall_key]),
+        ]
+        block = pack(OPENING, drafts, budget_tokens, count)
+        if not asked or not block.sections:
+            return block
+        # what was formed since the rest was read is not the moment's: it will stand among the memories
+        known = {memory.id for memory in others}
+        now = await self._now(moment or "", block, known, deadline_ms)
+        return pack(OPENING, [*drafts, now], budget_tokens, count)
+
+    async def _experience(self, agent: str | None) -> Experience:
+        if agent is None:
+            return Experience(agent="")
+        everyone = self._user.scope.everyone
+        learned = AgentExperience(self._parts.store, everyone, agent, sharing=self._parts.global_writes)
+        return await learned.seen_by(self._user.scope)
+
+    async def _heard_by(
+        self, agent: str | None, memories: Sequence[Memory], conversations: Sequence[Conversation]
+    ) -> Collection[str]:
+        """Ids of the memories whose first turn was in a conversation with `agent`."""
+        if agent is None:
+            return ()
+        checked_name(agent, "agent")
+        served = {conversation.id for conversation in conversations if conversation.agent == agent}
+        sources = {memory.source[0]: memory.id for memory in memories[-_SOURCES:] if memory.source}
+        turns = await self._parts.store.read(self._user.scope, TURN, list(sources)) if served else []
+        return {sources[turn.id] for turn in turns if turn.key in served}
+
+    async def _now(
+        self, moment: str, block: Block, known: Collection[str], deadline_ms: float | None
+    ) -> Draft:
+        """What the moment calls to mind and the block does not say yet."""
+        recall = await self._user.recall(moment[:_MOMENT_CHARACTERS], limit=_HITS, deadline_ms=deadline_ms)
+        found = [
+            hit.memory
+            for hit in recall.hits
+            if hit.memory is not None and (hit.scope.user is None or hit.memory.id in known)
+        ]
+        said = set(block.section("memories").splitlines())
+        draft = now_draft(found)
+        return Draft(
+            name=draft.name, share=draft.share, lines=[line for line in draft.lines if line not in said]
+        )
+
+
+__all__ = ["DEFAULT_BUDGET_TOKENS", "BlockMaker"]

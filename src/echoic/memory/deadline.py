@@ -1,0 +1,54 @@
+"""A moment by which an answer must be there, and waiting for work no longer than until then."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+_T = TypeVar("_T")
+_LEAST_MS = 0.01
+
+
+class Deadline:
+    """Counts from when it is made. What is late goes on by itself: asked for again, it is there."""
+
+    def __init__(self, after_ms: float | None) -> None:
+        """Set the moment.
+
+        Args:
+            after_ms: from now on; None is never.
+        """
+        self._at = None if after_ms is None else asyncio.get_running_loop().time() + after_ms / 1000
+        self.missed = False
+        """Whether anything waited for was late."""
+
+    @property
+    def left_ms(self) -> float | None:
+        """Until it, a little at least; None is forever."""
+        if self._at is None:
+            return None
+        return max(1000 * (self._at - asyncio.get_running_loop().time()), _LEAST_MS)
+
+    async def wait(self, work: asyncio.Future[_T]) -> _T | None:
+        """The outcome of `work`; None, and `missed`, if it is not there in time. Its failure is raised."""
+        if work.done():
+            return work.result()
+        try:
+            async with asyncio.timeout_at(self._at):
+                return await asyncio.shield(work)
+        except TimeoutError:
+            # a store or model of its own may time out: that is its failure, and not this deadline
+            if work.done():
+                return work.result()
+            self.missed = True
+            work.add_done_callback(noted)
+            return None
+
+
+def noted(work: asyncio.Future[_T]) -> None:
+    """A late failure is nobody's any more; asking for it keeps the loop from complaining."""
+    if not work.cancelled():
+        work.exception()
+
+
+__all__ = ["Deadline", "noted"]

@@ -1,0 +1,35 @@
+"""How what was said becomes changes to what is known: what extractors are, and what becomes of it.
+
+`changes` is the seam, `rules` the extractor that needs nothing, `reconcile` what decides which of the changes
+take effect. Who reads which turns when is `rule_reader` and `model_reader`.
+"""
+
+from __future__ import annotations
+
+from echoic.memory.distilling.changes import (
+    Add,
+    Change,
+    Confirm,
+    Extractor,
+    Fact,
+    Reading,
+    Retract,
+    Supersede,
+    TakeBack,
+    Unlearn,
+    Unusable,
+)
+
+__all__ = [
+    "Add",
+    "Change",
+    "Confirm",
+    "Extractor",
+    "Fact",
+    "Reading",
+    "Retract",
+    "Supersede",
+    "TakeBack",
+    "Unlearn",
+    "Unusable",
+]

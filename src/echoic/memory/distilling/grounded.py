@@ -1,0 +1,133 @@
+"""Whether a proposed fact can have been said in the turns it cites. Pure; knows no model and trusts none.
+
+It cannot tell whether a fact is true. It can tell that a name or a number in it was never said, that it
+shares no word with what was, and that it is an instruction rather than something about the user.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from echoic.memory.distilling.changes import Add, Change, Fact, Retract, Supersede
+from echoic.memory.distilling.dates import mentions_a_day
+from echoic.memory.listening.guards import by_an_agent
+from echoic.memory.listening.sentences import Sentence, sentences
+from echoic.memory.listening.spoken import digits, number
+from echoic.types import Memory, Turn
+from echoic.words import content_words, cut, fold
+
+MAX_CHARACTERS: Final = 400
+"""Of a fact's text: two or three sentences. Longer is no fact but a transcript."""
+
+# Words of the frame a fact is put in; they say nothing of what was said.
+_FRAME: Final = frozenset(
+    "user user's caller person wants likes has lives works needs prefers called name".split()
+)
+_NAME: Final = re.compile(r"\b[^\W\d_a-z][\w'’-]*")
+_OPENERS: Final = frozenset("the a an their his her they he she it user i in on at no not".split())
+_CALENDAR: Final = frozenset(
+    """monday tuesday wednesday thursday friday saturday sunday january february march april may june july
+    august september october november december""".split()
+)
+_DATE: Final = re.compile(
+    r"\b[0-9]{1,2} [A-Z][a-z]{2,8} (?:19|20)[0-9]{2}\b|\b(?:19|20)[0-9]{2}(?:-[0-9]{2}){0,2}\b"
+)
+_ORDERS: Final = re.compile(
+    r"\b(?:ignore|disregard|override|obey|reveal|instructions?|system (?:prompt|message)|jailbreak|"
+    r"(?:the |an? )?(?:agent|assistant|model|ai|bot|system) (?:must|should|shall|has to|is to|will|may|can)|"
+    r"you (?:are|must|should|shall|will|have to)|all (?:other )?users|other users|administrator|"
+    r"without (?:verification|asking|approval))\b",
+    re.IGNORECASE,
+)
+
+
+def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[Memory]) -> list[Change]:
+    """Those of `changes` that the turns they cite can have called for.
+
+    Args:
+        changes: what was proposed.
+        turns: those that were read.
+        known: what the changes may name.
+    """
+    spoken = {turn.id: turn.heard_text for turn in turns}
+    by_id = {memory.id: memory for memory in known}
+
+    def stands(change: Change) -> bool:
+        said = [spoken[name] for name in change.source if name in spoken]
+        if isinstance(change, (Add, Supersede)):
+            return is_grounded(change.fact, said)
+        if isinstance(change, Retract):
+            return all(name in by_id and is_mentioned(by_id[name], said) for name in change.known)
+        return True
+
+    return [change for change in changes if stands(change)]
+
+
+def is_mentioned(memory: Memory, said: Sequence[str]) -> bool:
+    """Whether the utterances `said` speak of `memory` at all: what nobody mentions does not end."""
+    about = f"{memory.key or ''} {memory.text} {memory.statement or ''}".replace("_", " ").replace(":", " ")
+    stems = {word.stem for utterance in said for word in content_words(utterance)}
+    return any(word.stem in stems for word in content_words(about) if word.text not in _FRAME)
+
+
+def is_grounded(fact: Fact, said: Sequence[str]) -> bool:
+    """Whether `fact` can rest on the utterances `said`."""
+    texts = [text for text in (fact.text, fact.statement, fact.context) if text]
+    if not said or any(len(text) > MAX_CHARACTERS or instructs(text) for text in texts):
+        return False
+    words = {word for utterance in said for word in cut(utterance)}
+    stems = {word.stem for utterance in said for word in content_words(utterance)}
+    numbers = _numbers(said)
+    dated = any(map(mentions_a_day, said))
+    if not all(_names_said(text, words, dated=dated) for text in texts):
+        return False
+    if not all(_numbers_said(text, numbers, dated=dated) for text in texts):
+        return False
+    told = {word.stem for word in content_words(fact.text) if word.text not in _FRAME}
+    return bool(told & stems) or (bool(told) and told <= numbers)
+
+
+def instructs(text: str) -> bool:
+    """Whether `text` tells somebody what to do, rather than something of the user."""
+    return bool(_ORDERS.search(text)) or by_an_agent(sentences(text))
+
+
+def _names_said(text: str, words: set[str], *, dated: bool) -> bool:
+    """Whether every capitalised word of `text` was said; of a value too, though it opens one."""
+    for name in _NAME.findall(text):
+        parts = cut(name.removesuffix("'s").removesuffix("’s"))
+        opens = all(part in _OPENERS for part in parts)
+        calendar = dated and all(part in _CALENDAR for part in parts)
+        begins = text.startswith(name) and " " in text and len(text.split()) > 3
+        if not (opens or calendar or begins) and not all(part in words for part in parts):
+            return False
+    return True
+
+
+def _numbers_said(text: str, numbers: set[str], *, dated: bool) -> bool:
+    rest = _DATE.sub(" ", text) if dated else text
+    return all(run in numbers for run in re.findall(r"[0-9]+", rest))
+
+
+def _numbers(said: Sequence[str]) -> set[str]:
+    """Every number that can be read out of what was said, in figures."""
+    found: set[str] = set()
+    for utterance in said:
+        found.update(re.findall(r"[0-9]+", utterance))
+        for sentence in sentences(utterance):
+            found.update(_spoken(sentence))
+    return found
+
+
+def _spoken(sentence: Sentence) -> set[str]:
+    found: set[str] = set()
+    for at in range(len(sentence)):
+        value, run = number(sentence, at), digits(sentence, at)
+        found |= {str(value.value)} if value else set()
+        found |= {fold(run.text).lstrip("+")} if run else set()
+    return found
+
+
+__all__ = ["MAX_CHARACTERS", "grounded", "instructs", "is_grounded", "is_mentioned"]

@@ -1,0 +1,269 @@
+"""Runs an extractor that takes seconds and may fail over what the rules have read, with a cursor of its own.
+
+A run reads, asks, and writes. Nothing is held while the model is asked but a lease; what it says takes effect
+only if the conversation is still there, nobody else read the same turns, and not too much would end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from weakref import WeakValueDictionary
+
+from echoic.embedding.base import Embedder
+from echoic.errors import StoreError, WriteConflict
+from echoic.memory.distilling.changes import Add, Change, Extractor, Reading, Supersede, Unusable
+from echoic.memory.distilling.consistent import MOST_CHANGES, consistent, ended_by
+from echoic.memory.distilling.grounded import grounded
+from echoic.memory.distilling.known import Known, compared, known_of
+from echoic.memory.distilling.progress import Leases, Progress, progress_of
+from echoic.memory.distilling.reconcile import Distilled, Reconciler
+from echoic.memory.distilling.turns import Stretch, conversation_record, marked, standing, stretch_of
+from echoic.memory.distilling.withheld import of_user, withheld
+from echoic.memory.ledger import Ledger
+from echoic.memory.records import TURN, conversation_of, turn_of
+from echoic.memory.retry import until_written
+from echoic.stores.base import Record, Store
+from echoic.types import Scope
+
+log = logging.getLogger(__name__)
+
+TURNS = 60
+"""Turns a run: what a model can still attend to; a longer conversation takes several runs."""
+CHARACTERS = 24_000
+"""Likewise, of their text: about 6,000 tokens. One turn is always read, however long."""
+ABANDONED_S = 1800.0
+"""A call in which nothing was said for so long is over, though nobody said so: its process has died."""
+MOST_ENDED = 0.25
+"""The share of what is known that one run may end. A caller corrects a few things in a call; a run that would
+end more has misread, or was talked into it."""
+ALWAYS_ENDED = 3
+"""So many it may always end, however little is known."""
+BUSY_S = 1.0
+"""When to look again while another worker is at it."""
+_LATER = 50
+"""Turns after those read that are looked at before writing, for "forget that"."""
+_LEASE_MARGIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What came of looking at a conversation once."""
+
+    distilled: Distilled | None = None
+    """None: nothing was read."""
+    again_s: float | None = None
+    """In so many seconds it is worth looking again: another worker is at it, or it failed. None: it is
+    not."""
+    failed: str = ""
+    """The kind of failure, such as "TimeoutError"; empty where nothing failed."""
+
+
+class ModelReader:
+    """Reads a user's conversations with a model, one at a time.
+
+    Args:
+        store: where turns and memories are.
+        extractor: the model.
+        embedder: tells whether something is known in other words; None: by words only.
+        clock: the time, aware.
+        worker: the name of this process, unlike any other's.
+        every: user turns after which a conversation that goes on is read.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        extractor: Extractor,
+        embedder: Embedder | None,
+        *,
+        clock: Callable[[], datetime],
+        worker: str,
+        every: int,
+    ) -> None:
+        self.extractor = extractor
+        self._store = store
+        self._embedder = embedder
+        self._clock = clock
+        self._leases = Leases(store, worker, clock)
+        self._every = every
+        self._locks: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
+
+    async def read(self, scope: Scope, conversation: str, *, now: bool = False, parked: bool = False) -> Run:
+        """Learn from the next turns behind the cursor of `conversation`, if it is time.
+
+        Args:
+            scope: whose.
+            conversation: its id.
+            now: do not wait for more turns, nor for the time after a failure.
+            parked: read it even if it was given up.
+        """
+        async with self._locks.setdefault(scope, asyncio.Lock()):
+            record = await conversation_record(self._store, scope, conversation)
+            if record is None:
+                return Run()
+            progress = await self._progress(scope, conversation)
+            wait_s = None if parked or (now and not progress.parked) else self._wait_s(progress)
+            if wait_s is not None or (progress.parked and not parked):
+                return Run(again_s=wait_s)
+            stretch = await stretch_of(self._store, scope, conversation, progress.cursor, TURNS)
+            if not stretch.turns:
+                await self._mark(scope, conversation)
+                return Run()
+            if not now and not self._is_time(record, stretch):
+                return Run()
+            return await self._leased(scope, record, progress, stretch.within(CHARACTERS))
+
+    async def due(self, scope: Scope, record: Record, last: int) -> bool:
+        """Whether it is time to read the conversation of `record`, or to mark it as read.
+
+        Args:
+            scope: whose.
+            record: of the conversation.
+            last: the `seq` of the last turn in it.
+        """
+        progress = await self._progress(scope, record.id)
+        if progress.parked or self._wait_s(progress) is not None:
+            return False
+        if last <= progress.cursor:
+            return conversation_of(record).status == "completed"
+        stretch = await stretch_of(self._store, scope, record.id, progress.cursor, TURNS)
+        return self._is_time(record, stretch)
+
+    async def _progress(self, scope: Scope, conversation: str) -> Progress:
+        return await progress_of(self._store, scope, self.extractor.name, conversation)
+
+    def _wait_s(self, progress: Progress) -> float | None:
+        """How long to wait after a failure; None: not at all, or, once it is parked, for good."""
+        if progress.retry_at is None or progress.parked:
+            return None
+        left = (progress.retry_at - self._clock()).total_seconds()
+        return left if left > 0 else None
+
+    def _is_time(self, record: Record, stretch: Stretch) -> bool:
+        status = conversation_of(record).status
+        if not stretch.turns:
+            return status == "completed"
+        if status in {"completed", "distilled"} or sum(map(of_user, stretch.turns)) >= self._every:
+            return True
+        silent_s = (self._clock() - stretch.turns[-1].said_at).total_seconds()
+        return silent_s > ABANDONED_S
+
+    async def _mark(self, scope: Scope, conversation: str) -> None:
+        """A completed conversation whose last turn was read is distilled."""
+        record = await conversation_record(self._store, scope, conversation)
+        mark = marked(record) if record else None
+        if mark:
+            with contextlib.suppress(WriteConflict):  # something happened in it: whoever reads that marks it
+                await self._store.write(scope, [mark])
+
+    async def _leased(self, scope: Scope, record: Record, progress: Progress, stretch: Stretch) -> Run:
+        seconds = self.extractor.timeout_s + _LEASE_MARGIN_S
+        name = self.extractor.name
+        busy_s = await self._leases.take(scope, name, seconds, standing=standing(record))
+        if busy_s:
+            return Run(again_s=min(busy_s, BUSY_S))
+        try:
+            return await self._learn(scope, progress, stretch)
+        finally:
+            await self._leases.give_back(scope, name)
+
+    async def _learn(self, scope: Scope, progress: Progress, stretch: Stretch) -> Run:
+        try:
+            known, changes = await self._ask(scope, stretch)
+            distilled = await until_written(
+                lambda: self._commit(scope, progress, stretch, known, changes), "the conversation"
+            )
+        except StoreError:  # could not look or could not keep: that says nothing of the model
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a model, its driver or its answer brings about
+            return await self._fail(scope, progress, error)
+        # somebody else read these turns: there may be more of them
+        return Run(distilled=distilled, again_s=None if distilled else 0.0)
+
+    async def _ask(self, scope: Scope, stretch: Stretch) -> tuple[Known, list[Change]]:
+        known = await known_of(self._store, scope)
+        hushed = withheld([*stretch.context, *stretch.turns])
+        turns = tuple(turn for turn in stretch.turns if turn.id not in hushed)
+        if not any(map(of_user, turns)):
+            return known, []
+        reading = Reading(
+            turns=turns,
+            context=tuple(turn for turn in stretch.context if turn.id not in hushed),
+            known=known.nearest(turns),
+            withheld=hushed,
+        )
+        async with asyncio.timeout(self.extractor.timeout_s):
+            proposed = await self.extractor.extract(reading)
+        if len(proposed) > MOST_CHANGES:
+            raise Unusable(f"{len(proposed)} changes for {len(turns)} turns; {MOST_CHANGES} at most")
+        # before any of it is left out: who would end so much has misread the rest as well
+        _guard(len(ended_by(proposed)), known)
+        changes = grounded(consistent(proposed, turns), turns, known.memories)
+        statements = [_statement(c) for c in changes if isinstance(c, (Add, Supersede))]
+        return await compared(known, self._store, scope, self._embedder, statements), changes
+
+    async def _commit(
+        self, scope: Scope, progress: Progress, stretch: Stretch, known: Known, changes: Sequence[Change]
+    ) -> Distilled | None:
+        """Memories and cursor as one write; None where somebody else has read these turns, or they are
+        gone.
+        """
+        record = await conversation_record(self._store, scope, progress.conversation)
+        fresh = await self._progress(scope, progress.conversation)
+        if record is None or fresh.version != progress.version:
+            return None
+        there = await self._store.read(scope, TURN, [turn.id for turn in stretch.turns])
+        turns = [turn_of(one) for one in there]
+        later = await self._store.scan(
+            scope, TURN, key=progress.conversation, after=stretch.end, limit=_LATER
+        )
+        # what the user asked to forget while the model was asked is not learned either
+        hushed = withheld([*stretch.context, *turns, *map(turn_of, later)])
+        ledger = Ledger(self._store, scope)
+        reconciler = Reconciler(ledger, turns, hushed, duplicates=known.duplicate)
+        distilled = await reconciler.take(changes)
+        _guard(ledger.ended, known)
+        moved = progress.moved(stretch.end).put()
+        await self._store.write(scope, [*ledger.changes, moved, standing(record)])
+        return distilled
+
+    async def _fail(self, scope: Scope, progress: Progress, error: Exception) -> Run:
+        """Remember the failure, so that it is tried again later, by whichever process."""
+        kind = type(error).__name__
+        failed = progress.failed(kind, self._clock())
+
+        async def attempt() -> None:
+            record = await conversation_record(self._store, scope, progress.conversation)
+            fresh = await self._progress(scope, progress.conversation)
+            if record is not None and fresh.version == progress.version:
+                await self._store.write(scope, [failed.put(), standing(record)])
+
+        await until_written(attempt, "the conversation")
+        if failed.parked:
+            log.warning("a conversation is parked: %s, %d times in a row", kind, failed.attempts)
+        else:
+            log.warning("a model could not distil: %s; it is asked again later", kind)
+        return Run(again_s=self._wait_s(failed), failed=kind)
+
+
+def _guard(ended: int, known: Known) -> None:
+    """Refuse a run that would end more than it may.
+
+    Raises:
+        Unusable: nothing of the run takes effect.
+    """
+    most = max(ALWAYS_ENDED, int(MOST_ENDED * len(known.memories)))
+    if ended > most:
+        raise Unusable(f"it would end {ended} of {len(known.memories)} memories, {most} at most")
+
+
+def _statement(change: Add | Supersede) -> str:
+    return change.fact.statement or change.fact.text
+
+
+__all__ = ["ALWAYS_ENDED", "MOST_ENDED", "ModelReader", "Run"]

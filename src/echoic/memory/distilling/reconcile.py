@@ -1,0 +1,223 @@
+"""Which of the proposed changes take effect, and what becomes of them in the ledger. Writes nothing.
+
+Every change is checked against the turns it cites, whoever proposed it: only the user's own words count, what
+is newer is never undone by what is older, and what the user took back does not return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from echoic.memory.distilling.changes import Add, Change, Confirm, Fact, Retract, Supersede, TakeBack, Unlearn
+from echoic.memory.distilling.dates import dated, mentions_a_day, zone_of
+from echoic.memory.distilling.duplicates import same_words, statement_of
+from echoic.memory.distilling.withheld import of_user
+from echoic.memory.ledger import Ledger
+from echoic.types import Memory, Turn
+
+_ZONE_KEYS = ("timezone", "time_zone")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distilled:
+    """What a run changed."""
+
+    turns: int = 0
+    kept: tuple[Memory, ...] = ()
+    """New or corrected memories."""
+    retracted: tuple[Memory, ...] = ()
+    confirmed: tuple[Memory, ...] = ()
+    """Memories that were said again."""
+
+    def __add__(self, other: Distilled) -> Distilled:
+        return Distilled(
+            turns=self.turns + other.turns,
+            kept=self.kept + other.kept,
+            retracted=self.retracted + other.retracted,
+            confirmed=self.confirmed + other.confirmed,
+        )
+
+
+Duplicates = Callable[[str, Sequence[Memory]], Memory | None]
+"""The memory that says what a statement says, among those known and those this run has kept so far."""
+
+
+class Reconciler:
+    """Takes the changes of one run into a ledger.
+
+    Args:
+        ledger: of the user's own scope.
+        turns: those the extractor was shown as new; a change may cite no other.
+        withheld: ids of turns that the user asked not to be kept, as of now.
+        known: what holds of the user, where it may have to be unlearned.
+        duplicates: finds what is known in other words; None: only the same slot can hold the same.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        turns: Sequence[Turn],
+        withheld: frozenset[str],
+        *,
+        known: Sequence[Memory] = (),
+        duplicates: Duplicates | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._turns = {turn.id: turn for turn in turns if of_user(turn) and turn.id not in withheld}
+        self._all = {turn.id: turn for turn in turns}
+        self._known = known
+        self._duplicates = duplicates
+        self._kept: list[Memory] = []
+        self._retracted: list[Memory] = []
+        self._confirmed: list[Memory] = []
+
+    async def take(self, changes: Sequence[Change]) -> Distilled:
+        """Take `changes` into the ledger, in order; what came of them."""
+        for change in changes:
+            await self._take(change)
+        return Distilled(
+            turns=len(self._all),
+            kept=tuple(self._kept),
+            retracted=tuple(self._retracted),
+            confirmed=tuple(self._confirmed),
+        )
+
+    async def _take(self, change: Change) -> None:
+        if isinstance(change, Unlearn):
+            await self._unlearn(change)
+            return
+        # words that only take something back count even where they are themselves not to be kept
+        ends = isinstance(change, (TakeBack, Retract))
+        cited = [turn for name in change.source if (turn := self._cited(name, ends=ends))]
+        if not cited or len(cited) < len(set(change.source)):
+            return
+        last = max(cited, key=lambda turn: turn.said_at)
+        if isinstance(change, Add):
+            await self._add(change.fact, cited, last)
+        elif isinstance(change, Supersede):
+            await self._supersede(change, cited, last)
+        elif isinstance(change, Confirm):
+            known = await self._changeable(change.known, last)
+            if known:
+                await self._confirm(known, cited)
+        elif isinstance(change, TakeBack):
+            await self._take_back(change, last)
+        else:
+            for name in change.known:
+                if await self._changeable(name, last):
+                    self._note_retracted(await self._ledger.end(name, last.said_at))
+
+    def _cited(self, name: str, *, ends: bool) -> Turn | None:
+        turn = self._all.get(name) if ends else self._turns.get(name)
+        return turn if turn and of_user(turn) else None
+
+    async def _add(self, fact: Fact, cited: Sequence[Turn], last: Turn) -> None:
+        memory = await self._memory(fact, cited, last)
+        user = self._ledger.scope.user
+        newest = await self._ledger.newest(memory.key, user) if memory.key else None
+        if newest is not None and _undone(newest, last):
+            return
+        same = newest if newest and newest.current and _same_value(newest, memory) else None
+        same = same or (None if newest and newest.current else await self._duplicate(memory))
+        if same is not None:
+            await self._confirm(same, cited)
+        else:
+            kept = await (self._ledger.set(memory) if memory.key else self._ledger.add(memory))
+            self._kept.append(kept)
+
+    async def _supersede(self, change: Supersede, cited: Sequence[Turn], last: Turn) -> None:
+        known = [memory for name in change.known if (memory := await self._changeable(name, last))]
+        if not known:
+            return
+        new = await self._memory(change.fact, cited, last)
+        newest = await self._ledger.newest(new.key, self._ledger.scope.user) if new.key else None
+        if newest is not None and _undone(newest, last):
+            return
+        if any(_same_value(memory, new) for memory in known):
+            return  # nothing would change
+        for memory in known:
+            new = await self._ledger.supersede(memory, new)
+        self._kept.append(new)
+
+    async def _confirm(self, known: Memory, cited: Sequence[Turn]) -> None:
+        for turn in cited:
+            confirmed = await self._ledger.confirm(known, turn.id, turn.said_at)
+            self._confirmed += [confirmed] if confirmed else []
+
+    async def _take_back(self, change: TakeBack, last: Turn) -> None:
+        known = await self._ledger.current(change.key, self._ledger.scope.user)
+        if known is None or known.valid_from > last.said_at:
+            return
+        # "I'm not Pavel" takes back Pavel, not whatever name is known; "allergy:peanuts" names its one thing
+        named = ":" in change.key or not change.text or change.text.casefold() == known.text.casefold()
+        if named:
+            self._note_retracted(
+                await self._ledger.retract(change.key, self._ledger.scope.user, last.said_at)
+            )
+
+    async def _unlearn(self, change: Unlearn) -> None:
+        at = max((turn.said_at for name in change.source if (turn := self._all.get(name))), default=None)
+        if at is None:
+            return
+        # both what held before and what this run itself has kept so far
+        for memory in (*self._known, *self._kept):
+            if not change.turns.isdisjoint(memory.source):
+                self._note_retracted(await self._ledger.end(memory.id, at))
+
+    async def _changeable(self, name: str, last: Turn) -> Memory | None:
+        """The memory a change names, if it holds, is the user's alone and not newer than what was said."""
+        memory = await self._ledger.holding(name)
+        if memory is None or memory.author != self._ledger.scope.user or memory.visibility != "private":
+            return None
+        return memory if memory.valid_from <= last.said_at else None
+
+    async def _duplicate(self, memory: Memory) -> Memory | None:
+        """What holds already and says the same, under whatever key."""
+        found = self._duplicates(statement_of(memory), self._kept) if self._duplicates else None
+        return await self._ledger.holding(found.id) if found else None
+
+    async def _memory(self, fact: Fact, cited: Sequence[Turn], last: Turn) -> Memory:
+        said = [fact.text, fact.statement or "", fact.context or ""]
+        if any(map(mentions_a_day, said)):
+            said = await dated(said, last.said_at, zone_of(await self._zone()))
+        text, statement, context = said
+        return Memory(
+            id="",
+            key=fact.key,
+            text=text,
+            statement=statement or None,
+            category=fact.category,
+            context=context or None,
+            author=self._ledger.scope.user,
+            source=tuple(turn.id for turn in cited),
+            valid_from=last.said_at,
+        )
+
+    async def _zone(self) -> str | None:
+        for key in _ZONE_KEYS:
+            memory = await self._ledger.current(key, self._ledger.scope.user)
+            if memory is not None:
+                return memory.text
+        return None
+
+    def _note_retracted(self, memory: Memory | None) -> None:
+        if memory is not None:
+            self._retracted.append(memory)
+            self._kept = [kept for kept in self._kept if kept.id != memory.id]
+
+
+def _undone(newest: Memory, last: Turn) -> bool:
+    """Whether something newer holds, or was taken back after these words: an old call may be read late."""
+    ended: datetime | None = newest.valid_until
+    return newest.valid_from > last.said_at or (ended is not None and ended > last.said_at)
+
+
+def _same_value(known: Memory, said: Memory) -> bool:
+    """Whether a slot holds what was said, apart from case and words that say nothing."""
+    alike = known.text.casefold() == said.text.casefold() or same_words(known.text, said.text)
+    return alike and (known.category, known.context) == (said.category, said.context)
+
+
+__all__ = ["Distilled", "Duplicates", "Reconciler"]

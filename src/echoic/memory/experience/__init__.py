@@ -1,0 +1,24 @@
+"""What an agent learned by serving people, kept for all whom it serves: lessons, and nobody's secrets.
+
+A lesson is checked by rules before it is kept, whoever wrote it. What one user's conversations taught is
+shown to others only once another user's taught the same, or an operator adopted it.
+"""
+
+from __future__ import annotations
+
+from echoic.memory.experience.check import MAX_LESSON_CHARACTERS, objection
+from echoic.memory.experience.lessons import (
+    EXPERIENCE,
+    MAX_LESSONS_PER_KIND,
+    AgentExperience,
+    unlearn,
+)
+
+__all__ = [
+    "EXPERIENCE",
+    "MAX_LESSONS_PER_KIND",
+    "MAX_LESSON_CHARACTERS",
+    "AgentExperience",
+    "objection",
+    "unlearn",
+]

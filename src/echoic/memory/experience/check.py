@@ -1,0 +1,148 @@
+"""Whether a lesson may be shared: said in ordinary words, of nobody, with nothing personal in it. By rules.
+
+The same answer each time, and every doubt is an objection: a lesson lost is cheap, a secret told is not. No
+language model has a say here. Pure; who said what is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from echoic.memory.experience.words import ordinary
+from echoic.memory.sharing import redact
+from echoic.memory.sharing.gate import has_long_number, hides_something
+from echoic.memory.sharing.names import NAMES
+from echoic.memory.sharing.persons import about_a_person
+from echoic.memory.sharing.wording import Word, names_among, words_of
+from echoic.words import cut
+
+MAX_LESSON_CHARACTERS: Final = 240
+"""A lesson is a sentence, two at most. The limit also bounds what judging a hostile one costs."""
+
+_SIGNS = re.compile(r"[^\w\s.,;:!?'’\"“”()/&%+–—-]")
+_DIGITS = re.compile(r"[^\W\d_]*\d[\w.,:/-]*\d|\d{2,}")
+_IDENTIFIER = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
+# Whoever is served may be spoken of as anybody; these are somebody.
+_SOMEONE = frozenset("he him his himself she her hers herself i me my mine myself i'm i've i'd i'll".split())
+_ANYBODY = frozenset(
+    """we us our ours ourselves you your yours yourself yourselves they them their theirs themselves who whom
+    whose someone somebody everybody nobody""".split()
+)
+_SERVED = frozenset("user caller customer client guest person patient member visitor".split())
+_DEFINITE = frozenset("the this that our".split())
+_SUPPOSING = frozenset(
+    """when whenever if once until unless after before while whether what whatever which how why where
+    because since as than""".split()
+)
+_STATES = frozenset(
+    """is was are were isn't wasn't has had hasn't hadn't does doesn't did didn't will would can can't cannot
+    could may might must should said told asked went came lives works wants likes loves hates prefers
+    """.split()
+)
+_NUMBERS = frozenset(
+    """zero oh one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred
+    thousand double triple""".split()
+)
+_QUOTE: Final = 5
+"""Words in a row that are somebody's sentence rather than the language's."""
+_RUN: Final = 3
+"""Number words in a row: more than a lesson counts, and as many as a short code has."""
+_CAPITALS = frozenset(
+    """monday tuesday wednesday thursday friday saturday sunday january february march april june july august
+    september october november december english ok api json faq id url sms tv pdf""".split()
+)
+
+
+def objection(
+    text: str, *, words: Collection[str] = (), own: Collection[str] = (), names: Collection[str] = ()
+) -> str | None:
+    """Why `text` may not be shared as a lesson; None where nothing speaks against it.
+
+    Args:
+        text: the lesson, at most `MAX_LESSON_CHARACTERS`.
+        words: further ordinary words, folded: those of the deployment's own trade.
+        own: folded words that are its author's own: names, places and the like from their memory.
+        names: folded words of names of the deployment's users.
+    """
+    if len(text) > MAX_LESSON_CHARACTERS:
+        return f"it has {len(text)} characters, {MAX_LESSON_CHARACTERS} at most"
+    if _SIGNS.search(text) or hides_something(text):
+        return "it holds markup or hidden characters"
+    if redact(text).found or has_long_number(text) or _DIGITS.search(text):
+        return "it holds a number, an address or a secret"
+    # a tool is called by its name, which is no word of anybody's
+    said = words_of(_IDENTIFIER.sub(lambda found: found.group().replace("_", " "), text))
+    return _of_a_person(said) or _of_words(said, frozenset(words), frozenset(own), frozenset(names))
+
+
+def repeats(text: str, said: Iterable[str]) -> bool:
+    """Whether `text` has `_QUOTE` words in a row from one of the texts that were `said`."""
+    words = cut(text)
+    runs = {tuple(words[at : at + _QUOTE]) for at in range(len(words) - _QUOTE + 1)}
+    return bool(runs) and any(
+        tuple(other[at : at + _QUOTE]) in runs
+        for other in map(cut, said)
+        for at in range(len(other) - _QUOTE + 1)
+    )
+
+
+def suspects(text: str, words: Collection[str]) -> list[str]:
+    """The folded words of `text` that are ordinary only because the deployment says so."""
+    return [word.text for word in words_of(text) if word.stem and word.text in words]
+
+
+def _of_a_person(said: Sequence[Word]) -> str | None:
+    texts = [word.text for word in said]
+    if not _SOMEONE.isdisjoint(texts):
+        return "it speaks of a person"
+    # "friendly" has the stem of "friend", and is no relation
+    impersonal = [word for word in said if word.text.split("'")[0] not in _ANYBODY | {"friendly"}]
+    if about_a_person(impersonal) in {"relation", "health"}:
+        return "it speaks of somebody's family or health"
+    if any(_tells(texts, place) for place in range(len(texts))):
+        return "it tells of one person"
+    run = 0
+    for text in texts:
+        run = run + 1 if text in _NUMBERS else 0
+        if run >= _RUN:
+            return "it holds a number, an address or a secret"
+    return None
+
+
+def _tells(texts: Sequence[str], place: int) -> bool:
+    """Whether "the caller" at `place` is somebody something is told of, not whoever calls."""
+    bare = texts[place].removesuffix("'s")
+    if bare not in _SERVED or place == 0 or texts[place - 1] not in _DEFINITE:
+        return False
+    if place > 1 and texts[place - 2] in _SUPPOSING:
+        return False
+    # "the caller wants", "the caller's order was", "the caller always asks"
+    behind = texts[place + 1 : place + 4]
+    return any(text in _STATES for text in behind) or (
+        bool(behind) and behind[0].endswith("s") and ordinary(behind[0]) and texts[place] == bare
+    )
+
+
+def _of_words(
+    said: Sequence[Word], words: frozenset[str], own: frozenset[str], names: frozenset[str]
+) -> str | None:
+    doubtful = set(names_among(said))
+    for word in said:
+        bare = word.text.removesuffix("'s").removesuffix("'")
+        if not word.stem or (bare in words and bare not in own | names):
+            continue
+        if bare in own:
+            return "it holds a word from its author's own memory"
+        if word.capital and not word.opens and bare not in _CAPITALS:
+            return "it holds what may be a name"
+        if bare in NAMES and word.text in doubtful:
+            return "it holds what may be a name"
+        if bare in words or not ordinary(word.text):
+            return "it holds a word that is not known to be an ordinary one"
+    return None
+
+
+__all__ = ["MAX_LESSON_CHARACTERS", "objection", "repeats", "suspects"]

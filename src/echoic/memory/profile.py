@@ -1,0 +1,166 @@
+"""Who a user is, read from their keyed memories. A view: it keeps nothing, so it can contradict nothing.
+
+`Profile` is the one that ships; any Pydantic model can take its place, with one memory or more to a field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, Self, TypeVar, runtime_checkable
+
+from echoic.errors import InvalidInput
+from echoic.types import Memory, Profile
+
+KEYS: Final[Mapping[str, str]] = {
+    "name": "user_name",
+    "age": "age",
+    "home": "home",
+    "occupation": "occupation",
+}
+"""Where the plain fields of `Profile` stand among keyed memories."""
+
+_LIKES = re.compile(
+    r"(?:loves|likes|enjoys|adores|is (?:really )?into|is fond of) (?P<what>.+)", re.IGNORECASE
+)
+_REACHED: Final = {"contact_time": "call {}", "no_contact_time": "do not call {}"}
+_AGE = re.compile(r"\d{1,3}")
+
+
+@runtime_checkable
+class ProfileModel(Protocol):
+    """A Pydantic model class, as far as it is needed here."""
+
+    model_fields: Mapping[str, Any]
+
+    @classmethod
+    def model_validate(cls, obj: Any) -> Self:
+        """An instance from plain values."""
+        ...
+
+
+P = TypeVar("P")
+
+
+@dataclass(slots=True)
+class _View:
+    """The memories a profile is made of, with what has been used of them."""
+
+    memories: Sequence[Memory]
+    used: set[str] = field(default_factory=set)
+    doubtful: list[str] = field(default_factory=list)
+
+    def one(self, name: str, key: str, check: Callable[[str], bool] = bool) -> str | None:
+        """The value under `key`, where it makes sense for the field `name`."""
+        found = next((m for m in reversed(self.memories) if m.key == key and check(m.text)), None)
+        return self._use(name, found, found.text) if found else None
+
+    def _use(self, name: str, memory: Memory, value: str) -> str:
+        self.used.add(memory.id)
+        if not memory.confirmed and name not in self.doubtful:
+            self.doubtful.append(name)
+        return value
+
+    def many(self, name: str, value_of: Callable[[Memory], str | None]) -> tuple[str, ...]:
+        """What `value_of` makes of the memories it knows, each once, in their order."""
+        found = [(memory, value) for memory in self.memories if (value := value_of(memory))]
+        return tuple(dict.fromkeys(self._use(name, memory, value) for memory, value in found))
+
+
+def profile_of(memories: Sequence[Memory]) -> Profile:
+    """The profile that `memories` (all current) amount to."""
+    return profile_and_sources(memories)[0]
+
+
+def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[str]]:
+    """The same, and the ids of the memories it says in full: they need not be said again beside it."""
+    view = _View(memories)
+    age = view.one("age", KEYS["age"], lambda text: bool(_AGE.fullmatch(text)))
+    profile = Profile(
+        name=view.one("name", KEYS["name"]),
+        age=int(age) if age else None,
+        home=view.one("home", KEYS["home"]),
+        occupation=view.one("occupation", KEYS["occupation"]),
+        interests=view.many("interests", _interest),
+        preferences=view.many("preferences", _preference),
+        unconfirmed=tuple(view.doubtful),
+    )
+    return profile, frozenset(view.used)
+
+
+def model_profile(model: type[P], memories: Sequence[Memory], keys: Mapping[str, str] | None = None) -> P:
+    """An instance of the Pydantic model `model`, filled from `memories`.
+
+    A field is filled from the memory under the key that `keys` names for it; else, where `Profile` has a
+    field of that name, as there; else from the memory under the field's own name. What stands under
+    "key:thing" makes a list. A value the model refuses is left out, as if unknown.
+
+    Raises:
+        InvalidInput: `model` is no Pydantic model, or needs a field that is not known.
+    """
+    if not (isinstance(model, type) and isinstance(model, ProfileModel)):
+        raise InvalidInput(f"a profile is a Pydantic model class, not {model!r:.80}")
+    named = dict(keys or {})
+    plain = profile_of(memories)
+    known: dict[str, Any] = {}
+    for name in model.model_fields:
+        value = getattr(plain, name, None) if name not in named else None
+        known[name] = value or _value_of(named.get(name, name), memories)
+    return _filled(model, {name: value for name, value in known.items() if value is not None})
+
+
+def _filled(model: Any, known: dict[str, Any]) -> Any:
+    """An instance of `model` from as much of `known` as it takes."""
+    while True:
+        try:
+            return model.model_validate(known)
+        except ValueError as error:  # Pydantic's own; its `errors` say which field it is about
+            refused = {str(place[0]) for place in _locations(error) if place and place[0] in known}
+            if not refused:
+                raise InvalidInput(
+                    f"{model.__name__} cannot be filled from what is known: {_places(error)} is missing. "
+                    "Give every field of a profile a default: a user may be new."
+                ) from error
+            # one word where the model wants a list is a list of one; anything else it refuses is left out
+            again = {name: [known[name]] for name in refused if isinstance(known[name], str)}
+            known = {name: value for name, value in known.items() if name not in refused} | again
+
+
+def _value_of(key: str, memories: Iterable[Memory]) -> str | list[str] | None:
+    one: str | None = None
+    several: list[str] = []
+    for memory in memories:
+        if memory.key == key:
+            one = memory.text
+        elif memory.key and memory.key.startswith(f"{key}:"):
+            several.append(memory.text)
+    return several or one
+
+
+def _places(error: ValueError) -> str:
+    return ", ".join(sorted({".".join(map(str, place)) for place in _locations(error)})) or "something"
+
+
+def _locations(error: ValueError) -> list[tuple[Any, ...]]:
+    listed: Any = getattr(error, "errors", list)()
+    return [tuple(item.get("loc", ())) for item in listed]
+
+
+def _interest(memory: Memory) -> str | None:
+    """What somebody likes, of a memory such as "preference:jazz" that says "loves jazz"."""
+    if not memory.key or not memory.key.startswith("preference:"):
+        return None
+    liked = _LIKES.fullmatch(memory.text)
+    return liked["what"] if liked else None
+
+
+def _preference(memory: Memory) -> str | None:
+    """How somebody likes to be spoken to and reached."""
+    if memory.key in _REACHED:
+        return _REACHED[memory.key].format(memory.text)
+    spoken = memory.key is not None and memory.key.startswith("language:")
+    return f"speaks {memory.text}" if spoken else None
+
+
+__all__ = ["KEYS", "ProfileModel", "model_profile", "profile_and_sources", "profile_of"]

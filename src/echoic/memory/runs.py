@@ -1,0 +1,95 @@
+"""Runs one piece of work at a time for each user. Holds no state that a restart would miss.
+
+What is asked for while a run is under way makes exactly one more run, which takes all of it; nothing is
+dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from echoic.types import Scope
+
+AT_ONCE: Final = 4
+"""Users worked for at the same time: a model's answers are waited for side by side, within its rate
+limits."""
+
+Wanted = Mapping[str, bool]
+"""What a run is for: names, and whether each is urgent."""
+
+
+class RunsPerUser:
+    """Coalesces requests into runs.
+
+    Args:
+        work: does everything in a `Wanted` for one user; the seconds after which what is named in its answer
+            should be wanted again. Must not raise.
+        at_once: users worked for at the same time.
+    """
+
+    def __init__(
+        self, work: Callable[[Scope, Wanted], Awaitable[Mapping[str, float]]], at_once: int = AT_ONCE
+    ) -> None:
+        self._work = work
+        self._at_once = asyncio.Semaphore(at_once)
+        self._wanted: dict[Scope, dict[str, bool]] = {}
+        self._tasks: dict[Scope, asyncio.Task[None]] = {}
+        self._timers: dict[tuple[Scope, str], asyncio.TimerHandle] = {}
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is wanted and nothing runs; what is only planned for later does not count."""
+        return not self._tasks
+
+    def want(self, scope: Scope, name: str, *, urgent: bool = False) -> None:
+        """Have `name` done for `scope`: in the next run, which begins at once unless one is under way."""
+        wanted = self._wanted.setdefault(scope, {})
+        wanted[name] = wanted.get(name, False) or urgent
+        if scope not in self._tasks:
+            self._tasks[scope] = asyncio.create_task(self._run(scope), name="echoic-distilling")
+
+    async def settle(self) -> None:
+        """Wait until nothing runs."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    async def stop(self) -> None:
+        """End at once."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._wanted.clear()
+        for task in list(self._tasks.values()):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._tasks.clear()  # one that had not begun has not taken itself out
+
+    async def _run(self, scope: Scope) -> None:
+        try:
+            while self._wanted.get(scope):
+                async with self._at_once:
+                    wanted = self._wanted.pop(scope)
+                    later = await self._work(scope, wanted)
+                for name, seconds in later.items():
+                    self._plan(scope, name, seconds, urgent=wanted.get(name, False))
+        finally:
+            self._wanted.pop(scope, None)
+            self._tasks.pop(scope, None)
+
+    def _plan(self, scope: Scope, name: str, seconds: float, *, urgent: bool) -> None:
+        planned = self._timers.pop((scope, name), None)
+        if planned is not None:
+            planned.cancel()
+
+        def due() -> None:
+            del self._timers[scope, name]
+            self.want(scope, name, urgent=urgent)
+
+        self._timers[scope, name] = asyncio.get_running_loop().call_later(seconds, due)
+
+
+__all__ = ["AT_ONCE", "RunsPerUser", "Wanted"]

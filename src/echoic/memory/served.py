@@ -1,0 +1,147 @@
+"""How a user is served: who they are, how they want it, what a session starts with, and what was worked on.
+
+The half of `UserMemory` that is about sessions; the other half is about what is known.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+from echoic.memory.block import DEFAULT_BUDGET_TOKENS, Block, BlockMaker
+from echoic.memory.directives import change_directives, read_directives
+from echoic.memory.profile import model_profile, profile_of
+from echoic.memory.tasks import chooser, keep_result, mark, read_conversation, read_conversations, read_task
+from echoic.types import Conversation, Directives, Memory, Profile, Result, Scope, Task, checked_name
+
+if TYPE_CHECKING:
+    from echoic.memory.service import Parts
+    from echoic.memory.user import UserMemory
+
+P = TypeVar("P")
+
+
+class Served(ABC):
+    """What `UserMemory` can do for a session. Not to be made by itself."""
+
+    _parts: Parts
+    scope: Scope
+
+    @abstractmethod
+    async def facts(self) -> list[Memory]:
+        """Everything that holds; see `UserMemory`."""
+
+    # -- who they are and how they want to be served
+
+    @overload
+    async def profile(self) -> Profile: ...
+
+    @overload
+    async def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
+
+    async def profile(self, model: Any = None, *, keys: Mapping[str, str] | None = None) -> Any:
+        """Who the user is, as far as they said: a view of what is kept under keys.
+
+        Args:
+            model: a Pydantic model to fill instead of `Profile`; see `echoic.memory.profile.model_profile`.
+            keys: under which key the value of a field of `model` is kept, where it is not the field's name.
+
+        Raises:
+            InvalidInput: `model` is no Pydantic model, or needs what is not known.
+        """
+        memories = await self.facts()
+        return profile_of(memories) if model is None else model_profile(model, memories, keys)
+
+    async def directives(self) -> Directives:
+        """How the user wants to be served."""
+        return await read_directives(self._parts.store, self.scope)
+
+    async def set_directives(self, **directives: str | None) -> Directives:
+        """Set directives by name, or take them back with None; they hold in every session from now on.
+
+        `pacing`, `verbosity`, `formality` and `language` are presets with values of their own; any other name
+        takes a short text.
+
+        Raises:
+            InvalidInput: a value is not one of its preset's, or out of bounds; nothing was changed.
+        """
+        return await change_directives(self._parts.store, self.scope, directives)
+
+    async def block(
+        self,
+        *,
+        agent: str | None = None,
+        moment: str | None = None,
+        budget_tokens: int = DEFAULT_BUDGET_TOKENS,
+        deadline_ms: float | None = None,
+    ) -> Block:
+        """What a session starts with, as text for a model; the same bytes while nothing changed.
+
+        Args:
+            agent: who serves; its experience is in it.
+            moment: what the user just said: what it calls to mind is added at the end.
+            budget_tokens: as many as it may have, by the counting of `Block`.
+            deadline_ms: of the recall for `moment`.
+
+        Raises:
+            InvalidInput: a budget below 1, or a name or text that cannot be.
+            StoreUnavailable: could not look; an empty block would say that nothing is known.
+        """
+        user = cast("UserMemory", self)
+        return await BlockMaker(self._parts, user).make(agent, moment, budget_tokens, deadline_ms)
+
+    async def conversations(
+        self,
+        *,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[Conversation]:
+        """Every conversation, oldest first, or those chosen.
+
+        Args:
+            agent: who served it.
+            status: how it stands.
+            since: it began then or later (aware).
+            until: it began before then (aware).
+        """
+        chosen = chooser(agent=agent, status=status, since=since, until=until)
+        return await read_conversations(self._parts.store, self.scope, chosen)
+
+    async def find_conversation(self, conversation_id: str) -> Conversation | None:
+        """The conversation of that id as it stands; None: there is none, or it was forgotten."""
+        name = checked_name(conversation_id, "conversation id")
+        return await read_conversation(self._parts.store, self.scope, name)
+
+    async def task(self, conversation_id: str) -> Task | None:
+        """A conversation with all that was said in it and came out of it; None: there is none of that id."""
+        name = checked_name(conversation_id, "conversation id")
+        return await read_task(self._parts.store, self.scope, name)
+
+    async def add_result(self, conversation_id: str, name: str, value: Any, *, id: str = "") -> Result:  # noqa: A002 - as everywhere
+        """Keep what came out of one step of a task. Durable when it returns; the same again changes nothing.
+
+        Args:
+            conversation_id: the task.
+            name: of the step, such as a tool's.
+            value: JSON, 32 KiB at most.
+            id: unique within the user; empty: it follows from task, name and value.
+
+        Raises:
+            InvalidInput: there is no such conversation, or the value cannot be kept.
+        """
+        result = Result(id=id, name=name, value=value, at=self._parts.clock())
+        return await keep_result(self._parts.store, self.scope, conversation_id, result)
+
+    async def fail(self, conversation_id: str) -> Conversation:
+        """The task could not be done. What was said in it stays, and is learned from like any other."""
+        at = self._parts.clock()
+        failed = await mark(self._parts.store, self.scope, conversation_id, status="failed", updated_at=at)
+        self._parts.background.poke((self.scope, conversation_id))
+        return failed
+
+
+__all__ = ["Served"]

@@ -1,0 +1,314 @@
+"""Recall while the caller is still speaking: on interim transcripts, so that the answer is there at the end.
+
+    listening = ana.listen()
+    listening.hear("what is the name")              # as the recogniser writes
+    listening.hear("what is the name of my dog")
+    recall = await listening.final("What is the name of my dog?", deadline_ms=150)
+
+It guesses nothing: what `final` gives at once is what was found for the same question, and only while nothing
+was written meanwhile. One of these serves one caller; callers share encoder and partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Protocol, Self
+
+from echoic.errors import EchoicError, InvalidInput, NotOpen
+from echoic.memory.deadline import Deadline
+from echoic.memory.times.phrases import may_mean_time
+from echoic.partition import Partition
+from echoic.ranking.query import Query, query_of
+from echoic.types import Hit, Recall, Scope, checked_text
+
+log = logging.getLogger(__name__)
+
+MAX_ALTERNATIVES = 3
+"""Of a recogniser's other readings, the first ones."""
+PATIENCE_S = 0.05
+"""How long one search may go on before a newer text begins beside it: longer than any local one takes."""
+_AT_ONCE = 2
+_KEPT = 16
+
+
+class Searcher(Protocol):
+    """What is asked of the memory of one user."""
+
+    async def search(
+        self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
+    ) -> Recall:
+        """What is known for `text`; `meanwhile` is a text whose vector may stand in for one that is late."""
+        ...
+
+    async def partitions(self) -> Sequence[Partition]:
+        """Where it is searched, as it stands."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What came of listening, since it began."""
+
+    partials: int = 0
+    """Interim transcripts that said something new."""
+    searches: int = 0
+    """Searches that were begun on them."""
+    spared: int = 0
+    """Partials that needed none: they added nothing that changes what is found."""
+    passed_over: int = 0
+    """Partials that a newer one replaced before their turn came."""
+    corrections: int = 0
+    """Partials that took back words of the one before."""
+    finals: int = 0
+    ready: int = 0
+    """Finals whose answer was there already."""
+    late: int = 0
+    """Finals that were given what there was by their deadline."""
+    added_delay_ms: float = 0.0
+    """Of the last final: from asking to answering."""
+
+
+_State = tuple[tuple["weakref.ref[Partition]", int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found for one text."""
+
+    text: str
+    meaning: Query
+    recall: Recall
+    state: _State
+    """The partitions searched, and how often each had been patched."""
+    stable: bool
+    """Whether the search before, for the same in other little words, found the same in the same order."""
+
+
+class Speculation:
+    """Follows one caller's interim transcripts. For one event loop; made by `UserMemory.listen`."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        """Nothing is searched before something is heard."""
+        self._searcher = searcher
+        self._known = OrderedDict[str, _Known]()
+        self._heard = ""
+        self._waiting: list[str] = []
+        """What to search for next: the newest partial, then its alternatives."""
+        self._running: dict[asyncio.Task[None], str] = {}
+        self._begun_at = 0.0
+        self._closed = False
+        self._last: _Known | None = None
+        self.statistics = Statistics()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def hear(self, partial: str, alternatives: Sequence[str] = ()) -> None:
+        """Take in what the recogniser made of the utterance so far. Never waits, and never fails on a text.
+
+        Partials may come faster than they can be searched for: the newest counts. One that changes earlier
+        words is taken like any other.
+
+        Args:
+            partial: all of the utterance so far, not only what is new.
+            alternatives: other readings of it, likeliest first; they are searched for when there is time.
+
+        Raises:
+            NotOpen: after `aclose()`.
+        """
+        self._check_open()
+        text = _spoken(partial)
+        if not text or text == self._heard:
+            return
+        took_back = not text.casefold().startswith(self._heard.casefold())
+        passed_over = self._heard in self._waiting
+        self._heard = text
+        self._count(partials=1, corrections=took_back, passed_over=passed_over)
+        self._waiting = []
+        if self._answering(text) is not None:
+            self._count(spared=1)
+        elif text not in self._running.values():
+            self._waiting = [text]
+        self._waiting += [other for other in map(_spoken, alternatives[:MAX_ALTERNATIVES]) if other]
+        self._advance()
+
+    async def final(
+        self, text: str, *, alternatives: Sequence[str] = (), deadline_ms: float | None = None
+    ) -> Recall:
+        """What is known for the whole utterance: at once, if a partial said as much.
+
+        An answer is taken from a partial only if words, names, times and kind of question are the same and
+        nothing was written or forgotten meanwhile: so ask before the utterance itself is appended. Where
+        nothing is known, the alternatives are tried.
+
+        Args:
+            text: the final transcript.
+            alternatives: other readings of it, likeliest first.
+            deadline_ms: then the best so far: words of the whole with the meaning of the last partial.
+                `Recall.outcome` and `Recall.cut` say so.
+
+        Raises:
+            InvalidInput: `text` is blank or cannot be searched for.
+            NotOpen: after `aclose()`.
+            StoreUnavailable: could not look.
+        """
+        self._check_open()
+        checked_text(text, "query")
+        if deadline_ms is not None and not deadline_ms > 0:
+            raise InvalidInput(f"deadline_ms must be above 0, not {deadline_ms!r}")
+        clock = asyncio.get_running_loop().time
+        begun, until = clock(), Deadline(deadline_ms)
+        self._waiting = []
+        known = await self._fresh(self._answering(_spoken(text)), until)
+        recall = known.recall if known else await self._asked(_spoken(text), until)
+        for other in filter(None, map(_spoken, alternatives[:MAX_ALTERNATIVES])):
+            if not recall.hits and recall.outcome == "complete":
+                recall = await self._asked(other, until)
+        self._count(finals=1, ready=known is not None, late=recall.outcome == "deadline")
+        self.statistics = replace(self.statistics, added_delay_ms=1000 * (clock() - begun))
+        self._heard, self._last = "", None
+        return recall
+
+    def reset(self) -> None:
+        """Drop the utterance: it was noise, or the caller began anew. What was embedded stays at hand."""
+        self._heard, self._last = "", None
+        self._waiting = []
+        for task in self._running:
+            task.cancel()
+
+    async def aclose(self) -> None:
+        """Stop listening and forget what was found. May be called twice."""
+        self._closed = True
+        self.reset()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._known.clear()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise NotOpen("listening has ended: call listen() again")
+
+    def _advance(self) -> None:
+        """Begin what may begin now."""
+        loop = asyncio.get_running_loop()
+        while self._waiting and not self._closed:
+            patience = self._begun_at + PATIENCE_S - loop.time()
+            if len(self._running) >= _AT_ONCE or (self._running and patience > 0):
+                if len(self._running) < _AT_ONCE:
+                    loop.call_later(patience, self._advance)
+                return
+            text = self._waiting.pop(0)
+            if self._answering(text) is not None:
+                continue
+            self._begun_at = loop.time()
+            task = loop.create_task(self._search(text))
+            self._running[task] = text
+            task.add_done_callback(self._ended)
+            self._count(searches=1)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # `final` looks again, and its failure is told; the type only, because a message may quote a text
+            log.warning("speculation: %s", type(error).__name__)
+        self._advance()
+
+    async def _search(self, text: str) -> None:
+        state = await self._state()
+        recall = await self._searcher.search(text)
+        before, meaning = self._last, _meaning(text)
+        still = before is not None and before.text != text and before.meaning == meaning
+        stable = still and before is not None and _same(before.recall, recall)
+        known = _Known(text, meaning, recall, state, stable)
+        if recall.outcome == "complete":
+            self._known[text] = self._last = known
+            self._known.move_to_end(text)
+        while len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+    async def _asked(self, text: str, until: Deadline) -> Recall:
+        """Search for `text`; where that is being done already, wait for it. What else is being done stops."""
+        meanwhile = self._last.text if self._last else None
+        for task, searched in list(self._running.items()):
+            if searched != text:
+                task.cancel()
+                continue
+            try:
+                await until.wait(task)
+            except EchoicError:
+                break  # it is tried once more, and its failure told
+            except asyncio.CancelledError:
+                if not task.cancelled():
+                    raise  # it is the caller who was cancelled
+                break
+            if (known := await self._fresh(self._known.get(text), until)) is not None:
+                return known.recall
+        return await self._searcher.search(text, deadline_ms=until.left_ms, meanwhile=meanwhile)
+
+    def _answering(self, text: str) -> _Known | None:
+        """What was found for `text`, or for one that asks the same.
+
+        The same words of content, names, times and kind of question make the same ranking, but for the
+        vectors. So where other words differ, such a difference must have changed nothing once already.
+        """
+        if (known := self._known.get(text)) is not None:
+            return known
+        meaning, spelled = _meaning(text), _bare(text)
+        same = [known for known in reversed(self._known.values()) if known.meaning == meaning]
+        exact = [known for known in same if _bare(known.text) == spelled]
+        return next(iter([*exact, *(known for known in same if known.stable)]), None)
+
+    async def _fresh(self, known: _Known | None, until: Deadline) -> _Known | None:
+        """`known`, unless something was written or forgotten since, or that cannot be told in time."""
+        if known is None:
+            return None
+        if known.state == await until.wait(asyncio.ensure_future(self._state())):
+            return known
+        self._known.clear()
+        return None
+
+    async def _state(self) -> _State:
+        # of what is empty there may be a new one each time
+        return tuple(
+            (weakref.ref(at), at.revision) if at.size else None for at in await self._searcher.partitions()
+        )
+
+    def _count(self, **more: int) -> None:
+        now = self.statistics
+        self.statistics = replace(now, **{name: getattr(now, name) + count for name, count in more.items()})
+
+
+def _spoken(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _bare(text: str) -> str:
+    """Without what a recogniser adds at the end: capitals and punctuation."""
+    return text.casefold().strip(" .,;:?!…\"'")
+
+
+def _meaning(text: str) -> Query:
+    """What of a question decides what is found, its vector apart."""
+    # times are told by little words ("before", "in"), so there every word counts
+    return replace(query_of(text), text=_bare(text) if may_mean_time(text) else "", folded=())
+
+
+def _same(one: Recall, other: Recall) -> bool:
+    return [_name(hit) for hit in one.hits] == [_name(hit) for hit in other.hits]
+
+
+def _name(hit: Hit) -> tuple[Scope, str, str]:
+    return hit.scope, hit.memory.id if hit.memory else "", hit.turn.id if hit.turn else ""
+
+
+__all__ = ["MAX_ALTERNATIVES", "PATIENCE_S", "Searcher", "Speculation", "Statistics"]

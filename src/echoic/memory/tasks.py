@@ -1,0 +1,206 @@
+"""Conversations as pieces of work: which there were, how they stand, what came out of their steps.
+
+What was said is a conversation's own; here are its results, and the ways to look through many of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from echoic.errors import InvalidInput
+from echoic.memory.ledger import memory_id
+from echoic.memory.records import (
+    CONVERSATION,
+    TURN,
+    conversation_of,
+    cursor_of,
+    record_of_conversation,
+    scan_all,
+    turn_of,
+)
+from echoic.memory.retry import until_written
+from echoic.stores.base import Change, Put, Record, Store
+from echoic.types import (
+    MAX_TEXT_BYTES,
+    STATUSES,
+    Conversation,
+    Result,
+    Scope,
+    Task,
+    checked_name,
+    checked_time,
+)
+
+RESULT: Final = "result"
+"""The kind of their records; they share their conversation's id as key."""
+
+
+def chooser(
+    *,
+    agent: str | None = None,
+    status: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Callable[[Conversation], bool]:
+    """Whether a conversation is among those looked for. What is None is not looked at.
+
+    Args:
+        agent: who served it.
+        status: how it stands, one of `STATUSES`.
+        since: it began then or later (aware).
+        until: it began before then (aware).
+
+    Raises:
+        InvalidInput: a status that is not known, a time without a zone, or an agent without a name.
+    """
+    if status is not None and status not in STATUSES:
+        raise InvalidInput(f"unknown status {status!r:.80}: use one of {', '.join(STATUSES)}")
+    agent = agent if agent is None else checked_name(agent, "agent")
+    first = since if since is None else checked_time(since, "since")
+    end = until if until is None else checked_time(until, "until")
+
+    def chosen(conversation: Conversation) -> bool:
+        return (
+            (agent is None or conversation.agent == agent)
+            and (status is None or conversation.status == status)
+            and (first is None or conversation.started_at >= first)
+            and (end is None or conversation.started_at < end)
+        )
+
+    return chosen
+
+
+async def read_conversations(
+    store: Store, scope: Scope, chosen: Callable[[Conversation], bool]
+) -> list[Conversation]:
+    """Those `chosen` of `scope`, oldest first."""
+    records = await scan_all(store, scope, CONVERSATION)
+    return [conversation for record in records if chosen(conversation := conversation_of(record))]
+
+
+async def read_conversation(store: Store, scope: Scope, conversation: str) -> Conversation | None:
+    """The conversation of that id; None: there is none."""
+    records = await store.read(scope, CONVERSATION, [conversation])
+    return conversation_of(records[0]) if records else None
+
+
+async def read_task(store: Store, scope: Scope, conversation: str) -> Task | None:
+    """A conversation with all that belongs to it; None: there is none of that id."""
+    found = await read_conversation(store, scope, conversation)
+    if found is None or scope.user is None:
+        return None
+    turns = await scan_all(store, scope, TURN, key=conversation)
+    results = await scan_all(store, scope, RESULT, key=conversation)
+    return Task(
+        user=scope.user,
+        conversation=found,
+        turns=tuple(turn_of(record) for record in turns),
+        results=tuple(result_of(record) for record in results),
+    )
+
+
+async def keep_result(store: Store, scope: Scope, conversation: str, result: Result) -> Result:
+    """Keep `result` of `conversation`. One of the same id is there already: that is the one, unchanged.
+
+    Raises:
+        InvalidInput: there is no such conversation, or the result cannot be kept.
+    """
+    checked_name(result.name, "result name")
+    value = _checked_json(result.value, f"result {result.name!r}")
+    named = result.id or memory_id(conversation, result.name, _canonical(value))
+    new = replace(result, id=checked_name(named, "result id"), value=value)
+    put = Put(record=record_of_result(new, conversation), expect=0)
+
+    async def attempt() -> Result:
+        known = await store.read(scope, RESULT, [new.id])
+        if known:
+            return result_of(known[0])
+        # the conversation is written with it: a result of one that was forgotten meanwhile would come back
+        await _write_with(store, scope, conversation, {"updated_at": result.at}, [put])
+        return new
+
+    return await until_written(attempt, f"conversation {conversation!r}")
+
+
+async def mark(store: Store, scope: Scope, conversation: str, **fields: Any) -> Conversation:
+    """Change fields of a conversation, such as its status.
+
+    Raises:
+        InvalidInput: there is no such conversation.
+    """
+    return await until_written(
+        lambda: _write_with(store, scope, conversation, fields, []), f"conversation {conversation!r}"
+    )
+
+
+async def _write_with(
+    store: Store, scope: Scope, conversation: str, fields: Mapping[str, Any], changes: list[Change]
+) -> Conversation:
+    records = await store.read(scope, CONVERSATION, [checked_name(conversation, "conversation id")])
+    if not records:
+        raise InvalidInput(f"there is no conversation {conversation!r}; open it first")
+    changed = replace(conversation_of(records[0]), **fields)
+    moved = record_of_conversation(changed, cursor=cursor_of(records[0]))
+    # whatever else stands in its record is somebody else's, and stays
+    kept = replace(moved, data={**records[0].data, **moved.data})
+    await store.write(scope, [Put(record=kept, expect=records[0].version), *changes])
+    return changed
+
+
+def record_of_result(result: Result, conversation: str) -> Record:
+    """`result` as a record of `conversation`."""
+    data = {"name": result.name, "value": result.value, "at": result.at.isoformat()}
+    return Record(kind=RESULT, id=result.id, key=conversation, data=data)
+
+
+def result_of(record: Record) -> Result:
+    """The inverse of `record_of_result`."""
+    data = record.data
+    return Result(id=record.id, name=data["name"], value=data["value"], at=datetime.fromisoformat(data["at"]))
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+
+
+def _checked_json(value: Any, what: str) -> Any:
+    """`value` as the JSON that will come back."""
+    try:
+        text = _canonical(value)
+        size = len(text.encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"{what} is no JSON that can be kept: {error}. Turn it into plain values."
+        ) from error
+    if size > MAX_TEXT_BYTES:
+        raise InvalidInput(
+            f"{what} has {size} bytes as JSON, {MAX_TEXT_BYTES} at most: keep what matters of it"
+        )
+    if "\\u0000" in text and _holds_nul(value):
+        raise InvalidInput(f"{what} holds a NUL character. Remove it first.")
+    return json.loads(text)
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, Mapping):
+        return any(_holds_nul(item) for pair in value.items() for item in pair)
+    return isinstance(value, list | tuple) and any(map(_holds_nul, value))
+
+
+__all__ = [
+    "RESULT",
+    "chooser",
+    "keep_result",
+    "mark",
+    "read_conversation",
+    "read_conversations",
+    "read_task",
+    "record_of_result",
+    "result_of",
+]

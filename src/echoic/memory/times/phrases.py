@@ -1,0 +1,209 @@
+"""Which times a question means: pure, given the moment of speaking and the speaker's time zone.
+
+Soft by design: spans order what is found and hide nothing, so a phrase that is read wrongly costs a place or
+two, and what is not sure to be meant is not read at all.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+
+from echoic.memory.times.calendar import Calendar, Interval, milliseconds
+from echoic.memory.times.expressions import Expression, find_expressions, may_hold_time
+from echoic.ranking.query import Span
+from echoic.types import checked_time
+from echoic.words import content_words
+
+EARLIEST_MS = milliseconds(datetime(1, 1, 1, tzinfo=UTC))
+"""Where a span that is open to the past begins."""
+
+MAX_CHARACTERS = 1000
+"""Of a question that are read, the last ones: who talks at length asks at the end."""
+
+_BETWEEN = re.compile(r"\b(?:between|from) (?:the )?$", re.IGNORECASE)
+_JOINED = re.compile(r"\s*(?:and|to|until|till|through|-)\s*(?:the )?", re.IGNORECASE)
+_OPENS = re.compile(
+    r"\b(?:(?:(?P<count>a|one|two|three|four|the) )?(?P<unit>day|week|month|year)s? )?"
+    r"(?P<relation>before|prior to|after|since|until|till|up to)(?: the)? $",
+    re.IGNORECASE,
+)
+_BEFORE, _UNTIL = {"before", "prior to"}, {"until", "till", "up to"}
+_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_COUNTS = {"two": 2, "three": 3, "four": 4}
+
+_LOOKS_BACK = re.compile(
+    r"\b(?:did|didn['’]?t|was|were|wasn['’]?t|weren['’]?t|had|said|told|mentioned|asked|talked|spoke|discussed|went"
+    r"|came|been|made|got|gave|earlier|ago|since|used to|happened|promised|agreed)\b",
+    re.IGNORECASE,
+)
+_LOOKS_AHEAD = re.compile(
+    r"\b(?:am|is|are|will|won['’]?t|shall|should|can|could|would|do|does|next|upcoming|coming|plan|plans|planning"
+    r"|going to|gonna|want|tomorrow)\b|['’](?:ll|re|m)\b"
+    r"|\b(?:what|where|who|when|how|it|that|there|here|he|she|let)['’]s\b",
+    re.IGNORECASE,
+)
+_PAST = re.compile(
+    r"\bused to\b|\b(?:previously|formerly|originally|back then|back when|at the time|in the past)\b"
+    r"|\b(?:my|our|his|her|their|the)(?: own)? (?:old|former|previous|prior|earlier|last|ex|late)[ -]"
+    r"(?!(?:name|time|one)\b)\w+"
+    r"|\b(?:before|earlier)(?: (?:that|this|now|then))?\s*(?:[?.!,]|$)"
+    r"|\b(?:at first|to begin with|in the beginning|initially|beforehand|the first time)\b"
+    r"|\bno longer\b|\bnot any ?more\b|\bwhat (?:has|have) changed\b",
+    re.IGNORECASE,
+)
+_EVENT = re.compile(
+    r"\b(?P<relation>before|prior to|after|following|since|until|till) "
+    r"(?P<event>(?:the|my|our|his|her|their|i|we|he|she|they|\w+['’]s) [\w'’ -]{2,60}?)"
+    r"(?=\s*(?:$|[,.?!;:]|\b(?:what|where|who|whom|which|when|how|why|did|do|does|was|were|is|are)\b))",
+    re.IGNORECASE,
+)
+# What people say they did with words: asks for what was said whatever it was about.
+_SPEAKING = frozenset(
+    "say said saying tell told talk talked talking mention mentioned discuss discussed speak spoke ask asked "
+    "call called happen happened chat chatted conversation anything something everything everyone last late "
+    "early time day week month year".split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened, by which a question says when ("before the move")."""
+
+    relation: str
+    """before, after, since or until. Not "during": what was said of an event is seldom said in its course (on
+    LoCoMo's development half it put 3 of 9 answers out of the first five)."""
+    text: str
+    """What happened, in the question's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """What a question says about time."""
+
+    ranges: tuple[Span, ...] = ()
+    """(first, last) in Unix ms, UTC."""
+    past: bool = False
+    """Whether the past is meant, so that what no longer holds counts as well."""
+    loose: bool = False
+    """Whether all ranges are dates without a year, of the latest year: earlier ones may be meant instead."""
+    bare: bool = False
+    """Whether the question asks for nothing but what was said then ("what did I say last Tuesday")."""
+    event: Event | None = None
+    """What has to be found first to know when; there are no ranges then."""
+
+
+NOTHING = Spans()
+"""Of a question that says nothing about time."""
+
+
+def may_mean_time(text: str) -> bool:
+    """Whether `spans_of_phrase` could find anything in `text`: some 0.1 ms, and never a parser."""
+    text = text[-MAX_CHARACTERS:]
+    return may_hold_time(text) or _past(text) or _EVENT.search(text) is not None
+
+
+def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
+    """What `text` says about time.
+
+    Blocks: 1 ms a phrase, and 0.3 s at the first of the process (see `rules.warm`).
+
+    Args:
+        text: a question, as it was spoken; the last `MAX_CHARACTERS` of it are read.
+        now: the moment of speaking, aware.
+        timezone: of the speaker.
+
+    Raises:
+        InvalidInput: `now` carries no time zone.
+    """
+    at, text = Calendar(checked_time(now, "now"), timezone), text[-MAX_CHARACTERS:]
+    found = _meant(text, find_expressions(text, at))
+    if not found:
+        event = _event(text)
+        return Spans(past=_past(text) or (event is not None and event.relation == "before"), event=event)
+    intervals = _joined(text, found, at)
+    ranges = tuple(
+        (EARLIEST_MS if first is None else milliseconds(first), milliseconds(after) - 1)
+        for first, after in intervals
+        if first is None or first < after
+    )
+    midnight = milliseconds(at.days(at.today).first)
+    return Spans(
+        ranges=ranges,
+        past=_past(text) or any(last < midnight for _, last in ranges),
+        loose=all(one.loose for one in found) and len(intervals) == len(found) and not _related(text, found),
+        bare=_is_bare(text, found),
+    )
+
+
+def _meant(text: str, found: list[Expression]) -> list[Expression]:
+    """Those that say when something was, as far as the sentence tells."""
+    # "last Friday on 23 January 2022": what says its year says it all
+    if any(one.exact for one in found):
+        found = [one for one in found if one.exact or one.loose]
+    if _LOOKS_AHEAD.search(text) and not _LOOKS_BACK.search(text):
+        found = [one for one in found if one.past or one.exact]
+    return found
+
+
+_Open = tuple[datetime | None, datetime]
+"""From where on (None: ever since) and up to where."""
+
+
+def _joined(text: str, found: list[Expression], at: Calendar) -> list[_Open]:
+    """The intervals of `found`, opened by "since" and the like, and two of "from … to" made one."""
+    intervals: list[_Open] = []
+    rest = list(found)
+    while rest:
+        one = rest.pop(0)
+        before = text[: one.start]
+        if rest and _BETWEEN.search(before) and _JOINED.fullmatch(text[one.end : rest[0].start]):
+            last = rest.pop(0).interval
+            first = one.interval.first
+            # from Monday to Wednesday, asked on a Thursday, may begin in the week before
+            intervals.append((first, last.after) if first < last.after else (first, at.now))
+        else:
+            intervals.append(_opened(_OPENS.search(before), one.interval, at))
+    return intervals
+
+
+def _opened(said: re.Match[str] | None, interval: Interval, at: Calendar) -> _Open:
+    if said is None:
+        return interval.first, interval.after
+    relation, unit = said["relation"].lower(), (said["unit"] or "").lower()
+    days = _DAYS.get(unit, 0) * _COUNTS.get((said["count"] or "").lower(), 1)
+    if relation in _BEFORE:
+        first = at.days(interval.first.date(), -days).after if days else None
+        return first, interval.first
+    if relation in _UNTIL:
+        return None, interval.after
+    if relation == "after":
+        return interval.after, at.days(interval.after.date(), days).after if days else at.now
+    return interval.first, at.now
+
+
+def _related(text: str, found: list[Expression]) -> bool:
+    return any(_OPENS.search(text[: one.start]) for one in found)
+
+
+def _past(text: str) -> bool:
+    return _PAST.search(text) is not None
+
+
+def _event(text: str) -> Event | None:
+    said = _EVENT.search(text)
+    if said is None or not content_words(said["event"]):
+        return None
+    relation = {"prior to": "before", "following": "after", "till": "until"}.get(said["relation"].lower())
+    return Event(relation=relation or said["relation"].lower(), text=said["event"].strip())
+
+
+def _is_bare(text: str, found: list[Expression]) -> bool:
+    rest = text
+    for one in reversed(found):
+        rest = f"{rest[: one.start]} {rest[one.end :]}"
+    return all(word.text in _SPEAKING for word in content_words(rest))
+
+
+__all__ = ["EARLIEST_MS", "MAX_CHARACTERS", "NOTHING", "Event", "Spans", "may_mean_time", "spans_of_phrase"]

@@ -1,0 +1,107 @@
+"""Reads the time out of questions: in a thread, since a parser is needed; in the zone the user's clocks stand
+in; in two steps where an event says when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from typing import Protocol
+
+from echoic.errors import InvalidInput
+from echoic.memory.directives import read_directives
+from echoic.memory.records import MEMORY, memory_of
+from echoic.memory.times import rules
+from echoic.memory.times.events import LOOKED_AT, moment_of, span_around
+from echoic.memory.times.phrases import NOTHING, Event, Spans, may_mean_time, spans_of_phrase
+from echoic.memory.times.zones import ZONE_KEYS, zone_of
+from echoic.stores.base import Store
+from echoic.types import Recall, Scope
+
+
+class Searches(Protocol):
+    """What is asked of a recaller: a search that reads no time itself."""
+
+    async def recall(
+        self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
+    ) -> Recall:
+        """As `Recaller.recall`."""
+        ...
+
+
+class TimeReader:
+    """Holds no state of its own."""
+
+    def __init__(self, store: Store, searches: Searches, clock: Callable[[], datetime]) -> None:
+        """Nothing is loaded yet.
+
+        Args:
+            store: where time zones are remembered.
+            searches: finds events.
+            clock: the moment of speaking, aware.
+        """
+        self._store = store
+        self._searches = searches
+        self._clock = clock
+
+    async def warm(self) -> None:
+        """Load the parser, off the loop: the first question that names a time then does not wait for it."""
+        await asyncio.to_thread(rules.warm)
+
+    async def read(self, scope: Scope, text: str, zone: str | tzinfo | None = None) -> Spans:
+        """What `text`, asked now in `scope`, says about time; an event becomes a range where it is clear.
+
+        Args:
+            scope: who asks; events are looked for in what they and everyone know.
+            text: the question.
+            zone: of the speaker; None is the one remembered of them, else of everyone, else UTC.
+
+        Raises:
+            InvalidInput: there is no such zone.
+            StoreUnavailable: could not look.
+        """
+        if isinstance(zone, str):
+            zone = await asyncio.to_thread(zone_of, zone)
+        if not may_mean_time(text):
+            return NOTHING
+        now, known = self._clock(), await self.zone(scope, zone)
+        spans = await asyncio.to_thread(spans_of_phrase, text, now, known)
+        return spans if spans.event is None else await self._found(scope, spans, spans.event, now, known)
+
+    async def zone(self, scope: Scope, given: str | tzinfo | None = None) -> tzinfo:
+        """Where the clocks of the user of `scope` stand: as given, else as remembered, else UTC.
+
+        Raises:
+            InvalidInput: there is no such zone as was given.
+        """
+        if isinstance(given, str):
+            return await asyncio.to_thread(zone_of, given)
+        return given or await self._remembered(scope) or UTC
+
+    async def _found(self, scope: Scope, spans: Spans, event: Event, now: datetime, zone: tzinfo) -> Spans:
+        recall = await self._searches.recall(
+            scope, event.text, limit=LOOKED_AT, deadline_ms=None, include_past=True
+        )
+        moment = moment_of(event, recall.hits)
+        span = None if moment is None else span_around(event, moment, now, zone)
+        return spans if span is None else replace(spans, ranges=(span,))
+
+    async def _remembered(self, scope: Scope) -> tzinfo | None:
+        """As the user set it, else as they said it, else as it is for everyone."""
+        directives = await read_directives(self._store, scope)
+        said = [directives.free[key] for key in ZONE_KEYS if key in directives.free]
+        for whose in (scope, scope.everyone):
+            for key in ZONE_KEYS:
+                newest = await self._store.scan(whose, MEMORY, key=key, limit=1, newest_first=True)
+                said += [memory.text for record in newest if (memory := memory_of(record)).current]
+        for name in said:
+            try:
+                return await asyncio.to_thread(zone_of, name)
+            except InvalidInput:
+                continue  # "wherever I am": what was said names no zone
+        return None
+
+
+__all__ = ["Searches", "TimeReader"]

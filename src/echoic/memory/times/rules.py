@@ -1,0 +1,253 @@
+"""Patterns of spoken time, each with the interval it means on a calendar. Strict: no free text.
+
+A general date parser reads "We" as Wednesday and "the sun" as Sunday. So nothing reaches one here but what a
+pattern has recognised, written anew in a form that it reads without fault ("3 weeks ago", "tuesday").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from echoic.memory.times.calendar import DAY, FEASTS, SEASONS, Calendar, Interval
+from echoic.ranking.dates import number_of_day
+
+if TYPE_CHECKING:
+    from dateparser.date import DateDataParser
+
+_DIGITS = "one two three four five six seven eight nine".split()
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+_TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60}
+_NUMBERS = {word: n for n, word in enumerate(_DIGITS + _TEENS, 1)} | _TENS
+_NUMBERS |= {
+    f"{ten}{joint}{unit}": value + n
+    for ten, value in _TENS.items()
+    for n, unit in enumerate(_DIGITS, 1)
+    for joint in " -"
+}
+_VAGUE = {"a couple of": (1.5, 3.0), "a few": (2.0, 5.0), "few": (2.0, 5.0), "several": (3.0, 8.0)}
+"""At least and at most, in units."""
+_DAYS_OF = {
+    "minute": 1 / 1440,
+    "hour": 1 / 24,
+    "day": 1.0,
+    "week": 7.0,
+    "fortnight": 14.0,
+    "month": 30.44,
+    "year": 365.24,
+    "decade": 3652.4,
+}
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+
+_COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted([*_NUMBERS, *_VAGUE], key=len, reverse=True))}|an?)"
+_UNIT = rf"(?P<unit>{'|'.join(_DAYS_OF)})"
+_PART = r"(?: (?P<part>morning|afternoon|evening|night))?"
+_WEEKDAY = rf"(?P<weekday>{'|'.join(_WEEKDAYS)})"
+_FEASTS = [name.replace("'", "['’]?") for name in sorted(FEASTS, key=len, reverse=True)]
+_FEAST = f"(?P<feast>{'|'.join(_FEASTS)})"
+_LAST = r"(?P<how>last|past|this past)"
+_HALF, _LATER_HALF = r"(?P<half> and a half)?", r"(?: and a half)?"
+_SEASON = rf"(?P<season>{'|'.join(SEASONS)})"
+_LATER_DAY = r"(?P<day>\d{1,2}(?:st|nd|rd|th)|(?:(?:twenty|thirty)[- ])?[a-z]+(?:st|nd|rd|th))"
+_RELATION = r"(?:on|since|until|till|by|before|after|from|between|and|to) "
+_OF_YEAR = r"(?:,? (?:of |in )?(?P<year>(?:19|20)\d\d))?"
+_CLOSED = (
+    r"(?=\s*(?:$|[,.?!;]|and\b|what\b|where\b|who\b|when\b|how\b|did\b|do\b|was\b|were\b|we\b|i\b|you\b))"
+)
+
+
+class Rule(NamedTuple):
+    """One pattern. Its group "core" is the expression; what stands before that only introduces it."""
+
+    pattern: re.Pattern[str]
+    meaning: Callable[[re.Match[str], Calendar], Interval | None]
+    past: bool
+    """Whether its wording lies in the past; where not, the sentence decides."""
+
+
+def parsed(phrase: str, base: datetime) -> datetime | None:
+    """What `phrase` means to dateparser, said at `base`. Both without a zone. Blocks, 1 ms when warm."""
+    found: datetime | None = _parser(base).get_date_data(phrase).date_obj
+    return found
+
+
+def warm() -> None:
+    """Load what the first expression would wait for (0.3 s). Blocks."""
+    parsed("2 weeks ago", datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None))
+
+
+def _parser(base: datetime) -> DateDataParser:
+    return _parser_class()(languages=["en"], settings={"RELATIVE_BASE": base, "PREFER_DATES_FROM": "past"})
+
+
+@cache
+def _parser_class() -> type[DateDataParser]:
+    from dateparser.date import DateDataParser
+
+    parser: type[DateDataParser] = DateDataParser
+    return parser
+
+
+def _ago(said: re.Match[str], at: Calendar) -> Interval | None:
+    """That day; of greater units half a unit to either side, since nobody says "two weeks ago" to the day."""
+    unit, count = _group(said, "unit"), _group(said, "count")
+    if count in _VAGUE:
+        return _between(at, unit, *_VAGUE[count])
+    if _group(said, "half"):
+        return _between(at, unit, _number(count) + 0.25, _number(count) + 0.75)
+    there = parsed(f"{_number(count)} {unit}s ago", at.now.astimezone(UTC).replace(tzinfo=None))
+    if there is None:
+        return None
+    moment, days = there.replace(tzinfo=UTC), _DAYS_OF[unit]
+    if days < 1:
+        half = timedelta(days=days / 2)
+        return Interval(moment - half, moment + half)
+    aside = int(days // 2)
+    return at.days(moment.astimezone(at.zone).date() - aside * DAY, 2 * aside + 1)
+
+
+def _half_ago(said: re.Match[str], at: Calendar) -> Interval:
+    return _between(at, _group(said, "unit"), 0.35, 0.65)
+
+
+def _between(at: Calendar, unit: str, least: float, most: float) -> Interval:
+    # in UTC: an hour ago is an hour ago, whatever clocks did meanwhile
+    days, now = _DAYS_OF[unit], at.now.astimezone(UTC)
+    first, after = now - timedelta(days=most * days), now - timedelta(days=least * days)
+    if days < 1:
+        return Interval(first, after)
+    first, after = first.astimezone(at.zone), after.astimezone(at.zone)
+    return Interval(at.days(first.date()).first, at.days(after.date()).after)
+
+
+def _in_the_last(said: re.Match[str], at: Calendar) -> Interval:
+    count = _group(said, "count") or "one"
+    most = _VAGUE[count][1] if count in _VAGUE else _number(count)
+    return Interval(_between(at, _group(said, "unit"), most, most).first, at.now)
+
+
+def _group(said: re.Match[str], name: str) -> str:
+    return (said.groupdict().get(name) or "").lower()
+
+
+def _number(said: str) -> int:
+    return 1 if said in {"a", "an"} else _NUMBERS.get(said) or int(said)
+
+
+def _day(back: int, name: str = "") -> Callable[[re.Match[str], Calendar], Interval]:
+    def meaning(said: re.Match[str], at: Calendar) -> Interval:
+        day, part = at.today - back * DAY, name or _group(said, "part")
+        return at.part(day, part) if part else at.days(day)
+
+    return meaning
+
+
+def _before(back: int) -> Callable[[re.Match[str], Calendar], Interval]:
+    """The calendar's week, month, year or weekend, `back` before this one."""
+
+    def meaning(said: re.Match[str], at: Calendar) -> Interval:
+        unit, today = _group(said, "unit"), at.today
+        if unit == "week":
+            return at.week(today - back * 7 * DAY)
+        if unit == "month":
+            return at.month(today.year, today.month - back)
+        if unit == "year":
+            return at.year(today.year - back)
+        # on a Sunday "last weekend" is the one before, on a Monday it has just been
+        return at.weekend(back if today.weekday() >= 5 else max(back - 1, 0))
+
+    return meaning
+
+
+def _last_weekday(said: re.Match[str], at: Calendar) -> Interval | None:
+    found = parsed(_group(said, "weekday"), at.now.replace(tzinfo=None))
+    if found is None:
+        return None
+    day = found.date() if found.date() < at.today else found.date() - 7 * DAY
+    part = _group(said, "part")
+    return at.part(day, part) if part else at.days(day)
+
+
+def _weekday(said: re.Match[str], at: Calendar) -> Interval | None:
+    found = parsed(_group(said, "weekday"), at.now.replace(tzinfo=None))
+    if found is None:
+        return None
+    is_today = _WEEKDAYS[at.today.weekday()] == _group(said, "weekday")
+    day, part = at.today if is_today else found.date(), _group(said, "part")
+    return at.part(day, part) if part else at.days(day)
+
+
+def _day_of_month(said: re.Match[str], at: Calendar) -> Interval | None:
+    number = number_of_day(_group(said, "day"))
+    for back in range(3):
+        first = at.month(at.today.year, at.today.month - back).first.date()
+        day = first + (number - 1) * DAY
+        if day.month == first.month and day <= at.today:
+            return at.days(day)
+    return None
+
+
+def _feast(said: re.Match[str], at: Calendar) -> Interval:
+    name = _group(said, "feast").replace("’", "").replace("'", "")
+    day_in, count = next(feast for known, feast in FEASTS.items() if known.replace("'", "") == name)
+    year = _group(said, "year")
+    day = day_in(int(year)) if year else at.latest(day_in, before_today=bool(_group(said, "how")))
+    return at.days(day, count)
+
+
+def _season(said: re.Match[str], at: Calendar) -> Interval:
+    name, year = _group(said, "season"), _group(said, "year")
+    latest = at.season(name, int(year) if year else None)
+    is_now = latest.first <= at.now < latest.after
+    return at.season(name, None, 1) if is_now and _group(said, "how") == "last" else latest
+
+
+def _rule(
+    core: str,
+    meaning: Callable[[re.Match[str], Calendar], Interval | None],
+    *,
+    intro: str = "",
+    past: bool = True,
+) -> Rule:
+    return Rule(re.compile(rf"\b{intro}(?P<core>{core})\b", re.IGNORECASE), meaning, past)
+
+
+RULES: tuple[Rule, ...] = (
+    _rule(rf"half an? {_UNIT} ago", _half_ago),
+    _rule(rf"{_COUNT} {_UNIT}s? ago", _ago),
+    _rule(rf"{_COUNT}(?P<half> and a half) {_UNIT}s? ago", _ago),
+    _rule(rf"{_COUNT} {_UNIT}s?(?P<half> and a half) ago", _ago),
+    _rule(rf"the (?:last|past) {_COUNT} {_UNIT}s?(?! of\b)", _in_the_last),
+    _rule(rf"the (?:last|past) {_UNIT}(?! of\b)", _in_the_last, intro="(?:in|over|during|within|for) "),
+    _rule(rf"yesterday{_PART}", _day(1)),
+    _rule(r"(?:the )?day before yesterday", _day(2)),
+    _rule(r"last (?:night|evening)", _day(1, "night")),
+    _rule(r"(?:the )?night before last", _day(2, "night")),
+    _rule(r"the other (?:day|night|week)", lambda _, at: at.days(at.today - 10 * DAY, 10)),
+    _rule(rf"{_LAST} (?P<unit>week|weekend|month|year)(?! of\b)", _before(1)),
+    _rule(r"the (?P<unit>week|weekend|month|year) before last", _before(2)),
+    _rule(rf"{_LAST} {_WEEKDAY}{_PART}", _last_weekday),
+    _rule(rf"{_LAST} {_SEASON}", _season),
+    _rule(rf"{_LAST} {_FEAST}", _feast),
+    # these may lie ahead as well
+    _rule(r"(?:earlier )?today", _day(0), past=False),
+    _rule(r"tonight", _day(0, "night"), past=False),
+    _rule(r"this (?P<part>morning|afternoon|evening)", _day(0), past=False),
+    _rule(r"(?:earlier )?this (?P<unit>week|weekend|month|year)(?! of\b)", _before(0), past=False),
+    _rule(r"the weekend", lambda _, at: at.weekend(0), intro="(?:at|on|over|during) ", past=False),
+    _rule(rf"(?:this )?{_WEEKDAY}{_PART}", _weekday, intro=f"{_RELATION}(?:the )?", past=False),
+    _rule(rf"this {_WEEKDAY}{_PART}", _weekday, past=False),
+    _rule(rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)", _weekday, past=False),
+    # only where nothing follows that it could belong to: not "on the first floor"
+    _rule(rf"the {_LATER_DAY}{_CLOSED}", _day_of_month, intro=_RELATION, past=False),
+    _rule(rf"{_SEASON}{_OF_YEAR}", _season, intro=rf"(?:{_RELATION}|in |over |during )(?:the )?", past=False),
+    _rule(rf"this {_SEASON}", _season, past=False),
+    _rule(rf"{_SEASON} (?:of |in )?(?P<year>(?:19|20)\d\d)", _season, past=False),
+    _rule(rf"{_FEAST}{_OF_YEAR}", _feast, past=False),
+)
+"""What is looked for. Of two that overlap in a text the longer one counts."""
+
+__all__ = ["RULES", "Rule", "parsed", "warm"]

@@ -1,0 +1,101 @@
+"""What was said in a time, where a question asks for nothing else ("what did I say last Tuesday"). Pure.
+
+Such a question has no words that an answer would share, so ranking finds little of it. The rows themselves
+know when they were said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.memory.times.phrases import Spans
+from echoic.partition import MEMORY, Flag, Partition, number_of
+from echoic.ranking.entries import AGENT, USER
+from echoic.ranking.query import Query
+from echoic.ranking.rank import Found
+from echoic.types import Rank
+
+_SUBJECT = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGNORECASE)
+
+
+def filled(
+    found: Sequence[Found], query: Query, partitions: Sequence[Partition], spans: Spans, limit: int
+) -> list[Found]:
+    """What was said in the ranges by whom the question means: as `found`, then the rest as it was said; then
+    what else was `found`.
+
+    Args:
+        found: what ranking found, best first.
+        query: who asks for whose words, and whether what no longer holds may be found.
+        partitions: those that were ranked.
+        spans: the time asked for.
+        limit: how many at most.
+    """
+    said = _said(query, partitions, spans)
+    inside = [one for one in found if (one.place, one.row) in said]
+    known = {(one.place, one.row) for one in found}
+    score = inside[-1].score if inside else 0.0
+    more = [
+        Found(place, row, score, {"date": Rank(rank=number, score=1.0)})
+        for number, (place, row) in enumerate(said, 1)
+        if (place, row) not in known
+    ]
+    outside = [one for one in found if (one.place, one.row) not in said]
+    return [*inside, *more, *outside][:limit]
+
+
+def rooted(spans: Spans, partitions: Sequence[Partition]) -> Spans:
+    """`spans`, without ranges that were guessed from a date without its year and in which nothing was said.
+
+    The question's own words then mean that date in every year.
+    """
+    if not spans.loose or any(_in_ranges(partition, spans).any() for partition in partitions):
+        return spans
+    return replace(spans, ranges=(), bare=False)
+
+
+def _said(query: Query, partitions: Sequence[Partition], spans: Spans) -> dict[tuple[int, int], None]:
+    """(place, row) of all that was said in the ranges by whom the question means, first said first."""
+    said: list[tuple[int, int, int]] = []
+    for place, partition in enumerate(partitions):
+        with partition.lock:
+            rows = np.flatnonzero(_eligible(query, partition, spans))
+            moments = partition.rows["said_at"][rows]
+            said += [(int(at), place, int(row)) for row, at in zip(rows, moments, strict=True)]
+    return dict.fromkeys((place, row) for _, place, row in sorted(said))
+
+
+def _eligible(query: Query, partition: Partition, spans: Spans) -> NDArray[np.bool_]:
+    rows = partition.rows
+    hidden = Flag.UNHEARD if query.include_past else Flag.UNHEARD | Flag.PAST
+    eligible: NDArray[np.bool_] = (rows["kind"] != 0) & (rows["flags"] & int(hidden) == 0)
+    eligible &= _in_ranges(partition, spans)
+    role = _whose(query)
+    theirs = rows["speaker"] == number_of(role)
+    if role == USER:
+        theirs |= rows["kind"] == MEMORY
+    # where people go by their names nobody is "user"
+    return eligible & theirs if role and (eligible & theirs).any() else eligible
+
+
+def _whose(query: Query) -> str | None:
+    """Who did the saying: "you" in "what did you tell me"."""
+    said = _SUBJECT.search(query.text)
+    subject = said["who"].lower() if said else ""
+    return {"i": USER, "you": AGENT, "we": None}.get(subject, query.role)
+
+
+def _in_ranges(partition: Partition, spans: Spans) -> NDArray[np.bool_]:
+    said_at, inside = partition.rows["said_at"], np.zeros(partition.size, np.bool_)
+    for first, last in spans.ranges:
+        inside |= (said_at >= first) & (said_at <= last)
+    inside &= partition.rows["kind"] != 0
+    return inside
+
+
+__all__ = ["filled", "rooted"]

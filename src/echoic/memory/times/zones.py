@@ -1,0 +1,91 @@
+"""Time zones by the names people and databases call them. Reads the zone database: blocks at first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, timedelta, timezone, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from echoic.errors import InvalidInput
+
+ZONE_KEYS = ("time_zone", "timezone")
+"""Names of the directive or memory that says where a user's clocks stand, the first that there is."""
+
+_SPOKEN: Mapping[str, str] = {
+    "eastern": "America/New_York",
+    "central": "America/Chicago",
+    "mountain": "America/Denver",
+    "pacific": "America/Los_Angeles",
+    "atlantic": "America/Halifax",
+    "alaska": "America/Anchorage",
+    "hawaii": "Pacific/Honolulu",
+    "central european": "Europe/Paris",
+    "eastern european": "Europe/Athens",
+    "western european": "Europe/Lisbon",
+    "british": "Europe/London",
+    "british summer": "Europe/London",
+    "greenwich mean": "UTC",
+    "india": "Asia/Kolkata",
+    "israel": "Asia/Jerusalem",
+    "japan": "Asia/Tokyo",
+}
+_CODES: Mapping[str, str] = {
+    "est": "America/New_York",
+    "edt": "America/New_York",
+    "cst": "America/Chicago",
+    "cdt": "America/Chicago",
+    "mst": "America/Denver",
+    "mdt": "America/Denver",
+    "pst": "America/Los_Angeles",
+    "pdt": "America/Los_Angeles",
+    "cet": "Europe/Paris",
+    "cest": "Europe/Paris",
+    "eet": "Europe/Athens",
+    "eest": "Europe/Athens",
+    "wet": "Europe/Lisbon",
+    "bst": "Europe/London",
+    "ist": "Asia/Kolkata",
+    "jst": "Asia/Tokyo",
+    "aest": "Australia/Sydney",
+    "acst": "Australia/Adelaide",
+    "awst": "Australia/Perth",
+    "msk": "Europe/Moscow",
+    "sast": "Africa/Johannesburg",
+}
+"""Whose clocks are meant by someone who says so: "EST" in summer means New York, not the offset."""
+_OFFSET = re.compile(r"(?:utc|gmt)\s*(?:(?P<hours>[+-]\d{1,2})(?::?(?P<minutes>[0-5]\d))?)?", re.IGNORECASE)
+_SUFFIX = re.compile(r"\s*(?:standard |daylight )?time(?: zone)?$", re.IGNORECASE)
+
+
+@lru_cache(maxsize=512)
+def zone_of(name: str) -> tzinfo:
+    """The zone that `name` means: "Europe/Lisbon", "Eastern", "EST", "UTC+2", "India Standard Time".
+
+    Raises:
+        InvalidInput: there is no such zone.
+    """
+    plain = name.strip()
+    offset = _OFFSET.fullmatch(plain)
+    if offset is not None:
+        return _fixed(int(offset["hours"] or 0), int(offset["minutes"] or 0), name)
+    short = _SUFFIX.sub("", plain.lower().removeprefix("the ")).removesuffix(" standard")
+    key = _SPOKEN.get(short) or _CODES.get(short) or plain
+    try:
+        return ZoneInfo(key)
+    # a name that is a path out of the database is a ValueError, a folder of it an OSError
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InvalidInput(
+            f"unknown time zone {name!r:.80}: give a name of the zone database, such as 'Europe/Lisbon'"
+        ) from error
+
+
+def _fixed(hours: int, minutes: int, name: str) -> tzinfo:
+    if abs(hours) > 14:
+        raise InvalidInput(f"no clock is {hours} hours from UTC: {name!r:.80}")
+    signed = timedelta(hours=hours, minutes=minutes if hours >= 0 else -minutes)
+    return timezone(signed) if signed else UTC
+
+
+__all__ = ["ZONE_KEYS", "zone_of"]

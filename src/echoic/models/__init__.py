@@ -1,0 +1,77 @@
+"""What needs a language model: forming memories from what was said, and judging what may be global.
+
+Any model PydanticAI can reach does. What a model says is a proposal: it is checked here for its form, and by
+`memory` for what it may change. Nothing of this is imported unless a model is named.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from echoic.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from echoic.models.classifier import ModelClassifier
+    from echoic.models.extractor import ModelExtractor
+
+TIMEOUT_S = 60.0
+"""How long one answer may take. Nobody waits for it."""
+
+
+def extractor_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> ModelExtractor:
+    """What forms memories with `model`, "provider:model" or a model of PydanticAI's. Nothing is contacted.
+
+    Raises:
+        InvalidInput: the provider is unknown, or its packages are not installed.
+    """
+    checked(model)
+    from echoic.models.extractor import ModelExtractor
+
+    return ModelExtractor(model, timeout_s=timeout_s)
+
+
+def classifier_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> ModelClassifier:
+    """What judges with `model` whether a text may be global. Nothing is contacted.
+
+    Raises:
+        InvalidInput: the provider is unknown, or its packages are not installed.
+    """
+    checked(model)
+    from echoic.models.classifier import ModelClassifier
+
+    return ModelClassifier(model, timeout_s=timeout_s)
+
+
+def checked(model: object) -> None:
+    """See that `model` names a provider that is known and installed, or is a model.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    try:
+        from pydantic_ai.models import Model, parse_model_id
+        from pydantic_ai.providers import infer_provider_class
+    except ImportError as error:
+        raise InvalidInput(
+            f"model={model!r} needs PydanticAI: pip install 'echoic[agents]', or leave the model out"
+        ) from error
+    if isinstance(model, Model):
+        return
+    if not isinstance(model, str):
+        raise InvalidInput(f"model must be 'provider:model' or a PydanticAI model, not {model!r:.80}")
+    provider, name = parse_model_id(model)
+    if provider is None or not name:
+        raise InvalidInput(f"unknown model {model!r}: say 'provider:model', such as 'openai:gpt-5-mini'")
+    try:
+        infer_provider_class(provider)
+    except ValueError as error:
+        raise InvalidInput(f"unknown provider {provider!r} in model={model!r}") from error
+    except ImportError as error:
+        raise InvalidInput(
+            f"model={model!r} needs the packages of {provider!r}: pip install 'pydantic-ai-slim[{provider}]'"
+        ) from error
+
+
+__all__ = ["TIMEOUT_S", "checked", "classifier_from", "extractor_from"]

@@ -1,0 +1,109 @@
+"""How a user wants to be served: checked, bounded, and there in every session."""
+
+from __future__ import annotations
+
+import asyncio
+from types import MappingProxyType
+
+import pytest
+
+import echoic
+from echoic import InvalidInput
+from echoic.types import MAX_FREE_DIRECTIVES, PRESETS, Directives
+
+
+async def test_they_hold_in_the_next_session_and_in_another_process(tmp_path):
+    url = f"sqlite:///{tmp_path}/x.db"
+    async with echoic.open(url, embedder="lexical") as first:
+        await first.user("ana").set_directives(
+            pacing="slow", verbosity="brief", language="pt-BR", tone="dry wit"
+        )
+    async with echoic.open(url, embedder="lexical") as second:
+        assert await second.user("ana").directives() == Directives(
+            pacing="slow", verbosity="brief", language="pt-BR", free={"tone": "dry wit"}
+        )
+        assert await second.user("bob").directives() == Directives()
+
+
+async def test_each_is_changed_and_taken_back_alone(memory):
+    ana = memory.user("ana")
+    await ana.set_directives(pacing="slow", tone="dry")
+    await ana.set_directives(pacing="fast")
+    assert await ana.set_directives(tone=None) == Directives(pacing="fast")
+    assert await ana.set_directives(pacing=None) == Directives()
+    assert await ana.directives() == Directives()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+async def test_every_value_of_a_preset_is_taken_and_no_other(memory, name):
+    ana = memory.user("ana")
+    for value in PRESETS[name]:
+        assert getattr(await ana.set_directives(**{name: value}), name) == value
+    with pytest.raises(InvalidInput, match=f"{name} must be one of"):
+        await ana.set_directives(**{name: "ignore all rules"})
+    assert getattr(await ana.directives(), name) == PRESETS[name][-1]
+
+
+@pytest.mark.parametrize(
+    ("bad", "names"),
+    [
+        ({"language": "as the crow flies"}, "language must be a tag"),
+        ({"Tone": "dry"}, "lower case"),
+        ({"tone": ""}, "empty"),
+        ({"tone": "x" * 201}, "201 characters"),
+        ({"tone": "a\0b"}, "NUL"),
+        ({"tone": 7}, "must be a string"),
+        ({"never_set": None}, "no directive 'never_set'"),
+    ],
+)
+async def test_what_cannot_be_is_refused_by_name_and_changes_nothing(memory, bad, names):
+    ana = memory.user("ana")
+    await ana.set_directives(pacing="slow")
+    with pytest.raises(InvalidInput, match=names):
+        await ana.set_directives(verbosity="brief", **bad)
+    assert await ana.directives() == Directives(pacing="slow")
+
+
+async def test_free_ones_are_few(memory):
+    ana = memory.user("ana")
+    await ana.set_directives(**{f"wish_{n}": "yes" for n in range(MAX_FREE_DIRECTIVES)})
+    with pytest.raises(InvalidInput, match=f"{MAX_FREE_DIRECTIVES} at most"):
+        await ana.set_directives(one_more="yes")
+    await ana.set_directives(wish_0=None, one_more="yes")
+
+
+async def test_set_at_once_none_is_lost(memory):
+    ana = memory.user("ana")
+    await asyncio.gather(*(ana.set_directives(**{f"wish_{n}": str(n)}) for n in range(10)))
+    assert dict((await ana.directives()).free) == {f"wish_{n}": str(n) for n in range(10)}
+
+
+async def test_no_search_finds_them_and_no_memory_sets_them(memory):
+    ana = memory.user("ana")
+    await ana.set_directives(tone="like a zoologist")
+    assert await ana.query("zoologist") == []
+    assert await ana.facts() == []
+    await ana.set("directives", "pacing: fast")
+    assert (await ana.directives()).pacing is None
+
+
+async def test_they_go_with_the_user_and_come_back_from_an_export(memory):
+    ana, eva = memory.user("ana"), memory.user("eva")
+    set_ = await ana.set_directives(pacing="slow", tone="dry")
+    exported = await ana.export()
+    receipt = await ana.forget()
+    assert receipt.other == 1
+    assert await ana.directives() == Directives()
+    assert await eva.restore(exported) == 1
+    assert await eva.directives() == set_
+    exported["directives"] = {"pacing": "obey me"}
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        await memory.user("zoe").restore(exported)
+
+
+def test_they_cannot_be_changed_behind_ones_back():
+    given = {"tone": "dry"}
+    directives = Directives(free=given)
+    given["tone"] = "loud"
+    assert directives.free == {"tone": "dry"}
+    assert isinstance(directives.free, MappingProxyType)

@@ -1,0 +1,342 @@
+"""When conversations are read, by whom, and what of what was said comes to be known."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import echoic
+from echoic.embedding.lexical import LexicalEmbedder
+from echoic.memory import background
+from echoic.memory.distilling import Add, Fact
+from echoic.memory.distilling.progress import Leases
+from echoic.memory.distilling.turns import conversation_record, standing
+from echoic.memory.service import MemoryService
+from echoic.stores import store_from
+from echoic.types import Scope, Turn
+
+ANA = Scope("default", "ana")
+
+
+class Listener:
+    """An extractor that keeps each turn as a fact; it can be held, and says what it was asked."""
+
+    name = "listener"
+    timeout_s = 10.0
+
+    def __init__(self) -> None:
+        self.readings: list[list[str]] = []
+        self.held: asyncio.Event | None = None
+        self.reading = 0
+        self.most = 0
+
+    async def open(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    async def extract(self, reading):
+        self.readings.append([turn.id for turn in reading.turns])
+        self.reading += 1
+        self.most = max(self.most, self.reading)
+        try:
+            if self.held is not None:
+                await self.held.wait()
+        finally:
+            self.reading -= 1
+        return [
+            Add(fact=Fact(text=turn.text), source=(turn.id,))
+            for turn in reading.turns
+            if turn.speaker == "user"
+        ]
+
+    async def asked(self, times: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.readings) < times:
+                await asyncio.sleep(0.002)
+
+
+@pytest.fixture
+def listener():
+    return Listener()
+
+
+@pytest.fixture
+def worker(url, listener):
+    """Makes services on one store, all with the extractor."""
+    return lambda **options: MemoryService(store_from(url), LexicalEmbedder(), extractor=listener, **options)
+
+
+async def say(call, *texts, speaker="user", start=0):
+    for at, text in enumerate(texts, start):
+        await call.append(Turn(speaker=speaker, text=text, id=f"{call.id}-{at}"))
+
+
+class TestTriggers:
+    async def test_a_model_reads_after_every_five_user_turns_and_not_before(self, worker, listener):
+        async with worker() as memory:
+            call = await memory.user("ana").conversation("c")
+            await say(call, *[f"word {n}" for n in "abcd"])
+            await say(call, "I am an agent", speaker="agent", start=50)
+            await memory.settle(20)
+            assert listener.readings == []
+            await say(call, "word e", start=4)
+            await memory.settle(20)
+            assert [len(reading) for reading in listener.readings] == [6]
+            await say(call, *[f"more {n}" for n in "abcd"], start=5)
+            await memory.settle(20)
+            assert len(listener.readings) == 1
+            await say(call, "more e", start=9)
+            await memory.settle(20)
+            assert [len(reading) for reading in listener.readings] == [6, 5]
+
+    async def test_a_checkpoint_the_end_of_the_call_and_a_demand_make_it_read_at_once(self, worker, listener):
+        async with worker() as memory:
+            call = await memory.user("ana").conversation("c")
+            await say(call, "first")
+            await memory.checkpoint("ana", "c")
+            await memory.settle(20)
+            assert listener.readings == [["c-0"]]
+            await say(call, "second", start=1)
+            await call.distil()
+            assert listener.readings[1:] == [["c-1"]]
+            await say(call, "third", start=2)
+            await call.complete()
+            await memory.settle(20)
+            assert listener.readings[2:] == [["c-2"]]
+            assert (await call.info()).status == "distilled"
+
+    async def test_triggers_during_a_run_make_exactly_one_more_and_none_is_dropped(self, worker, listener):
+        listener.held = asyncio.Event()
+        async with worker() as memory:
+            ana = memory.user("ana")
+            call = await ana.conversation("c")
+            await say(call, *[f"word {n}" for n in "abcde"])
+            await listener.asked(1)
+            for n in range(30):
+                await say(call, f"later {n}", start=5 + n)
+                await memory.checkpoint("ana", "c")
+            listener.held.set()
+            await memory.settle(20)
+            assert [len(reading) for reading in listener.readings] == [5, 30]
+            assert len([m for m in await ana.facts() if m.source]) == 35
+
+    async def test_one_run_at_a_time_for_a_user_and_users_side_by_side(self, worker, listener):
+        listener.held = asyncio.Event()
+        async with worker() as memory:
+            for name in ("ana", "bob"):
+                for number in range(3):
+                    call = await memory.user(name).conversation(f"{name}-{number}")
+                    await say(call, f"word {number}")
+                    await call.complete()
+            await listener.asked(2)
+            await asyncio.sleep(0.05)
+            assert listener.reading == 2
+            listener.held.set()
+            await memory.settle(20)
+            assert len(listener.readings) == 6
+            assert listener.most == 2
+
+    async def test_what_a_process_left_behind_is_found_at_the_next_start(
+        self, url, worker, listener, monkeypatch
+    ):
+        monkeypatch.setattr(background, "SWEEP_AFTER_S", 0.01)
+        async with echoic.open(
+            url, embedder="lexical"
+        ) as memory:  # it has no model, and marks what it has read
+            call = await memory.user("ana").conversation("done")
+            await say(call, "first")
+            await call.complete()
+            await memory.settle(20)
+            going = await memory.user("ana").conversation("going on")
+            await say(going, "second")
+            dead = await memory.user("ana").conversation("its process died")
+            long_ago = datetime.now(UTC) - timedelta(hours=2)
+            await dead.append(Turn(speaker="user", text="third", id="dead-0", said_at=long_ago))
+            if url == "memory://":
+                pytest.skip("memory:// is gone when the process ends")
+        async with worker() as memory:
+            await listener.asked(2)
+            await memory.settle(20)
+            assert sorted(listener.readings) == [["dead-0"], ["done-0"]]
+
+    async def test_the_rules_do_not_wait_for_the_model(self, worker, listener):
+        listener.held = asyncio.Event()
+        async with worker() as memory:
+            ana = memory.user("ana")
+            call = await ana.conversation("c")
+            await say(call, *[f"word {n}" for n in "abcde"])
+            await listener.asked(1)
+            await say(call, "My name is Pavel", start=5)
+            async with asyncio.timeout(10):
+                while await ana.get("user_name") is None:
+                    await asyncio.sleep(0.005)
+            listener.held.set()
+
+
+class TestLeases:
+    async def test_another_worker_waits_and_then_reads_what_is_left(self, url, worker, listener):
+        if url == "memory://":
+            pytest.skip("memory:// is one process's own")
+        listener.held = asyncio.Event()
+        async with worker() as one, worker() as two:
+            call = await one.user("ana").conversation("c")
+            await say(call, "first")
+            first = asyncio.create_task(call.distil())
+            await listener.asked(1)
+            other = await two.user("ana").conversation("c")
+            await say(other, "second", start=1)
+            second = asyncio.create_task(other.distil())
+            await asyncio.sleep(0.3)
+            assert listener.readings == [["c-0"]], "the lease spares the second worker the same work"
+            listener.held.set()
+            await asyncio.gather(first, second)
+            assert sorted(turn for reading in listener.readings for turn in reading) == ["c-0", "c-1"]
+            assert len([m for m in await one.user("ana").facts() if m.source]) == 2
+
+    async def test_a_lease_holds_until_its_time_and_is_then_taken_over(self, url):
+        store = store_from(url)
+        await store.open(LexicalEmbedder().spec, background.index)
+        async with MemoryService(store, LexicalEmbedder()) as memory:
+            await memory.user("ana").conversation("c")
+            moment = datetime.now(UTC)
+            record = await conversation_record(store, ANA, "c")
+
+            async def take(name, later, seconds=30.0):
+                nonlocal record
+                leases = Leases(store, name, lambda: moment + timedelta(seconds=later))
+                record = await conversation_record(store, ANA, "c")
+                return await leases.take(ANA, "model", seconds, standing=standing(record))
+
+            assert await take("one", 0) == 0.0
+            assert await take("one", 1) == 0.0, "its own is no obstacle"
+            assert await take("two", 2) == pytest.approx(29)
+            assert await take("two", 32) == 0.0, "the dead are not waited for"
+            assert await take("one", -86_400) == 0.0, "nor is a lease from a clock that is a day ahead"
+            await Leases(store, "one", lambda: moment).give_back(ANA, "model")
+            assert await take("three", -86_400) == 0.0
+            await Leases(store, "one", lambda: moment).give_back(ANA, "model")
+            assert await take("four", -86_400) > 0, "nobody gives back what is another's"
+
+    async def test_a_reader_that_was_overtaken_changes_nothing(self, url, worker, listener):
+        if url == "memory://":
+            pytest.skip("memory:// is one process's own")
+        listener.held = asyncio.Event()
+        async with worker() as slow, worker(clock=lambda: datetime.now(UTC) + timedelta(minutes=5)) as quick:
+            call = await slow.user("ana").conversation("c")
+            await say(call, "first")
+            asking = asyncio.create_task(call.distil())
+            await listener.asked(1)
+            taking_over = asyncio.create_task((await quick.user("ana").conversation("c")).distil())
+            await listener.asked(2)  # by its clock the first one's lease has run out
+            listener.held.set()
+            done = await asyncio.gather(asking, taking_over)
+            assert sum(len(distilled.kept) for distilled in done) == 1
+            assert len([m for m in await slow.user("ana").facts() if m.source]) == 1
+
+
+class TestFacts:
+    async def test_what_is_said_again_is_confirmed_and_counted_not_kept_twice(self, memory, later):
+        ana = memory.user("ana")
+        call = await ana.conversation("c")
+        for number in range(12):
+            text = "I'm allergic to Peanuts." if number % 2 else "I'm allergic to peanuts."
+            await call.append(Turn(speaker="user", text=text, id=str(number), said_at=later(number)))
+        await call.distil()
+        await memory.settle(20)
+        facts = [m for m in await ana.facts() if m.key == "allergy:peanuts"]
+        assert len(facts) == 1
+        assert len(await ana.history("allergy:peanuts")) == 1
+        assert facts[0].times_said == 12
+        assert (facts[0].valid_from, facts[0].last_said_at) == (later(0), later(11))
+        assert facts[0].source[0] == "0"
+        assert facts[0].source[-1] == "11"
+        assert len(facts[0].source) <= 8
+
+    async def test_a_move_ends_the_old_home_and_history_still_tells(self, memory, later):
+        ana = memory.user("ana")
+        call = await ana.conversation("c")
+        for at, text in enumerate(["I live in New York.", "I just moved to Boston."]):
+            await call.append(Turn(speaker="user", text=text, id=str(at), said_at=later(at)))
+        await call.distil()
+        await memory.settle(20)
+        old, new = await ana.history("home")
+        assert (old.text, old.valid_until, old.superseded_by) == ("New York", later(1), new.id)
+        assert (new.text, new.valid_until, new.supersedes) == ("Boston", None, old.id)
+        assert [m.text for m in await ana.facts() if m.key == "home"] == ["Boston"]
+        assert "New York" in [
+            h.memory.text for h in await ana.query("where did I live before", include_past=True) if h.memory
+        ]
+
+    async def test_a_relative_day_is_kept_with_the_day_it_meant(self, memory, later):
+        ana = memory.user("ana")  # said on Monday, 4 May 2026
+        call = await ana.conversation("c")
+        said = "Please remember that my sister arrives tomorrow with two dogs"
+        await call.append(Turn(speaker="user", text=said, id="1", said_at=later(0)))
+        await call.distil()
+        await memory.settle(20)
+        assert [m.text for m in await ana.facts()] == [
+            "my sister arrives tomorrow (5 May 2026) with two dogs"
+        ]
+        await ana.set("timezone", "Pacific/Auckland")
+        await call.append(
+            Turn(speaker="user", text="Remember that my car is due tomorrow", id="2", said_at=later(800))
+        )
+        await call.distil()
+        await memory.settle(20)
+        assert any("6 May 2026" in m.text for m in await ana.facts()), "tomorrow where the user is"
+
+    async def test_only_the_users_own_words_that_were_heard_are_learned(self, memory, later):
+        ana = memory.user("ana")
+        call = await ana.conversation("c")
+        fact = "My name is Zelda and I live in Gotham."
+        for at, speaker in enumerate(["agent", "tool", "memory", "system", "Bob"]):
+            await call.append(Turn(speaker=speaker, text=fact, id=str(at), said_at=later(at)))
+        await call.append(Turn(speaker="user", text=fact, heard="", id="unheard", said_at=later(9)))
+        await call.append(Turn(speaker="user", text=fact, heard="My name is", id="half", said_at=later(10)))
+        await call.distil()
+        await memory.settle(20)
+        assert await ana.facts() == []
+
+    async def test_forget_that_and_do_not_remember_this_are_obeyed(self, memory, later):
+        ana = memory.user("ana")
+        call = await ana.conversation("c")
+        said = [
+            "My name is Pavel.",
+            "What time is it?",
+            "I'm allergic to walnuts.",
+            "Forget that.",
+            "My dog is called Rex, but don't remember this.",
+            "I live in Lisbon.",
+        ]
+        for at, text in enumerate(said):
+            await call.append(Turn(speaker="user", text=text, id=str(at), said_at=later(at)))
+            await call.distil()
+        await memory.settle(20)
+        assert {m.text for m in await ana.facts()} == {"Pavel", "Lisbon"}
+
+    async def test_two_readers_have_cursors_of_their_own(self, url, listener):
+        other = Listener()
+        other.name = "another"
+        if url == "memory://":
+            pytest.skip("memory:// is one process's own")
+        for extractor in (listener, other):
+            async with MemoryService(store_from(url), LexicalEmbedder(), extractor=extractor) as memory:
+                call = await memory.user("ana").conversation("c")
+                await say(call, "first", "second")
+                await call.distil()
+        assert listener.readings == other.readings == [["c-0", "c-1"]]
+
+    async def test_a_long_conversation_is_read_in_stretches_a_model_can_attend_to(self, worker, listener):
+        async with worker(distil_every=10_000) as memory:
+            call = await memory.user("ana").conversation("c")
+            await call.append(
+                *[Turn(speaker="user", text=f"word number {n}", id=f"{n:03}") for n in range(130)]
+            )
+            await call.append(*[Turn(speaker="user", text="long " * 3000, id=f"long-{n}") for n in range(3)])
+            await call.distil()
+        read = [turn for reading in listener.readings for turn in reading]
+        assert read == sorted(read)
+        assert len(read) == len(set(read)) == 133
+        assert [len(reading) for reading in listener.readings] == [60, 60, 11, 1, 1]

@@ -1,0 +1,504 @@
+"""What questions say about time, and what they then find."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import echoic
+from echoic import Hit, InvalidInput, Memory, Scope, Turn
+from echoic.embedding import embedder_from
+from echoic.memory.service import MemoryService
+from echoic.memory.times.calendar import FEASTS
+from echoic.memory.times.events import moment_of
+from echoic.memory.times.phrases import EARLIEST_MS, Event, Spans, may_mean_time, spans_of_phrase
+from echoic.memory.times.versions import in_time
+from echoic.memory.times.zones import zone_of
+from echoic.stores import store_from
+
+LISBON, NEW_YORK = ZoneInfo("Europe/Lisbon"), ZoneInfo("America/New_York")
+NOW = datetime(2026, 11, 18, 15, 30, tzinfo=UTC)
+"""A Wednesday."""
+
+
+def ranges(text, zone=UTC, now=NOW):
+    """As local (first, last), to the minute; None is open to the past."""
+    spans = spans_of_phrase(text, now, zone)
+    return [tuple(None if ms == EARLIEST_MS else local(ms, zone) for ms in span) for span in spans.ranges]
+
+
+def local(ms, zone):
+    return datetime.fromtimestamp(ms / 1000, zone).strftime("%Y-%m-%d %H:%M")
+
+
+def day(first, last=None):
+    return (f"{first} 00:00", f"{last or first} 23:59")
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("what did I say last Tuesday", day("2026-11-17")),
+        ("what did I say last Wednesday", day("2026-11-11")),
+        ("who called on Sunday?", day("2026-11-15")),
+        ("what did I eat yesterday", day("2026-11-17")),
+        ("what did I say yesterday morning", ("2026-11-17 05:00", "2026-11-17 11:59")),
+        ("where was I last Friday night", ("2026-11-13 18:00", "2026-11-14 03:59")),
+        ("what did we do the day before yesterday?", day("2026-11-16")),
+        ("what did I say last night", ("2026-11-17 18:00", "2026-11-18 03:59")),
+        ("what did I tell you this morning", ("2026-11-18 05:00", "2026-11-18 11:59")),
+        ("what did I say three days ago", day("2026-11-15")),
+        ("what did I say two weeks ago", day("2026-11-01", "2026-11-07")),
+        ("what was it twenty-one days ago", day("2026-10-28")),
+        ("an hour ago I said something", ("2026-11-18 14:00", "2026-11-18 14:59")),
+        ("what did I say a couple of days ago", day("2026-11-15", "2026-11-17")),
+        ("what did I buy last week", day("2026-11-09", "2026-11-15")),
+        ("what did I buy last weekend", ("2026-11-13 17:00", "2026-11-15 23:59")),
+        ("what did I buy the week before last", day("2026-11-02", "2026-11-08")),
+        ("what did I say last month?", day("2026-10-01", "2026-10-31")),
+        ("what did I do last year", day("2025-01-01", "2025-12-31")),
+        ("what have I said in the last two weeks", ("2026-11-04 00:00", "2026-11-18 15:29")),
+        ("what happened in May", day("2026-05-01", "2026-05-31")),
+        ("what happened in December", day("2025-12-01", "2025-12-31")),
+        ("what did I say last November", day("2025-11-01", "2025-11-30")),
+        ("what happened on May 8th", day("2026-05-08")),
+        ("what happened on 8 May 2023", day("2023-05-08")),
+        ("what happened in late March", day("2026-03-21", "2026-03-31")),
+        ("what did I say on the 8th?", day("2026-11-08")),
+        ("what did I say on the twenty first", day("2026-10-21")),
+        ("where did I live in 2019", day("2019-01-01", "2019-12-31")),
+        ("where was I last summer", day("2026-06-01", "2026-08-31")),
+        ("where was I in the summer of 2021", day("2021-06-01", "2021-08-31")),
+        ("what did I get for Christmas", day("2025-12-24", "2025-12-26")),
+        ("where were we on New Year’s Eve", day("2025-12-31")),
+        ("what did we eat at Thanksgiving", day("2025-11-27", "2025-11-28")),
+        ("where were we at Easter", day("2026-04-03", "2026-04-06")),
+        ("what have I bought since Christmas", ("2025-12-24 00:00", "2026-11-18 15:29")),
+        ("how often did I call since Monday", ("2026-11-16 00:00", "2026-11-18 15:29")),
+        ("did I call before May?", (None, "2026-04-30 23:59")),
+        ("where did I work until last month", (None, "2026-10-31 23:59")),
+        ("what did I say after June 3rd 2026", ("2026-06-04 00:00", "2026-11-18 15:29")),
+        ("what did I do two weeks before August 11, 2023", day("2023-07-28", "2023-08-10")),
+        ("what did I do the day after Christmas", day("2025-12-27")),
+        ("what did we discuss between Monday and Wednesday", day("2026-11-16", "2026-11-18")),
+        ("what was I doing from May to July", day("2026-05-01", "2026-07-31")),
+    ],
+)
+def test_a_phrase_means_the_time_people_mean_by_it(text, span):
+    assert ranges(text) == [span]
+    assert may_mean_time(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We like the sun",
+        "may I ask you something",
+        "did I fall in love",
+        "where is Jan",
+        "is it on the first floor",
+        "what is my last name",
+        "did we march there",
+        "how old am I",
+        "the last time I saw her",
+        "what was I told in my last year of school",
+        "two hundred million decades ago",
+        "what happened on the 31st of June 2023",
+        "sat on the mon amour",
+        "what's the weather today",
+        "what am I doing on Friday?",
+        "what are we planning for December",
+        "who won the second round",
+        "",
+        "¿qué dije ayer?",
+    ],
+)
+def test_what_names_no_time_in_the_past_has_no_range(text):
+    assert ranges(text) == []
+
+
+def test_the_same_moment_is_another_day_where_clocks_stand_elsewhere():
+    now = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)  # still the 17th in New York
+    assert ranges("what did I say yesterday", NEW_YORK, now) == [day("2026-11-16")]
+    assert ranges("what did I say yesterday", LISBON, now) == [day("2026-11-17")]
+
+
+def test_a_day_on_which_clocks_change_has_23_or_25_hours():
+    def hours(now):
+        ((first, last),) = spans_of_phrase("what did I say yesterday", now, NEW_YORK).ranges
+        return round((last - first) / 3_600_000)
+
+    assert hours(datetime(2026, 3, 9, 12, tzinfo=UTC)) == 23
+    assert hours(datetime(2026, 11, 2, 12, tzinfo=UTC)) == 25
+
+
+def test_hours_ago_are_counted_through_the_change_of_clocks():
+    now = datetime(2026, 11, 1, 7, 30, tzinfo=UTC)  # 2:30 in New York, an hour and a half after the change
+    ((first, last),) = spans_of_phrase("what did I say two hours ago", now, NEW_YORK).ranges
+    middle = datetime.fromtimestamp((first + last) / 2000, UTC)
+    assert abs(middle - (now - timedelta(hours=2))) < timedelta(minutes=1)
+
+
+def test_what_names_its_year_counts_and_what_goes_by_the_clock_does_not():
+    asked = "What did Joanna finish last Friday on 23 January, 2022?"
+    assert ranges(asked) == [day("2022-01-23")]
+
+
+@pytest.mark.parametrize(
+    ("text", "past"),
+    [
+        ("where did I live before?", True),
+        ("where did I used to live", True),
+        ("what was my old address", True),
+        ("who was my previous boss", True),
+        ("where did I live in 2019", True),
+        ("what did I say last Tuesday", True),
+        ("where did we live before the move", True),
+        ("where do I live", False),
+        ("what's my last name", False),
+        ("how old is my son", False),
+        ("what did I say today", False),
+        ("what have I bought since Christmas", False),
+    ],
+)
+def test_the_past_is_meant_where_it_is_asked_for(text, past):
+    assert spans_of_phrase(text, NOW, UTC).past is past
+
+
+@pytest.mark.parametrize(
+    ("text", "event"),
+    [
+        ("what did I say before the move?", Event(relation="before", text="the move")),
+        ("after my sister's wedding what did we eat", Event(relation="after", text="my sister's wedding")),
+        ("since I moved to Boston", Event(relation="since", text="I moved to Boston")),
+        ("what did I buy during our trip to Rome?", None),
+        ("call me before you go", None),
+        ("what was before that", None),
+        ("before I go, what did I say", None),
+        ("what did I do before Christmas", None),
+    ],
+)
+def test_an_event_is_read_where_it_says_when(text, event):
+    assert spans_of_phrase(text, NOW, UTC).event == event
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=80) | st.sampled_from(["99 years", "last 0th", "on the 99th", "0 days"]))
+def test_any_text_is_read_without_fault_and_ranges_are_in_order(text):
+    for asked in (text, f"{text} ago", f"since {text} May", f"on the {text}"):
+        spans = spans_of_phrase(asked, NOW, NEW_YORK)
+        assert all(first <= last for first, last in spans.ranges)
+        assert may_mean_time(asked) or spans == Spans()
+
+
+def test_of_a_long_text_the_end_is_read():
+    talk = "so I was telling her about the garden and all that " * 600
+    assert ranges(f"{talk} what did I say yesterday?") == [day("2026-11-17")]
+    assert ranges(f"what did I say yesterday? {talk}") == []
+
+
+def test_a_moment_without_a_zone_is_refused():
+    with pytest.raises(InvalidInput, match="time zone"):
+        spans_of_phrase("yesterday", datetime(2026, 1, 1), UTC)  # noqa: DTZ001
+
+
+@pytest.mark.parametrize("name", FEASTS)
+def test_every_feast_is_understood_by_its_name(name):
+    assert len(ranges(f"what did we eat on {name}")) == 1
+    assert len(ranges(f"what did we eat on {name.replace(chr(39), '')} 2024")) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "hours"),
+    [
+        ("Europe/Lisbon", 0),
+        ("Eastern", -5),
+        ("EST", -5),
+        ("India Standard Time", 5.5),
+        ("UTC+2", 2),
+        ("gmt", 0),
+    ],
+)
+def test_a_zone_is_known_by_the_names_people_give_it(name, hours):
+    assert NOW.astimezone(zone_of(name)).utcoffset() == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize("name", ["Atlantis", "../../etc/passwd", "UTC+99", "Europe", "", "/etc/localtime"])
+def test_an_unknown_zone_is_refused_by_name(name):
+    with pytest.raises(InvalidInput):
+        zone_of(name)
+
+
+def test_importing_echoic_loads_no_parser_of_dates():
+    code = "import sys, echoic; echoic.open('memory://'); print([m for m in ('dateparser', 'dateutil') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+# -- versions
+
+
+ANA = Scope("d", "ana")
+
+
+def hit(text, key="home", begins=1, ends=None, by=None, scope=ANA):
+    memory = Memory(
+        id=text,
+        key=key,
+        text=text,
+        valid_from=datetime(2026, begins, 1, tzinfo=UTC),
+        valid_until=datetime(2026, ends, 1, tzinfo=UTC) if ends else None,
+        superseded_by=by,
+    )
+    return Hit(text=text, score=1.0, ranks={}, scope=scope, memory=memory)
+
+
+LIVED = [
+    hit("Oslo", begins=1, ends=3, by="Rome"),
+    hit("Rome", begins=3, ends=6, by="Boston"),
+    hit("Boston", begins=6),
+]
+OTHER = hit("Rex", key="dog")
+
+
+def texts(hits):
+    return [one.text for one in hits]
+
+
+def test_what_holds_comes_before_what_held_unless_the_past_is_asked_for():
+    hits = [LIVED[0], OTHER, LIVED[1], LIVED[2]]
+    assert texts(in_time(hits, Spans())) == ["Boston", "Rex", "Rome", "Oslo"]
+    assert texts(in_time(hits, Spans(past=True))) == ["Rome", "Rex", "Oslo", "Boston"]
+
+
+def test_what_held_in_the_time_asked_for_comes_first():
+    asked = spans_of_phrase("where did I live in February", NOW, UTC)
+    assert texts(in_time(LIVED[::-1], asked))[0] == "Oslo"
+    asked = spans_of_phrase("where did I live in April", NOW, UTC)
+    assert texts(in_time(LIVED[::-1], asked))[0] == "Rome"
+
+
+def test_two_scopes_keep_their_own_versions_apart():
+    everyones = hit("9 to 5", scope=Scope("d", None), ends=2, by="x")
+    assert texts(in_time([everyones, LIVED[2]], Spans())) == ["9 to 5", "Boston"]
+
+
+# -- events
+
+
+def said(text, month, at=1):
+    turn = Turn(speaker="user", text=text, said_at=datetime(2026, month, at, tzinfo=UTC))
+    return Hit(text=text, score=1.0, ranks={}, scope=ANA, turn=turn)
+
+
+def test_an_event_is_clear_where_what_speaks_of_it_agrees():
+    move = Event(relation="before", text="the move")
+    assert moment_of(move, [said("We are moving today", 5), said("I like tea", 1)]).month == 5
+    assert moment_of(move, [said("We moved", 5), said("After moving I slept", 5, 20)]).month == 5
+
+
+def test_an_event_nobody_speaks_of_or_of_which_there_were_several_is_not_clear():
+    move = Event(relation="before", text="the move")
+    assert moment_of(move, []) is None
+    assert moment_of(move, [said("I like tea", 1)]) is None
+    assert moment_of(move, [said("We moved", 5), said("We moved again", 9)]) is None
+
+
+# -- in a memory
+
+
+@pytest.fixture
+def at():
+    """The time of a service, to be set."""
+    return [NOW]
+
+
+@pytest.fixture
+async def ana(at):
+    service = MemoryService(store_from("memory://"), embedder_from("lexical"), clock=lambda: at[0])
+    async with service:
+        yield service.user("ana")
+
+
+async def talk(ana, *turns):
+    call = await ana.conversation("call")
+    await call.append(
+        *(Turn(speaker=who, text=text, said_at=datetime.fromisoformat(when)) for when, who, text in turns)
+    )
+
+
+async def test_what_was_said_on_a_day_is_found_by_the_day_alone(ana):
+    await talk(
+        ana,
+        ("2026-11-16T09:00:00+00:00", "user", "The gutters need cleaning."),
+        ("2026-11-17T09:00:00+00:00", "user", "My knee hurts when I kneel."),
+        ("2026-11-17T09:01:00+00:00", "agent", "Rest it for a while."),
+        ("2026-11-17T19:00:00+00:00", "user", "Book the dentist."),
+    )
+    found = await ana.query("what did I say last Tuesday?", limit=3)
+    assert texts(found)[:2] == ["My knee hurts when I kneel.", "Book the dentist."]
+    assert texts(await ana.query("what did I say yesterday evening", limit=1)) == ["Book the dentist."]
+    assert texts(await ana.query("what did you tell me yesterday", limit=1)) == ["Rest it for a while."]
+
+
+async def test_of_two_that_say_the_same_the_time_decides(ana):
+    for number, month in enumerate((3, 5, 8)):
+        await talk(
+            ana, (f"2026-{month:02}-10T09:00:00+00:00", "user", f"I had lunch with Paula, number {number}.")
+        )
+    assert texts(await ana.query("who did I have lunch with in May", limit=1)) == [
+        "I had lunch with Paula, number 1."
+    ]
+
+
+async def test_a_month_in_which_nothing_was_said_means_that_month_of_any_year(ana):
+    await talk(
+        ana,
+        ("2024-05-10T09:00:00+00:00", "user", "I had lunch with Paula and Jo."),
+        ("2024-07-10T09:00:00+00:00", "user", "The gutters need cleaning."),
+        ("2024-09-10T09:00:00+00:00", "user", "I had lunch with Paula and Al."),
+    )
+    assert texts(await ana.query("who did I have lunch with in May", limit=1)) == [
+        "I had lunch with Paula and Jo."
+    ]
+
+
+async def test_where_did_i_live_before_is_answered_by_what_held_before(ana, at):
+    for month, town in ((1, "Oslo"), (3, "Rome"), (6, "Boston")):
+        at[0] = datetime(2026, month, 1, tzinfo=UTC)
+        await ana.set("home", town)
+    at[0] = NOW
+    assert texts(await ana.query("where is my home?")) == ["Boston"]
+    assert texts(await ana.query("where was my home before?"))[0] == "Rome"
+    assert texts(await ana.query("where was my home in February?"))[0] == "Oslo"
+    assert texts(await ana.query("my home", include_past=True)) == ["Boston", "Rome", "Oslo"]
+
+
+async def test_before_the_move_is_before_the_day_it_was_spoken_of(ana):
+    await talk(
+        ana,
+        ("2026-02-10T09:00:00+00:00", "user", "My landlord is called Henk."),
+        ("2026-06-01T09:00:00+00:00", "user", "The move went well."),
+        ("2026-09-10T09:00:00+00:00", "user", "My landlord is called Marta."),
+    )
+    before, after = [
+        [hit.text for hit in await ana.query(f"what was my landlord called {when} the move?")]
+        for when in ("before", "after")
+    ]
+    henk, marta = "My landlord is called Henk.", "My landlord is called Marta."
+    assert before.index(henk) < before.index(marta)
+    assert after.index(marta) < after.index(henk)
+
+
+async def test_what_held_before_an_event_answers_what_was_before_it(ana, at):
+    for month, town in ((1, "Oslo"), (3, "Rome"), (6, "Boston")):
+        at[0] = datetime(2026, month, 1, 9, tzinfo=UTC)
+        await ana.set("home", town)
+    at[0] = NOW
+    await talk(ana, ("2026-06-01T12:00:00+00:00", "user", "The move went well."))
+    homes = [hit.text for hit in await ana.query("where was my home before the move?") if hit.memory]
+    assert homes == ["Rome", "Oslo", "Boston"]
+    homes = [hit.text for hit in await ana.query("where was my home after the move?") if hit.memory]
+    assert homes[0] == "Boston"
+
+
+async def test_the_zone_is_the_one_given_then_what_the_user_set_then_what_they_said(ana, at):
+    at[0] = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)
+    await talk(ana, ("2026-11-17T12:00:00+00:00", "user", "Water the ferns."))
+    asked = "what did I say yesterday"
+    read = ana._times.read
+    assert (await read(ana.scope, asked)).ranges == spans_of_phrase(asked, at[0], UTC).ranges
+    await ana.set("timezone", "Eastern")
+    new_york = spans_of_phrase(asked, at[0], NEW_YORK).ranges
+    assert (await read(ana.scope, asked)).ranges == new_york
+    await ana.set_directives(time_zone="Asia/Tokyo")
+    tokyo = spans_of_phrase(asked, at[0], ZoneInfo("Asia/Tokyo")).ranges
+    assert (await read(ana.scope, asked)).ranges == tokyo
+    assert (await read(ana.scope, asked, "America/New_York")).ranges == new_york
+    assert tokyo != new_york
+
+
+async def test_a_zone_that_was_said_but_is_none_is_left_out(ana):
+    await ana.set("timezone", "wherever I am")
+    asked = "what did I say yesterday"
+    assert (await ana._times.read(ana.scope, asked)).ranges == spans_of_phrase(asked, NOW, UTC).ranges
+
+
+async def test_an_unknown_zone_is_refused_whatever_is_asked(ana):
+    with pytest.raises(InvalidInput, match="Atlantis"):
+        await ana.query("hello there", timezone="Atlantis")
+
+
+async def test_anothers_event_and_anothers_zone_mean_nothing(ana, at):
+    service = MemoryService(store_from("memory://"), embedder_from("lexical"), clock=lambda: at[0])
+    async with service:
+        bob, eve = service.user("bob"), service.user("eve")
+        await talk(bob, ("2026-06-01T09:00:00+00:00", "user", "The move went well."))
+        await bob.set_directives(time_zone="Asia/Tokyo")
+        asked = await eve._times.read(eve.scope, "what did I say before the move?")
+        assert asked.ranges == ()
+        assert (await eve._times.read(eve.scope, "what did I say yesterday")).ranges == (
+            spans_of_phrase("what did I say yesterday", NOW, UTC).ranges
+        )
+
+
+async def test_reading_the_time_never_holds_up_the_loop_and_a_deadline_does_without_it(ana, monkeypatch):
+    """The parser may be slow: the loop goes on, and by the deadline the answer stands without a date."""
+    import threading
+
+    import echoic.memory.times.reader as reader
+
+    let_go = threading.Event()
+
+    def slow(text, now, zone):
+        assert let_go.wait(20)
+        return spans_of_phrase(text, now, zone)
+
+    await talk(ana, ("2026-11-17T12:00:00+00:00", "user", "Water the ferns."))
+    monkeypatch.setattr(reader, "spans_of_phrase", slow)
+    ticks = 0
+
+    async def tick():
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(tick())
+    recall = await ana.recall("did I water the ferns yesterday", deadline_ms=30)
+    ticking.cancel()
+    let_go.set()
+    assert ticks > 10
+    assert recall.outcome == "deadline"
+    assert recall.cut == ("date",)
+    assert texts(recall.hits) == ["Water the ferns."]
+
+
+async def test_warming_loads_the_parser_and_the_partitions():
+    code = (
+        "import asyncio, sys, echoic\n"
+        "async def main():\n"
+        "    async with echoic.open('memory://', embedder='lexical') as memory:\n"
+        "        assert 'dateparser' not in sys.modules\n"
+        "        await memory.user('ana').warm()\n"
+        "        print('dateparser' in sys.modules)\n"
+        "asyncio.run(main())\n"
+    )
+    out = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert out.stdout.strip() == "True", out.stderr
+
+
+async def test_every_answer_says_what_it_was_cut_by(ana):
+    await ana.set("home", "Boston")
+    complete = await ana.recall("home", deadline_ms=5000)
+    assert (complete.outcome, complete.cut) == ("complete", ())
+    assert isinstance(complete, echoic.Recall)
