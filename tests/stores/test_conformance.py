@@ -10,8 +10,11 @@ import echoic.testing
 from echoic.stores.base import Store
 from echoic.stores.files import FilesStore
 from echoic.stores.in_memory import InMemoryStore
+from echoic.stores.mongodb_url import mongodb_store
+from echoic.stores.postgres_url import postgres_store
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import StoreConformance
+from stores import mongodb_server, postgres_server
 
 
 class TestInMemory(StoreConformance):
@@ -44,8 +47,36 @@ class TestMarkdownFiles(TestJsonFiles):
         return FilesStore(tmp_path, "markdown")
 
 
+class TestPostgres(StoreConformance):
+    @pytest.fixture
+    def url(self) -> str:
+        return postgres_server.shared().url()
+
+    @pytest.fixture
+    def store(self, url: str) -> Store:
+        self.url_of_this_test = url
+        return postgres_store(url)
+
+    def reopen(self, store: Store) -> Store:
+        return postgres_store(self.url_of_this_test)
+
+
+class TestMongoDB(StoreConformance):
+    @pytest.fixture
+    def url(self) -> str:
+        return mongodb_server.patient(mongodb_server.url())
+
+    @pytest.fixture
+    def store(self, url: str) -> Store:
+        self.url_of_this_test = url
+        return mongodb_store(url)
+
+    def reopen(self, store: Store) -> Store:
+        return mongodb_store(self.url_of_this_test)
+
+
 def test_the_suite_brings_no_model_runtime_and_no_driver() -> None:
-    heavy = ["onnxruntime", "tokenizers", "apsw", "pydantic_ai", "fastapi", "httpx2"]
+    heavy = ["onnxruntime", "tokenizers", "apsw", "pymongo", "asyncpg", "pydantic_ai", "fastapi", "httpx2"]
     code = (
         "import sys, echoic.testing; from echoic.testing import StoreConformance, random_histories, InMemoryStore; "
         f"print([name for name in {heavy} if name in sys.modules])"

@@ -11,10 +11,13 @@ from echoic.stores.base import Attach, Change, Drop, Erased, Put, Waiting
 from echoic.stores.files import FilesStore
 from echoic.stores.files_scope import ScopeFiles
 from echoic.stores.in_memory import InMemoryStore
+from echoic.stores.mongodb_url import mongodb_store
+from echoic.stores.postgres_url import postgres_store
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import random_histories
 from echoic.testing.store_histories import SETTINGS
 from echoic.types import Scope
+from stores import mongodb_server, postgres_server
 
 CONTROL = settings(SETTINGS, max_examples=300, phases=[Phase.generate], derandomize=True, print_blob=False)
 
@@ -22,6 +25,13 @@ TestInMemoryHistories = random_histories(lambda _: InMemoryStore(), instances=1,
 TestSQLiteHistories = random_histories(lambda folder: SQLiteStore(folder / "echoic.db"))
 TestJsonFilesHistories = random_histories(FilesStore)
 TestMarkdownFilesHistories = random_histories(lambda folder: FilesStore(folder, "markdown"))
+# a folder stands for a schema: its name is as good as any
+TestPostgresHistories = random_histories(
+    lambda folder: postgres_store(postgres_server.shared().url(f"h{folder.name[-8:].lower().replace('-', '_')}"))
+)
+TestMongoDBHistories = random_histories(
+    lambda folder: mongodb_store(mongodb_server.patient(mongodb_server.url(folder.name)))
+)
 
 
 class LeavesARowBehind(InMemoryStore):

@@ -87,13 +87,6 @@ def test_what_is_not_known_is_refused_with_what_is(url: str, said: list[str]) ->
     assert all(part in str(error.value) for part in said), str(error.value)
 
 
-@pytest.mark.parametrize("scheme", ["mongodb", "mongodb+srv", "postgresql", "postgres"])
-def test_a_store_that_is_not_there_yet_is_refused_without_repeating_its_password(scheme: str) -> None:
-    with pytest.raises(InvalidInput, match=r"no store for .* yet") as error:
-        store_from(f"{scheme}://ana:secret@db.example/echoic?ssl=true")
-    assert "secret" not in str(error.value)
-
-
 def test_an_unknown_url_is_refused_without_repeating_its_password() -> None:
     with pytest.raises(InvalidInput) as error:
         store_from("mysql://ana:secret@db.example/echoic")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 _LEAST_MS = 0.01
@@ -28,6 +29,12 @@ class Deadline:
         if self._at is None:
             return None
         return max(1000 * (self._at - asyncio.get_running_loop().time()), _LEAST_MS)
+
+    async def run(self, work: Coroutine[Any, Any, _T]) -> _T | None:
+        """The outcome of `work`, begun now; None, and `missed`, if it is not there in time."""
+        if self._at is None:
+            return await work  # without a task: most recalls have no deadline, and most work no need to wait
+        return await self.wait(asyncio.ensure_future(work))
 
     async def wait(self, work: asyncio.Future[_T]) -> _T | None:
         """The outcome of `work`; None, and `missed`, if it is not there in time. Its failure is raised."""

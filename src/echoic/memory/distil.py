@@ -7,23 +7,29 @@ Both propose changes to what is known; neither ever writes a new list of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
 from echoic.embedding.base import Embedder
+from echoic.errors import StoreError
 from echoic.memory.distilling.changes import Extractor
 from echoic.memory.distilling.model_reader import ModelReader, Run
 from echoic.memory.distilling.progress import PROGRESS, Progress, progress_id, progress_in
 from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.distilling.rule_reader import RuleReader
-from echoic.memory.records import CONVERSATION, TURN, conversation_of, cursor_of, scan_all
+from echoic.memory.hooks import Extraction, Hooks, Trouble
+from echoic.memory.records import CONVERSATION, MEMORY, TURN, conversation_of, cursor_of, memory_of, scan_all
+from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Record, Store
-from echoic.types import Scope
+from echoic.types import Memory, Scope
 
 EVERY = 5
 """User turns after which a model reads a conversation that goes on."""
+RULES = "rules"
+"""What the rules are called where a reader is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,8 @@ class Distiller:
         clock: the time, aware.
         every: user turns after which the model reads a conversation that goes on.
         worker: the name of this process, unlike any other's; None makes one.
+        telemetry: what is told of how it went; None: OpenTelemetry's global providers.
+        hooks: what is told of what was learned.
     """
 
     def __init__(
@@ -69,8 +77,12 @@ class Distiller:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         every: int = EVERY,
         worker: str | None = None,
+        telemetry: Telemetry | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self._store = store
+        self._telemetry = telemetry or Telemetry()
+        self._hooks = hooks or Hooks()
         self._rules = RuleReader(store, alone=extractor is None)
         self._model: ModelReader | None = None
         if extractor is not None:
@@ -98,7 +110,12 @@ class Distiller:
 
     async def listen(self, scope: Scope, conversation: str) -> Distilled:
         """Let the rules read what is new in `conversation`: cheap, after every turn."""
-        return await self._rules.read(scope, conversation)
+        started = time.perf_counter()
+        with self._telemetry.operation("distil", scope) as doing:
+            distilled = await self._rules.read(scope, conversation)
+            doing.note(reader=RULES, turns=distilled.turns, kept=len(distilled.kept))
+        await self._tell(scope, conversation, RULES, distilled, started)
+        return distilled
 
     async def ask(
         self, scope: Scope, conversation: str, *, now: bool = False, parked: bool = False
@@ -114,11 +131,67 @@ class Distiller:
         total = await self.listen(scope, conversation)
         run = Run()
         while self._model is not None:
-            run = await self._model.read(scope, conversation, now=now, parked=parked)
+            run = await self._read(self._model, scope, conversation, now=now, parked=parked)
             if run.distilled is None:
                 break
             total = _joined(total, run.distilled)
         return total, run
+
+    async def _read(
+        self, model: ModelReader, scope: Scope, conversation: str, *, now: bool, parked: bool
+    ) -> Run:
+        """Let the model read once, and tell how it went."""
+        started = time.perf_counter()
+        reader = model.extractor.name
+        with self._telemetry.operation("distil", scope) as doing:
+            run = await model.read(scope, conversation, now=now, parked=parked)
+            read = run.distilled or Distilled()
+            doing.note(reader=reader, turns=read.turns, kept=len(read.kept))
+            if run.failed:
+                doing.outcome, doing.error = "failed", run.failed
+        if run.failed:
+            trouble = Trouble(
+                what="distilling",
+                reason=run.failed,
+                scope=scope,
+                conversation=conversation,
+                again_s=run.again_s,
+            )
+            self._hooks.emit(trouble)
+        await self._tell(scope, conversation, reader, read, started)
+        return run
+
+    async def _tell(
+        self, scope: Scope, conversation: str, reader: str, learned: Distilled, started: float
+    ) -> None:
+        """Count what was learned, and let hooks know."""
+        if not (learned.kept or learned.confirmed or learned.retracted):
+            return
+        duration_ms = (time.perf_counter() - started) * 1000
+        corrected = [memory.supersedes for memory in learned.kept if memory.supersedes]
+        self._telemetry.distilled(reader, learned, len(corrected))
+        if not self._hooks.wants(Extraction):
+            return
+        event = Extraction(
+            scope=scope,
+            conversation=conversation,
+            reader=reader,
+            turns=learned.turns,
+            added=learned.kept,
+            superseded=await self._memories(scope, corrected),
+            confirmed=learned.confirmed,
+            retracted=learned.retracted,
+            duration_ms=duration_ms,
+        )
+        self._hooks.emit(event)
+
+    async def _memories(self, scope: Scope, names: Sequence[str]) -> tuple[Memory, ...]:
+        """Those of `names` that can be read: what was learned is durable, whatever becomes of telling it."""
+        try:
+            records = await self._store.read(scope, MEMORY, list(names)) if names else []
+        except StoreError:
+            return ()
+        return tuple(memory_of(record) for record in records)
 
     async def distil(self, scope: Scope, conversation: str, *, parked: bool = True) -> Distilled:
         """Learn from everything behind the cursors of `conversation` now; nothing if there is nothing.
@@ -157,14 +230,15 @@ class Distiller:
 
     async def jobs(self, deployment: str | None = None) -> Jobs:
         """What is still to be done, and what was given up. Looks at every conversation."""
-        jobs = [await self._jobs_of(scope) for scope in await self._store.scopes(deployment)]
+        jobs = [await self.jobs_of(scope) for scope in await self._store.scopes(deployment)]
         return Jobs(
             waiting=sum(of.waiting for of in jobs),
             failing=sum(of.failing for of in jobs),
             parked=tuple(parked for of in jobs for parked in of.parked),
         )
 
-    async def _jobs_of(self, scope: Scope) -> Jobs:
+    async def jobs_of(self, scope: Scope) -> Jobs:
+        """The same for one user."""
         records = await scan_all(self._store, scope, CONVERSATION)
         failed = [kept for kept in await scan_all(self._store, scope, PROGRESS) if kept.data.get("attempts")]
         failures = [

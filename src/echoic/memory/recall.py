@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+import sys
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded, Embedder, embedded
 from echoic.embedding.cached import CachedEmbedder
@@ -19,11 +25,13 @@ from echoic.memory.times.within import filled, rooted
 from echoic.partition import Partition
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank
-from echoic.stores.base import Record, Store
+from echoic.stores.base import Narrows, Record, Store
 from echoic.types import Hit, Outcome, Recall, Scope
 
 log = logging.getLogger(__name__)
 
+_NARROWED = 200
+"""Rows that each way of searching in a database hands over from a scope too large to load."""
 _INLINE_ROWS = 20_000
 """Up to here ranking takes under about 3 ms and runs on the loop; above it goes to a thread."""
 
@@ -37,6 +45,7 @@ class Recaller:
         self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self._fusion = fusion
         self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
+        self._narrows = store if isinstance(store, Narrows) else None
 
     async def recall(
         self,
@@ -71,19 +80,24 @@ class Recaller:
         ]
         for work in works[1:]:
             work.add_done_callback(noted)
-        asked = asyncio.ensure_future(meant or _nothing())
         try:
             places = await self._load(scope, until)
-            spans = await until.wait(asked)
+            spans = await until.run(meant) if meant else NOTHING
             made, outcome = await self._wait(works, until)
+            vector = made.vectors[0] if made else None
+            past = include_past or (spans or NOTHING).past
+            await self._narrow(scope, places, until, text=text, vector=vector, include_past=past)
         except BaseException:
-            for work in (*works, asked):
+            for work in works:
                 work.cancel()
             raise
+        finally:
+            if meant and inspect.getcoroutinestate(meant) == inspect.CORO_CREATED:
+                meant.close()  # or it would complain that nobody ever began it
         there = {"own": scope in places, "global": scope.everyone in places}
         there |= {"vector": _made(works[0]), "date": spans is not None}
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
-        query = partial(query_of, text, made.vectors[0] if made else None, pieces=exact)
+        query = partial(query_of, text, vector, pieces=exact)
         hits = await self._search(query, places, spans or NOTHING, limit, include_past=include_past)
         return Recall(
             hits=hits,
@@ -96,12 +110,39 @@ class Recaller:
         self._embedder.clear()
 
     async def _load(self, scope: Scope, until: Deadline) -> dict[Scope, Partition]:
+        """What is loaded whole: all but scopes that are too large for it."""
         loaded = {}
         for at in (scope, scope.everyone):
-            partition = await until.wait(asyncio.ensure_future(self._store.load(at)))
-            if partition is not None:
-                loaded[at] = partition
+            if not await self._is_large(at, until):
+                partition = await until.run(self._store.load(at))
+                if partition is not None:
+                    loaded[at] = partition
         return loaded
+
+    async def _narrow(
+        self,
+        scope: Scope,
+        places: dict[Scope, Partition],
+        until: Deadline,
+        *,
+        text: str,
+        vector: NDArray[np.float32] | None,
+        include_past: bool,
+    ) -> None:
+        """Add what the store finds in scopes too large to load, to be ranked like the rest."""
+        for at in (scope, scope.everyone):
+            if self._narrows is not None and at not in places and await self._is_large(at, until):
+                found = await until.run(
+                    self._narrows.narrow(at, text, vector, limit=_NARROWED, include_past=include_past)
+                )
+                if found is not None:
+                    places[at] = found
+
+    async def _is_large(self, scope: Scope, until: Deadline) -> bool:
+        if self._narrows is None or self._narrows.narrow_above == sys.maxsize:
+            return False
+        size = await until.run(self._narrows.size(scope))
+        return size is not None and size > self._narrows.narrow_above
 
     async def _search(
         self,
@@ -118,13 +159,13 @@ class Recaller:
         known = {at: partition for at, partition in places.items() if partition.size} or places
         scopes, partitions = tuple(known), tuple(known.values())
         looked_in = rooted(spans, partitions)
-        query = asked(include_past=include_past or spans.past, spans=looked_in.ranges)
+        query = asked(include_past=include_past or spans.past, wants_past=spans.past, spans=looked_in.ranges)
         # what held before stands far behind what holds: room for it, until it is put where it belongs
         depth = limit + 20 if spans.past else limit
         found = await self._rank(query, partitions, depth)
         if looked_in.bare:
             found = filled(found, query, partitions, looked_in, limit)
-        return in_time(await self._read(scopes, found), spans)[:limit]
+        return in_time(await self._read(scopes, _as_stored(found, partitions)), spans)[:limit]
 
     async def _wait(
         self, works: Sequence[asyncio.Future[Embedded]], until: Deadline
@@ -158,6 +199,15 @@ class Recaller:
         )
 
 
+def _as_stored(found: Sequence[Found], partitions: Sequence[Partition]) -> list[Found]:
+    """With the rows' numbers in the store, where a partition has numbers of its own."""
+    origins = [partition.origin for partition in partitions]
+    return [
+        one if (origin := origins[one.place]) is None else replace(one, row=int(origin[one.row]))
+        for one in found
+    ]
+
+
 def _hit(scope: Scope, record: Record, found: Found) -> Hit:
     if record.kind == MEMORY:
         memory = memory_of(record)
@@ -168,7 +218,3 @@ def _hit(scope: Scope, record: Record, found: Found) -> Hit:
 
 def _made(work: asyncio.Future[Any]) -> bool:
     return work.done() and not work.cancelled() and work.exception() is None
-
-
-async def _nothing() -> Spans:
-    return NOTHING

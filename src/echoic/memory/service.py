@@ -12,16 +12,21 @@ from typing import Any, Literal, Self
 from uuid import uuid4
 
 from echoic.embedding.base import Embedder
+from echoic.embedding.cached import CachedEmbedder
 from echoic.memory.background import Background
 from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
 from echoic.memory.distilling.changes import Extractor
 from echoic.memory.experience import AgentExperience
+from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, Trouble
 from echoic.memory.judging import Judge
+from echoic.memory.observed import ObservedEmbedder, observed_store
 from echoic.memory.proposals import Proposals
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
+from echoic.memory.revocations import Revocations
 from echoic.memory.sharing import Classifier, RuleClassifier
 from echoic.memory.tasks import chooser, read_conversations
+from echoic.memory.telemetry import Telemetry
 from echoic.memory.user import UserMemory
 from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
@@ -43,6 +48,8 @@ class Parts:
     distiller: Distiller
     background: Background
     classifier: Classifier
+    hooks: Hooks
+    telemetry: Telemetry
     global_writes: GlobalWrites
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
@@ -61,6 +68,7 @@ class MemoryService:
             global; until it has agreed it is private.
         distil_every: user turns after which the extractor reads a conversation that goes on.
         fusion: how channels become one ranking: "blend", or "rrf" as MongoDB computes it.
+        telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
     """
@@ -76,10 +84,24 @@ class MemoryService:
         second_judge: Classifier | None = None,
         distil_every: int = EVERY,
         fusion: str = "blend",
+        telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
     ) -> None:
-        distiller = Distiller(store, extractor=extractor, embedder=embedder, clock=clock, every=distil_every)
+        telemetry, hooks = telemetry or Telemetry(), Hooks()
+        store, self._embedder = observed_store(store, telemetry), embedder
+        # one that remembers queries is left as it is: the words in it must be found by whoever forgets them
+        if not isinstance(embedder, CachedEmbedder):
+            embedder = ObservedEmbedder(embedder, telemetry, hooks)
+        distiller = Distiller(
+            store,
+            extractor=extractor,
+            embedder=embedder,
+            clock=clock,
+            every=distil_every,
+            telemetry=telemetry,
+            hooks=hooks,
+        )
         first = classifier or RuleClassifier()
         self._judge: Judge | None = None
         if second_judge is not None:
@@ -91,6 +113,8 @@ class MemoryService:
             distiller=distiller,
             background=Background(store, embedder, distiller),
             classifier=first,
+            hooks=hooks,
+            telemetry=telemetry,
             global_writes=global_writes,
             clock=clock,
             new_id=new_id,
@@ -123,6 +147,7 @@ class MemoryService:
         await self._parts.distiller.aclose()
         if self._judge is not None:
             await self._judge.aclose()
+        await self._parts.hooks.aclose()
         await self._parts.embedder.aclose()
         await self._parts.store.aclose()
 
@@ -137,7 +162,33 @@ class MemoryService:
     @property
     def embedder(self) -> Embedder:
         """What makes the vectors."""
-        return self._parts.embedder
+        return self._embedder
+
+    # -- hooks: see `hooks` for when and how they are called
+
+    def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
+        """Tell `hook` what was learned, each time something was; `hook` itself, so that this can decorate."""
+        self._parts.hooks.add(Extraction, hook)
+        return hook
+
+    def on_recall(self, hook: Hook[Recalled]) -> Hook[Recalled]:
+        """Tell `hook` of every search with its outcome, those made while somebody still speaks included."""
+        self._parts.hooks.add(Recalled, hook)
+        return hook
+
+    def on_forgotten(self, hook: Hook[Forgotten]) -> Hook[Forgotten]:
+        """Tell `hook` of every erasure, with its receipt."""
+        self._parts.hooks.add(Forgotten, hook)
+        return hook
+
+    def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
+        """Tell `hook` where embedding or distilling does not get on."""
+        self._parts.hooks.add(Trouble, hook)
+        return hook
+
+    def remove_hook(self, hook: Callable[..., object]) -> None:
+        """Tell `hook` of nothing more."""
+        self._parts.hooks.remove(hook)
 
     def user(self, user: str, deployment: str = "default") -> UserMemory:
         """The memory of one user.
@@ -159,6 +210,10 @@ class MemoryService:
     def proposals(self, deployment: str = "default") -> Proposals:
         """What callers proposed to be global, and the means to approve or reject it. For operators."""
         return Proposals(self._parts.store, Scope(deployment, None), self._parts.clock)
+
+    def revocations(self, deployment: str = "default") -> Revocations:
+        """Which tokens of a deployment are good no longer. For whoever gives tokens out."""
+        return Revocations(self._parts.store, Scope(deployment, None), self._parts.clock)
 
     def experience(
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ()

@@ -9,15 +9,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from echoic.errors import InvalidInput, WriteConflict
 from echoic.memory.block.tokens import counter_of
 from echoic.memory.brief import DEFAULT_BUDGET_TOKENS as ANSWER_TOKENS
 from echoic.memory.brief import hits_for, packed
 from echoic.memory.conversation import OpenConversation, Transcript
+from echoic.memory.distil import Jobs
 from echoic.memory.distilling.progress import PROGRESS, progress_id
 from echoic.memory.experience import unlearn
+from echoic.memory.hooks import Forgotten, Recalled
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.portable import export_scope, restore_scope
 from echoic.memory.proposals import put_proposal
@@ -196,6 +198,12 @@ class UserMemory(Served):
         everyones = [memory_of(record) for record in await self._all(self.scope.everyone, MEMORY)]
         return [m for m in own if m.current] + [m for m in everyones if m.current and m.author == self._user]
 
+    async def past(self) -> list[Memory]:
+        """What the user kept and holds no longer, oldest first: corrected or taken back, not destroyed."""
+        own = [memory_of(record) for record in await self._all(self.scope, MEMORY)]
+        everyones = [memory_of(record) for record in await self._all(self.scope.everyone, MEMORY)]
+        return [m for m in (*own, *everyones) if not m.current and m.author == self._user]
+
     # -- search
 
     async def query(
@@ -332,6 +340,10 @@ class UserMemory(Served):
         turns = await OpenConversation(self._parts, self.scope, name, None).turns()
         return Transcript(conversation=stored[name], turns=tuple(turns), likeness=likeness)
 
+    async def jobs(self) -> Jobs:
+        """Which of the user's conversations are still to be learned from, and which were given up."""
+        return await self._parts.distiller.jobs_of(self.scope)
+
     # -- everything at once
 
     async def export(self) -> dict[str, Any]:
@@ -359,6 +371,18 @@ class UserMemory(Served):
         operator approved is the deployment's own by then and stays: it holds no personal data, and not who
         said it.
         """
+        with self._parts.telemetry.operation("erase", self.scope) as doing:
+            receipt = await self._forget(key, conversation)
+            doing.note(records=receipt.records, vectors=receipt.vectors, verified=int(receipt.verified))
+        self._parts.telemetry.erased(receipt.records)
+        what: Literal["everything", "key", "conversation"] = (
+            "key" if key is not None else "conversation" if conversation is not None else "everything"
+        )
+        event = Forgotten(scope=self.scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
+        self._parts.hooks.emit(event)
+        return receipt
+
+    async def _forget(self, key: str | None, conversation: str | None) -> Receipt:
         own = await self._chosen(self.scope, key, conversation)
         shared = [] if conversation else await self._authored(key)
         drops = [Drop(kind=record.kind, id=record.id) for record in shared]
@@ -400,15 +424,22 @@ class UserMemory(Served):
             raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {limit!r}")
         if deadline_ms is not None and not deadline_ms > 0:
             raise InvalidInput(f"deadline_ms must be above 0, not {deadline_ms!r}")
-        return await self._parts.recaller.recall(
-            self.scope,
-            text,
-            limit=limit,
-            deadline_ms=deadline_ms,
-            include_past=include_past,
-            meant=self._times.read(self.scope, text, timezone),
-            meanwhile=meanwhile,
-        )
+        with self._parts.telemetry.operation("recall", self.scope) as doing:
+            recall = await self._parts.recaller.recall(
+                self.scope,
+                text,
+                limit=limit,
+                deadline_ms=deadline_ms,
+                include_past=include_past,
+                meant=self._times.read(self.scope, text, timezone),
+                meanwhile=meanwhile,
+            )
+            doing.outcome = recall.outcome
+            doing.note(hits=len(recall.hits), cut=",".join(recall.cut))
+        self._parts.telemetry.found(len(recall.hits))
+        event = Recalled(scope=self.scope, recall=recall, duration_ms=doing.duration_ms)
+        self._parts.hooks.emit(event)
+        return recall
 
     async def _shareable(self, memory: Memory) -> Shareable | None:
         verdict = await self._parts.classifier.classify(memory.text, memory.key)

@@ -40,8 +40,8 @@ class Vocabulary:
 class Partition:
     """All rows of one scope, ready to be scanned.
 
-    Row numbers are those of the store: a hit's row names its record. `lock` is held by whoever patches or
-    scans; a scan is well under a millisecond for an ordinary scope.
+    Row numbers are those of the store, or stand for those in `origin`: a hit's row names its record. `lock`
+    is held by whoever patches or scans; a scan is well under a millisecond for an ordinary scope.
     """
 
     def __init__(self, dimensions: int = 0) -> None:
@@ -56,6 +56,9 @@ class Partition:
         """What a reader derived from these rows and keeps for its next scan, under `lock`. A patch does not
         clear it: the reader compares `revision` and `patched` and renews what they show to be stale. Where a
         value has `nbytes`, they are counted in this partition's."""
+        self.origin: NDArray[np.int64] | None = None
+        """[size] The store's number of each row, where only some segments of a scope are here, one behind the
+        other; None where rows have the numbers they have here. Set by the store (`stores.base.Narrows`)."""
         self.tokens: dict[int, bytes] = {}
         """By row, the word pieces of those that have them, packed; see `partition.tokens`."""
         self._token_bytes = 0

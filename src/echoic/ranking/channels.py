@@ -77,7 +77,7 @@ class Channels(Mapping[str, Floats]):
             "keyed": lambda: _joined([place.layout.keyed for place in places]),
             "when": lambda: self._flagged(Flag.TIME) if query.asks_when else None,
             "many": lambda: self._flagged(Flag.NUMBER) if query.asks_many else None,
-            "past": lambda: self._flagged(Flag.PAST) if query.include_past else None,
+            "past": lambda: self._flagged(Flag.PAST) if query.include_past and not query.wants_past else None,
         }
 
     def __getitem__(self, name: str) -> Floats:

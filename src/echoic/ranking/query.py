@@ -53,6 +53,8 @@ class Query:
     """The word pieces the vector was made of; None where the embedder hands out none."""
     include_past: bool = False
     """Whether what no longer holds may be found too."""
+    wants_past: bool = False
+    """Whether it is what is asked for: then it stands no further back than what holds."""
     names: frozenset[str] = frozenset()
     """Content words, folded, that are written like names."""
     meant: Mapping[str, str] = field(default_factory=dict)
@@ -73,6 +75,7 @@ def query_of(
     *,
     pieces: Pieces | None = None,
     include_past: bool = False,
+    wants_past: bool = False,
     spans: tuple[Span, ...] = (),
 ) -> Query:
     """`text` as a query.
@@ -82,6 +85,7 @@ def query_of(
         vector: [d], of the model whose vectors the rows carry. Brought to unit length.
         pieces: the word pieces of exactly this text, where the rows carry theirs.
         include_past: find superseded and retracted memories too.
+        wants_past: they are what is asked for.
         spans: (first, last) in Unix ms, for "last Tuesday" and the like.
 
     Raises:
@@ -99,7 +103,8 @@ def query_of(
         folded=tuple(cut(asked)),
         vector=None if vector is None else _unit(vector),
         pieces=pieces if pieces is not None and len(pieces.spans) else None,
-        include_past=include_past,
+        include_past=include_past or wants_past,
+        wants_past=wants_past,
         names=_names_in(asked),
         dates=dates_in(asked),
         spans=tuple(spans),

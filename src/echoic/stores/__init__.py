@@ -11,8 +11,10 @@ from echoic.errors import InvalidInput
 if TYPE_CHECKING:
     from echoic.stores.base import Store
 
-_FORMS = '"sqlite:///echoic.db", "files:///folder" (four slashes for an absolute path) or "memory://"'
-_NOT_YET = {"mongodb", "mongodb+srv", "postgres", "postgresql"}
+_FORMS = (
+    '"sqlite:///echoic.db", "files:///folder" (four slashes for an absolute path), '
+    '"postgresql://user@host/database", "mongodb://host/database" or "memory://"'
+)
 
 
 def store_from(url: str) -> Store:
@@ -22,14 +24,22 @@ def store_from(url: str) -> Store:
         url: "sqlite:///echoic.db" or "files:///folder", relative with three slashes, absolute with four, in
             percent-encoding where the path holds "?" or "%"; or "memory://". Behind "?" may stand
             "cache_mb=64", how much loaded memory is kept, and for files "format=markdown".
+            "postgresql://user:password@host/database" has more options: `postgres_url.postgres_store`;
+            likewise "mongodb://…" and "mongodb+srv://…": `mongodb_url.mongodb_store`.
 
     Raises:
         InvalidInput: the scheme, an option or its value is not known, or the path is missing.
     """
     scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
     scheme = scheme.lower()
-    if scheme in _NOT_YET:  # not repeated whole: such a URL may hold a password
-        raise InvalidInput(f"this version has no store for {scheme}:// yet: use {_FORMS}")
+    if scheme in {"mongodb", "mongodb+srv"}:
+        from echoic.stores.mongodb_url import mongodb_store
+
+        return mongodb_store(url)
+    if scheme in {"postgres", "postgresql"}:
+        from echoic.stores.postgres_url import postgres_store
+
+        return postgres_store(url)
     if not separator or scheme not in {"sqlite", "files", "memory"}:
         shown = repr(f"{scheme}://…" if separator else url)
         raise InvalidInput(f"unknown store {shown}: use {_FORMS}")

@@ -72,6 +72,8 @@ class Attach:
     version: int
     vector: NDArray[np.float32]
     """[dimensions], unit length, of the model the store was opened with."""
+    tokens: bytes | None = None
+    """Word pieces that go with the vector, packed (`partition.tokens`); they stay and go as it does."""
 
 
 Change = Put | Drop | Attach
@@ -196,6 +198,47 @@ class Store(Protocol):
         ...
 
 
+@runtime_checkable
+class Narrows(Protocol):
+    """A store that finds the likely rows of a scope too large to load, so that ranking need only see those.
+
+    Optional, beside `Store`. What is likely is found in the database, by meaning and by words; in which order
+    the rows stand is decided by the ranking that all stores share.
+    """
+
+    narrow_above: int
+    """Rows of a scope from which on `load` is not asked for any more; measured (docs/scale.md)."""
+
+    async def size(self, scope: Scope) -> int:
+        """About how many rows the scope has, removed ones included. Cheap: nothing is counted.
+
+        Raises:
+            StoreUnavailable: it could not be looked up.
+        """
+        ...
+
+    async def narrow(
+        self, scope: Scope, text: str, vector: NDArray[np.float32] | None, *, limit: int, include_past: bool
+    ) -> Partition:
+        """A small partition that holds the rows of `scope` most likely to answer, and their neighbours.
+
+        It consists of whole segments of 32 rows: those the found rows lie in, and the next one where a row
+        lies within four of its edge, so that windows over turns see what they see in a loaded scope.
+        Its rows are numbered anew; `Partition.origin` says which they are. It is nobody else's and not kept.
+
+        Args:
+            scope: whose.
+            text: what is asked, as it was said.
+            vector: [dimensions], unit length; None: by words alone.
+            limit: how many rows each way of searching may find.
+            include_past: whether what no longer holds may be found too.
+
+        Raises:
+            StoreUnavailable: it could not be looked for.
+        """
+        ...
+
+
 __all__ = [
     "FIRST_UNSEARCHABLE",
     "Attach",
@@ -203,6 +246,7 @@ __all__ = [
     "Drop",
     "Erased",
     "Index",
+    "Narrows",
     "Put",
     "Record",
     "Store",

@@ -1,0 +1,185 @@
+"""What an application is told of memory at work, after the fact: it cannot change, delay or stop any of it.
+
+A hook is a plain or an async callable of one event. Events reach it one after another, in the order in which
+they happened, on the event loop and after whoever caused them was answered; a plain callable should therefore
+be quick. One that raises is logged by the type of what it raised and called again for the next event.
+
+Events hold memories, in the clear: they are the application's own. What goes to traces and metrics holds
+none; see `telemetry`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeVar
+
+from echoic.errors import InvalidInput
+from echoic.types import Memory, Recall, Receipt, Scope
+
+log = logging.getLogger(__name__)
+
+BACKLOG: Final = 1000
+"""Events that wait for one hook at most; what comes while it is that far behind is not told to it."""
+CLOSE_S: Final = 2.0
+"""How long closing waits for hooks that are still at it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """Something was learned from what was said: it is durable by now."""
+
+    scope: Scope
+    """Whose."""
+    conversation: str
+    reader: str
+    """Who learned it: "rules", or the name of an extractor."""
+    turns: int
+    """How many were read."""
+    added: tuple[Memory, ...] = ()
+    """What holds from now on, corrected memories included."""
+    superseded: tuple[Memory, ...] = ()
+    """What held before and was corrected by them."""
+    confirmed: tuple[Memory, ...] = ()
+    """What was known and was said again."""
+    retracted: tuple[Memory, ...] = ()
+    """What was taken back, with nothing in its place."""
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """Something was searched for. A search that could not look at all raised instead."""
+
+    scope: Scope
+    recall: Recall
+    """With its hits and its outcome."""
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """Something was destroyed at the user's wish."""
+
+    scope: Scope
+    what: Literal["everything", "key", "conversation"]
+    receipt: Receipt
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Work behind the scenes did not get on. Nothing is lost: it waits in the store."""
+
+    what: Literal["embedding", "distilling"]
+    reason: str
+    """The kind of failure, such as "EmbedderUnavailable". No contents."""
+    scope: Scope | None = None
+    """Whose work it was; None where it was of several."""
+    conversation: str | None = None
+    again_s: float | None = None
+    """In how many seconds a conversation is read again; None: it was given up until an operator has it tried
+    again, or, for embedding, soon and by itself."""
+
+
+Event = Extraction | Recalled | Forgotten | Trouble
+E = TypeVar("E", Extraction, Recalled, Forgotten, Trouble)
+Hook = Callable[[E], object]
+"""Called with an event; what an async one returns is awaited, anything else is ignored."""
+
+
+class Hooks:
+    """The hooks of one service."""
+
+    def __init__(self) -> None:
+        self._lines: dict[type[Event], list[_Line]] = {}
+
+    def add(self, kind: type[E], hook: Hook[E]) -> None:
+        """Tell `hook` of every event of `kind` from now on. Adding it twice tells it twice.
+
+        Raises:
+            InvalidInput: `hook` cannot be called.
+        """
+        if not callable(hook):
+            raise InvalidInput(f"a hook is a function of one event, not {type(hook).__name__}")
+        self._lines.setdefault(kind, []).append(_Line(hook))
+
+    def remove(self, hook: Callable[..., object]) -> None:
+        """Tell `hook` of nothing more; what waits for it is dropped. Nothing happens if it is not there."""
+        for kind, lines in self._lines.items():
+            for line in [line for line in lines if line.hook == hook]:
+                line.drop()
+                self._lines[kind].remove(line)
+
+    def wants(self, kind: type[Event]) -> bool:
+        """Whether anybody is told of events of `kind`."""
+        return bool(self._lines.get(kind))
+
+    def emit(self, event: Event) -> None:
+        """Have every hook of its kind told. Returns at once and never raises. Call it from the event loop."""
+        for line in self._lines.get(type(event), ()):
+            line.put(event)
+
+    async def settle(self, timeout_s: float = CLOSE_S) -> bool:
+        """Wait until no event waits for a hook; whether it came to that."""
+        tasks = [task for task in self._tasks() if not task.done()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=timeout_s)
+        return all(task.done() for task in tasks)
+
+    async def aclose(self) -> None:
+        """Let hooks finish, within `CLOSE_S`. May be called twice."""
+        await self.settle()
+        for task in self._tasks():
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        every = [line.task for lines in self._lines.values() for line in lines]
+        return [task for task in every if task is not None]
+
+
+class _Line:
+    """The events that wait for one hook, and the task that hands them over."""
+
+    def __init__(self, hook: Callable[[Any], object]) -> None:
+        self.hook = hook
+        self.task: asyncio.Task[None] | None = None
+        self._waiting: deque[Event] = deque()
+        self._behind = False
+
+    def put(self, event: Event) -> None:
+        if len(self._waiting) >= BACKLOG:
+            if not self._behind:
+                log.warning("a hook is %d events behind; it is not told of more until it catches up", BACKLOG)
+            self._behind = True
+            return
+        self._waiting.append(event)
+        if self.task is None or self.task.done():
+            # in a context of its own: what a hook does is no part of the call that happened to cause it
+            self.task = asyncio.create_task(self._tell(), name="echoic-hook", context=contextvars.Context())
+
+    def drop(self) -> None:
+        self._waiting.clear()
+
+    async def _tell(self) -> None:
+        while self._waiting:
+            event = self._waiting.popleft()
+            try:
+                told = self.hook(event)
+                if inspect.isawaitable(told):
+                    await told
+            except Exception as error:  # noqa: BLE001 - whatever a hook raises, memory goes on
+                # its message may hold what the event held
+                log.warning("a hook raised %s on %s", type(error).__name__, type(event).__name__)
+        self._behind = False
+
+
+__all__ = ["Event", "Extraction", "Forgotten", "Hook", "Hooks", "Recalled", "Trouble"]

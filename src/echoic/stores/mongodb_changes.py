@@ -1,0 +1,292 @@
+"""Changes to one scope, inside a transaction somebody else began: records, words, vectors, what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from bson.binary import Binary
+from bson.objectid import ObjectId
+from numpy.typing import NDArray
+from pymongo import DeleteOne, InsertOne, ReturnDocument, UpdateOne
+
+from echoic.errors import WriteConflict
+from echoic.partition import SEGMENT_ROWS, Segment
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
+from echoic.stores.mongodb_documents import (
+    OPTIONAL_FIELDS,
+    VECTOR_FIELDS,
+    Document,
+    fields_of,
+    moment,
+    packed,
+    record_of,
+    scope_fields,
+)
+from echoic.stores.mongodb_schema import Collections, Session
+from echoic.types import Scope
+
+Clock = Callable[[], int]
+"""Nanoseconds since 1970, never the same twice."""
+WITHOUT_VECTORS = dict.fromkeys(VECTOR_FIELDS, 0)
+"""A projection: what a record says, without the bytes that nobody here looks at."""
+
+
+async def claim(
+    collections: Collections, session: Session, scope: Scope, *, begin: Document | None
+) -> Document | None:
+    """The scope's document at its next version, held until the transaction ends; None if it is not there.
+
+    Every change to a scope passes here first, so that two never interleave.
+
+    Args:
+        collections: where.
+        session: of the transaction.
+        scope: which.
+        begin: its first counters if it is to be made, else None.
+    """
+    update: Document = {"$inc": {"version": 1}}
+    if begin is not None:
+        update["$setOnInsert"] = {"nextRow": 0, "nextOther": FIRST_UNSEARCHABLE, "records": 0, **begin}
+    found: Document | None = await collections.scopes.find_one_and_update(
+        {"_id": scope_fields(scope)},
+        update,
+        upsert=begin is not None,
+        return_document=ReturnDocument.AFTER,
+        session=session,
+    )
+    return found
+
+
+@dataclass(slots=True)
+class Kept:
+    """A record as it stands in the middle of a batch, and what of its document is to be written."""
+
+    record: Record
+    place: Any
+    """The document's `_id`."""
+    waits: bool = False
+    fresh: bool = False
+    sets: Document = field(default_factory=dict)
+    unsets: set[str] = field(default_factory=set)
+
+    def set(self, **fields: Any) -> None:
+        """Write these fields."""
+        self.sets.update(fields)
+        self.unsets -= fields.keys()
+
+    def unset(self, names: Iterable[str]) -> None:
+        """Be without these fields."""
+        for name in names:
+            self.sets.pop(name, None)
+            if not self.fresh:
+                self.unsets.add(name)
+
+    def operation(self) -> InsertOne[Document] | UpdateOne | None:
+        """What writes it; None if nothing changed."""
+        if self.fresh:
+            return InsertOne({"_id": self.place, **self.sets})
+        update: Document = {"$set": self.sets} if self.sets else {}
+        if self.unsets:
+            update["$unset"] = dict.fromkeys(sorted(self.unsets), "")
+        return UpdateOne({"_id": self.place}, update) if update else None
+
+
+class ScopeChanges:
+    """One scope being changed: `gather` what the changes touch, `apply` them, `finish` before the commit.
+
+    Args:
+        collections: where.
+        session: of the transaction.
+        head: the scope's document, from `claim`.
+        index: how records are found.
+        clock: says since when a record waits.
+    """
+
+    def __init__(
+        self, collections: Collections, session: Session, head: Document, index: Index, clock: Clock
+    ) -> None:
+        self._collections, self._session = collections, session
+        self._scope: Document = dict(head["_id"])
+        self._version: int = head["version"]
+        self._next_row: int = head["nextRow"]
+        self._next_other: int = head["nextOther"]
+        self._count: int = head["records"]
+        self._index, self._clock = index, clock
+        self._kept: dict[tuple[str, str], Kept | None] = {}
+        self._gone: list[Any] = []
+        self._segments: dict[int, Segment] = {}
+        self._touched: set[int] = set()
+
+    @property
+    def found(self) -> list[Kept]:
+        """The records that `gather` found and no change removed."""
+        return [kept for kept in self._kept.values() if kept]
+
+    @property
+    def left(self) -> int:
+        """How many records the scope will hold."""
+        return self._count
+
+    async def gather(self, changes: Sequence[Change]) -> None:
+        """Read the records and segments that `changes` touch."""
+        names: dict[str, set[str]] = {}
+        for change in changes:
+            named = change.record if isinstance(change, Put) else change
+            names.setdefault(named.kind, set()).add(named.id)
+        for kind, ids in names.items():
+            found = self._collections.records.find(
+                {**self._scope, "kind": kind, "id": {"$in": sorted(ids)}},
+                WITHOUT_VECTORS,
+                session=self._session,
+            )
+            async for document in found:
+                record = record_of(document)
+                self._kept[kind, record.id] = Kept(record, document["_id"], "waitsSince" in document)
+        rows = {kept.record.seq for kept in self._kept.values() if kept}
+        numbers = {row // SEGMENT_ROWS for row in rows if row < FIRST_UNSEARCHABLE}
+        await self._gather_segments(numbers | {self._next_row // SEGMENT_ROWS})
+
+    async def _gather_segments(self, numbers: Iterable[int]) -> None:
+        query = {**self._scope, "number": {"$in": sorted(numbers)}}
+        async for document in self._collections.segments.find(query, session=self._session):
+            self._segments[document["number"]] = Segment.from_bytes(bytes(document["words"]))
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Each change in order.
+
+        Raises:
+            WriteConflict: a `Put.expect` does not hold; the transaction is to be aborted.
+        """
+        for change in changes:
+            match change:
+                case Put():
+                    self._put(change)
+                case Drop():
+                    self._drop(change)
+                case Attach():
+                    self._attach(change)
+
+    def _put(self, put: Put) -> None:
+        name = put.record.kind, put.record.id
+        old = self._kept.get(name)
+        version = old.record.version if old else 0
+        if put.expect is not None and put.expect != version:
+            raise WriteConflict(
+                f"{name[0]} {name[1]!r} is at version {version}, not {put.expect}; "
+                "nothing was written. Read it again and retry."
+            )
+        entry = self._index(put.record)
+        before = self._index(old.record) if old and entry is not None else None
+        seq = old.record.seq if old else self._next(searchable=entry is not None)
+        record = replace(put.record, version=version + 1, seq=seq)
+        kept = old or self._begun(record)
+        fields = fields_of(record, entry)
+        kept.unset(field for field in OPTIONAL_FIELDS if field not in fields)
+        kept.set(**fields, updatedAt=moment(self._clock()))
+        kept.record = record
+        self._kept[name] = kept
+        if entry is None:
+            return
+        keep = before is not None and before.text == entry.text
+        if not keep:
+            self._let_wait(kept)
+        self._segment(seq).put(seq % SEGMENT_ROWS, entry, keep_vector=keep)
+
+    def _begun(self, record: Record) -> Kept:
+        self._count += 1
+        kept = Kept(record, ObjectId(), fresh=True)
+        kept.set(**self._scope, createdAt=moment(self._clock()))
+        return kept
+
+    def _let_wait(self, kept: Kept) -> None:
+        kept.unset(VECTOR_FIELDS)
+        if not kept.waits:  # who waits already keeps its place
+            kept.waits = True
+            kept.set(waitsSince=self._clock())
+
+    def _next(self, *, searchable: bool) -> int:
+        if searchable:
+            self._next_row += 1
+            return self._next_row - 1
+        self._next_other += 1
+        return self._next_other - 1
+
+    def _drop(self, drop: Drop) -> None:
+        old = self._kept.get((drop.kind, drop.id))
+        if old is None:
+            return
+        self._kept[drop.kind, drop.id] = None
+        self._count -= 1
+        if not old.fresh:
+            self._gone.append(old.place)
+        if old.record.seq < FIRST_UNSEARCHABLE:
+            self._segment(old.record.seq).drop(old.record.seq % SEGMENT_ROWS)
+
+    def _attach(self, attach: Attach) -> None:
+        kept = self._kept.get((attach.kind, attach.id))
+        if kept is None or kept.record.version != attach.version or kept.record.seq >= FIRST_UNSEARCHABLE:
+            return
+        kept.waits = False
+        kept.unset(["waitsSince", "tokens"])
+        kept.set(embedding=packed(attach.vector))
+        if attach.tokens:
+            kept.set(tokens=Binary(attach.tokens))
+        self._segment(kept.record.seq).attach(kept.record.seq % SEGMENT_ROWS, attach.vector)
+
+    def adopt(self, place: Any, record: Record, vector: NDArray[np.float32] | None) -> None:
+        """Make a record of the document at `place`, which is none of ours yet, where it lies.
+
+        Raises:
+            InvalidInput: it cannot be indexed.
+        """
+        entry = self._index(record)
+        if entry is None:
+            return
+        record = replace(record, version=1, seq=self._next(searchable=True))
+        self._count += 1
+        kept = Kept(record, place)
+        kept.set(**self._scope, **fields_of(record, entry))
+        self._kept[record.kind, record.id] = kept
+        slot = record.seq % SEGMENT_ROWS
+        self._segment(record.seq).put(slot, entry)
+        if vector is None:
+            self._let_wait(kept)
+        else:
+            kept.set(embedding=packed(vector))
+            self._segment(record.seq).attach(slot, vector)
+
+    def _segment(self, seq: int) -> Segment:
+        number = seq // SEGMENT_ROWS
+        self._touched.add(number)
+        return self._segments.setdefault(number, Segment())
+
+    async def finish(self) -> None:
+        """Write the records and segments that changed, and the scope's counters."""
+        operations: list[Any] = [DeleteOne({"_id": place}) for place in self._gone]
+        written = [kept.operation() for kept in self._kept.values() if kept]
+        operations += [operation for operation in written if operation is not None]
+        if operations:  # in order: a name that is given anew is free by then
+            await self._collections.records.bulk_write(operations, session=self._session)
+        if self._touched:
+            await self._collections.segments.bulk_write(
+                [self._segment_operation(number) for number in sorted(self._touched)], session=self._session
+            )
+        counters = {"nextRow": self._next_row, "nextOther": self._next_other, "records": self._count}
+        await self._collections.scopes.update_one(
+            {"_id": self._scope}, {"$set": counters}, session=self._session
+        )
+
+    def _segment_operation(self, number: int) -> UpdateOne:
+        # an emptied segment stays, as no words: who loaded it must see that it is empty
+        fields = {
+            "version": self._version,
+            "words": Binary(self._segments[number].to_bytes()),
+            "changedAt": moment(self._clock()),
+        }
+        return UpdateOne({**self._scope, "number": number}, {"$set": fields}, upsert=True)
+
+
+__all__ = ["WITHOUT_VECTORS", "Clock", "Kept", "ScopeChanges", "claim"]

@@ -1,0 +1,130 @@
+"""Erasure: deleted in one transaction, then read back, and what is left looked through.
+
+It ends at what a client can read. The server's journal, its log of operations, the files of a search process
+and every backup keep what was deleted until they roll over; docs/mongodb.md says for how long.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from echoic.partition import SEGMENT_ROWS
+from echoic.stores.base import FIRST_UNSEARCHABLE, Drop, Erased, Index
+from echoic.stores.mongodb_changes import Clock, ScopeChanges, claim
+from echoic.stores.mongodb_connection import Connection
+from echoic.stores.mongodb_documents import scope_fields
+from echoic.stores.mongodb_load import head_of, read_segments
+from echoic.stores.mongodb_schema import Collections, Session
+from echoic.types import Scope
+
+_LOOKS = 10
+
+
+@dataclass(slots=True)
+class Gone:
+    """What was deleted, for the receipt and for looking whether it is gone."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    vectors: int = 0
+    places: list[Any] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+
+
+async def erase(
+    connection: Connection, scope: Scope, drops: Sequence[Drop] | None, index: Index, clock: Clock
+) -> Erased:
+    """Destroy `drops`, or the whole scope, and look whether it is gone."""
+
+    async def work(session: Session) -> Gone | None:
+        head = await claim(connection.collections, session, scope, begin=None)
+        if head is None:
+            return None
+        if drops is None:
+            return await _delete_scope(connection.collections, session, scope)
+        changes = ScopeChanges(connection.collections, session, head, index, clock)
+        return await _drop(connection.collections, session, scope, changes, drops)
+
+    gone = await connection.transact(work)
+    if gone is None:
+        return Erased(verified=await _nothing_left(connection.collections, scope))
+    if drops is None:
+        return Erased(
+            records=dict(gone.kinds),
+            vectors=gone.vectors,
+            verified=await _nothing_left(connection.collections, scope),
+        )
+    verified, searched = await _rows_gone(connection.collections, scope, gone)
+    return Erased(records=dict(gone.kinds), vectors=gone.vectors, verified=verified, bytes_searched=searched)
+
+
+async def _delete_scope(collections: Collections, session: Session, scope: Scope) -> Gone:
+    own = scope_fields(scope)
+    records = {**own, "kind": {"$exists": True}}
+    by_kind = [{"$match": records}, {"$group": {"_id": "$kind", "n": {"$sum": 1}}}]
+    gone = Gone()
+    async for group in await collections.records.aggregate(by_kind, session=session):
+        gone.kinds[group["_id"]] = group["n"]
+    gone.vectors = await collections.records.count_documents(
+        {**records, "embedding": {"$exists": True}}, session=session
+    )
+    # without a kind: also what another program left there meanwhile is this person's
+    await collections.records.delete_many(own, session=session)
+    await _end_scope(collections, session, scope)
+    return gone
+
+
+async def _end_scope(collections: Collections, session: Session, scope: Scope) -> None:
+    await collections.segments.delete_many(scope_fields(scope), session=session)
+    await collections.scopes.delete_one({"_id": scope_fields(scope)}, session=session)
+
+
+async def _drop(
+    collections: Collections, session: Session, scope: Scope, changes: ScopeChanges, drops: Sequence[Drop]
+) -> Gone:
+    await changes.gather(drops)
+    gone = Gone()
+    for kept in changes.found:
+        gone.kinds[kept.record.kind] += 1
+        gone.places.append(kept.place)
+        if kept.record.seq < FIRST_UNSEARCHABLE:
+            gone.rows.append(kept.record.seq)
+            gone.vectors += not kept.waits
+    changes.apply(drops)
+    await changes.finish()
+    if not changes.left:
+        await _end_scope(collections, session, scope)  # nobody's name stays for nothing
+    return gone
+
+
+async def _nothing_left(collections: Collections, scope: Scope) -> bool:
+    """Whether the scope holds nothing, or only what was written to it since."""
+    own = scope_fields(scope)
+    for _ in range(_LOOKS):
+        before = await collections.scopes.find_one({"_id": own})
+        records = await collections.records.count_documents({**own, "kind": {"$exists": True}})
+        segments = await collections.segments.count_documents(own)
+        if before == await collections.scopes.find_one({"_id": own}):
+            expected = before["records"] if before else 0
+            return records == expected and (before is not None or not segments)
+    return False
+
+
+async def _rows_gone(collections: Collections, scope: Scope, gone: Gone) -> tuple[bool, int]:
+    """Whether neither a document nor a word of its row is left, and how many bytes were looked through."""
+    left = await collections.records.count_documents({"_id": {"$in": gone.places}, **scope_fields(scope)})
+    numbers = sorted({row // SEGMENT_ROWS for row in gone.rows})
+    begun = await head_of(collections, scope)
+    segments = await read_segments(collections, scope, {"number": {"$in": numbers}}) if begun else {}
+    clean = all(
+        not segments[row // SEGMENT_ROWS].rows["kind"][row % SEGMENT_ROWS]
+        and row % SEGMENT_ROWS not in segments[row // SEGMENT_ROWS].slots
+        for row in gone.rows
+        if row // SEGMENT_ROWS in segments
+    )
+    return left == 0 and clean, sum(len(segment.to_bytes()) for segment in segments.values())
+
+
+__all__ = ["erase"]

@@ -1,0 +1,77 @@
+"""Scopes too large to load: the store finds the likely rows, the shared ranking orders them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from echoic.embedding import embedder_from
+from echoic.memory.service import MemoryService
+from echoic.partition import SEGMENT_ROWS, Partition
+from echoic.stores.in_memory import InMemoryStore
+from echoic.types import Scope
+
+
+class Narrowing(InMemoryStore):
+    """Hands over the segments whose rows say one of the words asked for, numbered anew."""
+
+    narrow_above = 40
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.narrowed: list[Scope] = []
+        self.loaded: list[Scope] = []
+
+    async def load(self, scope: Scope) -> Partition:
+        self.loaded.append(scope)
+        return await super().load(scope)
+
+    async def size(self, scope: Scope) -> int:
+        return len(self._scopes[scope].records) if scope in self._scopes else 0
+
+    async def narrow(self, scope, text, vector, *, limit, include_past):
+        self.narrowed.append(scope)
+        held = self._scopes[scope]
+        words = set(text.lower().strip("?").split())
+        rows = [r.seq for r in held.records.values() if words & set(str(r.data["text"]).lower().split())]
+        numbers = sorted({row // SEGMENT_ROWS for row in rows})
+        found = Partition(held.partition.vectors.shape[1])
+        found.patch((place, held._segments[number]) for place, number in enumerate(numbers))
+        found.origin = np.concatenate(
+            [np.arange(n * SEGMENT_ROWS, (n + 1) * SEGMENT_ROWS) for n in numbers] or [np.zeros(0, np.int64)]
+        )
+        return found
+
+
+@pytest.fixture
+async def large():
+    store = Narrowing()
+    async with MemoryService(store, embedder_from("lexical")) as memory:
+        ana = memory.user("ana")
+        for number in range(200):
+            await ana.remember(f"Thing {number} is about stones")
+        await ana.remember("Plays the theremin on Sundays")
+        await memory.user("bob").remember("Plays the oboe")
+        await memory.settle()
+        yield memory, store
+
+
+async def test_what_was_found_in_the_database_is_ranked_and_read_by_its_own_number(large):
+    memory, store = large
+    hits = await memory.user("ana").query("theremin?")
+    assert hits[0].text == "Plays the theremin on Sundays"
+    assert set(store.narrowed) == {Scope("default", "ana")}
+
+
+async def test_an_ordinary_scope_is_loaded_as_ever(large):
+    memory, store = large
+    store.loaded.clear()
+    hits = await memory.user("bob").query("oboe?")
+    assert [hit.text for hit in hits] == ["Plays the oboe"]
+    assert store.narrowed == []
+    assert Scope("default", "bob") in store.loaded
+
+
+async def test_nothing_that_is_likely_is_nothing_known(large):
+    memory, _ = large
+    assert await memory.user("ana").query("zeppelin?") == []
