@@ -22,6 +22,7 @@ RRF_WEIGHTS: Mapping[str, float] = {"vector": 0.7, "text": 0.3}
 RRF_K = 60
 """As in Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion" (2009), and fixed in MongoDB."""
 _SIGNALS = ("speaker", "date", "key", "length", "asking", "answer", "when", "many", "past")
+_SAMPLED = 16
 RRF_DEPTH = 30
 """How many each channel hands over: the `limit` of a pipeline in MongoDB's stage."""
 
@@ -206,12 +207,27 @@ def _mean(scores: Floats, there: Mask) -> float:
 
 def top(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:
     """Where the `count` highest of `scores` stand, best first; of equals the earlier first. NaN is none."""
-    there = np.flatnonzero(~np.isnan(scores))
+    there = np.flatnonzero(scores >= _least(scores, count))
+    if len(there) < count:
+        there = np.flatnonzero(~np.isnan(scores))
     if len(there) > count:
         values = scores[there]
-        least = np.partition(values, len(values) - count)[len(values) - count]
+        least = values[np.argpartition(values, len(values) - count)[len(values) - count]]
         there = there[values >= least]
     return there[np.argsort(-scores[there], kind="stable")][:count]
+
+
+def _least(scores: NDArray[np.floating], count: int) -> float:
+    """A score that `count` of `scores` are likely to reach, and not many more: guessed from every 16th.
+
+    To look through the few that reach it takes a fifth of the time it takes to partition all.
+    """
+    if len(scores) < _SAMPLED * 64:
+        return -np.inf
+    sample = scores[::_SAMPLED]
+    sample = sample[~np.isnan(sample)]
+    place = len(sample) - 4 * (count // _SAMPLED + 2)
+    return float(np.partition(sample, place)[place]) if place > 0 else -np.inf
 
 
 def _alone(name: str) -> Fusion:

@@ -111,12 +111,13 @@ def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int])
 def _ranks(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
     """Where a channel puts each hit; of equals the earlier first."""
     values = scores[hits]
-    least = np.fmin.reduce(values, initial=np.inf)
     # NaN is not at least anything: neither counted nor, where nothing was found, looked at
-    near = np.flatnonzero(scores >= least)
-    better = scores[near] > values[:, None]
-    better |= (scores[near] == values[:, None]) & (near < hits[:, None])
-    ahead = np.count_nonzero(better, axis=1)
+    near = np.flatnonzero(scores >= np.fmin.reduce(values, initial=np.inf))
+    found = np.sort(scores[near])
+    last = np.searchsorted(found, values, "right")
+    ahead = len(found) - last
+    for i in np.flatnonzero(last - np.searchsorted(found, values) > 1).tolist():
+        ahead[i] += np.count_nonzero(scores[: hits[i]] == values[i])
     return [
         None if np.isnan(score) else Rank(rank=before + 1, score=score)
         for score, before in zip(values.tolist(), ahead.tolist(), strict=True)
