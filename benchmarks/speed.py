@@ -201,14 +201,17 @@ async def with_encoding(folder: Path, size: int, data: Data, queries: int) -> di
         await fill(store, Scope("bench", "user"), texts, vectors)
         await store.aclose()
         async with MemoryService(SQLiteStore(path), embedder) as memory:
-            user, samples = memory.user("user", "bench"), []
+            user = memory.user("user", "bench")
             await user.query("a first question")
-            for i in range(queries):
-                question = f"where did {data.words[i]} say the {data.words[i + 500]} was last week?"
-                began = time.perf_counter()
-                await user.query(question)
-                samples.append(time.perf_counter() - began)
-        measured[variant] = machine.percentiles(samples)
+            await user.warm()
+            for ending in ("", " last week"):  # to read the time out of a question takes a little more
+                samples = []
+                for i in range(queries):
+                    question = f"where did {data.words[i]} say the {data.words[i + 500]} was{ending}?"
+                    began = time.perf_counter()
+                    await user.query(question)
+                    samples.append(time.perf_counter() - began)
+                measured[f"{variant}{', naming a time' if ending else ''}"] = machine.percentiles(samples)
     return measured
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.partition import MEMORY, SEGMENT_ROWS, TURN, Entry, Flag, Partition, Segment
-from echoic.ranking.layout import TEXT_WINDOW, VECTOR_WINDOW, Layout
+from echoic.ranking.layout import REACH, TEXT_WINDOW, VECTOR_WINDOW, Layout
 
 DIMENSIONS = 5
 
@@ -120,6 +120,20 @@ def test_a_vector_that_comes_later_counts_in_its_window():
     layout = Layout.of(partition)
     summed = partition.vectors[0] + partition.vectors[1] * np.float32(0.5)
     assert abs(layout.window_norms[layout.slot_of[0]] - np.linalg.norm(summed)) < 1e-5
+
+
+def test_turns_beside_a_gap_in_a_narrowed_partition_are_no_neighbours():
+    def partition(origin):
+        found = Partition(DIMENSIONS)
+        turn = Entry(text="", kind=TURN, words=(), session=1)
+        found.patch(apply({}, [(row, turn) for row in range(64)], 0))
+        found.origin = origin
+        return found
+
+    joined = Layout.of(partition(np.arange(64)))
+    assert joined.slot_of[32] - joined.slot_of[31] == 1
+    apart = Layout.of(partition(np.concatenate([np.arange(32), np.arange(320, 352)])))
+    assert apart.slot_of[32] - apart.slot_of[31] > REACH
 
 
 def test_what_is_derived_counts_in_the_size_of_a_partition():

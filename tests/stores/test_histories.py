@@ -27,7 +27,9 @@ TestJsonFilesHistories = random_histories(FilesStore)
 TestMarkdownFilesHistories = random_histories(lambda folder: FilesStore(folder, "markdown"))
 # a folder stands for a schema: its name is as good as any
 TestPostgresHistories = random_histories(
-    lambda folder: postgres_store(postgres_server.shared().url(f"h{folder.name[-8:].lower().replace('-', '_')}"))
+    lambda folder: postgres_store(
+        postgres_server.shared().url(f"h{folder.name[-8:].lower().replace('-', '_')}")
+    )
 )
 TestMongoDBHistories = random_histories(
     lambda folder: mongodb_store(mongodb_server.patient(mongodb_server.url(folder.name)))

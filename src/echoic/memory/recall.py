@@ -61,7 +61,8 @@ class Recaller:
         """The best `limit` hits for `text`.
 
         Embedding, loading and reading the time go side by side. What is not there by the deadline is done
-        without, and named in `cut`: "vector", "date", or what was not loaded, "own" or "global".
+        without, and named in `cut`: "vector", "date", or what was not loaded, "own" or "global"; "newest"
+        where the store could not be asked what is new.
 
         Args:
             scope: who asks.
@@ -96,12 +97,14 @@ class Recaller:
                 meant.close()  # or it would complain that nobody ever began it
         there = {"own": scope in places, "global": scope.everyone in places}
         there |= {"vector": _made(works[0]), "date": spans is not None}
+        # a database that is away: what is in memory answers, and says that it may not be the newest
+        there["newest"] = getattr(self._store, "trouble", None) is None
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
         query = partial(query_of, text, vector, pieces=exact)
         hits = await self._search(query, places, spans or NOTHING, limit, include_past=include_past)
         return Recall(
             hits=hits,
-            outcome="deadline" if until.missed else outcome,
+            outcome="deadline" if until.missed else outcome if there["newest"] else "unavailable",
             cut=tuple(name for name, is_there in there.items() if not is_there),
         )
 

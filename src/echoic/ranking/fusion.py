@@ -66,7 +66,6 @@ CLOSE = Weights(
     late=2.75,
     text=0.25,
     meaning=0.35,
-    own_meaning=0.05,
     keyed_meaning=0.30,
     speaker=0.30,
     date=0.90,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import MEMORY, TURN, Flag, Partition, number_of
+from echoic.partition import MEMORY, SEGMENT_ROWS, TURN, Flag, Partition, number_of
 from echoic.ranking.entries import AGENT, USER
 from echoic.ranking.pairs import Pairs
 
@@ -132,7 +132,7 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
     findable = (rows["kind"] != 0) & (flags & Flag.UNHEARD == 0)
     past = flags & Flag.PAST != 0
     in_session = findable & ~past & (rows["kind"] == TURN) & (rows["session"] != 0)
-    turns, slots = _in_order(rows, np.flatnonzero(in_session))
+    turns, slots = _in_order(rows, np.flatnonzero(in_session), partition.origin)
     alone = np.flatnonzero(findable & ~in_session)
     head = int(slots[-1]) + 1 + REACH if len(slots) else 0
     width = head + len(alone) + 1
@@ -173,12 +173,17 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
     )
 
 
-def _in_order(rows: NDArray[np.void], turns: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _in_order(
+    rows: NDArray[np.void], turns: NDArray[np.intp], origin: NDArray[np.int64] | None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows of turns by session, time and row, and the slot of each."""
     turns = turns[np.lexsort((rows["said_at"][turns], rows["session"][turns]))]
     session = rows["session"][turns]
     starts = np.ones(len(turns), np.bool_)
     starts[1:] = session[1:] != session[:-1]
+    if origin is not None:  # what lies between was not handed over: those beside the gap are no neighbours
+        segments = origin[turns] // SEGMENT_ROWS
+        starts[1:] |= np.abs(segments[1:] - segments[:-1]) > 1
     return turns, np.arange(len(turns)) + REACH * np.cumsum(starts)
 
 
