@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 
-RUNS = [["speed", "--million"], ["listening"], ["redaction"], ["keyvalue"]]
+RUNS = [["speed", "--million"], ["latency"], ["listening"], ["redaction"], ["keyvalue"]]
 
 if __name__ == "__main__":
     if os.environ.get("ECHOIC_LOCOMO"):
-        RUNS.append(["locomo"])
+        RUNS += [["locomo"], ["noise"], ["peers"]]
     else:
-        print("ECHOIC_LOCOMO is not set: the LoCoMo measurement is left out", file=sys.stderr)
+        print("ECHOIC_LOCOMO is not set: what needs LoCoMo is left out", file=sys.stderr)
     for name, *flags in RUNS:
         subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *flags], check=True)

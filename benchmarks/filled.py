@@ -58,8 +58,7 @@ class Filled:
         """One query for each text."""
         made = await self._embed(texts, "query")
         return [
-            query_of(text, vector, pieces=pieces)
-            for text, (vector, pieces) in zip(texts, made, strict=True)
+            query_of(text, vector, pieces=pieces) for text, (vector, pieces) in zip(texts, made, strict=True)
         ]
 
     async def _attach_all(self) -> None:

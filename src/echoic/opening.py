@@ -35,20 +35,18 @@ def open(  # noqa: A001 - echoic.open is the way in
             "openai:gpt-5-mini" or "ollama:llama3.2", or a model of PydanticAI's. None: rules only.
         global_writes: what a caller's global memory does: "propose" waits for an operator, "auto" does not.
         classifier: decides what may be global; rules by default.
-        fusion: "blend", or "rrf" as MongoDB's $rankFusion computes it.
+        fusion: "blend", "rrf" as MongoDB's $rankFusion computes it, or a file of weights from `echoic tune`.
 
     Raises:
         InvalidInput: a URL, embedder, model, fusion or mode that is not known.
     """
     from echoic.embedding import embedder_from
     from echoic.memory.service import MemoryService
-    from echoic.ranking.fusion import FUSIONS
+    from echoic.memory.weights import fusion_from
     from echoic.stores import store_from
 
     if global_writes not in {"auto", "propose"}:
         raise InvalidInput(f"global_writes must be 'auto' or 'propose', not {global_writes!r}")
-    if fusion not in FUSIONS:
-        raise InvalidInput(f"unknown fusion {fusion!r}: use one of {', '.join(FUSIONS)}")
     asked: dict[str, Any] = {}
     if model is not None:
         from echoic.models import classifier_from, extractor_from
@@ -59,6 +57,6 @@ def open(  # noqa: A001 - echoic.open is the way in
         embedder_from(embedder),
         global_writes=global_writes,
         classifier=classifier,
-        fusion=fusion,
+        fusion=fusion_from(fusion),
         **asked,
     )

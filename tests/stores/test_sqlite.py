@@ -275,3 +275,12 @@ async def test_a_disk_file_is_what_a_path_names(tmp_path: Path) -> None:
     async with opened(SQLiteStore(path)) as store:
         assert [told(r) for r in await everything(store, ANA)] == records
     assert path.exists()
+
+
+async def test_a_scope_larger_than_the_bound_is_not_loaded_anew_because_everyones_is(tmp_path: Path) -> None:
+    async with opened(SQLiteStore(tmp_path / "e.db", cache_bytes=1)) as store:
+        await store.write(ANA, [put(memory(f"m{n}", f"likes {n}")) for n in range(100)])
+        first = await store.load(ANA)
+        for _ in range(3):
+            await store.load(ANA.everyone)
+            assert await store.load(ANA) is first

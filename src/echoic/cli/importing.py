@@ -34,7 +34,7 @@ _SAID = 20
 @click.option("--dry-run", is_flag=True, help="Only count what is there; no store is opened.")
 @click.pass_context
 def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_run: bool) -> int:
-    r"""Take in turns, memories, or an export of ours.
+    """Take in turns, memories, or an export of ours.
 
     FILE may be a folder of files, or "-" for stdin.
 
@@ -47,7 +47,7 @@ def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_ru
 
     What is taken in belongs to the user that --user or ECHOIC_USER names; without one, to the user the file
     names. Importing twice adds nothing. What cannot be read is left out and reported, and the exit code is 3.
-    """
+    """  # noqa: D301 - the \\b is click's
     source = source_at(file)
     name = format_of(source) if kind == "auto" else kind
     reader = reader_of(name, facts=facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from echoic.cli.bench import bench_group
 from echoic.cli.chat import chat_command
 from echoic.cli.command import Group
 from echoic.cli.doctor import doctor_command
@@ -22,6 +23,7 @@ from echoic.cli.memories import (
 from echoic.cli.proposals import proposals_group
 from echoic.cli.query import query_command
 from echoic.cli.serve import serve_command
+from echoic.cli.tune import tune_command
 from echoic.cli.upkeep import distil_command, reindex_command, users_command
 
 
@@ -55,5 +57,6 @@ root.add_section("Ask", [get_command, query_command, list_command, history_comma
 root.add_section("Talk", [chat_command, serve_command])
 root.add_section("Take along, and forget", [export_command, import_command, forget_command])
 root.add_section("Run", [doctor_command, users_command, proposals_group, distil_command, reindex_command])
+root.add_section("Measure", [bench_group, tune_command])
 
 __all__ = ["root"]

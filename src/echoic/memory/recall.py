@@ -23,6 +23,7 @@ from echoic.memory.times.phrases import NOTHING, Spans
 from echoic.memory.times.versions import in_time
 from echoic.memory.times.within import filled, rooted
 from echoic.partition import Partition
+from echoic.ranking.fusion import Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank
 from echoic.stores.base import Narrows, Record, Store
@@ -39,7 +40,7 @@ _INLINE_ROWS = 20_000
 class Recaller:
     """Searches a user's own memory and what is global, as one ranking."""
 
-    def __init__(self, store: Store, embedder: Embedder, *, fusion: str) -> None:
+    def __init__(self, store: Store, embedder: Embedder, *, fusion: str | Fusion) -> None:
         self._store = store
         # the last partial transcript is asked again as the final one, and by tools
         self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)

@@ -28,6 +28,7 @@ from echoic.memory.sharing import Classifier, RuleClassifier
 from echoic.memory.tasks import chooser, read_conversations
 from echoic.memory.telemetry import Telemetry
 from echoic.memory.user import UserMemory
+from echoic.ranking.fusion import Fusion
 from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 
@@ -67,7 +68,7 @@ class MemoryService:
         second_judge: asked as well, after the caller was answered, whether what `classifier` shares may be
             global; until it has agreed it is private.
         distil_every: user turns after which the extractor reads a conversation that goes on.
-        fusion: how channels become one ranking: "blend", or "rrf" as MongoDB computes it.
+        fusion: how channels become one ranking: "blend", "rrf" as MongoDB computes it, or one of your own.
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
@@ -83,7 +84,7 @@ class MemoryService:
         extractor: Extractor | None = None,
         second_judge: Classifier | None = None,
         distil_every: int = EVERY,
-        fusion: str = "blend",
+        fusion: str | Fusion = "blend",
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
@@ -163,6 +164,11 @@ class MemoryService:
     def embedder(self) -> Embedder:
         """What makes the vectors."""
         return self._embedder
+
+    @property
+    def embedding_trouble(self) -> str | None:
+        """Why vectors do not get on, such as "EmbedderUnavailable"; None while they do."""
+        return self._parts.background.trouble
 
     # -- hooks: see `hooks` for when and how they are called
 

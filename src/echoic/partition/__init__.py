@@ -6,7 +6,7 @@ Stores keep segments as bytes and hand over partitions; ranking reads them. Neit
 from echoic.partition.entry import MEMORY, ROW, TURN, Entry, Flag, number_of
 from echoic.partition.partition import Partition, Vocabulary
 from echoic.partition.segment import SEGMENT_ROWS, Segment
-from echoic.partition.tokens import AXES, MAX_BYTES, MAX_PIECES, Pieces, checked_tokens, unpacked
+from echoic.partition.tokens import AXES, MAX_BYTES, MAX_PIECES, Pieces, as_packed, checked_tokens, unpacked
 
 __all__ = [
     "AXES",
@@ -22,6 +22,7 @@ __all__ = [
     "Pieces",
     "Segment",
     "Vocabulary",
+    "as_packed",
     "checked_tokens",
     "number_of",
     "unpacked",

@@ -43,12 +43,20 @@ def unpacked(blobs: list[bytes]) -> NDArray[np.float32]:
     Raises:
         InvalidInput: these are not what `Pieces.packed` makes.
     """
+    axes, scale = as_packed(blobs)
+    return axes * np.float32(scale)
+
+
+def as_packed(blobs: list[bytes]) -> tuple[NDArray[np.float32], float]:
+    """`unpacked`, and what it still has to be multiplied with.
+
+    Raises:
+        InvalidInput: these are not what `Pieces.packed` makes.
+    """
     data = np.frombuffer(b"".join(blobs), np.int8)
     if data.size % AXES:
         raise InvalidInput(f"{data.size} bytes are no whole word pieces of {AXES} axes each")
-    axes = data.reshape(-1, AXES).astype(np.float32)
-    axes *= np.float32(1 / _SCALE)
-    return axes
+    return data.reshape(-1, AXES).astype(np.float32), 1 / _SCALE
 
 
 def checked_tokens(tokens: bytes | None) -> bytes | None:
@@ -62,4 +70,4 @@ def checked_tokens(tokens: bytes | None) -> bytes | None:
     return tokens
 
 
-__all__ = ["AXES", "MAX_BYTES", "MAX_PIECES", "Pieces", "checked_tokens", "unpacked"]
+__all__ = ["AXES", "MAX_BYTES", "MAX_PIECES", "Pieces", "as_packed", "checked_tokens", "unpacked"]

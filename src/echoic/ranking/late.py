@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import AXES, Pieces, unpacked
+from echoic.partition import AXES, Pieces, as_packed
 from echoic.ranking.layout import REACH, Floats
 from echoic.ranking.place import Place
 
@@ -76,12 +76,13 @@ def _likeness(axes: Floats, place: Place, rows: Rows) -> Floats:
 
 def _best(blobs: list[bytes], axes: Floats) -> Floats:
     """[texts, pieces] How like the likest piece of each text is to each of the question's."""
-    said = unpacked(blobs)
+    said, scale = as_packed(blobs)
+    axes = axes * np.float32(scale)  # here, and not in the many that they are compared with
     likeness = np.empty((len(said), len(axes)), np.float32)
     block = max(1, _BLOCK // (AXES * max(1, len(axes))))
     for first in range(0, len(said), block):
         np.matmul(said[first : first + block], axes.T, out=likeness[first : first + block])
-    lengths = np.fromiter((len(blob) // AXES for blob in blobs), np.intp, len(blobs))
+    lengths = np.fromiter(map(len, blobs), np.intp, len(blobs)) // AXES
     return np.maximum.reduceat(likeness, np.cumsum(lengths) - lengths, axis=0)
 
 

@@ -51,7 +51,7 @@ def rank(
     partitions: Sequence[Partition],
     *,
     limit: int = 10,
-    fusion: str = "blend",
+    fusion: str | Fusion = "blend",
     floor: float | None = None,
 ) -> list[Found]:
     """The best `limit` rows for `query`, over all partitions as one.
@@ -64,7 +64,7 @@ def rank(
         query: what is asked, from `query_of`.
         partitions: where, the caller's own first. Their locks are taken while they are scanned.
         limit: how many at most. The first of a longer list are the shorter list.
-        fusion: how channels become one order: a name in `FUSIONS`.
+        fusion: how channels become one order: a name in `FUSIONS`, or a fusion.
         floor: None is `FLOOR`; another embedder than MiniLM has another, see `LEXICAL_FLOOR`.
 
     Raises:
@@ -73,7 +73,7 @@ def rank(
     """
     if limit < 1:
         raise InvalidInput(f"limit must be at least 1, not {limit!r}")
-    chosen = FUSIONS.get(fusion)
+    chosen = FUSIONS.get(fusion) if isinstance(fusion, str) else fusion
     if chosen is None:
         raise InvalidInput(f"unknown fusion {fusion!r}: use one of {', '.join(FUSIONS)}")
     if not partitions:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import Entry, Partition
+from echoic.partition import Entry, Partition, checked_tokens
 from echoic.types import EmbeddingSpec, Scope
 
 FIRST_UNSEARCHABLE = 1 << 31
@@ -74,6 +74,14 @@ class Attach:
     """[dimensions], unit length, of the model the store was opened with."""
     tokens: bytes | None = None
     """Word pieces that go with the vector, packed (`partition.tokens`); they stay and go as it does."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no store has room for.
+
+        Raises:
+            InvalidInput: more word pieces than a text can have.
+        """
+        checked_tokens(self.tokens)
 
 
 Change = Put | Drop | Attach

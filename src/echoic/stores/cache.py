@@ -1,4 +1,8 @@
-"""Partitions kept in memory, the least recently used ones let go when they outgrow a bound in bytes."""
+"""Partitions kept in memory, the least recently used ones let go when they outgrow a bound in bytes.
+
+The last few stay whatever they take: one recall reads a user's own scope, everyone's and perhaps a shared one,
+and would else load them anew each time.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ class Loaded:
     nbytes: int = 0
 
 
+_OF_ONE_RECALL = 3
 _LEAST_BYTES = 2048
 """What even an empty scope takes, so that asking for a million strangers does not fill the memory."""
 
@@ -44,13 +49,13 @@ class PartitionCache:
             return loaded
 
     def put(self, scope: Scope, loaded: Loaded) -> None:
-        """Keep `loaded`, or weigh it again after it grew; others go until the bound holds."""
+        """Keep `loaded`, or weigh it again after it grew; older ones go until the bound holds."""
         with self._lock:
             self.drop(scope)
             loaded.nbytes = max(loaded.partition.nbytes, _LEAST_BYTES)
             self._loaded[scope] = loaded
             self.nbytes += loaded.nbytes
-            while self.nbytes > self._limit and len(self._loaded) > 1:
+            while self.nbytes > self._limit and len(self._loaded) > _OF_ONE_RECALL:
                 _, gone = self._loaded.popitem(last=False)
                 self.nbytes -= gone.nbytes
 

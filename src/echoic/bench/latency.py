@@ -1,0 +1,260 @@
+"""How long a caller waits: recall and durable writes over a real store, from small memories to large ones.
+
+End to end through `MemoryService`, in one process with one event loop, as a server runs it. Every question is
+asked twice: new, when it has to be encoded, and again, when its encoding is remembered; the second time is
+what everything but the encoding takes. Texts are turns of made-up calls, each made distinct by rare words of
+its own, with the vectors the embedder gives the turn: real vectors, without an hour of encoding.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from echoic.bench.callers import START, people
+from echoic.bench.corpus import DEPLOYMENT, HeldEmbedder, Progress, settled, silent
+from echoic.bench.exchanges import DAY, PLACE, THING, TIME, WHO
+from echoic.bench.metrics import percentiles
+from echoic.embedding.base import Embedded, Embedder, Kind
+from echoic.errors import InvalidInput
+from echoic.memory.records import record_of_turn
+from echoic.memory.service import MemoryService
+from echoic.stores.base import Put
+from echoic.stores.sqlite import SQLiteStore
+from echoic.types import Scope, Turn
+
+SIZES = (1_000, 10_000, 100_000)
+CALLERS = (1, 4)
+_JOINT = " / "
+"""Stands between a turn and the rare words that make it distinct."""
+_APART_UP_TO = 50_000
+"""Rows up to which every caller has a memory of their own; above they ask one and the same."""
+_BATCH = 1_000
+_WRITES = 100
+_COLD = 5
+_RARE_WORDS = 20_000
+_ASKED = (
+    "What did {who} say about the {thing} near {place} on {day} at {time}?",
+    "When was the {thing} for {who} delivered to {place}, on {day} at {time}?",
+    "Did I tell you on {day} at {time} that {who} lost the {thing} near {place}?",
+    "Who was going to bring the {thing} to {place} with {who} on {day} at {time}?",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyFound:
+    """Durations at one size."""
+
+    memories: int
+    users: int
+    first: dict[str, float]
+    """Recall of a memory that is not loaded yet, in a process that runs."""
+    write: dict[str, float]
+    """A turn appended to a conversation, durable."""
+    encoded: dict[int, dict[str, float]] = field(default_factory=dict)
+    """By callers at once: a question never asked before."""
+    repeated: dict[int, dict[str, float]] = field(default_factory=dict)
+    """By callers at once: one whose encoding is remembered."""
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, in milliseconds."""
+        return {
+            "memories": self.memories,
+            "users": self.users,
+            "recall, question encoded": {str(n): found for n, found in self.encoded.items()},
+            "recall, encoding excluded": {str(n): found for n, found in self.repeated.items()},
+            "first recall of a user": self.first,
+            "durable write": self.write,
+        }
+
+
+class _OfTurns(HeldEmbedder):
+    """Gives a text the vector of the turn it was made from."""
+
+    async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
+        """As the embedder does."""
+        return await super().embed_pieces([text.partition(_JOINT)[0] for text in texts], kind)
+
+
+async def measure_latency(
+    embedder: Embedder,
+    *,
+    sizes: Sequence[int] = SIZES,
+    callers: Sequence[int] = CALLERS,
+    questions: int = 300,
+    folder: Path | None = None,
+    progress: Progress = silent,
+) -> list[LatencyFound]:
+    """Durations at every size.
+
+    Args:
+        embedder: encodes questions; closed at the end.
+        sizes: turns that each memory holds.
+        callers: how many ask at once.
+        questions: how many are asked at each number of callers.
+        folder: on the disk that is to be measured; None: where temporary files are. Nothing is left in it.
+        progress: told while a store is filled.
+
+    Raises:
+        InvalidInput: a size, a number of callers or of questions below 1.
+        EmbedderMissing: the embedder's packages or weights are not on this machine.
+    """
+    for what, numbers in (("sizes", sizes), ("callers", callers), ("questions", [questions])):
+        if not numbers or min(numbers) < 1:
+            raise InvalidInput(f"{what} must be whole numbers from 1, not {', '.join(map(str, numbers))!r}")
+    held = _OfTurns(embedder)
+    await held.open()
+    try:
+        with TemporaryDirectory(prefix="echoic-latency-", dir=folder) as place:
+            return [
+                await _at(
+                    Path(place) / f"{size}.db",
+                    held,
+                    size=size,
+                    callers=callers,
+                    questions=questions,
+                    progress=progress,
+                )
+                for size in sizes
+            ]
+    finally:
+        await held.release()
+
+
+async def _at(
+    path: Path,
+    embedder: HeldEmbedder,
+    *,
+    size: int,
+    callers: Sequence[int],
+    questions: int,
+    progress: Progress,
+) -> LatencyFound:
+    most = max(callers)
+    users = [f"caller-{n}" for n in range(most if size * most <= _APART_UP_TO else 1)]
+    await _fill(path, embedder, users, size, progress)
+    first = [await _first(path, embedder, users[0]) for _ in range(_COLD)]
+    fresh = _questions(seed=size)
+    encoded: dict[int, dict[str, float]] = {}
+    repeated: dict[int, dict[str, float]] = {}
+    async with _opened(path, embedder) as memory:
+        for user in users:
+            await memory.user(user, DEPLOYMENT).recall("What was it again?")
+        write = await _writes(memory, users[0])
+        for n in callers:
+            asked = list(itertools.islice(fresh, questions))
+            for found in (encoded, repeated):
+                found[n] = percentiles(await _at_once(n, _asking(memory, users), asked))
+    return LatencyFound(
+        memories=size,
+        users=len(users),
+        first=percentiles(first),
+        write=percentiles(write),
+        encoded=encoded,
+        repeated=repeated,
+    )
+
+
+async def _fill(
+    path: Path, embedder: HeldEmbedder, users: Sequence[str], size: int, progress: Progress
+) -> None:
+    store = SQLiteStore(path)
+    async with MemoryService(store, embedder) as memory:
+        for number, user in enumerate(users):
+            turns = _turns(size, seed=number)
+            while batch := list(itertools.islice(turns, _BATCH)):
+                puts = [Put(record=record_of_turn(turn)) for turn in batch]
+                await store.write(Scope(DEPLOYMENT, user), puts)
+        await settled(memory, size * len(users), progress)
+
+
+def _turns(size: int, seed: int) -> Iterator[Turn]:
+    """`size` turns of calls a day apart, no two alike."""
+    draw = random.Random(seed)  # noqa: S311 - the same at every run is meant
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["".join(draw.choices(letters, k=draw.randint(3, 9))) for _ in range(_RARE_WORDS)]
+    # the frequencies of speech: Zipf's law
+    weights = [1 / rank for rank in range(1, _RARE_WORDS + 1)]
+    pool = [turn for person in people(4, seed=seed) for turn in person.turns]
+    rare = draw.choices(words, weights=weights, k=5 * size)
+    for number in range(size):
+        said = pool[number % len(pool)]
+        call, place = divmod(number, 20)
+        yield Turn(
+            speaker=said.speaker,
+            text=f"{said.text}{_JOINT}{' '.join(rare[5 * number : 5 * number + 5])}",
+            id=f"turn-{number}",
+            conversation=f"call-{call}",
+            said_at=START + timedelta(hours=call, seconds=6 * place),
+        )
+
+
+def _questions(seed: int) -> Iterator[str]:
+    """Questions of which no two are alike, some 14,000."""
+    every = list(itertools.product(_ASKED, WHO, THING, PLACE, DAY, TIME))
+    random.Random(seed).shuffle(every)  # noqa: S311 - the same at every run is meant
+    for pattern, who, thing, place, day, hour in every:
+        yield pattern.format(who=who, thing=thing, place=place, day=day, time=hour)
+
+
+@contextlib.asynccontextmanager
+async def _opened(path: Path, embedder: HeldEmbedder) -> AsyncIterator[MemoryService]:
+    async with MemoryService(SQLiteStore(path), embedder) as memory:
+        yield memory
+
+
+async def _first(path: Path, embedder: HeldEmbedder, user: str) -> float:
+    """Seconds of a user's first recall, with threads and statements warmed by another user's."""
+    question = "Who was it that came first?"
+    async with _opened(path, embedder) as memory:
+        await memory.user("somebody else", DEPLOYMENT).recall(question)
+        gc.collect()
+        began = time.perf_counter()
+        await memory.user(user, DEPLOYMENT).recall(question)
+        return time.perf_counter() - began
+
+
+async def _writes(memory: MemoryService, user: str) -> list[float]:
+    call = await memory.user(user, DEPLOYMENT).conversation("measured")
+    samples = []
+    for number in range(_WRITES):
+        turn = Turn(speaker="user", text=f"And then there is one more thing, number {number}.")
+        began = time.perf_counter()
+        await call.append(turn)
+        samples.append(time.perf_counter() - began)
+    await memory.settle()
+    return samples
+
+
+def _asking(memory: MemoryService, users: Sequence[str]) -> Callable[[int, str], Awaitable[object]]:
+    return lambda caller, text: memory.user(users[caller % len(users)], DEPLOYMENT).recall(text)
+
+
+async def _at_once(
+    callers: int, ask: Callable[[int, str], Awaitable[object]], questions: Sequence[str]
+) -> list[float]:
+    """Seconds each question took, `callers` of them being asked at any time."""
+    left = iter(questions)
+    samples: list[float] = []
+
+    async def call(caller: int) -> None:
+        for question in left:
+            began = time.perf_counter()
+            await ask(caller, question)
+            samples.append(time.perf_counter() - began)
+
+    await asyncio.gather(*(call(caller) for caller in range(callers)))
+    return samples
+
+
+__all__ = ["CALLERS", "SIZES", "LatencyFound", "measure_latency"]

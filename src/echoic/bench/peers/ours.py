@@ -1,0 +1,51 @@
+"""Echoic as a peer: durable on SQLite, asked through its public interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from echoic.bench.corpus import DEPLOYMENT, HeldEmbedder, ids_of, record_of, settled
+from echoic.bench.labelled import Labelled
+from echoic.bench.peers.base import About, Kept, Vector
+from echoic.memory.service import MemoryService
+from echoic.stores.base import Put
+from echoic.stores.sqlite import SQLiteStore
+from echoic.types import Scope
+
+
+class Echoic:
+    """The default: `MemoryService` over SQLite, synced at every write."""
+
+    about = About(
+        name="echoic", packages=("echoic",), form="SQLite file, synced at every write", durable=True
+    )
+
+    def __init__(self, embedder: HeldEmbedder) -> None:
+        """`embedder` remembers every text: it encodes nothing while it is timed."""
+        self._embedder = embedder
+
+    async def open(self, folder: Path, vectors: Mapping[str, Vector], dimensions: int) -> None:
+        """Make ready."""
+        del vectors, dimensions  # the embedder has them, with the word pieces
+        self._store = SQLiteStore(folder / "echoic.db")
+        self._memory = await MemoryService(self._store, self._embedder).open()
+
+    async def add(self, whose: Labelled, one: Kept) -> None:
+        """Keep a thing, durable; it is found by its words at once, and by meaning when `ready`."""
+        await self._store.write(Scope(DEPLOYMENT, whose.user), [Put(record=record_of(one.item))])
+
+    async def ready(self) -> None:
+        """Wait until everything has its vector."""
+        await settled(self._memory, 0)
+
+    async def search(self, whose: Labelled, question: str, limit: int) -> list[str]:
+        """The hits of a recall."""
+        return ids_of(await self._memory.user(whose.user, DEPLOYMENT).recall(question, limit=limit))
+
+    async def aclose(self) -> None:
+        """Close it."""
+        await self._memory.aclose()
+
+
+__all__ = ["Echoic"]

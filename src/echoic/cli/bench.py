@@ -1,0 +1,392 @@
+"""The commands that measure. What is measured, and how, is `echoic.bench`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from echoic.cli.command import Group, command
+from echoic.cli.exits import DONE, UNEXPECTED
+from echoic.cli.output import Output, Result, Table
+from echoic.cli.running import run_apart
+from echoic.cli.settings import Settings
+from echoic.cli.sidecar import sidecar_command
+from echoic.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from echoic.bench.labelled import Dataset
+    from echoic.bench.metrics import Interval, Tally
+    from echoic.embedding.base import Embedder
+
+_PATH = click.argument("path", type=click.Path(path_type=Path))
+_FACTS = click.option(
+    "--facts", is_flag=True, help="Search facts: LoCoMo's observations, memories of JSON lines."
+)
+_CACHE = click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep what was embedded here, for the next run.",
+)
+_PLOTS = click.option(
+    "--plots", type=click.Path(path_type=Path), metavar="DIR", help="Draw PNG and SVG into this folder."
+)
+_VECTORS_ONLY = click.option(
+    "--vectors-only", is_flag=True, help="Leave out word pieces, which no remote embedder hands out."
+)
+_COLUMNS = ("R@5", "R@10", "nDCG@10", "session R@5", "hit@1", "MRR")
+
+
+def _fusions(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    return click.option(
+        "--fusions",
+        default=default,
+        show_default=True,
+        metavar="NAMES",
+        callback=lambda _ctx, _option, value: _named(value),
+        help="Who is asked, the first compared with the others: blend, rrf, text, vector.",
+    )
+
+
+@click.group("bench", cls=Group)
+def bench_group() -> int:
+    """Measure recall, speed and hearing, and compare with others.
+
+    Everything is made and measured in stores of its own; --store is not touched. Nothing is sent anywhere.
+    """
+    return DONE
+
+
+@command("recall")
+@_PATH
+@_fusions("blend,rrf,text,vector")
+@_FACTS
+@_VECTORS_ONLY
+@_CACHE
+@_PLOTS
+@click.pass_context
+def recall_command(
+    ctx: click.Context,
+    *,
+    path: Path,
+    fusions: Sequence[str],
+    facts: bool,
+    vectors_only: bool,
+    cache: Path | None,
+    plots: Path | None,
+) -> int:
+    """Count what is found of labelled questions.
+
+    PATH is LoCoMo's JSON, JSON lines, or a folder of such files. JSON lines hold turns, memories and
+    questions, one a line:
+
+    \b
+    {"user": "ana", "speaker": "user", "text": "I moved to Leeds.", "id": "t1", "conversation": "c1"}
+    {"user": "ana", "text": "Leeds", "key": "home_city", "id": "m1"}
+    {"user": "ana", "text": "Where do I live?", "evidence": ["t1", "m1"], "category": "home"}
+
+    Percent, with what the first fusion finds more than each other one, and the 95 % interval of that. LEAKS
+    are hits of another user; with any the exit code is 70.
+    """  # noqa: D301 - the mark of click is the character itself
+
+    async def work(settings: Settings, output: Output) -> Result:
+        from echoic.bench.corpus import corpus_of
+        from echoic.bench.reading import read
+        from echoic.bench.recall import measure_recall
+
+        dataset = read(path, facts=facts)
+        with output.progress("embedding") as progress:
+            async with corpus_of(
+                dataset, embedder_of(settings, vectors_only=vectors_only), cache, progress
+            ) as corpus:
+                found = await measure_recall(corpus, fusions, progress)
+        if plots:
+            from echoic.bench.plots import plot_recall
+
+            _drawn(output, plot_recall(found, plots))
+        rows = [row for name, tally in found.tallies.items() for row in _rows(name, dataset, tally)]
+        rows += [_gain(f"{found.first} over {name}", by_metric) for name, by_metric in found.gains().items()]
+        return _result(found.as_json(), ("FUSION", "KIND", "N"), rows, count=dataset.questions)
+
+    return run_apart(ctx, work)
+
+
+@command("keyvalue")
+@click.option("--people", type=click.IntRange(1), default=500, show_default=True, metavar="N")
+@click.option("--turns", type=click.IntRange(2), default=100, show_default=True, metavar="N", help="Of each.")
+@_fusions("blend,rrf,text,vector")
+@_CACHE
+@click.pass_context
+def keyvalue_command(
+    ctx: click.Context, *, people: int, turns: int, fusions: Sequence[str], cache: Path | None
+) -> int:
+    """Ask made-up callers for what they told under keys.
+
+    Each told fifteen things, many corrected, among calls about other matters. Questions come in the words of
+    the key (plain) and in others (paraphrased). Needs no data: the callers are the same everywhere.
+    """
+
+    async def work(settings: Settings, output: Output) -> Result:
+        from echoic.bench.keyvalue import measure_keyvalue
+
+        with output.progress("asking") as progress:
+            found = await measure_keyvalue(
+                embedder_of(settings),
+                people=people,
+                turns=turns,
+                fusions=fusions,
+                folder=cache,
+                progress=progress,
+            )
+        recall, updates = found.recall, found.updates
+        dataset = recall.corpus.dataset
+        rows = [row for name, tally in recall.tallies.items() for row in _rows(name, dataset, tally)]
+        output.say(
+            f"what holds before what held: {100 * updates.share:.2f} % of {updates.found} corrected values"
+        )
+        return _result(found.as_json(), ("FUSION", "KIND", "N"), rows, count=dataset.questions)
+
+    return run_apart(ctx, work)
+
+
+@command("noise")
+@_PATH
+@_fusions("blend")
+@click.option(
+    "--misheard",
+    type=click.Choice(["questions", "transcripts"]),
+    default="questions",
+    show_default=True,
+    help="What is misheard; the other stays as it was said.",
+)
+@_FACTS
+@_VECTORS_ONLY
+@_CACHE
+@_PLOTS
+@click.pass_context
+def noise_command(
+    ctx: click.Context,
+    *,
+    path: Path,
+    fusions: Sequence[str],
+    misheard: str,
+    facts: bool,
+    vectors_only: bool,
+    cache: Path | None,
+    plots: Path | None,
+) -> int:
+    """Count what is found when a recogniser mishears.
+
+    In four strengths: clean, every name misheard, and a word error rate of about 13 and of about 24 %. The
+    errors are made up, sound alike, and are the same at every run; WER is the rate that was reached. PATH is
+    as for `echoic bench recall`.
+    """
+
+    async def work(settings: Settings, output: Output) -> Result:
+        from echoic.bench.hearing import HEARD, measure_noise
+        from echoic.bench.reading import read
+
+        dataset = read(path, facts=facts)
+        with output.progress("asking") as progress:
+            found = await measure_noise(
+                dataset,
+                embedder_of(settings, vectors_only=vectors_only),
+                fusions=fusions,
+                heard=HEARD[0] if misheard == HEARD[0] else HEARD[1],
+                folder=cache,
+                progress=progress,
+            )
+        if plots:
+            from echoic.bench.plots import plot_noise
+
+            _drawn(output, plot_noise(found, plots))
+        rows = [
+            [name, strength, f"{100 * found.errors[strength].rate:.1f}", *_figures(tally)]
+            for name, by_strength in found.tallies.items()
+            for strength, tally in by_strength.items()
+        ]
+        return _result(found.as_json(), ("FUSION", "STRENGTH", "WER"), rows, count=dataset.questions)
+
+    return run_apart(ctx, work)
+
+
+@command("latency")
+@click.option("--sizes", default="1000,10000,100000", show_default=True, help="Turns that a memory holds.")
+@click.option("--callers", default="1,4", show_default=True, help="How many ask at once.")
+@click.option("--questions", type=click.IntRange(1), default=300, show_default=True, metavar="N")
+@click.option(
+    "--folder", type=click.Path(path_type=Path, exists=True, file_okay=False), help="On the disk to measure."
+)
+@_PLOTS
+@click.pass_context
+def latency_command(
+    ctx: click.Context,
+    *,
+    sizes: str,
+    callers: str,
+    questions: int,
+    folder: Path | None,
+    plots: Path | None,
+) -> int:
+    """Time recalls and durable writes over a real store.
+
+    End to end in one process: with the question encoded, and once more with its encoding remembered. The
+    store is made for the measurement and gone afterwards. Milliseconds.
+    """
+
+    async def work(settings: Settings, output: Output) -> Result:
+        from echoic.bench.latency import measure_latency
+
+        with output.progress("filling") as progress:
+            found = await measure_latency(
+                embedder_of(settings),
+                sizes=_numbers("--sizes", sizes),
+                callers=_numbers("--callers", callers),
+                questions=questions,
+                folder=folder,
+                progress=progress,
+            )
+        if plots:
+            from echoic.bench.plots import plot_latency
+
+            _drawn(output, plot_latency(found, plots))
+        rows = [row for one in found for row in _times(str(one.memories), one.as_json())]
+        headings = ("TURNS", "WHAT", "CALLERS", "P50", "P95", "P99")
+        table = Table(headings=headings, rows=rows)
+        return Result(data=[one.as_json() for one in found], text=table, count=len(rows))
+
+    return run_apart(ctx, work)
+
+
+@command("peers")
+@_PATH
+@click.option(
+    "--peers",
+    "names",
+    default="mem0,chroma,langgraph",
+    show_default=True,
+    metavar="NAMES",
+    callback=lambda _ctx, _option, value: _named(value),
+    help="Whom to compare with.",
+)
+@click.option(
+    "--folder", type=click.Path(path_type=Path, exists=True, file_okay=False), help="On the disk to measure."
+)
+@_FACTS
+@_PLOTS
+@click.pass_context
+def peers_command(
+    ctx: click.Context,
+    *,
+    path: Path,
+    names: Sequence[str],
+    folder: Path | None,
+    facts: bool,
+    plots: Path | None,
+) -> int:
+    """Compare with mem0, Chroma and LangGraph's store.
+
+    The same texts, vectors and questions in one run, each in its durable form where it has one, the encoding
+    not counted. Times are milliseconds of a search for ten. What is not installed is left out, and said. PATH
+    is as for `echoic bench recall`.
+    """
+
+    async def work(settings: Settings, output: Output) -> Result:
+        from echoic.bench.peers.comparing import measure_peers
+        from echoic.bench.reading import read
+
+        dataset = read(path, facts=facts)
+        with output.progress("searching") as progress:
+            found = await measure_peers(
+                dataset, embedder_of(settings), names=names, folder=folder, progress=progress
+            )
+        for name, why in found.left_out.items():
+            output.note(f"without {name}: {why}")
+        if plots:
+            from echoic.bench.plots import plot_peers
+
+            _drawn(output, plot_peers(found, plots))
+        rows = [
+            [p.about.name, f"{p.search['p50_ms']:.2f}", f"{p.search['p95_ms']:.2f}", *_figures(p.tally)]
+            for p in found.peers
+        ]
+        return _result(found.as_json(), ("NAME", "P50", "P95"), rows, count=dataset.questions)
+
+    return run_apart(ctx, work)
+
+
+def embedder_of(settings: Settings, *, vectors_only: bool = False) -> Embedder:
+    """The embedder of the settings itself: what is missing must end a measurement, not limit it."""
+    from echoic.bench.corpus import VectorsOnly
+    from echoic.embedding import embedder_from
+
+    local = settings.embedder.partition(":")[0] == "local"
+    embedder = embedder_from(settings.embedder, model_dir=settings.weights if local else None)
+    return VectorsOnly(embedder) if vectors_only else embedder
+
+
+def _named(value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
+
+
+def _numbers(flag: str, value: str) -> list[int]:
+    try:
+        return [int(number) for number in _named(value)]
+    except ValueError:
+        raise InvalidInput(f"{flag} takes whole numbers with commas between, not {value!r:.40}") from None
+
+
+def _drawn(output: Output, paths: Sequence[Path]) -> None:
+    output.say(f"drawn: {', '.join(map(str, paths))}")
+
+
+def _figures(tally: Tally, category: str | None = None) -> list[str]:
+    percent = tally.percent(category)
+    return [*(f"{percent[metric]:.1f}" for metric in _COLUMNS), str(tally.leaks)]
+
+
+def _rows(name: str, dataset: Dataset, tally: Tally) -> list[list[str]]:
+    """A system's figures over all questions and by kind."""
+    rows = [[name, "all", str(dataset.questions), *_figures(tally)]]
+    kinds = [kind for kind in dataset.categories if kind]
+    return rows + [
+        [name, kind, str(len(tally.of("R@10", kind))), *_figures(tally, kind)[:-1], ""] for kind in kinds
+    ]
+
+
+def _gain(name: str, by_metric: Mapping[str, Interval]) -> list[str]:
+    points = [by_metric[metric].points() for metric in _COLUMNS]
+    return [name, "all", "", *(f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]" for mean, low, high in points), ""]
+
+
+def _times(size: str, found: Mapping[str, Any]) -> list[list[str]]:
+    rows = []
+    for what in ("recall, question encoded", "recall, encoding excluded"):
+        for callers, times in found[what].items():
+            rows.append([size, what, callers, *_percentiles(times)])
+    others = ("first recall of a user", "durable write")
+    return rows + [[size, what, "1", *_percentiles(found[what])] for what in others]
+
+
+def _percentiles(times: Mapping[str, float]) -> list[str]:
+    return [f"{times[name]:.2f}" for name in ("p50_ms", "p95_ms", "p99_ms")]
+
+
+def _result(
+    data: Mapping[str, Any], first: Sequence[str], rows: Sequence[Sequence[str]], *, count: int
+) -> Result:
+    headings = (*first, *(metric.upper() for metric in _COLUMNS), "LEAKS")
+    # a leak is a fault in Echoic, whatever else was found
+    code = UNEXPECTED if cast("int", data["leaks"]) else DONE
+    return Result(data=data, text=Table(headings=headings, rows=rows), count=count, code=code)
+
+
+bench_group.add_section(
+    "Measure",
+    [recall_command, keyvalue_command, noise_command, latency_command, peers_command, sidecar_command],
+)
+
+__all__ = ["bench_group", "embedder_of"]

@@ -1,0 +1,42 @@
+"""That everything is timed. How long it takes is for benchmarks to say."""
+
+from __future__ import annotations
+
+import pytest
+
+from echoic.bench.latency import measure_latency
+from echoic.embedding import embedder_from
+from echoic.errors import InvalidInput
+
+
+async def test_every_size_is_timed_new_and_repeated_by_one_caller_and_several(tmp_path):
+    found = await measure_latency(
+        embedder_from("lexical"), sizes=[40, 80], callers=[1, 3], questions=12, folder=tmp_path
+    )
+    assert [one.memories for one in found] == [40, 80]
+    for one in found:
+        assert one.users == 3
+        assert one.encoded.keys() == one.repeated.keys() == {1, 3}
+        assert {times["n"] for times in (*one.encoded.values(), *one.repeated.values())} == {12}
+        assert all(times["p50_ms"] > 0 for times in (*one.encoded.values(), one.first, one.write))
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_repeated_question_is_not_encoded_again(monkeypatch):
+    inner = embedder_from("lexical")
+    asked = []
+    embed = inner.embed
+
+    async def counted(texts, kind):
+        asked.extend(texts if kind == "query" else [])
+        return await embed(texts, kind)
+
+    inner.embed = counted
+    await measure_latency(inner, sizes=[20], callers=[1], questions=10)
+    assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize("wrong", [{"sizes": [0]}, {"callers": []}, {"questions": 0}])
+async def test_numbers_below_one_are_refused(wrong):
+    with pytest.raises(InvalidInput, match="whole numbers from 1"):
+        await measure_latency(embedder_from("lexical"), **wrong)
