@@ -30,7 +30,7 @@ def fusion_from(name: str) -> Fusion:
         return FUSIONS[name]
     if not name.endswith(".json"):
         raise InvalidInput(
-            f"unknown fusion {name!r}: use one of {', '.join(FUSIONS)}, or a .json file that `echoic tune` wrote"
+            f"unknown fusion {name!r}: use {', '.join(FUSIONS)}, or a .json file that `echoic tune` wrote"
         )
     try:
         given = json.loads(Path(name).read_text(encoding="utf-8"))
