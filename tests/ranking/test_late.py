@@ -187,6 +187,24 @@ def test_what_waits_for_its_word_pieces_keeps_the_place_its_words_give_it():
     assert SEGMENT_ROWS in [hit.row for hit in found], "the only one that says green"
 
 
+def test_what_was_just_said_comes_before_an_older_row_that_shares_no_word_though_only_that_is_embedded():
+    rng = np.random.default_rng(8)
+    old = Entry(text="", kind=1, words=((word_of("name"), 1),), characters=3)
+    new = Entry(text="", kind=1, words=((word_of("lives"), 1), (word_of("lisbon"), 1)), characters=6)
+    segment = Segment()
+    segment.put(0, old)
+    segment.attach(0, np.eye(8, dtype=np.float32)[0] * 0.3, pieces(unit(rng, 3)).packed())
+    segment.put(1, new)
+    partition = Partition(8)
+    partition.patch([(0, segment)])
+    query = query_of(
+        "where does she live",
+        np.eye(8)[0],
+        pieces=pieces(unit(rng, 4), [(0, 5), (6, 10), (11, 14), (15, 19)]),
+    )
+    assert [hit.row for hit in rank(query, [partition])] == [1, 0]
+
+
 def test_word_pieces_that_are_no_word_pieces_are_refused():
     from echoic.errors import InvalidInput
 

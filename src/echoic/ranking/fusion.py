@@ -22,6 +22,8 @@ RRF_WEIGHTS: Mapping[str, float] = {"vector": 0.7, "text": 0.3}
 RRF_K = 60
 """As in Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion" (2009), and fixed in MongoDB."""
 _SIGNALS = ("speaker", "date", "key", "length", "asking", "answer", "when", "many", "past")
+_FEW, _USUAL_SLOPE = 8, 0.65
+"""With fewer rows nobody can tell how late interaction goes with the first score; on LoCoMo it does so."""
 _SAMPLED = 16
 RRF_DEPTH = 30
 """How many each channel hands over: the `limit` of a pipeline in MongoDB's stage."""
@@ -169,7 +171,8 @@ def _fair(late: Floats, broad: Floats, keyed: Mask) -> Floats:
     there = ~np.isnan(late)
     if there.all() and not keyed.any():
         return late
-    slope = float(late[there].std()) / (float(broad[there].std()) + 1e-9) if there.sum() > 1 else 0.0
+    few = np.count_nonzero(there) < _FEW
+    slope = _USUAL_SLOPE if few else float(late[there].std()) / (float(broad[there].std()) + 1e-9)
     expected = np.clip(_mean(late, there) + slope * (broad - _mean(broad, there)), -1, 1)
     fair: Floats = np.where(keyed, np.fmax(late, expected), np.where(there, late, expected))
     return fair.astype(np.float32, copy=False)
