@@ -22,6 +22,9 @@ RRF_WEIGHTS: Mapping[str, float] = {"vector": 0.7, "text": 0.3}
 RRF_K = 60
 """As in Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion" (2009), and fixed in MongoDB."""
 _SIGNALS = ("speaker", "date", "key", "length", "asking", "answer", "when", "many", "past")
+_USUAL_RANGE = 0.35
+"""Between the cosines of the best and the worst row, at least, where there is something to tell apart. Of two
+rows that are about as far from a question the nearer is not the answer for that."""
 _FEW, _USUAL_SLOPE = 8, 0.65
 """With fewer rows nobody can tell how late interaction goes with the first score; on LoCoMo it does so."""
 _SAMPLED = 16
@@ -138,8 +141,9 @@ def blend(channels: Mapping[str, Floats], broad: Weights = BROAD, close: Weights
 def _parts(channels: Mapping[str, Floats]) -> dict[str, Floats]:
     """[rows] of everything that is weighed, by the names of `Weights`."""
     text = scaled(channels["text_window"])
-    meaning = _stood_in(scaled(channels["vector_window"]), text)
-    parts = {"meaning": meaning, "own_meaning": _stood_in(scaled(channels["vector_own"]), text)}
+    meaning = _stood_in(scaled(channels["vector_window"], _USUAL_RANGE), text)
+    own = _stood_in(scaled(channels["vector_own"], _USUAL_RANGE), text)
+    parts = {"meaning": meaning, "own_meaning": own}
     keyed = np.flatnonzero(channels["keyed"] > 0)
     if len(keyed):
         text[keyed] = np.fmax(text[keyed], meaning[keyed])
@@ -178,15 +182,15 @@ def _fair(late: Floats, broad: Floats, keyed: Mask) -> Floats:
     return fair.astype(np.float32, copy=False)
 
 
-def scaled(scores: Floats) -> Floats:
-    """(x - min) / (max - min), over the rows that are not NaN."""
+def scaled(scores: Floats, least: float = 0.0) -> Floats:
+    """(x - min) / (max - min), over the rows that are not NaN; divided by `least` where that is more."""
     if not len(scores):
         return scores.copy()
     low, high = scores.min(), scores.max()
     if np.isnan(low):
         low, high = np.fmin.reduce(scores), np.fmax.reduce(scores)
     between: Floats = scores - low
-    between *= np.float32(1) / (high - low + np.float32(1e-9))
+    between *= np.float32(1) / max(high - low + np.float32(1e-9), np.float32(least))
     return between
 
 

@@ -1,7 +1,7 @@
 """Partitions kept in memory, the least recently used ones let go when they outgrow a bound in bytes.
 
-The last few stay whatever they take: one recall reads a user's own scope, everyone's and perhaps a shared one,
-and would else load them anew each time.
+The last few stay whatever they take: one recall reads a user's own scope, everyone's and perhaps a shared
+one, and would else load them anew each time.
 """
 
 from __future__ import annotations
