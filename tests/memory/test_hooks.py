@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -249,3 +253,13 @@ async def test_what_holds_no_longer_is_listed_until_it_is_destroyed(memory):
     assert await memory.user("eve").past() == []
     await ana.forget(key="pet")
     assert [m.text for m in await ana.past()] == ["Haifa"]
+
+
+def test_the_program_of_the_document_prints_what_the_document_says(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "observability.md").read_text()
+    program = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
+    promised = re.search(r"```text\n(.*?)```", page, re.DOTALL)[1]
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == promised

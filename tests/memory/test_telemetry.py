@@ -17,10 +17,11 @@ from opentelemetry.trace import StatusCode
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable, InvalidInput, StoreUnavailable, WriteConflict
+from echoic.memory.observed import observed_store
 from echoic.memory.service import MemoryService
 from echoic.memory.telemetry import Telemetry
 from echoic.stores import store_from
-from echoic.stores.base import Put, Record
+from echoic.stores.base import Narrows, Put, Record
 from echoic.types import Scope, Turn
 
 
@@ -98,7 +99,8 @@ async def test_recall_write_embed_distil_and_erase_are_traced_timed_and_counted(
     assert all(point.count > 0 and point.sum > 0 for point in timed.values())
     assert sum(p.value for p in observatory.points("echoic.recall.hits")) == len(recall.hits)
     assert sum(p.value for p in observatory.points("echoic.erase.records")) == receipt.records
-    writes = [s.attributes["echoic.changes"] for s in observatory.spans("write")]
+    durable = [s for s in observatory.spans("write") if s.attributes["echoic.outcome"] == "ok"]
+    writes = [s.attributes["echoic.changes"] for s in durable]  # two may read the same turns: one is too late
     assert sum(p.value for p in observatory.points("echoic.write.changes")) == sum(writes) > 0
     (learned,) = observatory.points("echoic.distil.memories")
     assert (learned.value, dict(learned.attributes)) == (
@@ -253,3 +255,13 @@ async def test_a_store_and_an_embedder_keep_whatever_else_they_can_do(url):
         assert cached._known
         await memory.user("ana").forget()
         assert not cached._known, "the words of whoever is forgotten are in no cache"
+
+
+async def test_a_store_that_narrows_is_seen_to_narrow_and_one_that_does_not_is_not():
+    pytest.importorskip("asyncpg")
+    narrowing = store_from("postgresql://localhost/nowhere")  # nothing is connected until it is opened
+    assert isinstance(narrowing, Narrows)
+    seen = observed_store(narrowing, Telemetry())
+    assert isinstance(seen, Narrows)
+    assert seen.narrow_above == narrowing.narrow_above
+    assert not isinstance(observed_store(store_from("memory://"), Telemetry()), Narrows)

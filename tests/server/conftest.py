@@ -9,10 +9,9 @@ import httpx
 import jwt
 import pytest
 import pytest_asyncio
-import uvicorn
 
 import echoic
-from echoic.server import ServerSettings, create_app, uvicorn_config
+from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
 
 SECRET = "of these tests, and long enough for HS256"
 OPERATOR_KEY = "the operator of these tests, and no other"
@@ -37,8 +36,8 @@ class Identity:
 class Server:
     """A running server and a client of it."""
 
-    def __init__(self, url, client, memory, app):
-        self.url, self.client, self.memory, self.app = url, client, memory, app
+    def __init__(self, url, client, memory, app, uvicorn):
+        self.url, self.client, self.memory, self.app, self.uvicorn = url, client, memory, app, uvicorn
 
     async def identity(self, deployment="default"):
         answer = await self.client.post("/api/identity", json={"deploymentId": deployment})
@@ -74,7 +73,7 @@ async def serving(memory, settings):
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server = uvicorn.Server(uvicorn_config(app))
+        server = MemoryServer(uvicorn_config(app))
         running = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started:
             if running.done():
@@ -83,15 +82,15 @@ async def serving(memory, settings):
             await asyncio.sleep(0.01)
         try:
             async with httpx.AsyncClient(base_url=url, timeout=30, verify=False) as client:
-                yield Server(url, client, memory, app)
+                yield Server(url, client, memory, app, server)
         finally:
             server.should_exit = True
             await running
 
 
-def started(url, *, global_writes="propose", **changes):
+def started(url, *, global_writes="propose", distils_with=None, embedder="lexical", **changes):
     """A server on the store at `url`, with the embedder that needs nothing."""
-    memory = echoic.open(url, embedder="lexical", global_writes=global_writes)
+    memory = echoic.open(url, embedder=embedder, model=distils_with, global_writes=global_writes)
     return serving(memory, settings_of(**changes))
 
 

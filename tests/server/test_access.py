@@ -22,6 +22,8 @@ OPEN = {
     ("GET", "/readyz"),
     ("GET", "/api/about"),
 }
+LISTENING = ("GET", "/api/events", None)
+REVOKING = ("POST", "/api/identity/revoke", None)
 BY_TOKEN = [
     ("GET", "/api/memories", None),
     ("GET", "/api/memories/home/history", None),
@@ -30,6 +32,12 @@ BY_TOKEN = [
     ("POST", "/api/chat", {"text": "I live in Oslo"}),
     ("POST", "/api/forget", {"everything": True}),
     ("GET", "/api/export", None),
+    ("GET", "/api/profile", None),
+    ("GET", "/api/block", None),
+    ("GET", "/api/jobs", None),
+    ("POST", "/api/chat/stream", {"text": "I live in Oslo"}),
+    LISTENING,
+    REVOKING,
 ]
 OPERATIONS = [
     {"operation": "set", "key": "home", "value": "Oslo"},
@@ -42,6 +50,7 @@ BY_OPERATOR = [
     ("GET", "/api/proposals"),
     ("POST", "/api/proposals/abc/approve"),
     ("POST", "/api/proposals/abc/reject"),
+    ("POST", "/api/tokens/abc/revoke"),
 ]
 
 
@@ -50,6 +59,7 @@ def claims_of(identity, **changes):
     return {
         "sub": identity.user,
         "dep": identity.deployment,
+        "jti": "a token of these tests",
         "iat": now,
         "exp": now + 60,
         "aud": "echoic",
@@ -66,6 +76,8 @@ async def bad_tokens(server, forge):
     """Every way in which a token can be no good, for somebody who exists and has a memory."""
     someone = await server.identity()
     await server.memory_of(someone, "set", key="home", value="Kyoto")
+    revoked = await server.identity()
+    await server.client.post("/api/identity/revoke", headers=revoked.headers)
     good = claims_of(someone)
     header, payload, signature = someone.token.split(".")
     unsigned = jwt.encode(good, "", algorithm="none")
@@ -87,6 +99,8 @@ async def bad_tokens(server, forge):
         "no expiry": forge(without(good, "exp")),
         "no subject": forge(without(good, "sub")),
         "no deployment": forge(without(good, "dep")),
+        "no id": forge(without(good, "jti")),
+        "revoked": revoked.token,
         "deployment not served": forge(claims_of(someone, dep="elsewhere")),
         "deployment of another kind": forge(claims_of(someone, dep=["default"])),
         "not ascii": "ключ.ключ.ключ",
@@ -150,7 +164,7 @@ async def test_nobody_reads_changes_or_destroys_what_is_anothers(server):
         assert "Kyoto" not in answer.text
         assert answer.status_code == 200
     for method, path, body in [
-        *BY_TOKEN,
+        *(route for route in BY_TOKEN if route not in (LISTENING, REVOKING)),  # one has no end, one ends all
         ("POST", f"/api/conversations/{said['conversation']}/complete", None),
     ]:
         answer = await server.client.request(method, path, json=body, headers=eve.headers)

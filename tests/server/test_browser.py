@@ -18,6 +18,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import async_playwright, expect
 
+from server.scripted_model import ScriptedModel, Spoken
+
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -55,8 +57,8 @@ PAYLOADS = [
 class Process:
     """`echoic serve`, which can be stopped and started again on the same port and store."""
 
-    def __init__(self, directory):
-        self._directory = directory
+    def __init__(self, directory, *words, **variables):
+        self._directory, self._words, self._variables = directory, words, variables
         self._process = None
         self.url = ""
 
@@ -71,6 +73,7 @@ class Process:
             "serve",
             "--port",
             port,
+            *self._words,
         ]
         self._process = subprocess.Popen(
             command,
@@ -91,7 +94,7 @@ class Process:
 
     def _environment(self):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ECHOIC_")}
-        return {**kept, "ECHOIC_EMBEDDER": os.environ.get("ECHOIC_EMBEDDER", "local")}
+        return {**kept, "ECHOIC_EMBEDDER": os.environ.get("ECHOIC_EMBEDDER", "local"), **self._variables}
 
     def _announced(self):
         lines = queue.Queue()
@@ -129,11 +132,14 @@ class Seen:
 
     def __init__(self, page):
         self.console, self.errors, self.dialogs, self.foreign = [], [], [], []
-        page.on(
-            "console", lambda message: self.console.append(message.text) if message.type == "error" else None
-        )
+        page.on("console", self._said)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("dialog", self._dialog)
+
+    def _said(self, message):
+        # lines break when a test kills the server: the browser says so, the page takes them up again
+        if message.type == "error" and "net::ERR_" not in message.text:
+            self.console.append(message.text)
 
     async def _dialog(self, dialog):
         self.dialogs.append(dialog.message)
@@ -346,6 +352,7 @@ async def test_what_was_said_is_never_read_as_html(page, process):
         "BUTTON",
         "DETAILS",
         "SUMMARY",
+        "PRE",
         "TABLE",
         "THEAD",
         "TBODY",
@@ -354,10 +361,11 @@ async def test_what_was_said_is_never_read_as_html(page, process):
         "TD",
     }
     names = await page.evaluate(
-        "[...document.querySelectorAll('#transcript *, #memories *, #operations *, #caller *')]"
+        "[...document.querySelectorAll('#transcript *, #memories *, #gone *, #block *, #operations *, #caller *')]"
         ".map((element) => element.tagName)"
     )
     assert set(names) <= allowed | {"OPTION"}
+    assert "PRE" in names, "the block was shown"
     assert await page.evaluate("window.pwned") is None
 
 
@@ -399,11 +407,180 @@ async def test_the_page_is_used_with_the_keyboard_alone(page):
     for _ in range(40):
         await page.keyboard.press("Tab")
         reached.append(await page.evaluate("document.activeElement.id || document.activeElement.className"))
-    assert {"caller", "tomorrow", "new-caller", "forget", "transcript", "suggestion", "send"} <= set(reached)
+    tabs = {"tab-memories", "panel-memories"}
+    assert tabs | {"caller", "tomorrow", "new-caller", "forget", "transcript", "suggestion", "send"} <= set(
+        reached
+    )
     log = page.get_by_role("log")
     await expect(log).to_have_attribute("aria-live", "polite")
     for role in ("banner", "main", "complementary"):
         await expect(page.get_by_role(role)).to_have_count(1)
+
+
+async def test_the_tabs_are_gone_through_with_the_arrows(page):
+    await say(page, "I'm Pavel and I live in Tel Aviv")
+    await page.get_by_role("tab", name="Memories").focus()
+    for key, name in (
+        ("ArrowRight", "Profile"),
+        ("ArrowRight", "Block"),
+        ("End", "Jobs"),
+        ("ArrowRight", "Memories"),
+    ):
+        await page.keyboard.press(key)
+        tab = page.get_by_role("tab", name=name)
+        await expect(tab).to_be_focused()
+        await expect(tab).to_have_attribute("aria-selected", "true")
+        await expect(page.get_by_role("tabpanel")).to_have_count(1)
+        await expect(page.get_by_role("tabpanel", name=name)).to_be_visible()
+
+
+async def test_the_profile_and_the_block_with_its_tokens_follow_what_is_said(page):
+    await page.get_by_role("tab", name="Profile").click()
+    await expect(page.get_by_text("Nothing is known of who this is.")).to_be_visible()
+    await say(page, "I'm Pavel and I live in Tel Aviv")
+    facts = page.locator("#profile")
+    await expect(facts).to_contain_text("Pavel")
+    await expect(facts).to_contain_text("Tel Aviv")
+    await page.get_by_role("tab", name="Block").click()
+    shown = page.locator("[data-section=profile] .text")
+    await expect(shown).to_contain_text('home: "Tel Aviv"')
+    counted = await page.locator("#block-tokens").inner_text()
+    tokens, budget = map(int, re.fullmatch(r"(\d+) of (\d+) tokens", counted).groups())
+    assert 0 < tokens < budget
+    assert await page.locator("#tokens").inner_text() == str(tokens)
+    assert await page.locator("#block-meter").evaluate("meter => meter.value") == tokens
+    await page.locator("[data-section=profile] summary").click()
+    await say(page, "Actually I moved to Lisbon")
+    await expect(page.locator("#undone")).to_have_text("")  # what waited for the rules was read
+    await expect(shown).to_contain_text("Lisbon")
+    await expect(shown).not_to_be_visible()  # what was folded stays folded
+
+
+async def test_what_was_taken_back_is_listed_struck_through(page):
+    await say(page, "I live in Tel Aviv")
+    await say(page, "I don't live in Tel Aviv anymore")
+    gone = page.locator("#gone")
+    await gone.locator("summary").click()
+    await expect(gone.locator("s")).to_have_text("Tel Aviv")
+    await expect(gone).to_contain_text("taken back")
+    await expect(page.locator(".card")).to_have_count(0)
+
+
+async def test_what_another_conversation_teaches_appears_while_one_looks_on(page, process):
+    await expect(page.locator("#listening")).to_be_visible()
+    headers = {"Authorization": f"Bearer {await token_of(page)}"}
+    async with httpx.AsyncClient(
+        base_url=process.url, verify=False, headers=headers, timeout=30
+    ) as elsewhere:
+        await elsewhere.post("/api/chat", json={"text": "I live in Haifa."})
+        await expect(card(page, "home")).to_contain_text("Haifa")
+        await elsewhere.post("/api/chat", json={"text": "Actually I moved to Jaffa."})
+        await expect(card(page, "home").locator("s.was")).to_have_text("Haifa")
+        await elsewhere.post("/api/forget", json={"everything": True})
+        await expect(page.locator(".card")).to_have_count(0)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def pieces(start):
+    """A server whose embedder hands out its word pieces."""
+    async with start(embedder="local") as running:
+        yield running
+
+
+async def test_the_channel_that_compares_word_pieces_is_shown_beside_the_others(browser, pieces):
+    async with visiting(browser, pieces) as page:
+        await say(page, "My brother mends violins and cellos.")
+        await say(page, "What does my brother repair?")
+        table = page.locator(".operation").first.locator("table.hits")
+        await expect(table).to_be_visible()
+        columns = await table.locator("thead th").all_inner_texts()
+        assert columns[:3] == ["found", "vector", "late"]
+        late = columns.index("late")
+        first = table.locator("tbody tr").first
+        assert re.fullmatch(
+            r"#\d+\s+-?\d+(\.\d+)?", (await first.locator("th, td").nth(late).inner_text()).strip()
+        )
+        assert "word piece" in await table.locator("thead th").nth(late).get_attribute("title")
+        page.seen.assert_nothing()
+
+
+class Model:
+    """A model on this machine, and a server that talks and learns with it."""
+
+    def __init__(self, directory):
+        self.script = ScriptedModel(learns=lambda _request: {"read_up_to": "t1", "changes": []})
+        self.script.start()
+        words = ("--model", "openai-chat:scripted")
+        self.process = Process(
+            directory,
+            *words,
+            OPENAI_BASE_URL=self.script.url,
+            OPENAI_API_KEY="none",
+            ECHOIC_EMBEDDER="lexical",
+        )
+        self.process.start()
+
+    @property
+    def url(self):
+        return self.process.url
+
+    def stop(self):
+        self.process.stop()
+        self.script.stop()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    running = Model(tmp_path_factory.mktemp("model"))
+    yield running
+    running.stop()
+
+
+async def test_a_models_answer_appears_as_it_comes_and_what_it_learns_afterwards(browser, model):
+    def learns(request):
+        asked = json.dumps(request["messages"])
+        if "read_up_to" not in json.dumps(request["tools"]) or "accordion" not in asked:
+            return {"read_up_to": "t1", "changes": []}
+        fact = {"action": "add", "sentence": "The user plays the accordion.", "category": "preference"}
+        return {"read_up_to": "t2", "changes": [{**fact, "turns": ["t2"]}]}
+
+    def says(request):
+        said = next(m["content"] for m in reversed(request["messages"]) if m["role"] == "user")
+        if "axolotl" in said and not any(m["role"] == "tool" for m in request["messages"]):
+            return Spoken(calls=(("agentMemory", {"operation": "set", "key": "pet", "value": "an axolotl"}),))
+        return Spoken(words=("How ", "lovely, ", "an ", "instrument."), pause_s=0.3)
+
+    model.script.learns, model.script.says = learns, says
+    async with visiting(browser, model) as page:
+        await expect(page.locator("#fine")).to_contain_text("scripted")
+        field = page.get_by_role("textbox", name="Say something")
+        await field.fill("On Thursdays it is accordion practice with me.")
+        await field.press("Enter")
+        await expect(page.locator(".turn.coming .words")).to_contain_text("How lovely")
+        await expect(page.locator(".turn.agent .words").last).to_have_text("How lovely, an instrument.")
+        await settled(page)
+        await expect(page.locator(".operation").first).to_contain_text("first words")
+        await say(page, "Remember my axolotl, please.")
+        await expect(card(page, "pet")).to_contain_text("an axolotl")
+        await press(page, "Come back tomorrow")
+        await expect(page.locator(".card", has_text="The user plays the accordion.")).to_be_visible()
+        await expect(page.locator(".operation", has_text="Learned after the conversation")).to_be_visible()
+        page.seen.assert_nothing()
+
+
+async def test_a_model_that_fails_is_told_and_its_trouble_stands_among_the_jobs(browser, model):
+    model.script.says = lambda _request: Spoken(status=500)
+    model.script.learns = lambda _request: None
+    async with visiting(browser, model) as page:
+        field = page.get_by_role("textbox", name="Say something")
+        await field.fill("On Thursdays it is accordion practice with me.")
+        await field.press("Enter")
+        await expect(page.get_by_role("alert")).to_contain_text("gave no answer")
+        await expect(field).to_have_value("On Thursdays it is accordion practice with me.")
+        await page.get_by_role("tab", name="Jobs").click()
+        await press(page, "Come back tomorrow")
+        await expect(page.locator("[data-job=failing] .number")).to_have_text("1")
+        await expect(page.locator("#undone")).not_to_have_text("")
 
 
 # Contrast of every text that is seen, against the first opaque ground behind it (WCAG 2.2, 1.4.3).
@@ -440,6 +617,9 @@ async def test_every_text_can_be_read(browser, process, scheme):
     async with visiting(browser, process, color_scheme=scheme, reduced_motion="reduce") as page:
         await tell_the_story(page)
         assert await page.evaluate(CONTRAST) == []
+        for name in ("Profile", "Block", "Jobs"):
+            await page.get_by_role("tab", name=name).click()
+            assert await page.evaluate(CONTRAST) == [], name
         await page.get_by_role("button", name="Forget me").click()
         assert await page.evaluate(CONTRAST) == []
 
@@ -450,6 +630,9 @@ async def test_nothing_is_cut_off_at_any_width(browser, process, width):
         await say(page, "I'm Pavel and I live in Tel Aviv")
         await say(page, "Where do I live?")
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        for name in ("Profile", "Block", "Jobs"):
+            await page.get_by_role("tab", name=name).click()
+            assert await page.evaluate("document.documentElement.scrollWidth") <= width, name
         for name in ("Come back tomorrow", "New caller", "Forget me", "Say"):
             box = await page.get_by_role("button", name=name, exact=True).bounding_box()
             assert box["x"] >= 0
@@ -475,6 +658,8 @@ async def test_the_picture_in_the_readme_is_of_this_page(browser, process, schem
     async with visiting(browser, process, color_scheme=scheme, reduced_motion="reduce") as page:
         assert "Lisbon" in await tell_the_story(page)
         await expect(page.locator(".card")).to_have_count(3)
+        await expect(page.locator("#undone")).to_have_text("")
+        await expect(page.locator("#listening")).to_be_visible()
         await page.mouse.move(5, 400)
         picture.parent.mkdir(parents=True, exist_ok=True)
         await page.screenshot(path=picture)

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from echoic.types import Scope
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -45,7 +47,7 @@ async def test_presenting_an_identity_renews_it_for_the_same_user(start, place):
 
 
 async def test_an_identity_that_is_no_good_is_refused_and_not_replaced(server, forge):
-    gone = forge({"sub": "a" * 32, "dep": "default", "iat": 1, "exp": 2, "aud": "echoic"})
+    gone = forge({"sub": "a" * 32, "dep": "default", "jti": "a", "iat": 1, "exp": 2, "aud": "echoic"})
     for sent in ({"headers": {"Authorization": f"Bearer {gone}"}}, {"json": {"userCookie": gone}}):
         answer = await server.client.post("/api/identity", **sent)
         assert answer.status_code == 401
@@ -90,3 +92,73 @@ async def test_an_identity_ends_when_its_time_is_over(start):
         assert (await server.client.get("/api/memories", headers=ana.headers)).status_code == 200
         await asyncio.sleep(2.1)
         assert (await server.client.get("/api/memories", headers=ana.headers)).status_code == 401
+
+
+async def test_a_revoked_identity_is_refused_at_once_with_all_its_renewals_and_nobody_elses(start, tmp_path):
+    url = f"sqlite:///{tmp_path}/kept.db"
+    async with start(url=url) as server:
+        ana, eve = await server.identity(), await server.identity()
+        await server.memory_of(ana, "set", key="home", value="Kyoto")
+        renewed = (await server.client.post("/api/identity", headers=ana.headers)).json()
+        assert renewed["tokenId"] == claims(ana.token)["jti"] != claims(eve.token)["jti"]
+        revoked = await server.client.post("/api/identity/revoke", headers=ana.headers)
+        assert revoked.json() == {"revoked": renewed["tokenId"]}
+        for token in (ana.token, renewed["userCookie"]):
+            headers = {"Authorization": f"Bearer {token}"}
+            for method, path in (("GET", "/api/memories"), ("POST", "/api/identity")):
+                answer = await server.client.request(method, path, headers=headers)
+                assert answer.status_code == 401
+                assert "revoked" in answer.json()["error"]
+        assert (await server.memory_of(eve, "list")).status_code == 200
+    async with start(url=url) as server:  # it is a record, not a list in a process
+        assert (await server.client.get("/api/memories", headers=ana.headers)).status_code == 401
+        assert (await server.memory.user(ana.user).get("home")).text == "Kyoto"
+
+
+async def test_forgetting_a_user_revives_no_revoked_identity(own):
+    ana = await own.identity()
+    await own.client.post("/api/identity/revoke", headers=ana.headers)
+    await own.memory.user(ana.user).forget()
+    assert (await own.client.get("/api/memories", headers=ana.headers)).status_code == 401
+
+
+async def test_the_operator_revokes_by_id_in_one_deployment(own, operator):
+    ana, acme = await own.identity(), await own.identity("acme")
+    for identity, deployment in ((ana, "acme"), (acme, "acme")):
+        name = claims(identity.token)["jti"]
+        answer = await own.client.post(
+            f"/api/tokens/{name}/revoke", params={"deploymentId": deployment}, headers=operator
+        )
+        assert answer.json() == {"revoked": name}
+    assert (await own.client.get("/api/memories", headers=ana.headers)).status_code == 200
+    assert (await own.client.get("/api/memories", headers=acme.headers)).status_code == 401
+
+
+async def test_a_revocation_names_nobody_and_goes_when_the_token_would_have(own):
+    from echoic.memory.revocations import REVOCATION
+
+    store, everyone = own.memory._parts.store, Scope("default", None)
+    ana = await own.identity()
+    await own.client.post("/api/identity/revoke", headers=ana.headers)
+    (record,) = await store.scan(everyone, REVOCATION)
+    assert claims(ana.token)["jti"] not in str(record)
+    assert ana.user not in str(record)
+    revocations = own.memory.revocations()
+    await revocations.revoke("of long ago", datetime.now(UTC) - timedelta(seconds=1))
+    await revocations.revoke("of now", datetime.now(UTC) + timedelta(hours=1))
+    kept = await store.scan(everyone, REVOCATION)
+    assert len(kept) == 2
+    assert record.id in {one.id for one in kept}
+
+
+async def test_where_it_cannot_be_seen_whether_a_token_was_revoked_nobody_is_let_in(own, monkeypatch):
+    from echoic.errors import StoreUnavailable
+
+    ana = await own.identity()
+
+    async def gone(*_args):
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(own.memory._parts.store._observed, "read", gone)
+    answer = await own.client.get("/api/memories", headers=ana.headers)
+    assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")

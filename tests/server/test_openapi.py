@@ -10,6 +10,9 @@ import pytest_asyncio
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+STREAMS = {"/api/chat/stream", "/api/events"}
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def schema(server):
     return (await server.client.get("/openapi.json")).json()
@@ -27,7 +30,10 @@ async def test_every_operation_says_what_it_does_and_what_it_answers(schema):
     for path, method, operation in found:
         assert operation["summary"], path
         assert operation["tags"], path
-        answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
+        content = operation["responses"]["200"]["content"]
+        kind = "text/event-stream" if path in STREAMS else "application/json"
+        assert list(content) == [kind], path
+        answer = content[kind]["schema"]
         assert answer, (path, method)
         if operation.get("requestBody"):
             assert "application/json" in operation["requestBody"]["content"]
@@ -50,7 +56,7 @@ async def test_who_needs_what_is_declared(schema):
     }
     for path, _, operation in operations(schema):
         named = {name for need in operation.get("security", []) for name in need}
-        if path.startswith("/api/proposals"):
+        if path.startswith(("/api/proposals", "/api/tokens")):
             assert named == {"operator"}
             assert "401" in operation["responses"]
         elif path in {"/healthz", "/readyz", "/api/about", "/api/memory"}:

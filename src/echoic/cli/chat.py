@@ -1,4 +1,4 @@
-"""The command that talks with the keyless agent in a terminal. What is said back is decided elsewhere."""
+"""The command that talks with an agent in a terminal: rules, or a model. Its words are decided elsewhere."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from echoic.cli.output import Result
 from echoic.cli.plain import moment, ranks_of, state_of
 from echoic.cli.query import LEXICAL
 from echoic.cli.running import Desk, run, words_only
+from echoic.cli.settings import model_option
 from echoic.errors import EmbedderError, InvalidInput
 from echoic.types import Memory, Turn
 
 if TYPE_CHECKING:
+    from echoic.capability.talking import Talker
     from echoic.cli.typed import TypedLines
     from echoic.memory.conversation import OpenConversation
     from echoic.memory.keyless import Reply
@@ -27,25 +29,32 @@ HELP = """\
 /forget       destroy everything, after asking
 /quit         end; so does the end of the input
 Anything else is said to the agent."""
+_SILENT = "I can't answer just now. What you said is kept."
 _YES = {"y", "yes"}
 _FOUND = 3
 """Hits shown for an answer; `echoic query --explain` shows all."""
 
 
 @command("chat")
+@model_option
 @click.pass_context
-def chat_command(ctx: click.Context) -> int:
+def chat_command(ctx: click.Context, *, model: str | None) -> int:
     """Talk with an agent that answers from memory.
 
-    It needs no language model: it answers by rules. Answers go to stdout; what was stored, corrected and
-    found goes to stderr, dimmed on a terminal. Lines may be piped in. /help lists what else can be typed.
-    What is said is kept and known the next time.
+    It needs no language model: it answers by rules, unless --model names one. Answers go to stdout; what was
+    stored, corrected and found goes to stderr, dimmed on a terminal. Lines may be piped in. /help lists what
+    else can be typed. What is said is kept and known the next time.
     """
 
     async def work(desk: Desk) -> Result:
-        return await Chat(desk).run()
+        if model is None:
+            return await Chat(desk).run()
+        from echoic.capability.talking import Talker
 
-    return run(ctx, work)
+        async with Talker(desk.memory, model) as talker:
+            return await Chat(desk, talker).run()
+
+    return run(ctx, work, model=model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +70,13 @@ class Exchange:
 class Chat:
     """One conversation at a terminal, begun with the first thing that is said in it."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Says nothing yet."""
+    def __init__(self, desk: Desk, talker: Talker | None = None) -> None:
+        """Says nothing yet; without `talker` rules answer."""
         from echoic.memory.keyless import KeylessAgent
 
         self._desk = desk
         self._agent = KeylessAgent(desk.user)
+        self._talker = talker
         self._conversation: OpenConversation | None = None
         self._greeting = ""
         self._exchanges: list[Exchange] = []
@@ -112,18 +122,39 @@ class Chat:
 
     async def _say(self, line: str) -> None:
         if self._conversation is None:
-            self._conversation = await self._desk.user.conversation(agent="keyless")
+            from echoic.memory.keyless import AGENT
+
+            name = AGENT if self._talker is None else self._talker.name
+            self._conversation = await self._desk.user.conversation(agent=name)
             await self._conversation.append(Turn(speaker="agent", text=self._greeting))
         try:
-            reply = await self._agent.reply(self._conversation, line)
+            reply = await self._reply(self._conversation, line)
         except InvalidInput as error:  # such as a text that is too long: say it otherwise
             self._desk.output.note(str(error))
+            return
+        if reply is None:
+            self._answer(line, _SILENT)
             return
         self._answer(line, reply.text, reply)
         for happened in _behind(reply):
             self._desk.output.aside(happened)
         if reply.receipt is not None:  # the conversation went with the rest
             self._conversation = None
+
+    async def _reply(self, conversation: OpenConversation, line: str) -> Reply | None:
+        """The answer; None where the model gave none."""
+        if self._talker is None:
+            return await self._agent.reply(conversation, line)
+        from echoic.capability.talking import ModelFailed
+        from echoic.memory.keyless import Reply
+
+        try:
+            async for piece in self._talker.reply(self._desk.user, conversation, line):
+                if isinstance(piece, Reply):
+                    return piece
+        except ModelFailed as error:
+            self._desk.output.aside(f"the model gave no answer: {error}")
+        return None
 
     async def _command(self, word: str, rest: str) -> str:
         """What to say to a line that begins with "/"."""

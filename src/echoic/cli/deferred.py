@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from echoic.embedding.base import Embedder, EmbeddingSpec, Kind, Vectors
+from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import EmbedderError, EmbedderUnavailable
 
 
@@ -87,15 +87,29 @@ class DeferredEmbedder:
             EmbedderMissing: it cannot be opened.
             EmbedderUnavailable: it could not be reached.
         """
+        return (await self.embed_pieces(texts, kind)).vectors
+
+    async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
+        """As the embedder does; without word pieces where it has none.
+
+        Raises:
+            EmbedderMissing: it cannot be opened.
+            EmbedderUnavailable: it could not be reached.
+        """
         await self._honest.wait()
         await self.ready()
         try:
-            vectors = await self._embedder.embed(texts, kind)
+            made = await embedded(self._embedder, texts, kind)
         except EmbedderError as error:
             self.trouble = error
             raise
         self.trouble = None
-        return vectors
+        return made
+
+    def count_tokens(self, text: str) -> int | None:
+        """As the embedder does; None where it cannot say."""
+        counting = getattr(self._embedder, "count_tokens", None)
+        return counting(text) if counting and self._ready else None
 
 
 __all__ = ["DeferredEmbedder"]

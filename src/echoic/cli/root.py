@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from echoic.cli.bench import bench_group
+from echoic.cli.calls import calls_group, why_command
 from echoic.cli.chat import chat_command
 from echoic.cli.command import Group
+from echoic.cli.copying import copy_command
 from echoic.cli.doctor import doctor_command
 from echoic.cli.exits import DONE
 from echoic.cli.exporting import export_command
@@ -20,6 +22,7 @@ from echoic.cli.memories import (
     remember_command,
     set_command,
 )
+from echoic.cli.phone import phone_group
 from echoic.cli.proposals import proposals_group
 from echoic.cli.query import query_command
 from echoic.cli.serve import serve_command
@@ -54,8 +57,9 @@ def root(ctx: click.Context) -> int:
 
 root.add_section("Remember", [set_command, remember_command, delete_command])
 root.add_section("Ask", [get_command, query_command, list_command, history_command])
-root.add_section("Talk", [chat_command, serve_command])
-root.add_section("Take along, and forget", [export_command, import_command, forget_command])
+root.add_section("Talk", [chat_command, serve_command, phone_group])
+root.add_section("Understand a call", [calls_group, why_command])
+root.add_section("Take along, and forget", [export_command, import_command, copy_command, forget_command])
 root.add_section("Run", [doctor_command, users_command, proposals_group, distil_command, reindex_command])
 root.add_section("Measure", [bench_group, tune_command])
 

@@ -18,6 +18,8 @@ from echoic.cli.settings import Settings, settings_of
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
     from echoic.cli.deferred import DeferredEmbedder
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
@@ -41,11 +43,11 @@ class Desk:
 Work = Callable[[Desk], Awaitable[Result]]
 
 
-def run(ctx: click.Context, work: Work) -> int:
-    """Do `work` with an open memory and print its result; the exit code."""
+def run(ctx: click.Context, work: Work, *, model: str | None = None) -> int:
+    """Do `work` with an open memory, which `model` joins, and print its result; the exit code."""
     output = output_of(ctx)
     settings = settings_of(ctx)
-    return output.finish(_in_loop(settings, _with_memory(settings, output, work)))
+    return output.finish(_in_loop(settings, _with_memory(settings, output, work, model)))
 
 
 def run_apart(ctx: click.Context, work: Callable[[Settings, Output], Coroutine[Any, Any, Result]]) -> int:
@@ -55,17 +57,20 @@ def run_apart(ctx: click.Context, work: Callable[[Settings, Output], Coroutine[A
     return output.finish(_in_loop(settings, work(settings, output)))
 
 
-def memory_at(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:
-    """The memory `settings` names, not yet open.
+def memory_at(
+    settings: Settings, embedder: DeferredEmbedder, model: str | Model | None = None
+) -> MemoryService:
+    """The memory `settings` names, not yet open; with `model` joining the rules in forming memories.
 
     Raises:
-        InvalidInput: a store, mode or fusion that is not known.
+        InvalidInput: a store, mode, fusion or model that is not known.
     """
     import echoic
 
     return echoic.open(
         settings.store,
         embedder=embedder,
+        model=model,
         global_writes=settings.global_writes,
         fusion=settings.fusion,
     )
@@ -114,11 +119,11 @@ def text_or_stdin(value: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-async def _with_memory(settings: Settings, output: Output, work: Work) -> Result:
+async def _with_memory(settings: Settings, output: Output, work: Work, model: str | None) -> Result:
     embedder = embedder_at(settings)
     path = store_path(settings)
     new = path is not None and not path.exists()
-    async with memory_at(settings, embedder) as memory:
+    async with memory_at(settings, embedder, model) as memory:
         if new:
             output.say(f"new memory in {path}, for {_whose(settings)}")
         desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)

@@ -10,6 +10,7 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,13 +19,13 @@ from echoic.cli.command import command
 from echoic.cli.output import Output, Result
 from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.secret import SECRET, given_secret, kept_secret, operator_key, secret_file
-from echoic.cli.settings import Settings
+from echoic.cli.settings import Settings, model_option
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from echoic.server import ServerSettings
+    from echoic.server import CellLimiter, ServerSettings
 
 _EXTRA = "the server needs packages that are not installed ({name}): pip install 'echoic[server]'"
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
@@ -38,6 +39,15 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM)
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 @click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Another name it is reached by.")
 @click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="A page that may use the API.")
+@click.option(
+    "--rate-limit",
+    "rate",
+    default="600/minute",
+    show_default=True,
+    metavar="RATE",
+    help="How often one caller may ask; off: as often as they like.",
+)
+@model_option
 @click.pass_context
 def serve_command(
     ctx: click.Context,
@@ -47,16 +57,20 @@ def serve_command(
     show: bool,
     names: tuple[str, ...],
     origins: tuple[str, ...],
+    rate: str,
+    model: str | None,
 ) -> int:
     """Run the HTTP server and its page until interrupted.
 
     Identities are signed with ECHOIC_SECRET, at least 32 bytes; without it with a secret made once beside the
     store. ECHOIC_OPERATOR_KEY opens the operator's routes. It listens beyond this machine only with
     ECHOIC_SECRET set. The URL is printed to stdout when it can be used.
+
+    Callers talk with rules, or with the model that --model names: its answers appear as they come.
     """
 
     async def work(settings: Settings, output: Output) -> Result:
-        serving = _settings(settings, host, names, origins)
+        serving = replace(_settings(settings, host, names, origins), limiter=_limiter(rate), model=model)
         with contextlib.closing(_bound(host, port)) as listening:
             return await _serve(settings, output, serving, listening, show)
 
@@ -80,6 +94,12 @@ def _settings(
         allowed_hosts=tuple(dict.fromkeys((*LOOPBACK, *own, *names))),
         allowed_origins=origins,
     )
+
+
+def _limiter(rate: str) -> CellLimiter | None:
+    from echoic.server import CellLimiter, Rate
+
+    return None if rate == "off" else CellLimiter(user=Rate.of(rate))
 
 
 def _secret(settings: Settings, host: str) -> str:
@@ -160,7 +180,7 @@ async def _serve(
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
     # opened here, so that what is wrong with the store is said as by every other command
-    async with memory_at(settings, embedder) as memory:
+    async with memory_at(settings, embedder, serving.model) as memory:
         config = uvicorn_config(create_app(memory, serving), host=host, port=port)
         await _server(config, announce).serve(sockets=[listening])
     output.say("stopped; what was acknowledged is kept")
@@ -168,9 +188,9 @@ async def _serve(
 
 
 def _server(config: uvicorn.Config, announce: Callable[[], None]) -> uvicorn.Server:
-    import uvicorn
+    from echoic.server import MemoryServer
 
-    class Server(uvicorn.Server):
+    class Server(MemoryServer):
         """Says when it can be used, and takes being told to stop for an end like any other."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -114,4 +114,14 @@ def wants_json(words: Sequence[str]) -> bool:
     return asked or "--json" in before_values
 
 
-__all__ = ["Settings", "global_options", "settings_of", "variable", "wants_json"]
+model_option = click.option(
+    "--model",
+    metavar="PROVIDER:MODEL",
+    envvar=variable("model"),
+    show_envvar=True,
+    help="A language model that talks, and joins the rules in forming memories.",
+)
+"""Of the commands that talk."""
+
+
+__all__ = ["Settings", "global_options", "model_option", "settings_of", "variable", "wants_json"]

@@ -19,6 +19,7 @@ from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderError
 from echoic.memory.deadline import Deadline, noted
 from echoic.memory.records import MEMORY, memory_of, turn_of
+from echoic.memory.shares import Shares, unsigned
 from echoic.memory.times.phrases import NOTHING, Spans
 from echoic.memory.times.versions import in_time
 from echoic.memory.times.within import filled, rooted
@@ -38,10 +39,13 @@ _INLINE_ROWS = 20_000
 
 
 class Recaller:
-    """Searches a user's own memory and what is global, as one ranking."""
+    """Searches a user's own memory, what is global and what is shared, as one ranking."""
 
-    def __init__(self, store: Store, embedder: Embedder, *, fusion: str | Fusion) -> None:
+    def __init__(
+        self, store: Store, embedder: Embedder, *, fusion: str | Fusion, shares: Shares | None = None
+    ) -> None:
         self._store = store
+        self._shares = shares or Shares()
         # the last partial transcript is asked again as the final one, and by tools
         self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self._fusion = fusion
@@ -62,8 +66,8 @@ class Recaller:
         """The best `limit` hits for `text`.
 
         Embedding, loading and reading the time go side by side. What is not there by the deadline is done
-        without, and named in `cut`: "vector", "date", or what was not loaded, "own" or "global"; "newest"
-        where the store could not be asked what is new.
+        without, and named in `cut`: "vector", "date", or what was not loaded, "own", "global" or "shared";
+        "newest" where the store could not be asked what is new.
 
         Args:
             scope: who asks.
@@ -97,12 +101,14 @@ class Recaller:
             if meant and inspect.getcoroutinestate(meant) == inspect.CORO_CREATED:
                 meant.close()  # or it would complain that nobody ever began it
         there = {"own": scope in places, "global": scope.everyone in places}
+        there["shared"] = all(at in places for at in self._shares.of(scope))
         there |= {"vector": _made(works[0]), "date": spans is not None}
         # a database that is away: what is in memory answers, and says that it may not be the newest
         there["newest"] = getattr(self._store, "trouble", None) is None
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
         query = partial(query_of, text, vector, pieces=exact)
         hits = await self._search(query, places, spans or NOTHING, limit, include_past=include_past)
+        hits = _unsigned(hits, scope)
         return Recall(
             hits=hits,
             outcome="deadline" if until.missed else outcome if there["newest"] else "unavailable",
@@ -116,7 +122,7 @@ class Recaller:
     async def _load(self, scope: Scope, until: Deadline) -> dict[Scope, Partition]:
         """What is loaded whole: all but scopes that are too large for it."""
         loaded = {}
-        for at in (scope, scope.everyone):
+        for at in self._shares.places(scope):
             if not await self._is_large(at, until):
                 partition = await until.run(self._store.load(at))
                 if partition is not None:
@@ -134,7 +140,7 @@ class Recaller:
         include_past: bool,
     ) -> None:
         """Add what the store finds in scopes too large to load, to be ranked like the rest."""
-        for at in (scope, scope.everyone):
+        for at in self._shares.places(scope):
             if self._narrows is not None and at not in places and await self._is_large(at, until):
                 found = await until.run(
                     self._narrows.narrow(at, text, vector, limit=_NARROWED, include_past=include_past)
@@ -218,6 +224,16 @@ def _hit(scope: Scope, record: Record, found: Found) -> Hit:
         return Hit(text=memory.text, score=found.score, ranks=found.ranks, scope=scope, memory=memory)
     turn = turn_of(record)
     return Hit(text=turn.heard_text, score=found.score, ranks=found.ranks, scope=scope, turn=turn)
+
+
+def _unsigned(hits: Sequence[Hit], scope: Scope) -> tuple[Hit, ...]:
+    """`hits` without who said them, where that was in another deployment than that of `scope`."""
+    return tuple(
+        replace(hit, memory=unsigned(hit.memory))
+        if hit.memory is not None and hit.scope.deployment != scope.deployment
+        else hit
+        for hit in hits
+    )
 
 
 def _made(work: asyncio.Future[Any]) -> bool:

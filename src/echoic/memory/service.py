@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -24,6 +24,7 @@ from echoic.memory.proposals import Proposals
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
 from echoic.memory.revocations import Revocations
+from echoic.memory.shares import Shares
 from echoic.memory.sharing import Classifier, RuleClassifier
 from echoic.memory.tasks import chooser, read_conversations
 from echoic.memory.telemetry import Telemetry
@@ -54,6 +55,7 @@ class Parts:
     global_writes: GlobalWrites
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
+    shares: Shares = field(default_factory=Shares)
 
 
 class MemoryService:
@@ -69,6 +71,9 @@ class MemoryService:
             global; until it has agreed it is private.
         distil_every: user turns after which the extractor reads a conversation that goes on.
         fusion: how channels become one ranking: "blend", "rrf" as MongoDB computes it, or one of your own.
+        shares: by deployment, others in this store whose global memory its users find beside their own, and
+            get where they have nothing: `{"acme": ("knowledge-base",)}`. They only read it; users stay apart,
+            and nothing is passed on. Nothing is shared by default.
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
@@ -85,11 +90,12 @@ class MemoryService:
         second_judge: Classifier | None = None,
         distil_every: int = EVERY,
         fusion: str | Fusion = "blend",
+        shares: Mapping[str, Sequence[str]] | None = None,
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
     ) -> None:
-        telemetry, hooks = telemetry or Telemetry(), Hooks()
+        telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
         store, self._embedder = observed_store(store, telemetry), embedder
         # one that remembers queries is left as it is: the words in it must be found by whoever forgets them
         if not isinstance(embedder, CachedEmbedder):
@@ -110,7 +116,7 @@ class MemoryService:
         self._parts = Parts(
             store=store,
             embedder=embedder,
-            recaller=Recaller(store, embedder, fusion=fusion),
+            recaller=Recaller(store, embedder, fusion=fusion, shares=shared),
             distiller=distiller,
             background=Background(store, embedder, distiller),
             classifier=first,
@@ -119,6 +125,7 @@ class MemoryService:
             global_writes=global_writes,
             clock=clock,
             new_id=new_id,
+            shares=shared,
         )
 
     async def open(self) -> Self:

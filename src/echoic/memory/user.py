@@ -34,6 +34,7 @@ from echoic.memory.records import (
 )
 from echoic.memory.retry import until_written
 from echoic.memory.served import Served
+from echoic.memory.shares import unsigned
 from echoic.memory.sharing import Shareable, share
 from echoic.memory.speculation import Speculation
 from echoic.memory.spoken_keys import match_keys
@@ -78,8 +79,8 @@ class _Searching:
         )
 
     async def partitions(self) -> list[Partition]:
-        store, scope = self.user._parts.store, self.user.scope  # noqa: SLF001
-        return [await store.load(scope), await store.load(scope.everyone)]
+        parts = self.user._parts  # noqa: SLF001
+        return [await parts.store.load(at) for at in parts.shares.places(self.user.scope)]
 
 
 class UserMemory(Served):
@@ -124,7 +125,10 @@ class UserMemory(Served):
         return kept
 
     async def get(self, key: str) -> Memory | None:
-        """What holds under `key`: the user's own before what is global. None: nothing is known."""
+        """What holds under `key`: the user's own, else what is global, else what others share.
+
+        None: nothing is known.
+        """
         checked_name(key, "key")
         own = await self._parts.store.scan(self.scope, MEMORY, key=key, limit=1, newest_first=True)
         if own and memory_of(own[0]).current:
@@ -133,7 +137,7 @@ class UserMemory(Served):
         current = [memory for record in everyones if (memory := memory_of(record)).current]
         # the user's own word first, then the deployment's, then the newest of anyone's
         current.sort(key=lambda m: 0 if m.author == self._user else 1 if m.author is None else 2)
-        return current[0] if current else None
+        return current[0] if current else await self._shared(key)
 
     async def delete(self, key: str) -> bool:
         """Take back what the user keeps under `key`; whether there was anything of theirs to take back.
@@ -294,7 +298,7 @@ class UserMemory(Served):
         Raises:
             InvalidInput: the budget is below 1, or a hit is another user's.
         """
-        if any(hit.scope not in {self.scope, self.scope.everyone} for hit in recall.hits):
+        if any(hit.scope not in self._parts.shares.places(self.scope) for hit in recall.hits):
             raise InvalidInput("a hit of this recall belongs to another user: pack it with theirs")
         return await packed(
             self._parts.store,
@@ -440,6 +444,15 @@ class UserMemory(Served):
         event = Recalled(scope=self.scope, recall=recall, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return recall
+
+    async def _shared(self, key: str) -> Memory | None:
+        """What holds under `key` in the first deployment that shares anything of that name."""
+        for scope in self._parts.shares.of(self.scope):
+            records = await self._parts.store.scan(scope, MEMORY, key=key, newest_first=True)
+            current = [memory for record in records if (memory := memory_of(record)).current]
+            if current:  # what its operator said first, then the newest of anyone's
+                return unsigned(next((memory for memory in current if memory.author is None), current[0]))
+        return None
 
     async def _shareable(self, memory: Memory) -> Shareable | None:
         verdict = await self._parts.classifier.classify(memory.text, memory.key)

@@ -1,12 +1,16 @@
 """The HTTP server and its page: arguments, identities and pages. Decides nothing about memory."""
 
 from echoic.server.app import create_app
-from echoic.server.running import uvicorn_config
+from echoic.server.limiting import CellLimiter, Rate
+from echoic.server.running import MemoryServer, uvicorn_config
 from echoic.server.settings import RateLimiter, ServerSettings
 from echoic.server.tokens import Principal, TokenRefused, Tokens
 
 __all__ = [
+    "CellLimiter",
+    "MemoryServer",
     "Principal",
+    "Rate",
     "RateLimiter",
     "ServerSettings",
     "TokenRefused",

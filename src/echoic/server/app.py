@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
@@ -15,10 +16,14 @@ from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.callers import Served
 from echoic.server.guards import BodyGuard, OriginGuard, SecurityHeaders, Watch
+from echoic.server.live import Live
 from echoic.server.routes import ROUTERS
 from echoic.server.routes.page import STATIC
 from echoic.server.settings import ServerSettings
 from echoic.server.tokens import Tokens
+
+if TYPE_CHECKING:
+    from echoic.capability.talking import Talker
 
 _ABOUT = """
 Memory for voice agents, over HTTP.
@@ -30,7 +35,10 @@ look or could not keep, never that nothing is known.
 _TAGS = [
     {"name": "identity", "description": "Who is asking."},
     {"name": "memory", "description": "What is known of whoever asks."},
-    {"name": "conversation", "description": "Talking to the keyless agent, which answers by rules."},
+    {
+        "name": "conversation",
+        "description": "Talking to the agent: rules, or a language model where one is set up.",
+    },
     {"name": "erasure", "description": "Taking everything along, and having it destroyed."},
     {"name": "operator", "description": "For whoever runs the deployment."},
     {"name": "health", "description": "Is it alive, can it work."},
@@ -40,15 +48,32 @@ _TAGS = [
 def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
     """The server of `memory`, which is opened when the app starts and closed when it ends.
 
+    Raises:
+        InvalidInput: the model of `settings` is not known, or needs packages that are not installed.
+
     Raises (when the app starts):
+        InvalidInput: the model cannot be used: its key is missing.
         EmbedderMissing: the embedder's packages or weights are not on this machine.
         EmbeddingMismatch: the store holds vectors of another model.
         StoreError: the store cannot be opened.
     """
+    live = Live(memory)
+    served = Served(
+        memory=memory,
+        settings=settings,
+        tokens=Tokens(settings),
+        live=live,
+        talker=_talker(memory, settings),
+    )
 
     @asynccontextmanager
     async def opened(_app: FastAPI) -> AsyncIterator[None]:
-        async with memory:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(memory)
+            if served.talker is not None:
+                await stack.enter_async_context(served.talker)
+            stack.callback(live.close)
+            live.open()
             yield
 
     from echoic import __version__
@@ -67,12 +92,23 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
         # a trace of a request would hold what was said
         telemetry={"tracing": False},
     )
-    app.state.served = Served(memory=memory, settings=settings, tokens=Tokens(settings))
+    app.state.served = served
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+def _talker(memory: MemoryService, settings: ServerSettings) -> Talker | None:
+    if settings.model is None:
+        return None
+    from echoic.models import checked
+
+    checked(settings.model)
+    from echoic.capability.talking import Talker
+
+    return Talker(memory, settings.model, recall_deadline_ms=settings.recall_deadline_ms)
 
 
 def _guards(settings: ServerSettings) -> list[Middleware]:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
+from echoic.server.live import Live
 from echoic.server.problems import Refused, not_found, too_often
 from echoic.server.settings import ServerSettings
 from echoic.server.tokens import Principal, TokenRefused, Tokens
+
+if TYPE_CHECKING:
+    from echoic.capability.talking import Talker
 
 _bearer = HTTPBearer(
     scheme_name="identity",
@@ -37,6 +42,14 @@ class Served:
     memory: MemoryService
     settings: ServerSettings
     tokens: Tokens
+    live: Live
+    talker: Talker | None = None
+    """A language model that talks with callers; None: the rules do."""
+
+    @property
+    def agent(self) -> str:
+        """The name of whoever talks with callers."""
+        return AGENT if self.talker is None else self.talker.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +74,22 @@ def unauthorised(error: str) -> Refused:
     return Refused(401, "unauthorised", error, headers=_CHALLENGE)
 
 
-def recognise(shared: Served, token: str | None, deployment: str | None = None) -> Principal:
+async def recognise(shared: Served, token: str | None, deployment: str | None = None) -> Principal:
     """Who holds `token`.
 
     Raises:
-        Refused: 401, none was given or it is not good here.
+        Refused: 401, none was given, it is not good here, or it was revoked.
+        StoreUnavailable: could not see whether it was revoked; nobody is let in.
     """
     if not token:
         raise unauthorised("no identity was sent; POST /api/identity gives one")
     try:
-        return shared.tokens.verify(token, deployment)
+        principal = shared.tokens.verify(token, deployment)
     except TokenRefused as error:
         raise unauthorised(str(error)) from error
+    if await shared.memory.revocations(principal.deployment).revoked(principal.token_id):
+        raise unauthorised("this identity was revoked; POST /api/identity gives a new one")
+    return principal
 
 
 async def limited(shared: Served, principal: str) -> None:
@@ -95,7 +112,7 @@ async def called(shared: Served, principal: Principal) -> Caller:
 
 async def caller(shared: Shared, credentials: Credentials) -> Caller:
     """The holder of the identity token in the Authorization header."""
-    return await called(shared, recognise(shared, credentials.credentials if credentials else None))
+    return await called(shared, await recognise(shared, credentials.credentials if credentials else None))
 
 
 async def body_caller(shared: Shared, request: Request) -> Caller:
@@ -106,7 +123,7 @@ async def body_caller(shared: Shared, request: Request) -> Caller:
     body = await _json(request)
     token, deployment = body.get("userCookie"), body.get("deploymentId")
     named = deployment if isinstance(deployment, str) else None
-    return await called(shared, recognise(shared, token if isinstance(token, str) else None, named))
+    return await called(shared, await recognise(shared, token if isinstance(token, str) else None, named))
 
 
 async def operator(shared: Shared, credentials: OperatorCredentials) -> None:

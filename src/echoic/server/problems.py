@@ -69,6 +69,14 @@ def too_often(retry_after_s: float) -> Refused:
     return Refused(429, "too_many_requests", error, headers={"Retry-After": str(seconds)})
 
 
+MODEL_FAILED = "the language model gave no answer; what you said is kept, say it again in a moment"
+
+
+def model_failed() -> Refused:
+    """503, for a model: memory itself is well."""
+    return Refused(503, "model_unavailable", MODEL_FAILED, headers={"Retry-After": str(RETRY_S)})
+
+
 def answer(status: int, problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """`problem` as a response."""
     return JSONResponse(problem.model_dump(exclude_none=True), status, headers)
@@ -85,18 +93,29 @@ _UNAVAILABLE: tuple[tuple[type[EchoicError], str, str], ...] = (
 
 def problem_of(error: EchoicError) -> JSONResponse:
     """What the caller is told about one of ours."""
+    problem = problem_in(error)
+    status = _STATUSES.get(problem.code, 503)
+    return answer(status, problem, {"Retry-After": str(RETRY_S)} if status == 503 else None)
+
+
+_STATUSES = {"invalid_input": 422, "not_allowed": 403, "conflict": 409, "internal": 500}
+"""By code; what is not here is a 503."""
+
+
+def problem_in(error: EchoicError) -> Problem:
+    """The same in words, for an answer whose status is sent already."""
     if isinstance(error, InvalidInput):
-        return answer(422, Problem(error=str(error), code="invalid_input"))
+        return Problem(error=str(error), code="invalid_input")
     if isinstance(error, NotAllowed):
-        return answer(403, Problem(error=str(error), code="not_allowed"))
+        return Problem(error=str(error), code="not_allowed")
     if isinstance(error, WriteConflict):
-        return answer(409, Problem(error="somebody else wrote first; nothing was written", code="conflict"))
+        return Problem(error="somebody else wrote first; nothing was written", code="conflict")
     for kind, code, words in _UNAVAILABLE:
         if isinstance(error, kind):
-            log.warning("%s: answered 503", type(error).__name__)
-            return answer(503, Problem(error=words, code=code), {"Retry-After": str(RETRY_S)})
-    log.error("%s: answered 500; `echoic doctor` says more", type(error).__name__)
-    return answer(500, Problem(error="the server's memory needs its operator", code="internal"))
+            log.warning("%s: could not be done", type(error).__name__)
+            return Problem(error=words, code=code)
+    log.error("%s: could not be done; `echoic doctor` says more", type(error).__name__)
+    return Problem(error="the server's memory needs its operator", code="internal")
 
 
 def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
@@ -185,11 +204,14 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 __all__ = [
+    "MODEL_FAILED",
     "Problem",
     "Refused",
     "answer",
     "install",
+    "model_failed",
     "not_found",
+    "problem_in",
     "problem_of",
     "problem_of_fields",
     "responses",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import socket
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -26,6 +28,8 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        # another parser, if one is installed, takes requests with two Host headers
+        http="h11",
         ws="none",
         lifespan="on",
         limit_concurrency=MAX_REQUESTS,
@@ -36,4 +40,14 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
     )
 
 
-__all__ = ["uvicorn_config"]
+class MemoryServer(uvicorn.Server):
+    """uvicorn's server, which would wait for listening pages until its patience ends: they go first."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let listening pages go, then end as usual."""
+        app: Any = self.config.app
+        app.state.served.live.close()
+        await super().shutdown(sockets=sockets)
+
+
+__all__ = ["MemoryServer", "uvicorn_config"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from echoic.errors import InvalidInput
 from echoic.types import checked_name
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
 
 MIN_SECRET_BYTES = 32
 """An HS256 key shorter than the hash it keys is weaker than it (RFC 7518, section 3.2)."""
@@ -60,6 +63,11 @@ class ServerSettings:
     recall_deadline_ms: float | None = 400.0
     """How long the agent waits for a query's embedding before words must do; None: as long as it takes."""
     limiter: RateLimiter | None = None
+    """`limiting.CellLimiter` counts in this process."""
+    model: str | Model | None = None
+    """A language model that talks with callers, "provider:model" or one of PydanticAI's; None: rules do."""
+    beat_s: float = 15.0
+    """How often a page that listens is sent a sign of life: proxies end what is silent for long."""
 
     def __post_init__(self) -> None:
         _strong(self.secret, "secret")

@@ -16,7 +16,7 @@ from echoic.server.settings import ServerSettings
 
 ALGORITHM = "HS256"
 AUDIENCE = "echoic"
-_CLAIMS = ["sub", "dep", "iat", "exp", "aud"]
+_CLAIMS = ["sub", "dep", "jti", "iat", "exp", "aud"]
 
 
 class TokenRefused(Exception):
@@ -29,6 +29,8 @@ class Principal:
 
     user: str
     deployment: str
+    token_id: str
+    """What it is revoked by. It stays when an identity is renewed, so nobody renews a way past it."""
     expires_at: datetime
 
 
@@ -46,17 +48,30 @@ class Tokens:
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
 
-    def mint(self, deployment: str, user: str | None = None) -> Minted:
-        """A token for `user`, or for somebody new: 122 random bits, so that nobody is met by guessing."""
+    def mint(self, deployment: str) -> Minted:
+        """A token for somebody new: 122 random bits, so that nobody is met by guessing."""
+        return self._minted(deployment, uuid4().hex, uuid4().hex)
+
+    def renew(self, principal: Principal) -> Minted:
+        """The token of `principal` under its id, with a new term."""
+        return self._minted(principal.deployment, principal.user, principal.token_id)
+
+    def last_expiry(self) -> datetime:
+        """When every token that is good now will have expired."""
+        return datetime.now(UTC) + timedelta(seconds=self._settings.token_lifetime_s)
+
+    def _minted(self, deployment: str, user: str, token_id: str) -> Minted:
         now = datetime.now(UTC).replace(microsecond=0)
         principal = Principal(
-            user=user or uuid4().hex,
+            user=user,
             deployment=deployment,
+            token_id=token_id,
             expires_at=now + timedelta(seconds=self._settings.token_lifetime_s),
         )
         claims = {
             "sub": principal.user,
             "dep": principal.deployment,
+            "jti": principal.token_id,
             "iat": now,
             "exp": principal.expires_at,
             "aud": AUDIENCE,
@@ -75,12 +90,17 @@ class Tokens:
             TokenRefused: forged, damaged, expired, or of another deployment.
         """
         claims = self._claims(token)
-        user, own = claims["sub"], claims["dep"]
-        if not isinstance(own, str) or not user or not self._settings.serves(own):
+        user, own, token_id = claims["sub"], claims["dep"], claims["jti"]
+        if not isinstance(own, str) or not user or not token_id or not self._settings.serves(own):
             raise TokenRefused("this identity is of a deployment that is not served here; ask for a new one")
         if deployment is not None and deployment != own:
             raise TokenRefused("this identity is of another deployment; ask for one in this")
-        return Principal(user=user, deployment=own, expires_at=datetime.fromtimestamp(claims["exp"], UTC))
+        return Principal(
+            user=user,
+            deployment=own,
+            token_id=token_id,
+            expires_at=datetime.fromtimestamp(claims["exp"], UTC),
+        )
 
     def _claims(self, token: str) -> dict[str, Any]:
         try:

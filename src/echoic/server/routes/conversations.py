@@ -1,4 +1,4 @@
-"""Conversations with the keyless agent: beginning one, and ending it."""
+"""Conversations with the agent: beginning one, and ending it. Whoever answers later, rules greet."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from pydantic import Field
 
-from echoic.memory.keyless import AGENT, KeylessAgent
-from echoic.server.callers import AsCaller
+from echoic.memory.keyless import KeylessAgent
+from echoic.server.callers import AsCaller, Shared
 from echoic.server.models import Shown, ShownConversation
 from echoic.server.problems import not_found, responses
 
@@ -29,17 +29,19 @@ class Begun(Shown):
     text: str = Field(
         description="The agent's greeting: by name, where it knows one.", examples=["Welcome back, Pavel."]
     )
-    agent: str = Field(description="Who answers: a set of rules, not a language model.")
+    agent: str = Field(description='Who answers: "keyless" is a set of rules, not a language model.')
     timings: dict[str, float] = Field(description="Milliseconds by step, in order.")
 
 
 @router.post(
     "/api/conversations", summary="Begin a conversation", responses=responses(401, 413, 422, 429, 503)
 )
-async def begin_conversation(caller: AsCaller, asked: Annotated[Begin | None, Body()] = None) -> Begun:
+async def begin_conversation(
+    caller: AsCaller, shared: Shared, asked: Annotated[Begin | None, Body()] = None
+) -> Begun:
     """Begin a conversation, or go on with one; the agent greets from what it remembers."""
     started = time.perf_counter()
-    conversation = await caller.memory.conversation((asked and asked.conversation) or "", agent=AGENT)
+    conversation = await caller.memory.conversation((asked and asked.conversation) or "", agent=shared.agent)
     await caller.memory.warm()
     warmed = time.perf_counter()
     greeting = await KeylessAgent(caller.memory).greet(conversation)
@@ -47,7 +49,7 @@ async def begin_conversation(caller: AsCaller, asked: Annotated[Begin | None, Bo
     return Begun(
         conversation=conversation.id,
         text=greeting,
-        agent=AGENT,
+        agent=shared.agent,
         timings={"warm": (warmed - started) * 1000, "greet": (ended - warmed) * 1000},
     )
 

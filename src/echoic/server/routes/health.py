@@ -41,6 +41,10 @@ class About(Shown):
     deployment_id: str = Field(description="The deployment an identity is given in when none is named.")
     embedder: str = Field(examples=["local:all-MiniLM-L6-v2:fp32"])
     semantic: bool = Field(description="Whether the embedder knows meaning, or words and sounds only.")
+    agent: str = Field(description='Who talks with callers: "keyless" is a set of rules.')
+    model: str | None = Field(
+        description="The language model that does, where one is set up.", examples=["openai:gpt-5-mini"]
+    )
 
 
 @router.get("/healthz", summary="Is it alive?")
@@ -76,6 +80,8 @@ async def about(shared: Shared) -> About:
         deployment_id=shared.settings.default_deployment,
         embedder=embedder.spec.model,
         semantic=embedder.semantic,
+        agent=shared.agent,
+        model=shared.talker.model if shared.talker else None,
     )
 
 

@@ -8,7 +8,15 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from pydantic import Field
 
-from echoic.server.callers import AsAnybody, Credentials, Shared, recognise
+from echoic.server.callers import (
+    AsAnybody,
+    AsCaller,
+    AsOperator,
+    Credentials,
+    OperatedDeployment,
+    Shared,
+    recognise,
+)
 from echoic.server.models import Shown
 from echoic.server.problems import Refused, responses
 from echoic.types import checked_name
@@ -32,6 +40,7 @@ class Identity(Shown):
     user_cookie: str = Field(description="Send it with every request. Whoever has it is this user.")
     user: str = Field(description="The user's id: random, and not a password.")
     deployment_id: str
+    token_id: str = Field(description="What the token is revoked by. It stays when it is renewed.")
     expires_at: datetime
     renewed: bool = Field(description="Whether this is the identity that was presented, with a new term.")
 
@@ -39,7 +48,7 @@ class Identity(Shown):
 @router.post(
     "/api/identity",
     summary="Get an identity, or renew one",
-    responses=responses(401, 403, 413, 422, 429),
+    responses=responses(401, 403, 413, 422, 429, 503),
     dependencies=[AsAnybody],
 )
 async def give_identity(
@@ -51,17 +60,50 @@ async def give_identity(
     asked = asked or AskIdentity()
     presented = credentials.credentials if credentials else asked.user_cookie
     if presented:
-        principal = recognise(shared, presented, asked.deployment_id)
-        minted = shared.tokens.mint(principal.deployment, principal.user)
+        minted = shared.tokens.renew(await recognise(shared, presented, asked.deployment_id))
     else:
         minted = shared.tokens.mint(_deployment(shared, asked.deployment_id))
     return Identity(
         user_cookie=minted.token,
         user=minted.principal.user,
         deployment_id=minted.principal.deployment,
+        token_id=minted.principal.token_id,
         expires_at=minted.principal.expires_at,
         renewed=bool(presented),
     )
+
+
+class Revoked(Shown):
+    """A token that is good no longer."""
+
+    revoked: str = Field(description="Its id.")
+
+
+@router.post("/api/identity/revoke", summary="End the identity presented", responses=responses(401, 429, 503))
+async def revoke_identity(caller: AsCaller, shared: Shared) -> Revoked:
+    """The token that was sent, and every renewal of it, is refused from now on, by every server of the store.
+    What is kept of the user stays; `POST /api/forget` destroys it.
+    """
+    return await _revoke(shared, caller.principal.deployment, caller.principal.token_id)
+
+
+@router.post(
+    "/api/tokens/{token_id}/revoke",
+    tags=["operator"],
+    summary="End somebody's identity",
+    responses=responses(401, 404, 422, 429, 503),
+    dependencies=[AsOperator],
+)
+async def revoke_token(shared: Shared, deployment: OperatedDeployment, token_id: str) -> Revoked:
+    """The token of this id, such as one that was lost, is refused from now on. An id that was never given
+    out is no error: nobody learns from the answer which ids there are.
+    """
+    return await _revoke(shared, deployment, token_id)
+
+
+async def _revoke(shared: Shared, deployment: str, token_id: str) -> Revoked:
+    await shared.memory.revocations(deployment).revoke(token_id, shared.tokens.last_expiry())
+    return Revoked(revoked=token_id)
 
 
 def _deployment(shared: Shared, asked: str | None) -> str:

@@ -29,6 +29,11 @@ class Memories(Shown):
     history: list[Versions] | None = Field(
         default=None, description="Of every key that ever changed; only where it was asked for."
     )
+    past: list[ShownMemory] | None = Field(
+        default=None,
+        description="All that holds no longer, oldest first, with or without a key; likewise. What corrected "
+        "it is named by `supersededBy`.",
+    )
 
 
 @router.get(
@@ -46,7 +51,8 @@ async def list_memories(
         return Memories(memories=shown)
     keys = dict.fromkeys(memory.key for memory in facts if memory.key is not None and memory.supersedes)
     versions = [_versions(key, await caller.memory.history(key)) for key in keys]
-    return Memories(memories=shown, history=versions)
+    past = [ShownMemory.of(memory) for memory in await caller.memory.past()]
+    return Memories(memories=shown, history=versions, past=past)
 
 
 @router.get(

@@ -31,16 +31,46 @@ export class Api {
     return this.#send("POST", `/api/conversations/${encodeURIComponent(conversation)}/complete`);
   }
 
-  say(text, conversation) {
-    return this.#send("POST", "/api/chat", { text, conversation });
+  /**
+   * Say something; the whole answer, once it is there.
+   * @param {(name: "text" | "tool", data: any) => void} coming called with what comes before that
+   */
+  async say(text, conversation, coming) {
+    const started = performance.now();
+    const response = await this.#ask("POST", "/api/chat/stream", { text, conversation });
+    for await (const { name, data } of events(response)) {
+      if (name === "said") return { ...data, elapsed: performance.now() - started };
+      if (name === "problem") throw new ApiError(503, sentence(data.error));
+      coming(name, data);
+    }
+    throw new ApiError(0, "The answer broke off. What you said is kept.");
+  }
+
+  /**
+   * Be told of memory as it forms, until the line ends.
+   * @param {AbortSignal} signal ends it
+   * @param {(name: string, data: any) => void} told
+   */
+  async listen(signal, told) {
+    const response = await this.#ask("GET", "/api/events", undefined, signal);
+    told("listening", {});
+    for await (const { name, data } of events(response)) told(name, data);
+  }
+
+  profile() {
+    return this.#send("GET", "/api/profile");
+  }
+
+  block() {
+    return this.#send("GET", "/api/block");
+  }
+
+  jobs() {
+    return this.#send("GET", "/api/jobs");
   }
 
   memories() {
     return this.#send("GET", "/api/memories?history=true");
-  }
-
-  history(key) {
-    return this.#send("GET", `/api/memories/${encodeURIComponent(key)}/history`);
   }
 
   forgetEverything() {
@@ -48,19 +78,48 @@ export class Api {
   }
 
   async #send(method, path, body) {
+    const started = performance.now();
+    const response = await this.#ask(method, path, body);
+    const answer = await response.json().catch(() => ({}));
+    return { ...answer, elapsed: performance.now() - started };
+  }
+
+  async #ask(method, path, body, signal) {
     const headers = {};
     if (this.token) headers.Authorization = `Bearer ${this.token}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
-    const started = performance.now();
     let response;
     try {
-      response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+      response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
     } catch {
       throw new ApiError(0, "The server cannot be reached. Nothing was lost: try again when it is back.");
     }
+    if (response.ok) return response;
     const answer = await response.json().catch(() => ({}));
-    if (!response.ok) throw new ApiError(response.status, sentence(answer.error ?? `the server answered ${response.status}`));
-    return { ...answer, elapsed: performance.now() - started };
+    throw new ApiError(response.status, sentence(answer.error ?? `the server answered ${response.status}`));
+  }
+}
+
+/** The server-sent events of a response, as they come; comments are left out. */
+async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let pending = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      pending += value;
+      const whole = pending.split("\n\n");
+      pending = whole.pop();
+      for (const text of whole) {
+        const fields = new Map(text.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
+        if (fields.has("event")) yield { name: fields.get("event"), data: JSON.parse(fields.get("data")) };
+      }
+    }
+  } catch {
+    throw new ApiError(0, "The server cannot be reached any more. What was acknowledged is kept.");
+  } finally {
+    reader.cancel().catch(() => {});
   }
 }
 

@@ -4,8 +4,11 @@ import { Api, ApiError } from "./api.js";
 import { Callers, labelOf } from "./callers.js";
 import { byId, h } from "./dom.js";
 import { bytes } from "./format.js";
+import { BlockPanel, JobsPanel, ProfilePanel } from "./known.js";
+import { Live } from "./live.js";
 import { MemoryPanel } from "./memories.js";
-import { OperationLog, stepsOfReply } from "./operations.js";
+import { OperationLog, stepsOfLearned, stepsOfReply } from "./operations.js";
+import { Tabs } from "./tabs.js";
 import { Transcript } from "./transcript.js";
 
 const SUGGESTIONS = [
@@ -19,13 +22,19 @@ const SUGGESTIONS = [
 
 const api = new Api();
 const callers = new Callers();
-const memories = new MemoryPanel(api);
+const memories = new MemoryPanel();
+const profile = new ProfilePanel();
+const block = new BlockPanel();
+const jobs = new JobsPanel();
 const operations = new OperationLog();
 const transcript = new Transcript(byId("transcript"));
 
 let conversation = "";
 let erased = false;
 let last = Promise.resolve();
+let lookAgain = 0;
+let jobsAgain = 0;
+const live = new Live(api, told, (on) => (byId("listening").hidden = !on));
 
 /** Do one thing after another, in the order asked; what goes wrong is said. Whether it went well. */
 function alone(work) {
@@ -60,6 +69,7 @@ function notice(text) {
 async function refused(error) {
   if (callers.current) callers.drop(callers.current.user);
   api.token = "";
+  live.stop();
   showCallers();
   notice(`${error.message} “New caller” begins with a new one.`);
 }
@@ -95,6 +105,7 @@ async function begin(title) {
   const begun = await api.begin();
   conversation = begun.conversation;
   transcript.say("agent", begun.text);
+  live.follow();
   operations.add(title, [
     { name: "warm", ms: begun.timings.warm, detail: "the caller's memory, into RAM" },
     { name: "greet", ms: begun.timings.greet, detail: "from what is known" },
@@ -103,16 +114,54 @@ async function begin(title) {
 }
 
 async function showMemories() {
-  const known = await memories.refresh();
-  const name = known.find((memory) => memory.key === "user_name");
+  const asker = api.token;
+  const [known, who, given, undone] = await Promise.all([api.memories(), api.profile(), api.block(), api.jobs()]);
+  if (asker !== api.token) return; // somebody else is speaking by now
+  memories.show(known);
+  profile.show(who);
+  block.show(given);
+  showJobs(undone);
+  const name = known.memories.find((memory) => memory.key === "user_name");
   callers.name(callers.current.user, name ? name.text : "");
   showCallers();
 }
 
+/** What waits is done soon, and often nothing comes of it that would be told: look again until it is done. */
+function showJobs(undone, wait = 800) {
+  jobs.show(undone);
+  clearTimeout(jobsAgain);
+  if (!undone.waiting || document.hidden) return;
+  const asker = api.token;
+  jobsAgain = setTimeout(async () => {
+    const now = await api.jobs().catch(() => undone);
+    if (asker === api.token) showJobs(now, Math.min(2 * wait, 15000));
+  }, wait);
+}
+
+/** The server tells of memory forming, here or in any other conversation of this caller. */
+function told(name, data) {
+  // what the rules hear in this conversation stands in the log with the answer to it
+  if (name === "learned" && data.reader !== "rules") operations.add("Learned after the conversation", stepsOfLearned(data));
+  if (name === "trouble" && data.what === "distilling") {
+    const again = data.againS === null ? "given up" : `asked again in ${Math.round(data.againS)} s`;
+    operations.add("A model could not learn from this", [{ name: "distil", detail: `${data.reason}: nothing was changed; ${again}` }]);
+  }
+  // what comes in a burst is looked at once
+  clearTimeout(lookAgain);
+  lookAgain = setTimeout(() => showMemories().catch(() => {}), 120);
+}
+
 async function say(text) {
   transcript.say("user", text);
-  const reply = await api.say(text, conversation);
-  transcript.say("agent", reply.text);
+  const answer = transcript.hear();
+  let reply;
+  try {
+    reply = await api.say(text, conversation, (name, data) => (name === "tool" ? answer.uses(data.name) : answer.add(data.text)));
+  } catch (error) {
+    answer.breakOff();
+    throw error;
+  }
+  answer.end(reply.text);
   operations.add(`“${text}”`, stepsOfReply(reply));
   // an erasure took the conversation along; what is said next begins another
   if (reply.receipt) conversation = "";
@@ -213,6 +262,8 @@ function showAbout(about) {
   element.textContent = about.semantic ? `${model}: finds by meaning, words and sound` : "Lexical: finds by words and sound only";
   element.title = about.embedder;
   element.hidden = false;
+  if (!about.model) return;
+  byId("fine").textContent = `Answered by ${about.model} from this memory. What it learns is shown as it forms.`;
 }
 
 function showSuggestions() {
@@ -255,6 +306,7 @@ async function start() {
   await begin("A call");
 }
 
+new Tabs(byId("tabs"));
 showSuggestions();
 listen();
 alone(start).then(focusInput);

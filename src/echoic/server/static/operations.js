@@ -8,7 +8,14 @@ const OUTCOMES = {
   deadline: "the best there was in time",
   unavailable: "could not look everywhere",
 };
-const CHANNELS = ["vector", "text", "fuzzy", "window"];
+const CHANNELS = ["vector", "late", "text", "fuzzy", "window"];
+const MEANINGS = {
+  vector: "by meaning: the cosine of the whole text",
+  late: "by meaning, word piece by word piece, over a turn and its neighbours",
+  text: "by its words: BM25",
+  fuzzy: "by words that are spelt or sound alike",
+  window: "by the words of neighbouring turns",
+};
 const KEPT = 60;
 
 export class OperationLog {
@@ -22,7 +29,7 @@ export class OperationLog {
   add(title, steps) {
     byId("idle").hidden = true;
     this.#list.querySelectorAll("details[open]").forEach((details) => details.removeAttribute("open"));
-    const total = steps.reduce((sum, step) => sum + (step.ms ?? 0), 0);
+    const total = steps.reduce((sum, step) => sum + (step.within ? 0 : (step.ms ?? 0)), 0);
     const entry = h(
       "li",
       { class: "operation" },
@@ -56,6 +63,14 @@ function row(step) {
   );
 }
 
+/** What a model learned after the answer, as the log shows it. */
+export function stepsOfLearned(told) {
+  const learned = { stored: told.added, superseded: told.superseded, retracted: told.retracted };
+  const confirmed = told.confirmed.length ? `${told.confirmed.length} heard again` : "";
+  const detail = [learnedWords(learned), confirmed].filter(Boolean).join(", ");
+  return [{ name: "distil", ms: told.durationMs, detail }, ...changesOf(learned)];
+}
+
 /** The steps of one reply, as the log shows them. */
 export function stepsOfReply(reply) {
   const changes = changesOf(reply);
@@ -64,6 +79,8 @@ export function stepsOfReply(reply) {
     const step = { name, ms: elapsed };
     if (name === "append") step.detail = "your words, durable before anything else";
     if (name === "distil") step.detail = changes.length ? learnedWords(reply) : "nothing new heard";
+    if (name === "first words") Object.assign(step, { detail: "of the model, with the memory block before it", within: true });
+    if (name === "answer" && reply.timings["first words"] !== undefined) step.detail = "the model, to its last word";
     if (name === "append answer") step.detail = "what the agent said";
     if (name === "forget") step.detail = `${reply.receipt.records} records, ${reply.receipt.verified ? "verified gone" : "not verified"}`;
     if (name === "recall") {
@@ -83,9 +100,9 @@ function learnedWords({ stored, retracted }) {
 }
 
 function changesOf({ stored, superseded, retracted }) {
-  const old = new Map(superseded.map((memory) => [memory.key, memory]));
+  const old = new Map(superseded.flatMap((memory) => [[memory.id, memory], [memory.key ?? memory.id, memory]]));
   const changes = stored.map((memory) => {
-    const before = old.get(memory.key);
+    const before = old.get(memory.supersedes) ?? old.get(memory.key);
     const name = before ? "supersede" : "set";
     const value = before ? `${before.text} → ${memory.text}` : memory.text;
     return { name, kind: "change", detail: `${memory.key ? keyWords(memory.key) : "remembered"}: ${value}` };
@@ -115,15 +132,15 @@ function hits(recall) {
       h(
         "table",
         { class: "hits" },
-        h("thead", {}, h("tr", {}, th("found"), ...channels.map(th), th("score"))),
+        h("thead", {}, h("tr", {}, th("found"), ...channels.map((name) => th(name, MEANINGS[name])), th("score"))),
         h("tbody", {}, ...recall.hits.map((hit, place) => hitRow(hit, place, channels))),
       ),
     ),
   );
 }
 
-function th(text) {
-  return h("th", { scope: "col" }, text);
+function th(text, title) {
+  return h("th", { scope: "col", title }, text);
 }
 
 function hitRow(hit, place, channels) {

@@ -1,4 +1,4 @@
-// What was said, in order, with the days between.
+// What was said, in order, with the days between. An answer may be shown while it comes.
 
 import { byId, h } from "./dom.js";
 
@@ -11,10 +11,12 @@ export class Transcript {
   /** @param {"user" | "agent"} speaker */
   say(speaker, text) {
     if (speaker === "user") byId("intro").hidden = true;
-    const who = speaker === "user" ? "You" : "Echoic";
-    this.#add(
-      h("li", { class: `turn ${speaker}` }, h("span", { class: "speaker" }, who), h("p", { class: "words", dir: "auto" }, text)),
-    );
+    this.#add(turn(speaker, text));
+  }
+
+  /** An answer that is still coming. */
+  hear() {
+    return new Coming(this);
   }
 
   /** A break between two conversations: "The next day". */
@@ -27,8 +29,68 @@ export class Transcript {
     this.list.replaceChildren();
   }
 
+  /** @internal */
+  place(item) {
+    this.#add(item);
+  }
+
   #add(item) {
     this.list.append(item);
     this.list.scrollTop = this.list.scrollHeight;
   }
+}
+
+/** One answer, from its first sign to its last word. */
+class Coming {
+  #transcript;
+  #item = null;
+
+  constructor(transcript) {
+    this.#transcript = transcript;
+  }
+
+  /** The model uses a tool. */
+  uses(name) {
+    if (!this.#item) this.#begin();
+    this.#item.querySelector(".using").textContent = `uses ${name}…`;
+  }
+
+  add(text) {
+    if (!this.#item) this.#begin();
+    this.#item.querySelector(".using").textContent = "";
+    this.#item.querySelector(".words").append(text);
+    this.#transcript.list.scrollTop = this.#transcript.list.scrollHeight;
+  }
+
+  /** All of it is here: what was shown becomes what was said. */
+  end(text) {
+    this.#item?.remove();
+    this.#transcript.say("agent", text);
+  }
+
+  /** It will not come to its end. */
+  breakOff() {
+    if (!this.#item) return;
+    if (!this.#item.querySelector(".words").textContent) this.#item.remove();
+    else this.#item.querySelector(".using").textContent = "broken off";
+  }
+
+  #begin() {
+    // told to assistive technology once it is whole, not word by word
+    this.#item = turn("agent", "", "coming");
+    this.#item.setAttribute("aria-hidden", "true");
+    this.#item.append(h("span", { class: "using" }));
+    this.#transcript.place(this.#item);
+  }
+}
+
+function turn(speaker, text, more = "") {
+  const who = speaker === "user" ? "You" : "Echoic";
+  const kind = more || speaker;
+  return h(
+    "li",
+    { class: `turn ${kind}` },
+    h("span", { class: "speaker" }, who),
+    h("p", { class: "words", dir: "auto" }, text),
+  );
 }

@@ -1,0 +1,274 @@
+"""A ready-made agent that talks with callers from memory: a language model behind `Memory`.
+
+For the page, the terminal and examples. It keeps no history of its own: what was said is read from memory at
+every turn, so a conversation goes on in any process, and what was forgotten is in no prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from echoic.capability.memory import Memory
+from echoic.errors import EchoicError, InvalidInput
+from echoic.memory.conversation import OpenConversation
+from echoic.memory.keyless import Reply
+from echoic.memory.keyless.learning import learn
+from echoic.memory.keyless.steps import Steps
+from echoic.memory.user import UserMemory
+from echoic.types import Turn, checked_text
+
+if TYPE_CHECKING:
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.models import Model
+
+    from echoic.memory.service import MemoryService
+
+NAME: Final = "assistant"
+"""The name it serves conversations under, unless it is given another."""
+INSTRUCTIONS: Final = (
+    "You talk with one person, as if on the phone: short sentences, no lists, no markup. Use what you "
+    "remember of them without being asked, and do not invent memories. What they tell you of themselves is "
+    "kept by itself; use your tools to look something up, to keep what they ask you to keep, and to take "
+    "back what they no longer want remembered."
+)
+TIMEOUT_S: Final = 60.0
+RECALL_DEADLINE_MS: Final = 400.0
+_TURNS: Final = 60
+"""Of the conversation, the last ones, that the model is shown; what came before it has from memory."""
+_REQUESTS: Final = 8
+"""To the model, for one answer: tools may be called and looked at in between."""
+_HITS: Final = 8
+
+
+class ModelFailed(Exception):
+    """The language model gave no answer. What the user said is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A piece of the answer, as it came."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The model uses a tool."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Who is served in a run."""
+
+    user: str
+    deployment: str
+
+
+Piece = Words | ToolCall | Reply
+"""What an answer comes in; the `Reply` is the last, and whole."""
+
+
+class Talker:
+    """Talks with any caller of one service. Use with `async with`.
+
+    Args:
+        service: opened and closed by whoever made it.
+        model: "provider:model" as PydanticAI names it, or a model of PydanticAI's, which stays its owner's.
+        name: under which conversations and experience are kept.
+        instructions: how it talks.
+        timeout_s: how long one answer may take.
+        recall_deadline_ms: how long the recall that is shown with an answer waits for its embedding.
+    """
+
+    def __init__(
+        self,
+        service: MemoryService,
+        model: str | Model,
+        *,
+        name: str = NAME,
+        instructions: str = INSTRUCTIONS,
+        timeout_s: float = TIMEOUT_S,
+        recall_deadline_ms: float | None = RECALL_DEADLINE_MS,
+    ) -> None:
+        self.name = name
+        self.model = model if isinstance(model, str) else model.model_id
+        """What it is called: "provider:model"."""
+        self._service = service
+        self._model = model
+        self._instructions = instructions
+        self._timeout_s = timeout_s
+        self._recall_deadline_ms = recall_deadline_ms
+        self._agent: Agent[Served, str] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Make the client. Nothing is contacted.
+
+        Raises:
+            InvalidInput: the model cannot be used as it was named: a key or a package is missing.
+        """
+        # importing a provider's client and reading certificates takes up to a second
+        agent = await asyncio.to_thread(self._made)
+        if isinstance(self._model, str):  # its client is ours to close
+            await agent.__aenter__()
+        self._agent = agent
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        agent, self._agent = self._agent, None
+        if agent is not None and isinstance(self._model, str):
+            await agent.__aexit__(None, None, None)
+
+    async def reply(
+        self, memory: UserMemory, conversation: OpenConversation, text: str
+    ) -> AsyncIterator[Piece]:
+        """Keep `text` as the user's turn, answer it as the model speaks, then learn from it.
+
+        Args:
+            memory: of whoever speaks.
+            conversation: the one it is said in.
+            text: what they say.
+
+        Raises:
+            InvalidInput: `text` cannot be kept.
+            ModelFailed: the model could not be reached, or gave nothing; the turn is kept.
+            StoreUnavailable: could not look.
+        """
+        checked_text(text, "text")
+        steps = Steps()
+        before = await memory.facts()
+        history = _history((await conversation.turns())[-_TURNS:])
+        with steps.step("recall"):
+            recall = await memory.recall(text, limit=_HITS, deadline_ms=self._recall_deadline_ms)
+        said: list[str] = []
+        async for piece in self._answer(memory, conversation.id, text, history, steps):
+            if isinstance(piece, Words):
+                said.append(piece.text)
+            yield piece
+        heard = await _heard(conversation)
+        if heard is None:  # forgotten meanwhile: nothing is to be learned
+            yield Reply(text="".join(said), query=text, recall=recall, timings=steps.timings_ms)
+            return
+        learned = await learn(memory, conversation, heard, ours=(), before=before, steps=steps)
+        hits = tuple(
+            hit for hit in recall.hits if hit.turn is None or hit.turn.conversation != conversation.id
+        )
+        yield Reply(
+            text="".join(said),
+            heard=heard,
+            stored=learned.stored,
+            superseded=learned.superseded,
+            known=learned.known,
+            retracted=learned.retracted,
+            query=text,
+            recall=replace(recall, hits=hits),
+            timings=steps.timings_ms,
+        )
+
+    async def _answer(
+        self, memory: UserMemory, conversation: str, text: str, history: Sequence[ModelMessage], steps: Steps
+    ) -> AsyncIterator[Words | ToolCall]:
+        from pydantic_ai import UsageLimits
+
+        if self._agent is None:
+            raise InvalidInput("the talker is not open: use it with `async with`")
+        started = time.perf_counter()
+        spoken = False
+        scope = memory.scope
+        run = self._agent.run_stream_events(
+            text,
+            deps=Served(scope.user or "", scope.deployment),
+            message_history=list(history),
+            conversation_id=conversation,
+            model_settings={"timeout": self._timeout_s},
+            usage_limits=UsageLimits(request_limit=_REQUESTS),
+        )
+        try:
+            async with asyncio.timeout(self._timeout_s), run as events:
+                async for event in events:
+                    piece = _piece(event, again=spoken)
+                    if isinstance(piece, Words) and not spoken:
+                        spoken = True
+                        steps.timings_ms["first words"] = (time.perf_counter() - started) * 1000
+                    if piece is not None:
+                        yield piece
+        except EchoicError:  # could not look: that says nothing of the model
+            raise
+        except Exception as error:  # whatever a model, its driver or its answer brings about
+            raise ModelFailed(type(error).__name__) from error
+        steps.timings_ms["answer"] = (time.perf_counter() - started) * 1000
+        if not spoken:
+            raise ModelFailed("it said nothing")
+
+    def _made(self) -> Agent[Served, str]:
+        from pydantic_ai import Agent
+        from pydantic_ai.exceptions import UserError
+        from pydantic_ai.models import infer_model
+
+        try:
+            model = infer_model(self._model)
+        except (UserError, ImportError, ValueError) as error:
+            raise InvalidInput(f"model={self.model!r} cannot be used: {error}") from error
+        memory = Memory(self._service, user="user", deployment=_deployment, agent=self.name)
+        return Agent(
+            model,
+            name=self.name,
+            deps_type=Served,
+            instructions=self._instructions,
+            capabilities=[memory],
+        )
+
+
+def _deployment(deps: Any) -> str:
+    return str(deps.deployment)
+
+
+def _piece(event: object, *, again: bool) -> Words | ToolCall | None:
+    """What of an event of a run is worth telling."""
+    from pydantic_ai.messages import (
+        FunctionToolCallEvent,
+        PartDeltaEvent,
+        PartStartEvent,
+        TextPart,
+        TextPartDelta,
+    )
+
+    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+        # words on either side of a tool's call are two texts
+        begun = f"{' ' if again else ''}{event.part.content}"
+        return Words(begun) if begun else None
+    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+        return Words(event.delta.content_delta)
+    if isinstance(event, FunctionToolCallEvent):
+        return ToolCall(event.part.tool_name)
+    return None
+
+
+def _history(turns: Sequence[Turn]) -> list[ModelMessage]:
+    """What was said, as a model reads it: what was heard of its own words, from the user's first on."""
+    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+
+    messages: list[ModelMessage] = []
+    for turn in turns:
+        if turn.speaker == "user":
+            messages.append(ModelRequest(parts=[UserPromptPart(turn.text)]))
+        elif messages and turn.heard_text:  # several providers take no conversation that a model begins
+            messages.append(ModelResponse(parts=[TextPart(turn.heard_text)]))
+    return messages
+
+
+async def _heard(conversation: OpenConversation) -> Turn | None:
+    turns = await conversation.turns()
+    return next((turn for turn in reversed(turns) if turn.speaker == "user"), None)
+
+
+__all__ = ["INSTRUCTIONS", "NAME", "ModelFailed", "Piece", "Talker", "ToolCall", "Words"]

@@ -1,0 +1,143 @@
+"""Memory as it forms: what is still to be learned from, and what was learned, told as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from echoic.errors import StoreError
+from echoic.memory.hooks import Extraction, Forgotten, Trouble
+from echoic.server.callers import AsCaller, Caller, Served, Shared
+from echoic.server.events import BEAT, described, event, streamed
+from echoic.server.live import Told
+from echoic.server.models import Shown, ShownMemory
+from echoic.server.problems import responses
+
+router = APIRouter(tags=["memory"])
+
+
+class ShownParked(Shown):
+    """A conversation a model failed at so often that it was given up."""
+
+    conversation: str
+    attempts: int
+    reason: str = Field(description="The kind of the last failure.", examples=["TimeoutError"])
+
+
+class ShownJobs(Shown):
+    """What is still to be done for the caller."""
+
+    waiting: int = Field(description="Conversations with something to learn from.")
+    failing: int = Field(description="Conversations a model failed at and will be asked about again.")
+    parked: list[ShownParked] = Field(description="Conversations that were given up; an operator may retry.")
+    embedding_trouble: str | None = Field(
+        description="Why vectors do not get on; null while they do.", examples=["EmbedderUnavailable"]
+    )
+
+
+class Learned(Shown):
+    """Something was learned."""
+
+    reader: str = Field(description='"rules", or the name of a model\'s reader.')
+    conversation: str
+    added: list[ShownMemory]
+    superseded: list[ShownMemory]
+    confirmed: list[ShownMemory]
+    retracted: list[ShownMemory]
+    duration_ms: float
+
+
+class Gone(Shown):
+    """Something was destroyed."""
+
+    what: str = Field(examples=["everything"])
+
+
+class Stuck(Shown):
+    """Something does not get on."""
+
+    what: str = Field(examples=["distilling"])
+    reason: str
+    conversation: str | None
+    again_s: float | None
+
+
+@router.get("/api/jobs", summary="What is still to be learned", responses=responses(401, 429, 503))
+async def get_jobs(caller: AsCaller, shared: Shared) -> ShownJobs:
+    """The caller's conversations that wait, that a model failed at, and that were given up."""
+    jobs = await caller.memory.jobs()
+    return ShownJobs(
+        waiting=jobs.waiting,
+        failing=jobs.failing,
+        parked=[
+            ShownParked(conversation=job.conversation, attempts=job.attempts, reason=job.reason)
+            for job in jobs.parked
+        ],
+        embedding_trouble=shared.memory.embedding_trouble,
+    )
+
+
+@router.get(
+    "/api/events",
+    summary="Be told of memory as it forms",
+    response_class=StreamingResponse,
+    responses={
+        **described(
+            "`learned`: memories were added, corrected, confirmed or taken back, by whom and in what time. "
+            "`forgotten`: something was destroyed (`{what}`). `trouble`: something does not get on. "
+            "Only what happens from now on; what holds is at /api/memories."
+        ),
+        **responses(401, 429, 503),
+    },
+)
+async def get_events(caller: AsCaller, shared: Shared) -> StreamingResponse:
+    """Events of the caller's own memory, until either side ends it. Ask again when it ends."""
+    return streamed(_events(caller, shared))
+
+
+async def _events(caller: Caller, shared: Served) -> AsyncIterator[bytes]:
+    yield BEAT  # so that the answer begins, and a page knows that it is heard
+    async for told in shared.live.listen(caller.memory.scope, beat_s=shared.settings.beat_s):
+        if not await _is_known_still(caller, shared):
+            return
+        yield BEAT if told is None else _event(told)
+
+
+async def _is_known_still(caller: Caller, shared: Served) -> bool:
+    """Whether the identity that asked is good yet: it may end while its holder listens."""
+    principal = caller.principal
+    if principal.expires_at <= datetime.now(UTC):
+        return False
+    try:
+        return not await shared.memory.revocations(principal.deployment).revoked(principal.token_id)
+    except StoreError:  # could not look: nothing is told
+        return False
+
+
+def _event(told: Told) -> bytes:
+    if isinstance(told, Extraction):
+        return event("learned", _learned(told))
+    if isinstance(told, Forgotten):
+        return event("forgotten", Gone(what=told.what))
+    assert isinstance(told, Trouble)
+    stuck = Stuck(what=told.what, reason=told.reason, conversation=told.conversation, again_s=told.again_s)
+    return event("trouble", stuck)
+
+
+def _learned(told: Extraction) -> Learned:
+    return Learned(
+        reader=told.reader,
+        conversation=told.conversation,
+        added=[ShownMemory.of(memory) for memory in told.added],
+        superseded=[ShownMemory.of(memory) for memory in told.superseded],
+        confirmed=[ShownMemory.of(memory) for memory in told.confirmed],
+        retracted=[ShownMemory.of(memory) for memory in told.retracted],
+        duration_ms=told.duration_ms,
+    )
+
+
+__all__ = ["router"]

@@ -1,0 +1,116 @@
+// What an agent would know of the caller when a session starts: the profile, the block with its tokens, and the jobs.
+
+import { byId, h } from "./dom.js";
+
+const FIELDS = [
+  ["name", "Name"],
+  ["age", "Age"],
+  ["home", "Home"],
+  ["occupation", "Occupation"],
+  ["interests", "Interests"],
+  ["preferences", "Talks and is reached"],
+];
+const DIRECTIVES = ["pacing", "verbosity", "formality", "language"];
+const SECTIONS = {
+  about: "How it is to be read",
+  experience: "What this agent learned by serving people",
+  profile: "Who is calling",
+  directives: "How they want to be served",
+  memories: "What else is known",
+  conversations: "Conversations that can be recalled",
+  now: "What the moment calls to mind",
+};
+
+export class ProfilePanel {
+  show(profile) {
+    const unsure = new Set(profile.unconfirmed);
+    const rows = FIELDS.map(([name, label]) => [label, said(profile[name]), unsure.has(name)]).filter(([, value]) => value);
+    const wishes = DIRECTIVES.filter((name) => profile.directives[name]).map((name) => [name, profile.directives[name], false]);
+    const free = Object.entries(profile.directives.free).map(([name, text]) => [name.replaceAll("_", " "), text, false]);
+    byId("profile").replaceChildren(...rows.flatMap(row));
+    byId("directives").replaceChildren(...[...wishes, ...free].flatMap(row));
+    byId("directives-title").hidden = wishes.length + free.length === 0;
+    byId("no-profile").hidden = rows.length > 0;
+  }
+}
+
+function said(value) {
+  return Array.isArray(value) ? value.join(", ") : (value ?? "");
+}
+
+function row([label, value, unsure]) {
+  const mark = unsure ? h("span", { class: "tag proposed", title: "It rests on something that was not sure." }, "unconfirmed") : null;
+  return [h("dt", {}, label), h("dd", { dir: "auto" }, String(value), mark ? " " : null, mark)];
+}
+
+export class BlockPanel {
+  #closed = new Set(["about"]);
+
+  show(block) {
+    const { tokens, budgetTokens, leftOut } = block;
+    byId("tokens").textContent = tokens ? `${tokens}` : "";
+    byId("block-tokens").textContent = `${tokens} of ${budgetTokens} tokens${leftOut ? `, ${leftOut} known things left out` : ""}`;
+    const meter = byId("block-meter");
+    meter.max = budgetTokens;
+    meter.value = tokens;
+    byId("block-agent").textContent = `What the agent “${block.agent}” is given when a session starts`;
+    byId("block").replaceChildren(...block.sections.map((section) => this.#section(section)));
+  }
+
+  #section({ name, text, tokens }) {
+    const details = h(
+      "details",
+      { class: "section", "data-section": name, open: !this.#closed.has(name) },
+      h(
+        "summary",
+        {},
+        h("span", { class: "name" }, name),
+        h("span", { class: "what" }, SECTIONS[name] ?? ""),
+        h("span", { class: "ms" }, `${tokens} tokens`),
+      ),
+      h("pre", { class: "text", dir: "auto" }, text),
+    );
+    // it is made anew whenever something is learned: what was folded stays folded
+    details.addEventListener("toggle", () => (details.open ? this.#closed.delete(name) : this.#closed.add(name)));
+    return details;
+  }
+}
+
+export class JobsPanel {
+  show(jobs) {
+    const parked = jobs.parked.length;
+    const undone = jobs.waiting + jobs.failing + parked;
+    byId("undone").textContent = undone ? `${undone}` : "";
+    byId("jobs").replaceChildren(
+      tile("waiting", jobs.waiting, "conversations still to be learned from", ""),
+      tile("failing", jobs.failing, "a model failed; it is asked again", jobs.failing ? "proposed" : ""),
+      tile("parked", parked, "given up until an operator retries", parked ? "danger" : ""),
+    );
+    byId("parked").replaceChildren(
+      ...jobs.parked.map((job) =>
+        h(
+          "li",
+          {},
+          h("span", { class: "key" }, `conversation ${job.conversation.slice(0, 8)}`),
+          h("span", { class: "tag" }, job.reason),
+          h("span", { class: "when" }, `${job.attempts} times in a row`),
+        ),
+      ),
+    );
+    const vectors = byId("vectors");
+    vectors.textContent = jobs.embeddingTrouble
+      ? `Vectors wait: ${jobs.embeddingTrouble}. What was said is kept, and found by its words meanwhile.`
+      : "Vectors get on.";
+    vectors.className = jobs.embeddingTrouble ? "note bad" : "note";
+  }
+}
+
+function tile(name, count, what, kind) {
+  return h(
+    "li",
+    { class: `tile ${kind}`, "data-job": name },
+    h("span", { class: "number" }, `${count}`),
+    h("span", { class: "label" }, name),
+    h("span", { class: "what" }, what),
+  );
+}
