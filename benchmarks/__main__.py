@@ -6,11 +6,20 @@ import os
 import subprocess
 import sys
 
-RUNS = [["speed", "--million"], ["latency"], ["listening"], ["redaction"], ["keyvalue"]]
+RUNS = [
+    ["speed", "--million"],
+    ["latency"],
+    ["listening"],
+    ["redaction"],
+    ["keyvalue"],
+    ["distilling"],
+    ["stores"],
+    ["phone"],
+]
 
 if __name__ == "__main__":
     if os.environ.get("ECHOIC_LOCOMO"):
-        RUNS += [["locomo"], ["noise"], ["peers"]]
+        RUNS += [["locomo"], ["noise"], ["peers"], ["speculation"], ["packing"]]
     else:
         print("ECHOIC_LOCOMO is not set: what needs LoCoMo is left out", file=sys.stderr)
     for name, *flags in RUNS:

@@ -6,10 +6,11 @@ The server runs in a process of its own, as it would: uvicorn, SQLite, a scripte
 Callers run in another, over real HTTP and WebSockets on this machine, with signatures. All of them dial
 within a second, and then talk without a pause, which is harder than people are.
 
-`webhook`: from the request to the whole answer. It includes the second a webhook may wait for the model.
+`webhook`: from the request to the whole answer. It includes the 0.8 s a webhook may wait for the model.
 `token`: from the moment the model has a token to its arrival at the caller. Every caller says words of their
 own; a turn is lost or doubled where reply or store do not hold exactly those, once, in order.
-`slow`: a model that takes so many seconds, at the speed of speech: the slowest webhook and the longest silence.
+`slow`: a model that takes so many seconds, heard at the speed of speech: the slowest webhook, and the longest
+silence.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import uvicorn
 from pydantic_ai import Agent
@@ -83,7 +84,7 @@ class Server:
         self.store = f"sqlite:///{folder}/{channel}-{speech}.db"
         self._words = ["--serve", str(self.port), channel, self.store, str(speech)]
 
-    async def __aenter__(self) -> Server:
+    async def __aenter__(self) -> Self:
         command = [sys.executable, "-m", "benchmarks.phone", *self._words]
         self._process = await asyncio.create_subprocess_exec(*command)
         while True:

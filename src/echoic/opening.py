@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from echoic.errors import InvalidInput
@@ -22,6 +23,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     global_writes: GlobalWrites = "propose",
     classifier: Classifier | None = None,
     fusion: str = "blend",
+    shares: Mapping[str, Sequence[str]] | None = None,
 ) -> MemoryService:
     """Memory kept at `url`. Nothing is opened until `async with`, or `await` of its `open()`.
 
@@ -36,6 +38,9 @@ def open(  # noqa: A001 - echoic.open is the way in
         global_writes: what a caller's global memory does: "propose" waits for an operator, "auto" does not.
         classifier: decides what may be global; rules by default.
         fusion: "blend", "rrf" as MongoDB's $rankFusion computes it, or a file of weights from `echoic tune`.
+
+        shares: by deployment, others whose global memories it reads too, such as a knowledge base. Off by
+            default; nobody's own memory is ever shared.
 
     Raises:
         InvalidInput: a URL, embedder, model, fusion or mode that is not known.
@@ -58,5 +63,6 @@ def open(  # noqa: A001 - echoic.open is the way in
         global_writes=global_writes,
         classifier=classifier,
         fusion=fusion_from(fusion),
+        shares=shares,
         **asked,
     )

@@ -392,6 +392,46 @@ class Task:
     results: tuple[Result, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingTool:
+    """A tool call that was begun and had no result yet."""
+
+    call: str
+    """The provider's id of the call."""
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """JSON."""
+    idempotent: bool = False
+    """Whether it may be run again; else the model is told that it did not finish."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Enough to go on with a live call in another process, on any provider."""
+
+    session: str
+    conversation: str
+    agent: str
+    """Who served when it was written."""
+    messages: str
+    """What was said and done, as JSON of PydanticAI's messages; agents' words as far as they were heard."""
+    unkept: tuple[Turn, ...] = ()
+    """Turns that were not yet in the conversation: whoever goes on appends them first, by their ids."""
+    pending: tuple[PendingTool, ...] = ()
+    summary: str | None = None
+    cursor: int = 0
+    """How many turns of the call the conversation had."""
+    resumption: str | None = None
+    """A provider's handle, where it gave one. A hint: going on never needs it."""
+    saved_at: datetime
+
+    def __post_init__(self) -> None:
+        checked_name(self.session, "session")
+        checked_name(self.conversation, "conversation")
+        checked_name(self.agent, "agent")
+        object.__setattr__(self, "saved_at", checked_time(self.saved_at, "saved_at"))
+
+
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 STATUSES: tuple[ConversationStatus, ...] = get_args(ConversationStatus)
 
@@ -421,6 +461,7 @@ __all__ = [
     "PRESETS",
     "STATUSES",
     "Category",
+    "Checkpoint",
     "Conversation",
     "ConversationStatus",
     "Directives",
@@ -433,6 +474,7 @@ __all__ = [
     "Memory",
     "Outcome",
     "Pacing",
+    "PendingTool",
     "Profile",
     "Rank",
     "Recall",

@@ -97,11 +97,13 @@ def test_weights_that_come_later_embed_what_waited(echoic, tmp_path):
 
 def test_a_deadline_that_is_too_short_is_said(echoic):
     echoic("remember", "Plays the cello", **LOCAL)
-    # long enough that its embedding takes a hundred times as long as loading what is known
-    cut = echoic("query", "cello " * 400, "--deadline-ms", "0.0001", "--json", **LOCAL)
+    # opening the model and embedding so long a text take far longer, loading what is known far shorter
+    cut = echoic("query", "cello " * 400, "--deadline-ms", "40", "--json", **LOCAL)
     assert (cut.code, cut.json["outcome"], cut.json["cut"]) == (0, "deadline", ["vector"])
-    missed = echoic("query", "zeppelin " * 400, "--deadline-ms", "0.0001", **LOCAL)
+    missed = echoic("query", "zeppelin " * 400, "--deadline-ms", "40", **LOCAL)
     assert missed.code == 2
+    unread = echoic("query", "cello", "--deadline-ms", "0.0001", **LOCAL)
+    assert unread.code == 2, "what was not even loaded is not nothing known"
     assert "allow it more time" in missed.err
 
 

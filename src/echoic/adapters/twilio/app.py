@@ -1,0 +1,41 @@
+"""A phone as an application of its own, and how it is run. Beside other routes, include `phone_router`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+
+from echoic.adapters.twilio.phone import Phone
+from echoic.adapters.twilio.webhooks import phone_router
+
+
+def phone_app(phone: Phone) -> FastAPI:
+    """The routes of `phone` and nothing else. Ends its calls when the app ends; memory stays open."""
+
+    @asynccontextmanager
+    async def opened(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await phone.aclose()
+
+    app = FastAPI(title="Echoic phone", lifespan=opened, docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(phone_router(phone))
+    return app
+
+
+def uvicorn_options() -> dict[str, Any]:
+    """What `uvicorn.Config` needs for calls: sockets on, and no log of paths, which hold tokens."""
+    return {
+        "ws": "websockets-sansio",
+        "ws_max_size": 64 * 1024,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "log_config": None,
+        "timeout_graceful_shutdown": 10,
+    }
+
+
+__all__ = ["phone_app", "uvicorn_options"]

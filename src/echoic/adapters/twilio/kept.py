@@ -1,0 +1,108 @@
+"""What was said in one call, and whether it is kept: as it is said, once somebody agrees, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from echoic.errors import EchoicError
+from echoic.memory.user import UserMemory
+from echoic.types import Turn
+
+log = logging.getLogger(__name__)
+
+
+class CallLog:
+    """The words of one call in one person's memory.
+
+    Args:
+        user: whose.
+        conversation: under which id it is kept.
+        agent: who serves.
+        keeping: whether what is said is kept as it is said. Otherwise it is held by this process until
+            `keep`, and lost with it.
+    """
+
+    def __init__(self, user: UserMemory, conversation: str, agent: str, *, keeping: bool) -> None:
+        self.user = user
+        self.conversation = conversation
+        self.turns: list[Turn] = []
+        """All of the call, in order."""
+        self.keeping = keeping
+        self._agent = agent
+        self._durable = 0
+        self._writing = asyncio.Lock()
+
+    async def add(self, turn: Turn) -> None:
+        """Note what was said. Durable when it returns, where the call is kept and the store can be reached;
+        what cannot be kept now is with the next.
+        """
+        if any(known.id == turn.id for known in self.turns):
+            return
+        self.turns.append(turn)
+        if self.keeping:
+            await self._flush()
+
+    async def keep(self) -> bool:
+        """Keep all that was said so far and what is said from now on; whether all of it is durable."""
+        self.keeping = True
+        return await self._flush()
+
+    async def drop(self) -> None:
+        """Keep nothing of the call, and destroy what was kept of it, with what was learned from it alone.
+
+        Raises:
+            StoreUnavailable: it may still be there.
+        """
+        self.keeping = False
+        async with self._writing:
+            if not self._durable:
+                return
+            said = {turn.id for turn in self.turns}
+            # the conversation first: whoever is distilling it then writes nothing more
+            await self.user.forget(conversation=self.conversation)
+            await _unlearn(self.user, said)
+            self._durable = 0
+
+    async def complete(self) -> None:
+        """The call is over: what is kept of it is distilled from now on."""
+        if self.keeping and await self._flush() and self._durable:
+            try:
+                opened = await self.user.conversation(self.conversation, agent=self._agent)
+                await opened.complete()
+            except EchoicError as error:
+                log.error("a call could not be marked as completed: %s", type(error).__name__)  # noqa: TRY400 - no content
+
+    def resume(self, turns: list[Turn]) -> None:
+        """Go on with a call another process began: these turns of it are kept."""
+        self.turns = [*turns, *self.turns]
+        self._durable = len(turns)
+
+    async def _flush(self) -> bool:
+        async with self._writing:
+            new = self.turns[self._durable :]
+            if not new:
+                return True
+            try:
+                opened = await self.user.conversation(self.conversation, agent=self._agent)
+                await opened.append(*new)
+            except EchoicError as error:
+                log.error("%d turns of a call are not kept yet: %s", len(new), type(error).__name__)  # noqa: TRY400 - no content
+                return False
+            self._durable += len(new)
+            return True
+
+
+async def _unlearn(user: UserMemory, turns: set[str]) -> None:
+    """Destroy what was learned from these turns alone; what they corrected or confirmed is taken back."""
+    for memory in await user.facts():
+        if not memory.source or not set(memory.source) <= turns or memory.key is None:
+            continue
+        versions = await user.history(memory.key)
+        if all(version.source and set(version.source) <= turns for version in versions):
+            await user.forget(key=memory.key)
+        else:
+            await user.delete(memory.key)
+
+
+__all__ = ["CallLog"]

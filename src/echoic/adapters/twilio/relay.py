@@ -1,0 +1,238 @@
+"""A call over ConversationRelay: text both ways on a WebSocket; Twilio hears and speaks.
+
+Protocol: Twilio's "ConversationRelay WebSocket messages". In: setup, prompt, interrupt, dtmf, info, error.
+Out: text, language.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from contextlib import suppress
+from typing import Any, Final
+from uuid import uuid4
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from echoic.adapters.twilio.call import Call
+from echoic.adapters.twilio.claims import CODE_DIGITS
+from echoic.adapters.twilio.phone import Phone
+from echoic.adapters.twilio.settings import FILLERS, filler
+from echoic.adapters.twilio.signing import Refused
+
+log = logging.getLogger(__name__)
+
+MAX_MESSAGE_CHARACTERS: Final = 64 * 1024
+_SETUP_S: Final = 10.0
+_KEYS_S: Final = 2.0
+"""After how long without another key what was pressed is complete."""
+_VIOLATION: Final = 1008
+_MAX_SAID: Final = 4000
+_MAX_WAITING: Final = 8
+
+
+async def opened_socket(phone: Phone, socket: WebSocket, token: str) -> Call | None:
+    """The call a socket carries, and the socket accepted; None: it was refused before anything was said."""
+    try:
+        phone.signatures.check_socket(socket)
+    except Refused as error:
+        log.warning("a socket was refused: %s", error)
+        await socket.close(_VIOLATION)
+        return None
+    call = phone.take_socket(token)
+    if call is None or call.over:
+        log.warning("a socket was refused: its token is not good, or not any more")
+        await socket.close(_VIOLATION)
+        return None
+    await socket.accept()
+    return call
+
+
+async def messages(socket: WebSocket, within_s: float | None = None) -> dict[str, Any] | None:
+    """The next message; None where the socket is closed, too slow, or says what is no message."""
+    try:
+        async with asyncio.timeout(within_s):
+            text = await socket.receive_text()
+        message = json.loads(text) if len(text) <= MAX_MESSAGE_CHARACTERS else None
+    except (WebSocketDisconnect, TimeoutError, ValueError, KeyError, RuntimeError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+async def sent(socket: WebSocket, message: dict[str, Any]) -> None:
+    """Send `message`, unless the socket is gone, which whoever reads from it finds out."""
+    with suppress(WebSocketDisconnect, RuntimeError):
+        await socket.send_text(json.dumps(message))
+
+
+async def closed(socket: WebSocket, code: int = 1000) -> None:
+    """Close `socket`, unless the other side did."""
+    if socket.application_state is WebSocketState.CONNECTED is socket.client_state:
+        with suppress(WebSocketDisconnect, RuntimeError):
+            await socket.close(code)
+
+
+async def serve_relay(phone: Phone, socket: WebSocket, token: str) -> None:
+    """Serve one socket until it ends; the call may go on with another."""
+    call = await opened_socket(phone, socket, token)
+    if call is None:
+        return
+    setup = await messages(socket, _SETUP_S)
+    if setup is None or setup.get("type") != "setup" or setup.get("callSid") != call.sid:
+        await closed(socket, _VIOLATION)
+        return
+    relay = Relay(phone, call, socket)
+    call.lines += 1
+    try:
+        await relay.run()
+    finally:
+        call.lines -= 1
+        await relay.aclose()
+        await closed(socket)
+    expect_another(phone, call)
+
+
+def expect_another(phone: Phone, call: Call) -> None:
+    """End `call` unless another socket carries it on."""
+
+    async def wait() -> None:
+        await asyncio.sleep(phone.settings.pace.reconnect_s)
+        if call.lines == 0 and time.monotonic() - call.touched >= phone.settings.pace.reconnect_s:
+            await call.hang_up()
+
+    if not call.over:
+        phone.later(wait())
+
+
+class Relay:
+    """One socket of one call."""
+
+    def __init__(self, phone: Phone, call: Call, socket: WebSocket) -> None:
+        self._phone = phone
+        self._call = call
+        self._socket = socket
+        self._prompts: asyncio.Queue[tuple[str, float | None]] = asyncio.Queue(_MAX_WAITING)
+        self._worker = asyncio.ensure_future(self._work())
+        self._keys = ""
+        self._keyed: asyncio.TimerHandle | None = None
+        self._quiet_from = time.monotonic()
+
+    async def run(self) -> None:
+        """Until the socket ends."""
+        while (message := await messages(self._socket)) is not None:
+            self._call.touched = time.monotonic()
+            kind = message.get("type")
+            if kind == "prompt":
+                await self._prompt(message)
+            elif kind == "interrupt":
+                await self._call.interrupt(_without_fillers(_text(message, "utteranceUntilInterrupt")))
+            elif kind == "dtmf":
+                self._key(_text(message, "digit"))
+            elif kind == "info" and message.get("name") == "tokensPlayed":
+                self._call.played(_without_fillers(_text(message, "value")))
+            elif kind == "error":
+                log.warning("the relay reports an error")  # its description may hold what was said
+
+    async def aclose(self) -> None:
+        """The line is gone."""
+        if self._keyed is not None:
+            self._keyed.cancel()
+        self._worker.cancel()
+        await asyncio.wait({self._worker})
+        await self._call.cut_off()
+
+    async def _prompt(self, message: dict[str, Any]) -> None:
+        if message.get("last") is False:
+            return  # an interim transcript
+        language = _text(message, "lang")
+        if language != self._call.language and language in self._phone.settings.languages:
+            self._call.language = language
+            await self._send({"type": "language", "ttsLanguage": language, "transcriptionLanguage": language})
+        said = _text(message, "voicePrompt")[:_MAX_SAID]
+        if said.strip():
+            self._say(said)
+
+    def _key(self, digit: str) -> None:
+        """Gather keys into one thing that was said."""
+        if self._keyed is not None:
+            self._keyed.cancel()
+        self._keys += digit if digit in set("0123456789*") else ""
+        if digit == "#" or len(self._keys) >= CODE_DIGITS:
+            self._pressed()
+        else:
+            self._keyed = asyncio.get_running_loop().call_later(_KEYS_S, self._pressed)
+
+    def _pressed(self) -> None:
+        keys, self._keys = self._keys, ""
+        if keys:
+            self._say(keys)
+
+    def _say(self, said: str) -> None:
+        try:
+            self._prompts.put_nowait((said, None))
+        except asyncio.QueueFull:
+            log.warning("a caller said more while %d things wait for an answer: left out", _MAX_WAITING)
+
+    async def _work(self) -> None:
+        """Answer what was said, one after the other."""
+        while True:
+            said, confidence = await self._prompts.get()
+            speaking = asyncio.ensure_future(self._answer(said, confidence))
+            try:
+                await self._accompany(speaking)
+            except asyncio.CancelledError:
+                speaking.cancel()
+                await asyncio.wait({speaking})
+                raise
+
+    async def _answer(self, said: str, confidence: float | None) -> None:
+        try:
+            await self._call.speak(said, turn=uuid4().hex[:12], confidence=confidence, out=self._out)
+        finally:  # whatever ended it: what comes next is another utterance
+            await self._send({"type": "text", "token": "", "last": True})
+
+    async def _accompany(self, speaking: asyncio.Task[None]) -> None:
+        """Wait for a reply; say that it takes a moment where nothing is heard for too long."""
+        pace = self._phone.settings.pace
+        self._quiet_from = time.monotonic() - pace.sound_every_s / 2  # the first comes sooner
+        fillers = 0
+        while not speaking.done():
+            wait_s = self._quiet_from + pace.sound_every_s - 1 - time.monotonic()
+            await asyncio.wait({speaking}, timeout=max(0.05, wait_s))
+            if not speaking.done() and time.monotonic() >= self._quiet_from + pace.sound_every_s - 1:
+                words = filler(fillers)
+                fillers += 1
+                self._sounded(words)
+                await self._send({"type": "text", "token": f"{words} ", "last": False})
+        if not speaking.cancelled():
+            speaking.exception()  # the socket is gone: whoever reads it says so
+
+    async def _out(self, text: str) -> None:
+        self._call.hand_over(text)
+        self._sounded(text)
+        await self._send({"type": "text", "token": text, "last": False})
+
+    def _sounded(self, text: str) -> None:
+        now = time.monotonic()
+        length_s = len(text) / self._phone.settings.pace.characters_per_s
+        self._quiet_from = max(now, self._quiet_from) + length_s
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        await sent(self._socket, message)
+
+
+def _text(message: dict[str, Any], name: str) -> str:
+    value = message.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _without_fillers(text: str) -> str:
+    """`text` without what was said to pass the time: it is no part of the reply."""
+    for words in FILLERS:
+        text = text.replace(words, " ")
+    return text
+
+
+__all__ = ["Relay", "closed", "expect_another", "messages", "opened_socket", "sent", "serve_relay"]

@@ -1,0 +1,158 @@
+"""What a phone is told when it is set up. It reads no file and no environment: whoever starts it does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
+from urllib.parse import urlsplit
+
+from echoic.errors import InvalidInput
+from echoic.types import checked_name, checked_text
+
+Retention = Literal["keep", "ask", "never"]
+"""What becomes of a call that nobody asked to store. keep: it is kept. ask: only if the caller agrees.
+never: only what the caller asks to be kept.
+"""
+Channel = Literal["relay", "gather", "media"]
+"""relay: ConversationRelay, text over a WebSocket. gather: webhooks alone. media: audio to a voice model."""
+
+MIN_SALT_BYTES: Final = 16
+"""Phone numbers are few enough to try them all: without a secret salt a hash of one is the number itself."""
+GREETING: Final = "Hello! What can I do for you?"
+GREETING_KNOWN: Final = "Welcome back, {name}. What can I do for you?"
+GREETING_SHARED: Final = "Hello! Who am I talking to?"
+FILLERS: Final = ("One moment, please.", "I'm still looking.", "Thank you for waiting, it won't be long.")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How a caller is kept company while a model thinks. Seconds."""
+
+    answer_within_s: float = 0.8
+    """How long a webhook waits for words before it says that it takes a moment. Twilio gives up at 15 s."""
+    pause_s: int = 1
+    """Of silence before the server is asked again; whole seconds, as TwiML has them."""
+    sound_every_s: float = 5.0
+    """After how much silence at most something is said."""
+    give_up_s: float = 120.0
+    """After how long a reply is no longer waited for."""
+    idle_s: float = 300.0
+    """After how long without a sign of life a call is over, where nobody said so."""
+    reconnect_s: float = 30.0
+    """How long a socket that broke may take to come back."""
+    characters_per_s: float = 15.0
+    """How fast speech is, for what was heard where nobody tells: about 150 words a minute."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.answer_within_s <= 1.5:
+            raise InvalidInput(
+                f"answer_within_s must be above 0 and 1.5 at most, not {self.answer_within_s!r}: every "
+                "webhook is to be answered within 2 s"
+            )
+        if not isinstance(self.pause_s, int) or self.pause_s < 1:
+            raise InvalidInput(f"pause_s is a whole number of seconds above 0, not {self.pause_s!r}")
+        if self.sound_every_s < self.answer_within_s + self.pause_s + 1:
+            raise InvalidInput(
+                f"sound_every_s must be {self.answer_within_s + self.pause_s + 1} at least, "
+                f"not {self.sound_every_s!r}: the server is not asked more often"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhoneSettings:
+    """How a phone answers, and what it keeps.
+
+    Raises:
+        InvalidInput: a value that cannot work.
+    """
+
+    auth_token: str = field(repr=False)
+    """Of the Twilio account: what its requests are signed with. Not shown in a repr: logs would keep it."""
+    salt: str = field(repr=False)
+    """At least `MIN_SALT_BYTES`. Numbers are kept as hashes made with it; with another nobody is known."""
+    public_url: str | None = None
+    """As Twilio is told: "https://phone.example.com". None: as each request says, which is for tests only."""
+    trust_forwarded: bool = False
+    """Whether X-Forwarded-Proto and X-Forwarded-Host of a proxy of yours say how it was reached."""
+    deployment: str = "default"
+    channel: Channel = "relay"
+    retention: Retention = "keep"
+    plain_numbers: bool = False
+    """Keep numbers as they are instead of as hashes. Off: it makes a store a list of who called."""
+    minimum_confidence: float = 0.4
+    """Of who is calling; below it a caller is a guest."""
+    greet_by_name: bool = True
+    greeting: str = GREETING
+    language: str = "en-US"
+    languages: tuple[str, ...] = ()
+    """Others that may be spoken; the line changes to one when the caller does."""
+    voice: str | None = None
+    """As Twilio names it; None: its own choice for the language."""
+    hints: tuple[str, ...] = ()
+    """Words the recogniser should expect."""
+    recall_tokens: int = 1200
+    """Of a recalled conversation as it enters the call."""
+    budget_tokens: int = 600
+    """Of the memory block."""
+    timeout_s: float = 3.0
+    """Of each memory tool."""
+    max_calls: int = 200
+    """At once; who calls then is told that all lines are busy."""
+    pace: Pace = field(default_factory=Pace)
+
+    def __post_init__(self) -> None:
+        if not self.auth_token.strip():
+            raise InvalidInput(
+                "auth_token is empty: it stands in the Twilio console, beside the account's SID"
+            )
+        if len(self.salt.encode()) < MIN_SALT_BYTES:
+            raise InvalidInput(
+                f"salt has {len(self.salt.encode())} bytes, {MIN_SALT_BYTES} at least. Make one with "
+                "`python -c 'import secrets; print(secrets.token_urlsafe(32))'` and keep it"
+            )
+        checked_name(self.deployment, "deployment")
+        checked_text(self.greeting, "greeting")
+        _checked_choice(self.channel, get_args(Channel), "channel")
+        _checked_choice(self.retention, get_args(Retention), "retention")
+        for language in (self.language, *self.languages):
+            if not _LANGUAGE.fullmatch(language):
+                raise InvalidInput(f"a language is a tag such as 'en-US', not {language!r:.40}")
+        if self.public_url is not None:
+            _checked_url(self.public_url)
+        if min(self.recall_tokens, self.budget_tokens, self.max_calls) < 1 or not self.timeout_s > 0:
+            raise InvalidInput("recall_tokens, budget_tokens, max_calls and timeout_s must be above 0")
+
+
+def filler(number: int) -> str:
+    """What is said while a model thinks, the `number`-th time from 0: the first once, others in turn."""
+    return FILLERS[number] if number == 0 else FILLERS[1 + (number - 1) % (len(FILLERS) - 1)]
+
+
+def _checked_choice(value: str, allowed: tuple[str, ...], what: str) -> None:
+    if value not in allowed:
+        raise InvalidInput(f"{what} must be one of {', '.join(allowed)}, not {value!r:.40}")
+
+
+def _checked_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.path.endswith("/"):
+        raise InvalidInput(
+            f"public_url is scheme and host, as in 'https://phone.example.com', without a slash at the end; "
+            f"not {url!r:.80}"
+        )
+
+
+__all__ = [
+    "FILLERS",
+    "GREETING",
+    "GREETING_KNOWN",
+    "GREETING_SHARED",
+    "MIN_SALT_BYTES",
+    "Channel",
+    "Pace",
+    "PhoneSettings",
+    "Retention",
+    "filler",
+]

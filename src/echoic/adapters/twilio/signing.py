@@ -1,0 +1,138 @@
+"""Whether a request is Twilio's, and the tokens that say which step of which call it is for.
+
+A signature is over URL and parameters and has no time in it, so one that was overheard is good for ever. What
+keeps it from being used again is in the URL it covers: a token that names call and step and grows old, and
+for sockets one that is good once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import time
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import FormData
+from starlette.requests import HTTPConnection, Request
+from twilio.request_validator import RequestValidator
+
+from echoic.adapters.twilio.settings import PhoneSettings
+
+MAX_BODY_BYTES: Final = 64 * 1024
+TOKEN_LIFETIME_S: Final = 4 * 3600
+"""The longest a call of Twilio's may last."""
+HEADER: Final = "x-twilio-signature"
+_SID = re.compile(r"CA[0-9A-Za-z]{32}")
+
+
+class Refused(Exception):
+    """A request that is not answered, and the status it gets instead. Says nothing of why to a stranger."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Signatures:
+    """Recognises what Twilio sends.
+
+    Args:
+        settings: whose token, and how the server is reached.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(self, settings: PhoneSettings, *, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._validator = RequestValidator(settings.auth_token)
+        self._clock = clock
+        # apart from what numbers are hashed with, so that a token tells nothing of a number
+        self._key = hmac.digest(settings.salt.encode(), b"echoic phone tokens", hashlib.sha256)
+
+    def base_of(self, connection: HTTPConnection) -> str:
+        """Scheme and host as the caller of `connection` sees them."""
+        if self._settings.public_url is not None:
+            return self._settings.public_url
+        scheme, host = connection.url.scheme, connection.headers.get("host", "")
+        if self._settings.trust_forwarded:
+            scheme = connection.headers.get("x-forwarded-proto", scheme)
+            host = connection.headers.get("x-forwarded-host", host)
+        return f"{'https' if scheme in {'https', 'wss'} else 'http'}://{host}"
+
+    async def form_of(self, request: Request) -> FormData:
+        """The parameters of a webhook, signed.
+
+        Raises:
+            Refused: 403 forged; 400 malformed; 413 too large.
+        """
+        body = await _body(request)
+        try:
+            pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=500, errors="strict")
+        except ValueError as error:
+            raise Refused(400, "the body is no form") from error
+        form = FormData([*pairs])
+        query = f"?{request.url.query}" if request.url.query else ""
+        if not self._signed(request, f"{self.base_of(request)}{request.url.path}{query}", form):
+            raise Refused(403, "the signature is not Twilio's")
+        return form
+
+    def check_socket(self, connection: HTTPConnection) -> None:
+        """Let the handshake of a socket pass.
+
+        Raises:
+            Refused: 403 forged.
+        """
+        base = self.base_of(connection)
+        url = f"{'wss' if base.startswith('https') else 'ws'}{base[base.index(':') :]}{connection.url.path}"
+        if not self._signed(connection, url, FormData()):
+            raise Refused(403, "the signature is not Twilio's")
+
+    def token(self, call: str, step: int) -> str:
+        """Says that a URL was given out by us, for this step of this call, and when."""
+        issued = f"{int(self._clock()):x}"
+        return f"{issued}.{self._mark(call, step, issued)}"
+
+    def check_token(self, token: str, call: str, step: int) -> None:
+        """Let a token of ours pass.
+
+        Raises:
+            Refused: 403 it is not of this call and step, or too old.
+        """
+        issued, _, mark = token.partition(".")
+        if not hmac.compare_digest(mark.encode(), self._mark(call, step, issued).encode()):
+            raise Refused(403, "the token is not of this step")
+        if self._clock() - int(issued, 16) > TOKEN_LIFETIME_S:
+            raise Refused(403, "the token is too old")
+
+    def _mark(self, call: str, step: int, issued: str) -> str:
+        return hmac.new(self._key, f"{call}\n{step}\n{issued}".encode(), hashlib.sha256).hexdigest()[:32]
+
+    def _signed(self, connection: HTTPConnection, url: str, form: FormData) -> bool:
+        given = connection.headers.getlist(HEADER)
+        return len(given) == 1 and given[0].isascii() and self._validator.validate(url, form, given[0])
+
+
+def call_of(form: FormData) -> str:
+    """The id of the call a webhook is about.
+
+    Raises:
+        Refused: 400 there is none, or several.
+    """
+    named = form.getlist("CallSid")
+    if len(named) != 1 or not isinstance(named[0], str) or not _SID.fullmatch(named[0]):
+        raise Refused(400, "CallSid is missing or malformed")
+    return named[0]
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise Refused(413, "the body is too large")
+    return bytes(body)
+
+
+__all__ = ["HEADER", "MAX_BODY_BYTES", "TOKEN_LIFETIME_S", "Refused", "Signatures", "call_of"]

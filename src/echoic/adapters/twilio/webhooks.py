@@ -1,0 +1,290 @@
+"""The webhooks of a call, each answered within two seconds, whatever the model does.
+
+A webhook that comes again, and Twilio's do, gets the answer it got: answers are kept by call, step and part.
+The model runs beside them; `/phone/poll` hands over what it has come to meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from fastapi import APIRouter, Request, Response, WebSocket
+
+from echoic.adapters.twilio.call import Call
+from echoic.adapters.twilio.media import serve_media
+from echoic.adapters.twilio.phone import Phone
+from echoic.adapters.twilio.relay import serve_relay
+from echoic.adapters.twilio.settings import filler
+from echoic.adapters.twilio.signing import Refused, call_of
+from echoic.adapters.twilio.twiml import Scribe
+
+log = logging.getLogger(__name__)
+
+BUSY: Final = "All lines are busy at the moment. Please call again in a few minutes."
+STILL_THERE: Final = "Are you still there?"
+GOODBYE: Final = "I can't hear you. Goodbye!"
+_SILENCES: Final = 3
+_MAX_SAID: Final = 4000
+_RECONNECTS: Final = 3
+_SENTENCES = re.compile(r".*[.!?…][\"'”’)]*\s", re.DOTALL)
+_OVER: Final = frozenset({"completed", "busy", "failed", "no-answer", "canceled"})
+
+
+class Reply:
+    """One reply as it forms, handed over in parts."""
+
+    def __init__(self, call: Call, said: str, turn: str, confidence: float | None) -> None:
+        self._call = call
+        self._text = ""
+        self._task = asyncio.ensure_future(call.speak(said, turn=turn, confidence=confidence, out=self._add))
+
+    async def _add(self, text: str) -> None:
+        self._text += text
+
+    async def take(self, within_s: float) -> tuple[str, bool]:
+        """What can be said now, and whether that is the end of it. Waits for the end, or that long."""
+        await asyncio.wait({self._task}, timeout=within_s)
+        done = self._task.done()
+        sentences = _SENTENCES.match(self._text)
+        whole = len(self._text) if done else sentences.end() if sentences else 0
+        text, self._text = self._text[:whole], self._text[whole:]
+        self._call.hand_over(text, apart=True)
+        return text, done
+
+
+class Dialogue:
+    """A call over webhooks: where it stands, and what was answered."""
+
+    def __init__(self, phone: Phone, call: Call) -> None:
+        self.call = call
+        self._phone = phone
+        self._answers: dict[tuple[str, int, int], asyncio.Task[str]] = {}
+        self._replies: dict[int, Reply] = {}
+        self._step = 0
+        self._silences = 0
+        self._reconnects = 0
+        self._sounded = time.monotonic()
+        self._fillers = 0
+
+    async def once(self, kind: str, step: int, part: int, make: Callable[[], Awaitable[str]]) -> str:
+        """The answer to one webhook, made once however often it is asked for."""
+        key = (kind, step, part)
+        if key not in self._answers:
+            self._answers[key] = asyncio.ensure_future(_awaited(make))
+        return await asyncio.shield(self._answers[key])
+
+    async def answer_call(self, scribe: Scribe) -> str:
+        """The first words, and the channel they lead to."""
+        pace = self._phone.settings.pace
+        await asyncio.wait({self.call.opened}, timeout=pace.answer_within_s)
+        if self.call.over:  # this call was completed long ago: a replay
+            return scribe.end()
+        return self._connect(scribe, self.call.greeting)
+
+    def _connect(self, scribe: Scribe, greeting: str) -> str:
+        channel = self._phone.settings.channel
+        if channel == "gather":
+            return self.listen(scribe, greeting)
+        token = self._phone.socket_token(self.call.sid)
+        self._step += 1
+        after = self._url(scribe, "/phone/connected", self._step)
+        if channel == "media":
+            return scribe.stream(f"/phone/media/{token}", after, greeting)
+        return scribe.relay(f"/phone/relay/{token}", after, greeting, language=self.call.language)
+
+    async def turn(self, scribe: Scribe, step: int, said: str, confidence: float | None) -> str:
+        """What the caller said in `step`: the reply, or that it takes a moment."""
+        if step < self._step or step in self._replies:
+            return scribe.go_on("", self._url(scribe, "/phone/poll", step, 0))
+        self._step = step
+        if not said.strip():
+            return self._silence(scribe)
+        self._silences = 0
+        self._replies[step] = Reply(self.call, said[:_MAX_SAID], str(step), confidence)
+        self._sounded, self._fillers = time.monotonic(), 0
+        return await self.poll(scribe, step, 0)
+
+    async def poll(self, scribe: Scribe, step: int, part: int) -> str:
+        """More of the reply of `step`."""
+        reply = self._replies.get(step)
+        if reply is None:  # another process began it: what was said is kept, the reply is lost
+            return self.listen(scribe, "I'm sorry, could you say that again?")
+        pace = self._phone.settings.pace
+        text, done = await reply.take(pace.answer_within_s)
+        if done:
+            return self.listen(scribe, text)
+        again = self._url(scribe, "/phone/poll", step, part + 1)
+        if text:
+            self._sounded = time.monotonic() + len(text) / pace.characters_per_s
+            return scribe.go_on(text, again)
+        # the next chance to say something comes a wait, a pause and two ways later
+        late = time.monotonic() - self._sounded + pace.answer_within_s + pace.pause_s + 1
+        words = ""
+        if self._fillers == 0 or late > pace.sound_every_s:
+            words = filler(self._fillers)
+            self._fillers += 1
+            self._sounded = time.monotonic() + len(words) / pace.characters_per_s
+        return scribe.go_on(words, again, pause_s=pace.pause_s)
+
+    def listen(self, scribe: Scribe, words: str) -> str:
+        """Say `words` and hear what the caller says to them."""
+        self._step += 1
+        return scribe.listen(words, self._url(scribe, "/phone/turn", self._step))
+
+    async def reconnect(self, scribe: Scribe, *, failed: bool) -> str:
+        """A socket ended: a call that goes on gets another, or webhooks where sockets keep breaking."""
+        if self.call.over or not failed:
+            await self.call.hang_up()
+            return scribe.end()
+        self._reconnects += 1
+        words = "I'm sorry, we were cut off. Please go on."
+        if self._reconnects > _RECONNECTS:
+            return self.listen(scribe, words)
+        return self._connect(scribe, words)
+
+    def _silence(self, scribe: Scribe) -> str:
+        self._silences += 1
+        if self._silences >= _SILENCES:
+            return scribe.end(GOODBYE)
+        return self.listen(scribe, STILL_THERE)
+
+    def _url(self, scribe: Scribe, path: str, step: int, part: int | None = None) -> str:
+        query: dict[str, object] = {"step": step, "token": self._phone.signatures.token(self.call.sid, step)}
+        if part is not None:
+            query["part"] = part
+        return scribe.url(path, **query)
+
+
+async def _awaited(make: Callable[[], Awaitable[str]]) -> str:
+    return await make()
+
+
+class Webhooks:
+    """What Twilio calls, for one phone."""
+
+    def __init__(self, phone: Phone) -> None:
+        self._phone = phone
+
+    async def voice(self, request: Request) -> Response:
+        """A call comes in."""
+        form = await self._phone.signatures.form_of(request)
+        sid, scribe = call_of(form), self._scribe(request)
+        if self._phone.known(sid) is None and self._phone.busy:
+            return _xml(scribe.end(BUSY))
+        call = self._phone.call(
+            sid, number=str(form.get("From", "")), attestation=str(form.get("StirVerstat", ""))
+        )
+        dialogue = self._dialogue(call)
+        return _xml(await dialogue.once("voice", 0, 0, lambda: dialogue.answer_call(scribe)))
+
+    async def turn(self, request: Request) -> Response:
+        """The caller said something, pressed keys, or was silent."""
+        form = await self._phone.signatures.form_of(request)
+        sid, scribe = call_of(form), self._scribe(request)
+        step, _ = self._checked(request, sid)
+        said = str(form.get("SpeechResult", "")) or str(form.get("Digits", ""))
+        dialogue = self._dialogue(self._phone.call(sid, number=str(form.get("From", ""))))
+        if dialogue.call.over:
+            return _xml(scribe.end())
+        sure = _number(form.get("Confidence"))
+        return _xml(await dialogue.once("turn", step, 0, lambda: dialogue.turn(scribe, step, said, sure)))
+
+    async def poll(self, request: Request) -> Response:
+        """The caller was asked for a moment, which is over."""
+        form = await self._phone.signatures.form_of(request)
+        sid, scribe = call_of(form), self._scribe(request)
+        step, part = self._checked(request, sid)
+        dialogue = self._dialogue(self._phone.call(sid, number=str(form.get("From", ""))))
+        if dialogue.call.over:
+            return _xml(scribe.end())
+        return _xml(await dialogue.once("poll", step, part, lambda: dialogue.poll(scribe, step, part)))
+
+    async def connected(self, request: Request) -> Response:
+        """A socket that had the call has ended."""
+        form = await self._phone.signatures.form_of(request)
+        sid, scribe = call_of(form), self._scribe(request)
+        step, _ = self._checked(request, sid)
+        goes_on = form.get("CallStatus", "in-progress") == "in-progress"
+        failed = goes_on and form.get("SessionStatus", "failed") == "failed"
+        dialogue = self._dialogue(self._phone.call(sid, number=str(form.get("From", ""))))
+        answer = await dialogue.once("connected", step, 0, lambda: dialogue.reconnect(scribe, failed=failed))
+        return _xml(answer)
+
+    async def status(self, request: Request) -> Response:
+        """How the call stands; when it is over, it is over here too."""
+        form = await self._phone.signatures.form_of(request)
+        call = self._phone.known(call_of(form))
+        if call is not None and form.get("CallStatus") in _OVER:
+            ending = asyncio.ensure_future(call.hang_up())
+            await asyncio.wait({ending}, timeout=self._phone.settings.pace.answer_within_s)
+        return Response(status_code=204)
+
+    def _dialogue(self, call: Call) -> Dialogue:
+        if call.dialogue is None:
+            call.dialogue = Dialogue(self._phone, call)
+        return call.dialogue
+
+    def _scribe(self, request: Request) -> Scribe:
+        return Scribe(self._phone.settings, self._phone.signatures.base_of(request))
+
+    def _checked(self, request: Request, sid: str) -> tuple[int, int]:
+        """Step and part a URL of ours names.
+
+        Raises:
+            Refused: 400 it names none; 403 it is not ours.
+        """
+        step, part = request.query_params.get("step", ""), request.query_params.get("part", "0")
+        if not (re.fullmatch("[0-9]{1,6}", step) and re.fullmatch("[0-9]{1,6}", part)):
+            raise Refused(400, "step or part is missing or no number")
+        self._phone.signatures.check_token(request.query_params.get("token", ""), sid, int(step))
+        return int(step), int(part)
+
+
+def phone_router(phone: Phone) -> APIRouter:
+    """The routes under /phone, for any FastAPI app."""
+    hooks = Webhooks(phone)
+    router = APIRouter(prefix="/phone", include_in_schema=False)
+    for name in ("voice", "turn", "poll", "connected", "status"):
+        router.add_api_route(
+            f"/{name}", _guarded(getattr(hooks, name)), methods=["POST"], name=f"phone_{name}"
+        )
+
+    async def relay(socket: WebSocket, token: str) -> None:
+        await serve_relay(phone, socket, token)
+
+    async def media(socket: WebSocket, token: str) -> None:
+        await serve_media(phone, socket, token)
+
+    router.add_api_websocket_route("/relay/{token}", relay)
+    router.add_api_websocket_route("/media/{token}", media)
+    return router
+
+
+def _guarded(hook: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    async def guarded(request: Request) -> Response:
+        try:
+            return await hook(request)
+        except Refused as error:
+            log.warning("a webhook was answered %d: %s", error.status, error)
+            return Response(status_code=error.status)
+
+    return guarded
+
+
+def _xml(text: str) -> Response:
+    return Response(text, media_type="text/xml")
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(str(value))
+    except ValueError:
+        return None
+
+
+__all__ = ["phone_router"]

@@ -1,0 +1,196 @@
+"""Commands for what happened on a call: calls list, calls show, why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from echoic.cli.command import Group, command
+from echoic.cli.exits import DONE, NOTHING_KNOWN
+from echoic.cli.output import Result, Table
+from echoic.cli.plain import moment
+from echoic.cli.running import Desk, run
+
+if TYPE_CHECKING:
+    from echoic.session.calls import Call, Exchange, Given
+    from echoic.session.why import Why
+    from echoic.types import Turn
+
+_BAR = 40
+"""Characters of the longest bar of a waterfall."""
+
+
+@click.group("calls", cls=Group)
+def calls_group() -> None:
+    """What happened on voice calls: who said what, what was heard, how long each stage took."""
+
+
+@calls_group.command("list")
+@click.pass_context
+def list_command(ctx: click.Context) -> int:
+    """Print the user's calls, oldest first.
+
+    Columns: id, when it began, when it ended, why, agents, model.
+    """
+
+    async def work(desk: Desk) -> Result:
+        from echoic.session.calls import read_calls
+        from echoic.session.checkpoints import store_of
+
+        calls = await read_calls(store_of(desk.user), desk.user.scope)
+        rows = [_call_row(call) for call in calls]
+        table = Table(headings=("CALL", "BEGAN", "ENDED", "REASON", "AGENTS", "MODEL"), rows=rows)
+        if not calls:
+            desk.output.say(f"no calls of user {desk.settings.user!r} are written down")
+        return Result(data=calls, text=table, count=len(calls), code=DONE if calls else NOTHING_KNOWN)
+
+    return run(ctx, work)
+
+
+@calls_group.command("show")
+@click.argument("call_id", metavar="ID")
+@click.option("--given", is_flag=True, help="Print what the model was given as well, as it was sent.")
+@click.pass_context
+def show_command(ctx: click.Context, call_id: str, given: bool) -> int:
+    """Print a call as two lanes, with what was never heard in [brackets], and a waterfall for each turn.
+
+    Times are milliseconds since the call began.
+    """
+
+    async def work(desk: Desk) -> Result:
+        from echoic.session.calls import read_call, read_exchanges, read_given
+        from echoic.session.checkpoints import store_of
+
+        store, scope = store_of(desk.user), desk.user.scope
+        call = await read_call(store, scope, call_id)
+        if call is None:
+            desk.output.say(f"there is no call {call_id!r} of user {desk.settings.user!r}")
+            return Result(data=None, code=NOTHING_KNOWN)
+        exchanges = await read_exchanges(store, scope, call.conversation, call.id)
+        task = await desk.user.task(call.conversation)
+        turns = {turn.id: turn for turn in task.turns} if task else {}
+        texts = await read_given(store, scope, call.conversation, call.id) if given else []
+        data = {"call": call, "exchanges": exchanges, "turns": list(turns.values()), "given": texts}
+        return Result(data=data, text=_shown(call, exchanges, turns, texts), count=len(exchanges))
+
+    return run(ctx, work)
+
+
+@command("why")
+@click.argument("turn")
+@click.argument("memory", required=False)
+@click.pass_context
+def why_command(ctx: click.Context, turn: str, memory: str | None) -> int:
+    """Say why MEMORY (an id or a key) was, or was not, before the model in TURN.
+
+    Without MEMORY, print all that was found for the turn.
+
+    TURN is the id of a turn, as `calls show` prints it. Columns: rank, score, what became of it, text, id.
+    """
+
+    async def work(desk: Desk) -> Result:
+        from echoic.session.checkpoints import store_of
+        from echoic.session.why import exchange_with, found_in, why
+
+        store, scope = store_of(desk.user), desk.user.scope
+        exchange = await exchange_with(store, scope, turn)
+        if exchange is None:
+            desk.output.say(f"no call of user {desk.settings.user!r} has a record of turn {turn!r}")
+            return Result(data=None, code=NOTHING_KNOWN)
+        if memory is not None:
+            answer = await why(store, scope, exchange, memory)
+            return Result(data=answer, text=f"{answer.reason}: {answer.meaning}", count=1)
+        answers = await found_in(store, scope, exchange)
+        desk.output.say(_outcome(exchange))
+        table = Table(
+            headings=("RANK", "SCORE", "FATE", "TEXT", "ID"), rows=[_why_row(answer) for answer in answers]
+        )
+        return Result(data=answers, text=table, count=len(answers), code=DONE if answers else NOTHING_KNOWN)
+
+    return run(ctx, work)
+
+
+def _call_row(call: Call) -> tuple[str, ...]:
+    ended = moment(call.ended_at) if call.ended_at else ""
+    return (call.id, moment(call.started_at), ended, call.reason or "", " > ".join(call.agents), call.model)
+
+
+def _why_row(answer: Why) -> tuple[str, ...]:
+    score = f"{answer.score:.3f}" if answer.score is not None else ""
+    return (str(answer.rank or ""), score, answer.reason, answer.text, answer.id)
+
+
+def _outcome(exchange: Exchange) -> str:
+    recall = exchange.recall
+    if recall is None:
+        return "nothing was recalled for this turn"
+    ready = "ready when the turn ended" if recall.ready else "looked up when the turn ended"
+    left = f", without {', '.join(recall.cut)}" if recall.cut else ""
+    return f"recall: {recall.outcome}{left}, {ready}, {recall.delay_ms:.1f} ms"
+
+
+def _shown(call: Call, exchanges: Sequence[Exchange], turns: dict[str, Turn], given: Sequence[Given]) -> str:
+    ended = f"{moment(call.ended_at)} ({call.reason})" if call.ended_at else "(going on, or broken off)"
+    lines = [f"call {call.id}: {moment(call.started_at)} to {ended}"]
+    lines += [f"{call.provider} {call.model}; agents: {' > '.join(call.agents)}"]
+    lines += [f"transfer gap: {gap:.1f} ms" for gap in call.gaps_ms]
+    for exchange in exchanges:
+        lines += ["", *_exchange_lines(exchange, turns)]
+        lines += [
+            f"  given ({each.role} {each.name}, {each.tokens} tokens):\n{each.text}"
+            for each in _of(given, exchange)
+        ]
+    return "\n".join(lines)
+
+
+def _of(given: Sequence[Given], exchange: Exchange) -> list[Given]:
+    return [each for each in given if each.exchange == exchange.number]
+
+
+def _exchange_lines(exchange: Exchange, turns: dict[str, Turn]) -> list[str]:
+    lines = [f"#{exchange.number}"]
+    if exchange.user_turn:
+        lines.append(f"  caller  {_words(turns.get(exchange.user_turn))}   ({exchange.user_turn})")
+    for spoken in exchange.spoken:
+        cut = "" if spoken.source == "whole" else f", cut at {spoken.played_ms:.0f} ms, {spoken.source}"
+        words = _words(turns.get(spoken.turn))
+        lines.append(f"  {exchange.agent:<7} {words}   ({spoken.turn}{cut})")
+    lines += [
+        f"  tool    {tool.name} {_span(tool.began_ms, tool.ended_ms)} {tool.outcome or 'no answer'}"
+        for tool in exchange.tools
+    ]
+    if exchange.recall is not None:
+        lines.append(f"  {_outcome(exchange)}")
+    return lines + _waterfall(exchange.stages)
+
+
+def _words(turn: Any) -> str:
+    """A turn's words, what was not heard in brackets."""
+    if turn is None:
+        return "(forgotten)"
+    unheard = turn.text[len(turn.heard_text) :]
+    return f"{turn.heard_text}[{unheard.strip()}]" if unheard.strip() else str(turn.text)
+
+
+def _span(began: float, ended: float | None) -> str:
+    return f"{began:.0f}-{ended:.0f} ms" if ended is not None else f"{began:.0f} ms"
+
+
+def _waterfall(stages: dict[str, float]) -> list[str]:
+    """One line a stage, its bar from the stage before it."""
+    if len(stages) < 2:
+        return []
+    ordered = sorted(stages.items(), key=lambda stage: stage[1])
+    first, last = ordered[0][1], ordered[-1][1]
+    scale = _BAR / max(last - first, 1.0)
+    lines, before = [], first
+    for name, at in ordered:
+        start, end = round((before - first) * scale), round((at - first) * scale)
+        lines.append(f"  {name:<13} {at:>9.1f}  {' ' * start}{'=' * max(1, end - start)}")
+        before = at
+    return lines
+
+
+__all__ = ["calls_group", "why_command"]

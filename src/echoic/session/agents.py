@@ -1,0 +1,161 @@
+"""Who speaks on a call: agents as the application writes them, and what they are given while they do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai import Agent, RunContext, Tool
+from pydantic_ai.realtime import RealtimeModel, RealtimeModelSettings
+
+from echoic.errors import InvalidInput
+from echoic.types import Directives, Memory, checked_name, checked_text
+
+if TYPE_CHECKING:
+    from echoic.memory.user import UserMemory
+    from echoic.session.session import VoiceSession
+
+TRANSFER_TOOL = "transfer_call"
+Hook = Callable[["CallContext"], Awaitable[None]]
+TurnHook = Callable[["CallContext", str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoiceAgent:
+    """One agent of a call.
+
+    Raises:
+        InvalidInput: a name that cannot be kept, a time-out that leaves no time, or `idempotent` names a tool
+            that is not among `tools`.
+    """
+
+    name: str
+    instructions: str | Callable[[CallContext], str] = ""
+    tools: Sequence[Tool[CallContext] | Callable[..., Any]] = ()
+    """Functions or tools of PydanticAI; one that takes a `RunContext[CallContext]` has the call as `deps`."""
+    idempotent: frozenset[str] = frozenset()
+    """Tools that may be run again when a process died before they answered."""
+    greeting: str | None = None
+    """What to say first, as a request to the model: "Greet the caller by name, if you know it."."""
+    on_enter: Hook | None = None
+    on_exit: Hook | None = None
+    on_turn_completed: TurnHook | None = None
+    """Called with what the caller said, once it is known. Where recall comes before the reply it has the same
+    time, and what it injects is before the model when that answers; a slower one goes on beside it.
+    """
+    tool_timeout_s: float = 10.0
+    transfers: Sequence[str] | None = None
+    """Agents it may hand the call to; None: any of the session's."""
+    model: RealtimeModel | None = None
+    """Another model than the session's."""
+    settings: RealtimeModelSettings | None = None
+    """Of the model, such as its voice."""
+
+    def __post_init__(self) -> None:
+        checked_name(self.name, "agent")
+        if not self.tool_timeout_s > 0:
+            raise InvalidInput(f"tool_timeout_s must be above 0, not {self.tool_timeout_s!r}")
+        unknown = self.idempotent - self.toolbox.keys()
+        if unknown:
+            raise InvalidInput(f"idempotent names tools that {self.name!r} does not have: {sorted(unknown)}")
+
+    @property
+    def toolbox(self) -> Mapping[str, Tool[CallContext]]:
+        """Its tools by name."""
+        tools = [tool if isinstance(tool, Tool) else Tool(tool) for tool in self.tools]
+        return {tool.name: tool for tool in tools}
+
+    def built(self, said: str, others: Sequence[str]) -> Agent[CallContext, str]:
+        """As an agent of PydanticAI, that is told `said` and may hand over to `others`."""
+        allowed = [name for name in others if self.transfers is None or name in self.transfers]
+        tools = list(self.toolbox.values())
+        if allowed:
+            tools.append(_transfer_tool(allowed))
+        return Agent(name=self.name, deps_type=CallContext, instructions=said or None, tools=tools)
+
+
+class CallContext:
+    """What hooks and tools of an agent may ask of the call they are in. In tools: `ctx.deps`."""
+
+    def __init__(self, session: VoiceSession, agent: str, directives: Directives, deps: Any) -> None:
+        self._session = session
+        self.agent = agent
+        """Who serves, or whose hook this is."""
+        self.directives = directives
+        """How the caller wants to be served, as it stood when the agent entered."""
+        self.deps = deps
+        """The application's own."""
+
+    @property
+    def session_id(self) -> str:
+        """Of the call."""
+        return self._session.session_id
+
+    @property
+    def conversation_id(self) -> str:
+        """Of the conversation the call is kept in."""
+        return self._session.conversation_id
+
+    @property
+    def user(self) -> UserMemory:
+        """The memory of the caller."""
+        return self._session.memory
+
+    async def memory_facts(self) -> list[Memory]:
+        """Everything that holds of the caller, as it stands now.
+
+        Raises:
+            StoreUnavailable: could not look; that is not the same as knowing nothing.
+        """
+        return await self._session.memory.facts()
+
+    async def inject_system_message(self, text: str) -> None:
+        """Tell the model something, without having it reply. In force from its next response on.
+
+        What people said does not belong here but into memory: this is in the operator's own voice.
+
+        Raises:
+            InvalidInput: an empty text.
+            NotOpen: the call is over.
+        """
+        await self._session.inject(checked_text(text, "system message"))
+
+    async def say(self, request: str) -> None:
+        """Have the agent speak now, as in "Tell the caller that the line is busy."."""
+        await self._session.prompt(checked_text(request, "request"))
+
+    def transfer(self, agent: str) -> None:
+        """Hand the call to another agent, once the tool or hook that asks has answered.
+
+        Raises:
+            InvalidInput: the session has no such agent.
+        """
+        self._session.plan_transfer(agent)
+
+    def hang_up(self, reason: str = "ended") -> None:
+        """End the call, once what the agent is saying has been played."""
+        self._session.plan_end(reason)
+
+
+def _transfer_tool(names: Sequence[str]) -> Tool[CallContext]:
+    async def transfer_call(ctx: RunContext[CallContext], agent: str) -> str:
+        """Hand the call over to a colleague, who goes on with it. Say so to the caller in a few words.
+
+        Args:
+            ctx: the call.
+            agent: the colleague's name.
+        """
+        try:
+            ctx.deps.transfer(agent)
+        except InvalidInput:
+            return f"There is no colleague called so. There are: {', '.join(names)}."
+        return "The call is being handed over."
+
+    description = (
+        f"Hand the call over to a colleague: {', '.join(names)}. Say so to the caller in a few words."
+    )
+    return Tool(transfer_call, name=TRANSFER_TOOL, description=description)
+
+
+__all__ = ["TRANSFER_TOOL", "CallContext", "Hook", "TurnHook", "VoiceAgent"]

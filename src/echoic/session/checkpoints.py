@@ -1,0 +1,135 @@
+"""Checkpoints of live calls: where they are kept, and their form as JSON.
+
+By default in the store that keeps everything else; any other place implements `SessionStore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from echoic.errors import InvalidInput
+from echoic.memory.records import record_of_turn, turn_of
+from echoic.stores.base import Drop, Put, Record, Store
+from echoic.types import Checkpoint, PendingTool, Scope, checked_name
+
+if TYPE_CHECKING:
+    from echoic.memory.user import UserMemory
+
+CHECKPOINT = "checkpoint"
+
+
+class SessionStore(Protocol):
+    """Keeps the checkpoints of calls. Whose they are is always said, and never comes from what was said."""
+
+    async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
+        """Keep it in place of the one before: whole, or not at all.
+
+        Raises:
+            WriteConflict: another process goes on with this call, or it was forgotten.
+            StoreUnavailable: the one before stands.
+        """
+        ...
+
+    async def load(self, scope: Scope, session: str) -> Checkpoint | None:
+        """The last one; None: there is none for this user.
+
+        Raises:
+            StoreUnavailable: could not look.
+        """
+        ...
+
+    async def delete(self, scope: Scope, session: str) -> None:
+        """Remove it; nothing happens if it is not there."""
+        ...
+
+
+class RecordSessionStore:
+    """Checkpoints as records of a store, on every backend. One of these serves one session.
+
+    It notices when another process took the call over: then the record is at a version it did not write.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._version: int | None = None
+
+    async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
+        """See `SessionStore`."""
+        record = Record(kind=CHECKPOINT, id=checkpoint.session, data=as_json(checkpoint))
+        await self._store.write(scope, [Put(record=record, expect=self._version or 0)])
+        self._version = (self._version or 0) + 1
+
+    async def load(self, scope: Scope, session: str) -> Checkpoint | None:
+        """See `SessionStore`."""
+        records = await self._store.read(scope, CHECKPOINT, [checked_name(session, "session")])
+        if not records:
+            return None
+        self._version = records[0].version
+        return from_json(records[0].data)
+
+    async def delete(self, scope: Scope, session: str) -> None:
+        """See `SessionStore`."""
+        await self._store.write(scope, [Drop(kind=CHECKPOINT, id=session)])
+        self._version = None
+
+
+def store_of(memory: UserMemory) -> Store:
+    """Where a user's memory is kept."""
+    return memory._parts.store  # noqa: SLF001 - the one place; a session keeps its records beside the memory
+
+
+def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """A checkpoint as JSON, for stores of any kind."""
+    return {
+        "session": checkpoint.session,
+        "conversation": checkpoint.conversation,
+        "agent": checkpoint.agent,
+        "messages": checkpoint.messages,
+        "unkept": [{"id": turn.id, **record_of_turn(turn).data} for turn in checkpoint.unkept],
+        "pending": [
+            {
+                "call": tool.call,
+                "name": tool.name,
+                "arguments": dict(tool.arguments),
+                "idempotent": tool.idempotent,
+            }
+            for tool in checkpoint.pending
+        ],
+        "summary": checkpoint.summary,
+        "cursor": checkpoint.cursor,
+        "resumption": checkpoint.resumption,
+        "saved_at": checkpoint.saved_at.isoformat(),
+    }
+
+
+def from_json(data: Mapping[str, Any]) -> Checkpoint:
+    """The inverse of `as_json`.
+
+    Raises:
+        InvalidInput: this is not a checkpoint.
+    """
+    try:
+        turns = [
+            turn_of(Record(kind="turn", id=turn["id"], key=data["conversation"], data=turn))
+            for turn in data["unkept"]
+        ]
+        return Checkpoint(
+            session=data["session"],
+            conversation=data["conversation"],
+            agent=data["agent"],
+            messages=data["messages"],
+            unkept=tuple(replace(turn, conversation=data["conversation"]) for turn in turns),
+            pending=tuple(PendingTool(**tool) for tool in data["pending"]),
+            summary=data.get("summary"),
+            cursor=data["cursor"],
+            resumption=data.get("resumption"),
+            saved_at=datetime.fromisoformat(data["saved_at"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"this is not a checkpoint of a call: {type(error).__name__}") from error
+
+
+__all__ = ["CHECKPOINT", "RecordSessionStore", "SessionStore", "as_json", "from_json", "store_of"]

@@ -1,0 +1,153 @@
+"""A call's messages as another session is opened with them: what was heard, and every tool with a result."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pydantic_ai import RunContext, Tool
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    SpeechPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.realtime import RealtimeModel
+from pydantic_ai.usage import RunUsage
+
+from echoic.errors import InvalidInput
+from echoic.session.agents import CallContext
+from echoic.session.playback import Utterance
+from echoic.session.shield import FAILED
+from echoic.types import PendingTool
+
+log = logging.getLogger(__name__)
+
+UNFINISHED: Final = (
+    "The line broke before this call was finished, and it is not known whether it took effect. "
+    "Say so to the caller before trying it again."
+)
+
+
+def written(messages: Sequence[ModelMessage]) -> str:
+    """Messages as JSON, without audio."""
+    return ModelMessagesTypeAdapter.dump_json([_silent(message) for message in messages]).decode()
+
+
+def read(text: str) -> list[ModelMessage]:
+    """The inverse of `written`.
+
+    Raises:
+        InvalidInput: these are not messages this version knows.
+    """
+    try:
+        return ModelMessagesTypeAdapter.validate_json(text)
+    except ValueError as error:
+        raise InvalidInput(f"the messages of a checkpoint cannot be read: {type(error).__name__}") from error
+
+
+def as_heard(
+    messages: Sequence[ModelMessage], utterances: Iterable[Utterance], *, so_far: bool = False
+) -> list[ModelMessage]:
+    """`messages` where what was cut off ends with the last word that was heard.
+
+    Args:
+        messages: of one leg.
+        utterances: of the same.
+        so_far: of what is still being played, too, only what was heard by now.
+    """
+    waiting = list(utterances)
+    return [
+        _heard(message, waiting, so_far=so_far) if isinstance(message, ModelResponse) else message
+        for message in messages
+        if isinstance(message, (ModelRequest, ModelResponse))
+    ]
+
+
+def utterance_of(part: SpeechPart, waiting: list[Utterance]) -> Utterance | None:
+    """Which utterance a part of the history is, taken out of `waiting`; both are in the order of speaking."""
+    named = (said for said in waiting if part.id is not None and said.item == part.id)
+    alike = (said for said in waiting if said.trace.text == (part.transcript or ""))
+    found = next(named, None) or next(alike, None) or next(iter(waiting), None)
+    if found is not None:
+        waiting.remove(found)
+    return found
+
+
+def settled(
+    messages: Sequence[ModelMessage], results: Mapping[str, Any], pending: Sequence[PendingTool]
+) -> list[ModelMessage]:
+    """`messages` in which every pending call has a result right behind it: the one in `results`, or none.
+
+    Calls that were not in the history yet, because the provider was still in the middle of its response, are
+    added at the end.
+    """
+    open_calls = {tool.call: tool for tool in pending}
+    done: list[ModelMessage] = []
+    for message in messages:
+        done.append(message)
+        calls = [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
+        made = [open_calls.pop(call) for call in calls if call in open_calls]
+        if made:
+            done.append(ModelRequest(parts=[_result(tool, results) for tool in made]))
+    if open_calls:
+        calls_made = [
+            ToolCallPart(tool_name=tool.name, args=dict(tool.arguments), tool_call_id=tool.call)
+            for tool in open_calls.values()
+        ]
+        done.append(ModelResponse(parts=calls_made))
+        done.append(ModelRequest(parts=[_result(tool, results) for tool in open_calls.values()]))
+    return done
+
+
+async def run_again(
+    tool: Tool[CallContext], pending: PendingTool, context: CallContext, model: RealtimeModel
+) -> Any:
+    """The result of a call that was begun by another process; words where it fails."""
+    schema = tool.function_schema
+    run: RunContext[CallContext] = RunContext(deps=context, model=model, usage=RunUsage())
+    run = replace(run, tool_call_id=pending.call, tool_name=pending.name)
+    try:
+        arguments = schema.validator.validate_python(dict(pending.arguments))
+        return await schema.call(arguments, run)
+    except Exception as error:  # noqa: BLE001 - the outermost frame of somebody else's code
+        log.warning("the tool %s failed when run again: %s", pending.name, type(error).__name__)
+        return FAILED
+
+
+def _result(tool: PendingTool, results: Mapping[str, Any]) -> ToolReturnPart:
+    if tool.call in results:
+        return ToolReturnPart(tool_name=tool.name, content=results[tool.call], tool_call_id=tool.call)
+    return ToolReturnPart(
+        tool_name=tool.name, content=UNFINISHED, tool_call_id=tool.call, outcome="interrupted"
+    )
+
+
+def _heard(message: ModelResponse, waiting: list[Utterance], *, so_far: bool) -> ModelResponse:
+    parts: list[Any] = []
+    state = message.state
+    for part in message.parts:
+        if isinstance(part, SpeechPart):
+            said = utterance_of(part, waiting)
+            if said is not None and (said.cut or (so_far and not said.settled)):
+                heard = said.divided().heard
+                parts += [replace(part, transcript=heard)] if heard else []
+                state = "interrupted"
+                continue
+        parts.append(part)
+    return replace(message, parts=parts, state=state)
+
+
+def _silent(message: ModelMessage) -> ModelMessage:
+    parts: Any = [
+        replace(part, audio=None) if isinstance(part, SpeechPart) else part for part in message.parts
+    ]
+    return replace(message, parts=parts)
+
+
+__all__ = ["UNFINISHED", "as_heard", "read", "run_again", "settled", "utterance_of", "written"]

@@ -1,0 +1,349 @@
+"""What a call does when something happens on it. It never waits: what takes time is spawned."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from pydantic_ai.messages import (
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
+    PartDeltaEvent,
+    PartEndEvent,
+    PartStartEvent,
+    SpeechPart,
+    SpeechPartDelta,
+    SystemPromptPart,
+)
+from pydantic_ai.realtime import (
+    RealtimeEvent,
+    RealtimeInputSpeechEndEvent,
+    RealtimeInputSpeechStartEvent,
+    RealtimeInputTranscriptionErrorEvent,
+    RealtimeResponseInterruptedEvent,
+    RealtimeSessionErrorEvent,
+    RealtimeSessionReconnectEvent,
+    RealtimeTurnCompleteEvent,
+)
+
+from echoic.errors import EchoicError
+from echoic.session.calls import Exchange, ToolRun
+from echoic.session.leg import Leg
+from echoic.session.live import Live, State
+
+log = logging.getLogger(__name__)
+
+_EXCHANGES: Final = 256
+
+
+class Pump:
+    """Follows the legs of one call.
+
+    Args:
+        live: the call.
+        on_state: told when the line breaks and is back.
+        on_pause: called when a tool has answered or the model's turn is over: the time for what was planned.
+    """
+
+    def __init__(
+        self, live: Live, *, on_state: Callable[[State], None], on_pause: Callable[[], None]
+    ) -> None:
+        self._live = live
+        self._on_state = on_state
+        self._on_pause = on_pause
+        self._of_turn: dict[str, Exchange] = {}
+        self._untranscribed: list[tuple[str | None, Exchange]] = []
+        """Exchanges whose caller was heard and not understood yet, with the provider's id of the words."""
+        self._owed: dict[str, int] = {}
+        """By leg: how many turns ended since a reply was asked for."""
+        self._late: dict[str, asyncio.TimerHandle] = {}
+        self._replying = False
+        """Whether the model has begun a turn that is not over."""
+        self._asked = False
+        """Whether something was said or asked for since the model's last turn began."""
+        self._explained = False
+        """Whether it is known what the model's last turn answers."""
+
+    def exchange_of(self, turn_id: str) -> Exchange | None:
+        """To which exchange a turn belongs."""
+        return self._of_turn.get(turn_id)
+
+    def typed(self, leg: Leg, text: str) -> None:
+        """The caller typed something."""
+        exchange = self._live.log.begin(leg.setup.agent.name)
+        self._live.log.stamp("transcript", exchange)
+        self._belongs(leg.typed(text).turn_id, exchange)
+        self.prompted()
+        self._live.sounds()
+
+    def take(self, leg: Leg, event: RealtimeEvent) -> None:
+        """Take in an event of a leg, which has taken it in itself."""
+        if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):
+            self._heard_more(leg, event.index, event.delta)
+        elif isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
+            self._part(leg, event, event.part)
+        elif isinstance(event, RealtimeInputSpeechStartEvent):
+            self._caller_speaks(leg, event.item_id)
+        elif isinstance(event, RealtimeInputSpeechEndEvent):
+            self._caller_is_silent(leg)
+        elif isinstance(event, RealtimeResponseInterruptedEvent):
+            self.barge_in(leg)
+        elif isinstance(event, RealtimeInputTranscriptionErrorEvent):
+            self._untranscribed = [pair for pair in self._untranscribed if pair[0] != event.item_id]
+            self._live.hooks.tell(leg.setup.context, "error", kind="transcription")
+            self._live.spawn(self._ask(leg))
+        elif isinstance(event, (FunctionToolCallEvent, FunctionToolResultEvent)):
+            self._tool(leg, event)
+        else:
+            self._control(leg, event)
+
+    def barge_in(self, leg: Leg) -> None:
+        """The caller interrupts: nothing more is played, and the provider is told where playback stopped."""
+        live = self._live
+        if live.playback.idle and not leg.speaking:
+            return
+        unplayed = {each.name: each.unplayed() for each in live.legs}
+        live.playback.cut()
+        live.cut_at_s = asyncio.get_running_loop().time()
+        for each in live.legs:
+            position = each.cut(unplayed[each.name])
+            if each.setup.profile.can_cut and each.is_open:
+                live.spawn(_interrupted(each, position))
+        live.log.stamp("barge_in")
+        live.hooks.tell(leg.setup.context, "barge_in")
+        live.dirty.set()
+
+    def close(self) -> None:
+        """Nothing more is to be asked for."""
+        for timer in self._late.values():
+            timer.cancel()
+
+    # -- words
+
+    def _part(self, leg: Leg, event: PartStartEvent | PartEndEvent, part: SpeechPart) -> None:
+        ended = isinstance(event, PartEndEvent)
+        if part.speaker == "assistant":
+            self._reply_begins()
+            utterance = leg.utterances[event.index]
+            self._belongs(utterance.turn_id, self._live.log.current)
+            if ended:
+                self._live.log.stamp("generated", self._of_turn[utterance.turn_id])
+                self._live.dirty.set()
+            return
+        said = leg.said[event.index]
+        if said.turn_id not in self._of_turn:
+            self._transcript_begins(leg)
+        exchange = self._of_turn.get(said.turn_id) or self._transcribed_exchange(leg)
+        self._belongs(said.turn_id, exchange)
+        if ended and "transcript" not in exchange.stages:
+            self._live.log.stamp("transcript", exchange)
+            self._live.sounds()
+            task = self._live.spawn(self._turn_ended(leg, said.text, exchange))
+            self._live.recalls.add(task)
+            task.add_done_callback(self._live.recalls.discard)
+
+    def prompted(self) -> None:
+        """The model was asked to say something: its next turn answers that."""
+        self._asked = True
+
+    def _reply_begins(self) -> None:
+        if not self._replying:
+            self._replying = True
+            self._explained, self._asked = self._asked, False
+
+    def _transcript_begins(self, leg: Leg) -> None:
+        """Where the provider does not say that the caller began to speak, their words do.
+
+        Words that come while it is not known what the model answers are those it answers, come late.
+        """
+        if not leg.setup.profile.reports_speech and not self._replying and self._explained:
+            self.barge_in(leg)
+        self._asked = not self._replying or self._explained
+        self._explained = True
+
+    def _heard_more(self, leg: Leg, index: int, delta: SpeechPartDelta) -> None:
+        log_ = self._live.log
+        if delta.speaker == "assistant":
+            if delta.audio_chunk and "first_audio" not in log_.current.stages:
+                log_.stamp("first_audio")
+                if (latency := log_.current.latency_ms) is not None:
+                    self._live.hooks.tell(leg.setup.context, "turn_latency", ms=latency)
+        elif delta.transcript:
+            exchange = self._of_turn.get(leg.said[index].turn_id)
+            if exchange is not None and "transcript" not in exchange.stages:
+                exchange.partials += 1
+                log_.stamp("first_partial", exchange)
+                self._live.recall.hear(delta.transcript)
+            self._live.sounds()
+
+    def _caller_speaks(self, leg: Leg, item: str | None) -> None:
+        self._live.sounds()
+        self.barge_in(leg)
+        exchange = self._live.log.begin(leg.setup.agent.name)
+        self._live.log.stamp("speech_began", exchange)
+        self._untranscribed.append((item, exchange))
+
+    def _caller_is_silent(self, leg: Leg) -> None:
+        self._live.sounds()
+        self._live.log.stamp("speech_ended")
+        if not leg.setup.waits_to_be_asked:
+            return
+        self._owed[leg.name] = self._owed.get(leg.name, 0) + 1
+        self._forget_timer(leg)
+        wait_s = self._live.settings.transcript_wait_s
+        loop = asyncio.get_running_loop()
+        # a transcript that never comes must not leave the caller without an answer
+        self._late[leg.name] = loop.call_later(wait_s, lambda: self._live.spawn(self._ask(leg)))
+
+    def _transcribed_exchange(self, leg: Leg) -> Exchange:
+        """The exchange whose caller is being transcribed now: the first that waits for it, or a new one."""
+        if self._untranscribed:
+            return self._untranscribed.pop(0)[1]
+        return self._live.log.begin(leg.setup.agent.name)
+
+    def _belongs(self, turn_id: str, exchange: Exchange) -> None:
+        self._of_turn.setdefault(turn_id, exchange)
+        while len(self._of_turn) > _EXCHANGES:
+            del self._of_turn[next(iter(self._of_turn))]
+
+    # -- the end of the caller's turn
+
+    async def _turn_ended(self, leg: Leg, text: str, exchange: Exchange) -> None:
+        """What is known for the turn reaches the model, where it can before it answers. It always answers."""
+        try:
+            if text.strip():
+                if self._live.settings.recall != "off":
+                    await self._recall(leg, text, exchange)
+                await self._completed(leg, text)
+        finally:
+            await self._ask(leg)
+            self._live.dirty.set()
+
+    async def _recall(self, leg: Leg, text: str, exchange: Exchange) -> None:
+        live = self._live
+        live.log.stamp("recall_began", exchange)
+        recalled = await live.recall.final(text)
+        exchange.recall = recalled
+        live.log.stamp("recalled", exchange)
+        live.hooks.tell(
+            leg.setup.context,
+            "recall",
+            outcome=recalled.outcome,
+            ready=recalled.ready,
+            delay_ms=recalled.delay_ms,
+            shown=sum(found.fate == "shown" for found in recalled.found),
+        )
+        if not recalled.text:
+            return
+        if leg.setup.waits_to_be_asked and live.settings.recall == "before_reply":
+            await _tell(leg, recalled.text)
+            live.log.stamp("handed_over", exchange)
+        else:
+            leg.notes.append(recalled.text)
+
+    async def _completed(self, leg: Leg, text: str) -> None:
+        hook = leg.setup.agent.on_turn_completed
+        if hook is None:
+            return
+        task = self._live.spawn(_hooked(hook(leg.setup.context, text)))
+        if leg.setup.waits_to_be_asked:
+            await asyncio.wait({task}, timeout=self._live.settings.recall_deadline_ms / 1000)
+
+    async def _ask(self, leg: Leg) -> None:
+        """Have the model answer what was said, if it waits to be asked and was not asked yet."""
+        self._forget_timer(leg)
+        if not self._owed.pop(leg.name, 0) or not leg.is_open:
+            return
+        try:
+            await leg.session.create_response()
+        except Exception as error:  # noqa: BLE001 - the line may be gone; the leg tells why
+            log.warning("a reply could not be asked for: %s", type(error).__name__)
+
+    def _forget_timer(self, leg: Leg) -> None:
+        if (timer := self._late.pop(leg.name, None)) is not None:
+            timer.cancel()
+
+    # -- tools and the line
+
+    def _tool(self, leg: Leg, event: FunctionToolCallEvent | FunctionToolResultEvent) -> None:
+        live, exchange = self._live, self._live.log.current
+        part = event.part
+        if isinstance(event, FunctionToolCallEvent):
+            arguments = event.part.args_as_dict(raise_if_invalid=False)
+            exchange.tools.append(
+                ToolRun(call=part.tool_call_id, name=event.part.tool_name, began_ms=live.log.now_ms)
+            )
+            live.hooks.tell(
+                leg.setup.context,
+                "tool_call",
+                name=event.part.tool_name,
+                call=part.tool_call_id,
+                arguments=arguments,
+            )
+        else:
+            outcome = str(getattr(part, "outcome", "retried"))
+            for run in (run for each in live.log.exchanges for run in each.tools):
+                if run.call == part.tool_call_id and run.ended_ms is None:
+                    run.ended_ms, run.outcome = live.log.now_ms, outcome
+            live.hooks.tell(
+                leg.setup.context, "tool_result", name=part.tool_name, call=part.tool_call_id, outcome=outcome
+            )
+            live.spawn(_checked(live))
+            self._on_pause()
+        live.log.touched(exchange)
+        live.dirty.set()
+
+    def _control(self, leg: Leg, event: RealtimeEvent) -> None:
+        live = self._live
+        if isinstance(event, RealtimeTurnCompleteEvent):
+            self._replying = False
+            notes, leg.notes = leg.notes, []
+            if notes:
+                live.spawn(_tell_all(leg, notes))
+            live.spawn(leg.setup.memory.refresh())
+            live.dirty.set()
+            self._on_pause()
+        elif isinstance(event, RealtimeSessionReconnectEvent):
+            self._on_state("reconnecting")
+            self._on_state("active")
+            live.dirty.set()
+        elif isinstance(event, RealtimeSessionErrorEvent):
+            live.hooks.tell(leg.setup.context, "error", kind=event.code or event.type or "provider")
+
+
+async def _tell(leg: Leg, text: str) -> None:
+    await leg.session.send(SystemPromptPart(text), respond=False)
+
+
+async def _tell_all(leg: Leg, notes: list[str]) -> None:
+    try:
+        for note in notes:
+            await _tell(leg, note)
+    except Exception as error:  # noqa: BLE001 - the line may be gone; the leg tells why
+        log.warning("a note could not be handed over: %s", type(error).__name__)
+
+
+async def _interrupted(leg: Leg, position: int) -> None:
+    try:
+        await leg.session.interrupt(played_bytes=max(0, position))
+    except Exception as error:  # noqa: BLE001 - the line may be gone; the leg tells why
+        log.warning("the provider could not be told of an interruption: %s", type(error).__name__)
+
+
+async def _hooked(work: Awaitable[None]) -> None:
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - somebody else's code
+        log.warning("on_turn_completed failed: %s", type(error).__name__)
+
+
+async def _checked(live: Live) -> None:
+    try:
+        await live.conversation.checkpoint()
+    except EchoicError as error:
+        log.warning("a checkpoint of what is learned failed: %s", type(error).__name__)
+
+
+__all__ = ["Pump"]

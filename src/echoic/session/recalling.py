@@ -1,0 +1,183 @@
+"""Recall while the caller speaks, for one call: what is found for a turn, what is shown, and why not all.
+
+It has a budget of time and never fails: a recall that could not be made says so in its outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from echoic.errors import EchoicError, InvalidInput
+from echoic.memory.block.sections import memory_line
+from echoic.memory.user import UserMemory
+from echoic.types import Hit, Outcome, Recall
+
+log = logging.getLogger(__name__)
+
+DEFAULT_DEADLINE_MS: Final = 50.0
+"""Of a pause that nobody notices between two people: 200 ms on the average (Stivers et al., PNAS 2009)."""
+HITS: Final = 5
+BUDGET_TOKENS: Final = 200
+
+Fate = Literal["shown", "in_block", "here", "repeated", "over_budget", "late"]
+"""What became of a hit. in_block: the model had it already. here: it was said in this very call. repeated:
+another hit says the same. over_budget: it did not fit. late: there was no time left to hand it over.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One hit of a recall, without its words: those stand in memory."""
+
+    id: str
+    kind: Literal["memory", "turn"]
+    score: float
+    ranks: dict[str, tuple[int, float]]
+    """By channel: rank and score."""
+    fate: Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """What a recall came to."""
+
+    query: str
+    outcome: Outcome
+    text: str = ""
+    """For the model; empty where there is nothing new to it."""
+    found: tuple[Found, ...] = ()
+    cut: tuple[str, ...] = ()
+    ready: bool = False
+    """Whether it was there when the turn ended."""
+    delay_ms: float = 0.0
+    """From the end of the turn to the answer."""
+    at: datetime
+    turn_id: str = ""
+
+
+class CallRecall:
+    """Follows one caller through a call.
+
+    Args:
+        memory: of the caller.
+        conversation: the call's; what was said in it the model has before it.
+        deadline_ms: for a turn's recall, from the moment its last word is known.
+        given: what the model was given already, as the block says it.
+    """
+
+    def __init__(
+        self,
+        memory: UserMemory,
+        conversation: str,
+        given: Callable[[], str],
+        *,
+        deadline_ms: float = DEFAULT_DEADLINE_MS,
+    ) -> None:
+        if not deadline_ms > 0:
+            raise InvalidInput(f"recall_deadline_ms must be above 0, not {deadline_ms!r}")
+        self._memory = memory
+        self._conversation = conversation
+        self._given = given
+        self._deadline_ms = deadline_ms
+        self._listening = memory.listen(limit=HITS)
+        self._shown: set[str] = set()
+        self._partial = ""
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def hear(self, partial: str) -> None:
+        """Take in what the caller said so far. Never waits."""
+        self._partial = partial
+        self._listening.hear(partial)
+
+    def again(self) -> None:
+        """Something was written: look up anew what is known for the words so far."""
+        if not self._partial.strip():
+            return
+        stale, self._listening = self._listening, self._memory.listen(limit=HITS)
+        self._listening.hear(self._partial)
+        task = asyncio.ensure_future(stale.aclose())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def final(self, text: str) -> Recalled:
+        """What is known for the whole turn, within the deadline."""
+        listening, self._partial = self._listening, ""
+        begun, ready_before = time.perf_counter(), listening.statistics.ready
+        until_s = begun + self._deadline_ms / 1000
+        recall, packed = Recall(hits=(), outcome="unavailable"), ""
+        fates: dict[int, Fate] = {}
+        try:
+            recall = await listening.final(text, deadline_ms=self._deadline_ms)
+            fates = self._fates(recall.hits)
+            async with asyncio.timeout(max(until_s - time.perf_counter(), 0.001)):
+                packed = await self._packed(recall, fates)
+        except TimeoutError:
+            late: Fate = "late"
+            fates = {place: fates.get(place, late) for place in range(len(recall.hits))}
+        except EchoicError as error:
+            log.warning("a call's recall failed: %s", type(error).__name__)
+            recall = Recall(hits=(), outcome="unavailable")
+        return Recalled(
+            query=text,
+            outcome=recall.outcome,
+            text=packed,
+            found=tuple(_found(hit, fates.get(place, "repeated")) for place, hit in enumerate(recall.hits)),
+            cut=recall.cut,
+            ready=listening.statistics.ready > ready_before,
+            delay_ms=1000 * (time.perf_counter() - begun),
+            at=datetime.now(UTC),
+        )
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        self._partial = ""
+        await self._listening.aclose()
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _fates(self, hits: Collection[Hit]) -> dict[int, Fate]:
+        """What is known of hits before they are packed: those the model has already."""
+        given = set(self._given().splitlines())
+        fates: dict[int, Fate] = {}
+        for place, hit in enumerate(hits):
+            if hit.turn is not None and hit.turn.conversation == self._conversation:
+                fates[place] = "here"
+            elif _name(hit) in self._shown or (hit.memory and memory_line(hit.memory) in given):
+                fates[place] = "in_block"
+        return fates
+
+    async def _packed(self, recall: Recall, fates: dict[int, Fate]) -> str:
+        new = tuple(hit for place, hit in enumerate(recall.hits) if place not in fates)
+        if not new:
+            return ""
+        asked = Recall(hits=new, outcome=recall.outcome, cut=recall.cut)
+        packed = await self._memory.pack(asked, budget_tokens=BUDGET_TOKENS)
+        shown = {_name(hit) for hit in packed.shown}
+        merged = packed.merged
+        for place in reversed(range(len(recall.hits))):
+            if place in fates:
+                continue
+            if _name(recall.hits[place]) in shown:
+                fates[place] = "shown"
+            else:
+                fates[place] = "repeated" if merged > 0 and packed.left_out == 0 else "over_budget"
+        self._shown |= shown
+        return packed.text if shown else ""
+
+
+def _found(hit: Hit, fate: Fate) -> Found:
+    ranks = {channel: (rank.rank, rank.score) for channel, rank in hit.ranks.items()}
+    kind: Literal["memory", "turn"] = "memory" if hit.memory else "turn"
+    return Found(id=_name(hit), kind=kind, score=hit.score, ranks=ranks, fate=fate)
+
+
+def _name(hit: Hit) -> str:
+    return hit.memory.id if hit.memory else hit.turn.id if hit.turn else ""
+
+
+__all__ = ["DEFAULT_DEADLINE_MS", "CallRecall", "Fate", "Found", "Recalled"]

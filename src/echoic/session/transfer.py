@@ -1,0 +1,97 @@
+"""Handing a call from one agent to another: the new line is made before the old one is broken.
+
+The caller's frames go to the one until the other is ready, then to the other, in order. What the first agent
+was saying is played to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from pydantic_ai.messages import SpeechPart, SystemPromptPart
+from pydantic_ai.realtime import RealtimeEvent
+
+from echoic.memory.block.quoting import quoted
+from echoic.session.agents import VoiceAgent
+from echoic.session.history import settled
+from echoic.session.leg import Leg
+from echoic.session.lines import Lines
+from echoic.session.live import Live
+
+_TOOLS_S: Final = 2.0
+"""How long the other tools of the same reply may take to answer before the call moves on without them."""
+_LOOK_S: Final = 0.02
+
+
+async def hand_over(
+    live: Live,
+    lines: Lines,
+    agent: VoiceAgent,
+    sending: asyncio.Lock,
+    on_event: Callable[[Leg, RealtimeEvent], None],
+) -> None:
+    """Have `agent` go on with the call.
+
+    Args:
+        live: the call.
+        lines: opens the new one.
+        agent: who goes on.
+        sending: held while a frame is handed to a line.
+        on_event: told what happens on the new line.
+
+    Raises:
+        RealtimeError: the new line could not be opened; the old one goes on.
+    """
+    old = live.leg
+    await _until(lambda: not old.pending_tools(), _TOOLS_S)
+    known = len(old.new_messages())
+    history = settled(old.heard_messages(), {}, old.pending_tools())
+    context = await lines.context(agent)
+    new = await lines.open(agent, context, history, live.playback, on_event)
+    began = time.perf_counter()
+    async with sending:
+        live.legs.append(new)
+        gap_ms = 1000 * (time.perf_counter() - began)
+    live.log.call.agents.append(agent.name)
+    live.log.call.gaps_ms.append(round(gap_ms, 3))
+    live.log.changed()
+    live.hooks.tell(context, "transfer", **{"from": old.setup.agent.name, "to": agent.name, "gap_ms": gap_ms})
+    live.dirty.set()
+    await _leave(live, lines, old)
+    await _tell_farewell(old, new, known)
+    await lines.enter(new, history=history)
+    live.dirty.set()
+
+
+async def _leave(live: Live, lines: Lines, old: Leg) -> None:
+    """The one who hands over finishes its sentence."""
+    await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
+    await lines.leave(old)
+    await old.stop()
+
+
+async def _tell_farewell(old: Leg, new: Leg, known: int) -> None:
+    """Let the next agent know what was said while its line was being opened."""
+    said = [
+        ("You" if old.setup.agent.name == new.setup.agent.name else "Your colleague", part)
+        if part.speaker == "assistant"
+        else ("The caller", part)
+        for message in old.new_messages()[known:]
+        for part in message.parts
+        if isinstance(part, SpeechPart) and part.transcript
+    ]
+    if said:
+        lines = "\n".join(f"{who} said: {quoted(part.transcript or '')}" for who, part in said)
+        await new.session.send(SystemPromptPart(f"Said meanwhile:\n{lines}"), respond=False)
+
+
+async def _until(done: Callable[[], bool], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while not done() and time.monotonic() < until:  # noqa: ASYNC110 - what is waited for has no event
+        await asyncio.sleep(_LOOK_S)
+
+
+__all__ = ["hand_over"]

@@ -1,0 +1,305 @@
+"""Everything of one store into another, as records: resumable, and compared at the end.
+
+Not an export: no record is read for what it means. It keeps its kind, id, key, data and its place in the
+order (`seq`). So what says "read up to here" says the same in the other store, and what stood side by side
+still does; places that were emptied are empty there as well. Vectors and word pieces go along where both
+stores hold those of one model. Only `Record.version`, which counts the writes to one store, begins anew.
+
+There is no record of progress. What the target holds of a scope has to be the beginning of what the source
+holds, and that is where it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from echoic.errors import InvalidInput, StoreCorrupt, WriteConflict
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Put, Record, Store
+from echoic.stores.content import (
+    Kept,
+    Pages,
+    all_pages,
+    content_of,
+    flat,
+    other_pages,
+    searchable_pages,
+    told,
+    with_vectors,
+)
+from echoic.types import Scope
+
+_PLACEHOLDER = "echoic-copy-placeholder"
+
+Progress = Callable[[int, int], None]
+"""Told how many records are done, of about how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedScope:
+    """What became of one scope."""
+
+    scope: Scope
+    records: int
+    """It holds now, in either store."""
+    new: int
+    """Of these were written this time."""
+    vectors: int
+    """Went along, or were there already."""
+    waiting: int
+    """Searchable records the target still has to embed."""
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """What became of all."""
+
+    scopes: tuple[CopiedScope, ...]
+
+    @property
+    def records(self) -> int:
+        """In all scopes."""
+        return sum(one.records for one in self.scopes)
+
+    @property
+    def new(self) -> int:
+        """Written this time."""
+        return sum(one.new for one in self.scopes)
+
+    @property
+    def vectors(self) -> int:
+        """With their records."""
+        return sum(one.vectors for one in self.scopes)
+
+    @property
+    def waiting(self) -> int:
+        """For a vector, in the target."""
+        return sum(one.waiting for one in self.scopes)
+
+
+class _Begun(NamedTuple):
+    """The last place the target has filled, among searchable records and among the others; -1: none."""
+
+    row: int = -1
+    other: int = -1
+
+
+async def copy_store(
+    source: Store,
+    target: Store,
+    kinds: Sequence[str],
+    *,
+    vectors: bool,
+    progress: Progress = lambda _done, _total: None,
+) -> Copied:
+    """Copy every scope of `source`, and compare each when it is done. One scope at a time is held in memory.
+
+    Nothing is written before all of what the target holds of these scopes was compared. Nothing is written to
+    the source but the mark that its `check` leaves. Other scopes of the target are left alone.
+
+    Args:
+        source: open.
+        target: open.
+        kinds: of the records that are not searchable; the seam cannot list them.
+        vectors: whether both hold vectors of the same model, so that they go along.
+        progress: told how far it is.
+
+    Raises:
+        InvalidInput: the target holds something else of one of these scopes; nothing was written.
+        WriteConflict: somebody wrote to either store meanwhile; copy again.
+        StoreCorrupt: part of the source cannot be read, or is of kinds that are not known here.
+        StoreUnavailable: either could not be reached; copy again, and it goes on from there.
+    """
+    total = await _countable(source)
+    scopes = await source.scopes()
+    there = set(await target.scopes())
+    begun = {at: await _begun(source, target, at, kinds) for at in scopes if at in there}
+    copied: list[CopiedScope] = []
+    done = 0
+    for at in scopes:
+        writer = _Writer(target, at, begun.get(at, _Begun()), vectors=vectors)
+        async with aclosing(all_pages(source, at, kinds)) as pages:
+            async for page in pages:
+                await writer.take(page)
+                done += len(page)
+                progress(done, max(total, done))
+        copied.append(await _compared(source, target, at, kinds, new=writer.new, vectors=vectors))
+    result = Copied(scopes=tuple(copied))
+    if result.records < await _countable(source):
+        raise StoreCorrupt(
+            f"the source holds more than the {result.records} records that were copied: somebody wrote to it "
+            "meanwhile (copy again), or a newer version of Echoic did, in kinds that are not known here"
+        )
+    return result
+
+
+class _Writer:
+    """Writes what the target lacks of one scope.
+
+    Args:
+        target: where to.
+        scope: whose.
+        begun: what is there.
+        vectors: whether they go along.
+    """
+
+    def __init__(self, target: Store, scope: Scope, begun: _Begun, *, vectors: bool) -> None:
+        self.new = 0
+        self._target, self._scope, self._begun, self._vectors = target, scope, begun, vectors
+        self._next_row = begun.row + 1
+        self._next_other = max(begun.other + 1, FIRST_UNSEARCHABLE)
+
+    async def take(self, page: Sequence[Kept]) -> None:
+        """Write what is missing of `page`, whose records are all searchable or all not.
+
+        Raises:
+            WriteConflict: the target gave them other places; they were taken back.
+        """
+        missing = [kept for kept in page if not self._there(kept.record)]
+        changes = [change for kept in missing for change in self._written(kept)]
+        changes += await self._vectors_missing([kept for kept in page if self._there(kept.record)])
+        if not changes:
+            return
+        await self._target.write(self._scope, changes)
+        self.new += len(missing)
+        if missing:
+            await self._check_places(missing)
+
+    def _there(self, record: Record) -> bool:
+        if record.seq < FIRST_UNSEARCHABLE:
+            return record.seq <= self._begun.row
+        return record.seq <= self._begun.other
+
+    def _written(self, kept: Kept) -> list[Change]:
+        record = kept.record
+        changes = self._emptied(record)
+        changes.append(Put(record=record, expect=0))
+        if self._vectors and kept.vector is not None:
+            changes.append(self._attach(kept, version=1))
+        return changes
+
+    def _emptied(self, record: Record) -> list[Change]:
+        """Fill the places before `record` and empty them again: in the source they are empty as well."""
+        searchable = record.seq < FIRST_UNSEARCHABLE
+        gap = record.seq - (self._next_row if searchable else self._next_other)
+        if searchable:
+            self._next_row = record.seq + 1
+        else:
+            self._next_other = record.seq + 1
+        # what is searchable follows from its kind and data; it is gone before the batch is committed
+        filler: list[Change] = [
+            Put(record=replace(record, id=_PLACEHOLDER), expect=0),
+            Drop(kind=record.kind, id=_PLACEHOLDER),
+        ]
+        return filler * gap
+
+    @staticmethod
+    def _attach(kept: Kept, version: int) -> Attach:
+        assert kept.vector is not None
+        record = kept.record
+        return Attach(kind=record.kind, id=record.id, version=version, vector=kept.vector, tokens=kept.tokens)
+
+    async def _vectors_missing(self, present: Sequence[Kept]) -> list[Change]:
+        """For records that were copied before they had a vector."""
+        embedded = {kept.record.seq: kept for kept in present if kept.vector is not None}
+        if not (self._vectors and embedded):
+            return []
+        records = await self._target.rows(self._scope, sorted(embedded))
+        partition = await self._target.load(self._scope)
+        there = with_vectors(partition, records)
+        return [
+            self._attach(embedded[one.record.seq], one.record.version) for one in there if one.vector is None
+        ]
+
+    async def _check_places(self, written: Sequence[Kept]) -> None:
+        last = written[-1].record
+        found = await self._target.read(self._scope, last.kind, [last.id])
+        if found and found[0].seq == last.seq:
+            return
+        drops = [Drop(kind=kept.record.kind, id=kept.record.id) for kept in written]
+        await self._target.write(self._scope, drops)
+        raise WriteConflict(
+            f"the target numbers the records of {_whose(self._scope)} otherwise than the source: somebody "
+            "writes to it, or what was last in it was erased. Forget this scope there and copy again, or "
+            "copy into another store"
+        )
+
+
+async def _compared(
+    source: Store, target: Store, scope: Scope, kinds: Sequence[str], *, new: int, vectors: bool
+) -> CopiedScope:
+    """Both read once more, from the stores.
+
+    Raises:
+        WriteConflict: they differ.
+    """
+    ours = await content_of(source, scope, kinds, None if vectors else ())
+    # a vector the target made meanwhile of what had none is no difference
+    theirs = await content_of(target, scope, kinds, ours.embedded)
+    if (ours.digest, ours.vector_digest) != (theirs.digest, theirs.vector_digest):
+        raise WriteConflict(
+            f"{_whose(scope)}: the source holds {ours.records} records now and the target {theirs.records}, "
+            "and they are not the same: somebody wrote to either meanwhile. Copy again while nobody does"
+        )
+    return CopiedScope(
+        scope=scope,
+        records=theirs.records,
+        new=new,
+        vectors=theirs.vectors,
+        waiting=theirs.waiting,
+        digest=theirs.digest,
+    )
+
+
+async def _begun(source: Store, target: Store, scope: Scope, kinds: Sequence[str]) -> _Begun:
+    """How much of `scope` the target has.
+
+    Raises:
+        InvalidInput: it has something else.
+    """
+    last = []
+    for ours, theirs in (
+        (searchable_pages(source, scope), searchable_pages(target, scope)),
+        (other_pages(source, scope, kinds), other_pages(target, scope, kinds)),
+    ):
+        last.append(await _last_shared(ours, theirs, scope))
+    return _Begun(*last)
+
+
+async def _last_shared(ours: Pages, theirs: Pages, scope: Scope) -> int:
+    last = -1
+    async with aclosing(flat(ours)) as expected, aclosing(flat(theirs)) as present:
+        async for record in present:
+            wanted = await anext(expected, None)
+            if wanted is None or told(wanted) != told(record):
+                raise InvalidInput(
+                    f"the target holds something else of {_whose(scope)} than the source: they differ from "
+                    f"the {record.kind} at place {record.seq} on. Nothing was copied. Forget this scope "
+                    "there, or copy into another store"
+                )
+            last = record.seq
+    return last
+
+
+async def _countable(source: Store) -> int:
+    """How many records the source says it has.
+
+    Raises:
+        StoreCorrupt: it cannot read all of them.
+    """
+    facts = await source.check()
+    if unreadable := facts.get("unreadable"):
+        raise StoreCorrupt(f"part of the source cannot be read, so nothing was copied: {unreadable[0]}")
+    count = facts.get("records", 0)
+    return count if isinstance(count, int) else 0
+
+
+def _whose(scope: Scope) -> str:
+    whose = "everyone" if scope.user is None else f"user {scope.user!r}"
+    return f"{whose} of deployment {scope.deployment!r}"
+
+
+__all__ = ["Copied", "CopiedScope", "Progress", "copy_store"]

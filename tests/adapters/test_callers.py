@@ -1,0 +1,278 @@
+"""A number names somebody with a confidence; whose memory is read is decided before a model sees any of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from echoic.adapters.twilio.callers import FORGED, KNOWN, VERIFIED
+from echoic.adapters.twilio.claims import claim_in, codes_in, same_name
+from echoic.adapters.twilio.linking import MAX_GUESSES, LinkCodes
+
+ANA = "My name is Ana, and my sister is called Quillhilda."
+
+
+def parrot(_said, _given):
+    """A model with no manners at all: it says whatever it was sent."""
+    return "Yes."
+
+
+async def meet(phone, number="+15550100001", said=ANA):
+    """A call in which somebody is got to know."""
+    call = await phone.call(number)
+    await call.say(said)
+    await call.hang_up()
+    await phone.service.distil()
+
+
+async def test_a_number_is_kept_as_a_salted_hash_and_in_no_other_form(line, tmp_path):
+    phone = await line(parrot)
+    await meet(phone)
+    await phone.service.settle()
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*"))
+    assert b"5550100001" not in kept
+    other = await line(parrot, salt="another salt, as long as the first", service=phone.service)
+    assert other.phone.callers.line_of("+15550100001") != phone.phone.callers.line_of("+15550100001")
+    assert phone.phone.callers.line_of("+1 (555) 010-0001") == phone.phone.callers.line_of("+15550100001")
+
+
+async def test_numbers_are_kept_plain_only_where_that_was_asked_for(line):
+    phone = await line(parrot, plain_numbers=True)
+    assert phone.phone.callers.line_of("+15550100001") == "phone:+15550100001"
+
+
+async def test_how_sure_a_number_is_depends_on_the_carrier(line):
+    identify = (await line(parrot)).phone.callers.identify
+    assert (await identify("+15550100001")).confidence == KNOWN
+    assert (await identify("+15550100001", "TN-Validation-Passed-A")).confidence == VERIFIED
+    forged = await identify("+15550100001", "TN-Validation-Failed-A")
+    assert (forged.confidence, forged.guest) == (FORGED, True)
+
+
+@pytest.mark.parametrize("number", ["", "anonymous", "+266696687", "Restricted", "+1", "+999999999999999999"])
+async def test_a_withheld_number_is_a_guest_of_whom_nothing_stays(line, number):
+    phone = await line(
+        lambda said, given: (
+            [("agentMemory", {"operation": "set", "key": "k", "value": "plums"})] if not given else "Yes."
+        )
+    )
+    call = await phone.call(number)
+    await call.say("I like plums.")
+    await call.hang_up()
+    assert await phone.service.users() == []
+
+
+async def test_a_caller_is_greeted_by_the_name_they_gave(line):
+    phone = await line(parrot)
+    await meet(phone)
+    assert "Welcome back, Ana" in await (await phone.caller()).dial()
+
+
+@pytest.mark.parametrize(
+    "said", ["This is not Ana, it's Ben.", "No, I'm not Ana. My name is Ben.", "this is ben speaking"]
+)
+async def test_somebody_new_on_a_known_number_gets_a_memory_of_their_own(line, said):
+    phone = await line(parrot)
+    await meet(phone)
+    before = len(phone.script.sent)
+    call = await phone.call()
+    await call.say(said)
+    await call.say("I love sailing.")
+    await call.hang_up()
+    sent = "".join(phone.script.sent[before:])
+    assert "Quillhilda" not in sent
+    assert "sailing" not in str(await phone.memory().export()), "what Ben said is not in Ana's memory"
+    ben = (await phone.phone.callers.identify("+15550100001")).people["Ben"]
+    assert "sailing" in str(await phone.service.user(ben).export())
+
+
+async def test_words_said_before_somebody_was_corrected_leave_the_other_memory(line):
+    phone = await line(parrot)
+    await meet(phone)
+    call = await phone.call()
+    await call.say("I collect zithers.")
+    await phone.service.distil()
+    await call.say("By the way, this is not Ana.")
+    await call.hang_up()
+    assert "zithers" not in str(await phone.memory().export())
+
+
+async def test_on_a_shared_phone_nobody_is_known_before_they_say_who_they_are(line):
+    phone = await line(parrot)
+    await meet(phone)
+    await meet(phone, said="This is Ben speaking. I play the bassoon.")
+    before = len(phone.script.sent)
+    call = await phone.caller()
+    assert "Who am I talking to" in await call.dial()
+    await call.say("Guess.")
+    assert "Quillhilda" not in phone.script.sent[before]
+    assert "bassoon" not in phone.script.sent[before]
+    await call.say("It's Anna.")
+    await call.say("What do you know of me?")
+    assert "Quillhilda" in phone.script.sent[-1]
+    assert "bassoon" not in phone.script.sent[-1]
+
+
+async def test_an_agent_that_finds_somebody_else_puts_what_it_knew_away(line):
+    def answer(said, given):
+        return (
+            [("wrong_caller", {"name": "Ben"})]
+            if "voice" in said and not answer.done.append(1) and len(answer.done) == 1
+            else "Hello, Ben."
+        )
+
+    answer.done = []
+    phone = await line(answer)
+    await meet(phone)
+    call = await phone.call()
+    before = len(phone.script.sent)
+    assert await call.say("Don't you know my voice?") == "Hello, Ben. "
+    assert "Quillhilda" in phone.script.sent[before], "the model had it before"
+    assert "Quillhilda" not in phone.script.sent[-1]
+    await call.hang_up()
+    assert "voice" not in str(await phone.memory().export())
+
+
+@pytest.mark.parametrize("channel", ["gather", "relay"])
+async def test_what_the_agent_said_from_one_memory_is_not_kept_in_anothers(line, channel):
+    def answer(said, given):
+        if "sister" in said:
+            return "Your sister is Quillhilda."
+        if "voice" in said and not switched:
+            switched.append(True)
+            return "Quillhilda sends her love, but wait.", [("wrong_caller", {"name": "Ben"})]
+        return "Hello, Ben."
+
+    switched = []
+    phone = await line(answer, channel=channel)
+    await meet(phone)
+    call = await phone.call()
+    await call.say("Who is my sister?")
+    assert "Hello, Ben." in await call.say("Don't you know my voice?")
+    await call.say("Goodbye.")
+    await call.hang_up()
+    ben = (await phone.phone.callers.identify("+15550100001")).people["Ben"]
+    kept = str(await phone.service.user(ben).export())
+    assert "voice" in kept
+    assert "Hello, Ben." in kept
+    assert "Quillhilda" not in kept
+
+
+async def test_a_code_said_digit_by_digit_links_the_phone_and_can_be_undone(line):
+    phone = await line(
+        lambda said, given: (
+            ([] if given else [("unlink_phone", {})]) or "Undone." if "unlink" in said else "Yes."
+        )
+    )
+    web = phone.service.user("browser-ana")
+    await web.set("harbour", "Nellie lies in Boston")
+    spoken = " ".join(
+        "zero one two three four five six seven eight nine".split()[int(d)]
+        for d in phone.phone.links.give("browser-ana")
+    )
+    call = await phone.call()
+    assert "linked" in await call.say(f"My code is {spoken}, please")
+    await call.say("Where is my boat?")
+    assert "Nellie lies in Boston" in phone.script.sent[-1]
+    await call.hang_up()
+
+    again = await phone.call()
+    await again.say("Where is my boat?")
+    assert "Nellie lies in Boston" in phone.script.sent[-1], "the next call knows as well"
+    await again.say("Please unlink this phone.")
+    await again.say("Where is my boat?")
+    assert "Nellie lies in Boston" not in phone.script.sent[-1]
+    await again.hang_up()
+    assert (await web.get("harbour")).text == "Nellie lies in Boston"
+    assert (await phone.phone.callers.identify("+15550100001")).user == phone.phone.callers.line_of(
+        "+15550100001"
+    )
+
+
+async def test_a_link_can_be_undone_from_the_other_side(line):
+    callers = (phone := await line(parrot)).phone.callers
+    await callers.link(await callers.identify("+15550100001"), "browser-ana")
+    assert (await callers.identify("+15550100001")).user == "browser-ana"
+    assert await callers.unlink_user("browser-ana") == 1
+    assert await callers.unlink_user("browser-ana") == 0
+    assert (await callers.identify("+15550100001")).user == phone.phone.callers.line_of("+15550100001")
+
+
+async def test_a_typed_code_that_is_wrong_is_refused_and_guessing_ends(line):
+    phone = await line(parrot)
+    code = phone.phone.links.give("browser-ana")
+    wrong = f"{(int(code) + 1) % 1_000_000:06}"
+    call = await phone.call()
+    for _ in range(3):
+        assert "not a good one" in await call.press(wrong)
+    assert "linked" not in await call.press(code), "three wrong ones were enough for one call"
+    other = await phone.call("+15550100002")
+    assert "linked" in await other.press(code)
+
+
+def test_a_code_is_good_once_for_minutes_and_not_while_others_are_guessed():
+    now = [0.0]
+    links = LinkCodes(clock=lambda: now[0])
+    code = links.give("ana")
+    assert (links.take(code), links.take(code)) == ("ana", None)
+    old = links.give("ana")
+    new = links.give("ana")
+    assert links.take(old) is None or old == new
+    now[0] += 601
+    assert links.take(new) is None
+    links = LinkCodes(clock=lambda: now[0])
+    code = links.give("ana")
+    for n in range(MAX_GUESSES):
+        links.take(f"x{n}")
+    assert links.take(code) is None
+    now[0] += 601
+    assert links.take(links.give("ana")) == "ana"
+
+
+@pytest.mark.parametrize(
+    ("said", "denied", "name"),
+    [
+        ("this is not ana", True, None),
+        ("This isn't Anna, this is Ben.", True, "Ben"),
+        ("I'm not Ana, I'm her brother", True, None),
+        ("you have the wrong person", True, None),
+        ("My name is José.", True, "José"),
+        ("somebody else is calling", True, None),
+    ],
+)
+def test_what_denies_who_was_expected(said, denied, name):
+    claim = claim_in(said, taken_for="Ana")
+    assert claim is not None
+    assert (claim.denied, claim.name) == (denied, name)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm not sure",
+        "this is not good",
+        "it's Monday",
+        "I'm hungry",
+        "my name is Ana",
+        "this is Anna speaking",
+        "this is great",
+        "it is not raining",
+        "I am Ana",
+        "",
+    ],
+)
+def test_what_denies_nobody(said):
+    claim = claim_in(said, taken_for="Ana")
+    assert claim is None or not claim.denied
+
+
+def test_codes_are_heard_as_digits_and_as_words():
+    assert codes_in("it's four seven one, nine oh two") == ["471902"]
+    assert codes_in("4 7 1 9 0 2") == codes_in("471902") == ["471902"]
+    assert codes_in("12345") == []
+    assert "471902" in codes_in("the code for you to take is to 471902")
+
+
+def test_names_are_the_same_by_sound():
+    assert same_name("Anna Maria", "Ana")
+    assert same_name("Jon", "John")
+    assert not same_name("Ana", "Ben")

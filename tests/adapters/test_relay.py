@@ -1,0 +1,283 @@
+"""A call over ConversationRelay: tokens as they come, and nothing remembered that was not heard."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from echoic.adapters.twilio import CallFailed, Pace
+from echoic.adapters.twilio.settings import FILLERS
+
+LONG = "Your train leaves at nine from platform four and the secret word is zanzibar so do not be late"
+
+
+def heard_by_model(script):
+    return "".join(
+        part.content
+        for message in script.requests[-1]
+        if message.kind == "response"
+        for part in message.parts
+        if part.part_kind == "text"
+    )
+
+
+@pytest.fixture
+def relay(line):
+    async def start(answer, **settings):
+        return await line(answer, channel="relay", **settings)
+
+    return start
+
+
+async def test_words_come_as_the_model_finds_them(relay):
+    rest = asyncio.Event()
+    phone = await relay(lambda _said, _given: "unused")
+
+    async def stream(_messages, _info):
+        yield "The first words "
+        await rest.wait()
+        yield "and the rest."
+
+    phone.phone.agent.model.stream_function = stream
+    call = await phone.call()
+    await call.send({"type": "prompt", "voicePrompt": "go on", "lang": "en-US", "last": True})
+    assert (await call._receive())["token"] == "The first words "
+    rest.set()
+    assert "and the rest." in await call._reply(0.0, None)
+
+
+async def test_who_cuts_in_has_not_heard_the_rest_and_neither_model_nor_memory_believes_so(relay):
+    phone = await relay(lambda said, _given: LONG if "train" in said else "Fine.")
+    call = await phone.call()
+    heard = await call.say("When is my train?", cut_in_after="platform four")
+    assert heard.endswith("platform four")
+    await call.say("Thank you.")
+    assert "platform four" in heard_by_model(phone.script)
+    assert "zanzibar" not in phone.script.sent[-1]
+    await call.hang_up()
+    task = await phone.turns(call)
+    assert task.turns[1].heard_text == "Your train leaves at nine from platform four"
+    assert "zanzibar" not in str(await phone.memory().export())
+
+
+async def test_who_cuts_in_while_the_model_still_speaks_ends_the_run(relay):
+    never = asyncio.Event()
+    ended = asyncio.Event()
+    phone = await relay(lambda _said, _given: "Fine.")
+    plain = phone.phone.agent.model.stream_function
+
+    async def stream(messages, info):
+        if "story" not in str(messages[-1]):
+            async for word in plain(messages, info):
+                yield word
+            return
+        try:
+            yield "Once upon a time there was "
+            await never.wait()
+        finally:
+            ended.set()
+
+    phone.phone.agent.model.stream_function = stream
+    call = await phone.call()
+    assert await call.say("Tell me a story.", cut_in_after="Once upon a time") == "Once upon a time"
+    await asyncio.wait_for(ended.wait(), 5)
+    await call.say("Stop, that will do.")
+    assert heard_by_model(phone.script) == "Once upon a time"
+    await call.hang_up()
+    assert [t.heard_text.strip() for t in (await phone.turns(call)).turns][1] == "Once upon a time"
+
+
+async def test_a_tool_that_ran_before_the_interruption_stays_in_the_history(relay):
+    def answer(said, given):
+        if "note" not in said:
+            return "Fine."
+        if not given:
+            return "I will note that. ", [
+                ("agentMemory", {"operation": "set", "key": "seat", "value": "aisle"})
+            ]
+        return LONG
+
+    phone = await relay(answer)
+    call = await phone.call()
+    await call.say("Please note: an aisle seat.", cut_in_after="Your train")
+    await call.say("Go on.")
+    kinds = [p.part_kind for m in phone.script.requests[-1] for p in m.parts]
+    assert kinds.count("tool-call") == kinds.count("tool-return") == 1
+    assert heard_by_model(phone.script).split() == "I will note that. Your train".split()
+    assert (await phone.memory().get("seat")).text == "aisle"
+
+
+async def test_a_hang_up_in_mid_sentence_keeps_what_the_line_played(relay):
+    phone = await relay(lambda _said, _given: LONG)
+    call = await phone.call()
+    await call.say("When is my train?")
+    await call.send({"type": "info", "name": "tokensPlayed", "value": "Your train leaves at nine"})
+    await asyncio.sleep(0.1)
+    await call.hang_up()
+    assert (await phone.turns(call)).turns[1].heard_text == "Your train leaves at nine"
+
+
+async def test_a_hang_up_right_after_a_reply_keeps_no_more_than_can_have_been_spoken(relay):
+    phone = await relay(lambda _said, _given: " ".join([LONG] * 5), pace=Pace())
+    call = await phone.call()
+    await call.say("When is my train?")
+    await call.hang_up()
+    said = (await phone.turns(call)).turns
+    assert len(said) == 1 or len(said[1].heard_text) < len(LONG), "five lines take half a minute to say"
+
+
+async def test_keys_that_are_pressed_are_one_thing_that_was_said(relay):
+    phone = await relay(lambda said, _given: f"You pressed {said}.")
+    call = await phone.call()
+    assert await call.press("42#") == "You pressed 42."
+
+
+async def test_the_line_changes_to_the_language_of_the_caller(relay):
+    phone = await relay(lambda said, _given: f"Si, {said}.", languages=("es-ES",))
+    call = await phone.call()
+    await call.send({"type": "prompt", "voicePrompt": "hola", "lang": "es-ES", "last": True})
+    assert await call._receive() == {
+        "type": "language",
+        "ttsLanguage": "es-ES",
+        "transcriptionLanguage": "es-ES",
+    }
+    assert "Si, hola." in await call._reply(0.0, None)
+    await call.send({"type": "prompt", "voicePrompt": "x", "lang": "xx-XX", "last": True})
+    assert (await call._receive())["type"] == "text"
+
+
+async def test_a_socket_that_breaks_is_taken_up_again_with_all_that_was_said(relay):
+    phone = await relay(lambda said, _given: f"You said {said}.")
+    call = await phone.call()
+    await call.say("I live in Porto")
+    assert "cut off" in await call.drop()
+    await call.say("and I like fado")
+    assert "I live in Porto" in phone.script.sent[-1]
+    await call.hang_up()
+    users = [t.text for t in (await phone.turns(call)).turns if t.speaker == "user"]
+    assert users == ["I live in Porto", "and I like fado"]
+
+
+async def test_where_sockets_keep_breaking_webhooks_take_over(relay):
+    phone = await relay(lambda said, _given: f"You said {said}.")
+    call = await phone.call()
+    for _ in range(4):
+        await call.drop()
+    assert call._socket is None
+    assert "You said hello." in await call.say("hello")
+
+
+async def test_things_said_in_a_row_are_answered_in_order_once_each(relay):
+    phone = await relay(lambda said, _given: f"Answer {said}.")
+    call = await phone.call()
+    for n in range(5):
+        await call.send({"type": "prompt", "voicePrompt": f"{n}", "lang": "en-US", "last": True})
+    assert [await call._reply(0.0, None) for _ in range(5)] == [f"Answer {n}." for n in range(5)]
+
+
+async def test_a_long_wait_is_filled_and_the_filler_is_no_part_of_the_reply(relay):
+    thinking = asyncio.Event()
+    phone = await relay(lambda _said, _given: (thinking, LONG))
+    call = await phone.call()
+    await call.send({"type": "prompt", "voicePrompt": "well?", "lang": "en-US", "last": True})
+    assert (await call._receive())["token"].strip() == FILLERS[0]
+    thinking.set()
+    assert "Your train leaves" in await call._reply(0.0, None)
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": f"{FILLERS[0]} Your train leaves"})
+    await asyncio.sleep(0.2)
+    await call.hang_up()
+    assert (await phone.turns(call)).turns[1].heard_text == "Your train leaves"
+
+
+async def test_a_token_opens_one_socket_once_and_only_for_twilio(relay):
+    phone = await relay(lambda _said, _given: "Hello.")
+    call = await phone.call()
+    url = call._socket._response.url
+    public = str(url).replace("http", "ws", 1)
+    good = call._validator.compute_signature(public, {})
+    for headers in ({}, {"X-Twilio-Signature": "forged"}, {"X-Twilio-Signature": good}):
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+            await call._http.ws_connect(public, headers=headers)
+
+
+@pytest.mark.parametrize(
+    "message", ["", "{", "[]", "null", '{"type":"setup","callSid":"CA1"}', '{"type":"prompt"}', "[" * 9000]
+)
+async def test_a_socket_that_does_not_begin_as_it_should_is_closed(relay, message):
+    phone = await relay(lambda _said, _given: "Hello.")
+    call = await phone.caller()
+    await call.dial()
+    token = phone.phone.socket_token(call.sid)
+    url = f"ws{phone.url[4:]}/phone/relay/{token}"
+    headers = {"X-Twilio-Signature": call._validator.compute_signature(url, {})}
+    async with call._http.ws_connect(url, headers=headers) as socket:
+        await socket.send_str(message)
+        closing = await socket.receive(timeout=5)
+        assert closing.type in {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED}
+    assert phone.script.requests == []
+
+
+async def test_malformed_messages_in_a_call_hurt_nobody(relay):
+    phone = await relay(lambda said, _given: f"You said {said}.")
+    call = await phone.call()
+    for message in (
+        {"type": "prompt", "voicePrompt": 7, "last": True},
+        {"type": "prompt", "voicePrompt": "   ", "last": True},
+        {"type": "interrupt"},
+        {"type": "interrupt", "utteranceUntilInterrupt": {"a": 1}},
+        {"type": "dtmf", "digit": "\u0661"},
+        {"type": "info", "name": "tokensPlayed", "value": None},
+        {"type": "error", "description": "x"},
+        {"type": ["prompt"]},
+        {},
+    ):
+        await call.send(message)
+    assert await call.say("hello") == "You said hello."
+    await call.send({"type": "prompt", "voicePrompt": "x" * 70_000, "last": True})
+    with pytest.raises(CallFailed):
+        await call._receive()
+
+
+async def test_who_cuts_in_before_a_word_was_heard_heard_nothing_and_the_call_goes_on(relay):
+    phone = await relay(lambda said, _given: LONG if "train" in said else "Fine.")
+    call = await phone.call()
+    await call.say("When is my train?")
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": ""})
+    assert await call.say("Never mind.") == "Fine."
+    assert "zanzibar" not in phone.script.sent[-1]
+    assert "When is my train?" in phone.script.sent[-1]
+    await call.hang_up()
+    assert [t.text.strip() for t in (await phone.turns(call)).turns] == [
+        "When is my train?",
+        "Never mind.",
+        "Fine.",
+    ]
+
+
+async def test_a_call_says_at_its_end_what_it_took(relay):
+    phone = await relay(lambda _said, _given: LONG)
+    told = []
+    phone.phone._ended = told.append
+    call = await phone.call()
+    await call.say("When?", cut_in_after="nine")
+    await call.say("Where?")
+    await call.hang_up()
+    figures = told[0]
+    assert (len(told), figures.turns, figures.interruptions, figures.kept) == (1, 2, 1, True)
+    assert figures.input_tokens > 0
+    assert figures.cached_share == figures.cached_tokens / figures.input_tokens
+
+
+async def test_a_call_whose_socket_is_open_is_not_idle_however_long_nobody_speaks(relay):
+    at_once = Pace(characters_per_s=1e9, idle_s=0.2, reconnect_s=0.1)
+    phone = await relay(lambda _said, _given: "Fine.", pace=at_once)
+    call = await phone.call()
+    await asyncio.sleep(0.6)
+    assert not phone.phone.known(call.sid).over
+    await call._socket.close()
+    call._socket = None
+    async with asyncio.timeout(5):
+        while not phone.phone.known(call.sid).over:
+            await asyncio.sleep(0.05)

@@ -1,0 +1,160 @@
+"""The caller interrupts: what was heard is measured against the audio that was played, decoded word by word."""
+
+# ruff: noqa: SIM117 - a provider's life encloses the calls that are made to it
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from echoic.session import Flush, Frame, SessionSettings, VoiceAgent, VoiceSession
+from echoic.testing.realtime import Says, Script, UserSays, speech, words_heard
+
+REPLY = "your flight to Porto leaves at nine from gate seven on the upper deck"
+ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")
+OFFSETS_MS = (0, 130, 500, 1010, 1390, 2250)
+
+
+def script(**says):
+    return Script(
+        UserSays("when do I fly", after_ms=300),
+        Says(REPLY, **says),
+        UserSays("wait", after_ms=1, lasts_ms=200),
+        Says("yes"),
+    )
+
+
+async def interrupted(memory, serve, provider, line_class, eventually, played_ms, name, **says):
+    """A call that is interrupted when so much was played; the agent's turn, and the words in the audio."""
+    async with serve(provider, script(**says)) as (server, model):
+        async with VoiceSession(memory, user="ana", agents=[ROBIN], model=model, session_id=name) as session:
+            line = line_class(session, speed=40)
+            line.paused_at = max(played_ms, 1)
+            async with line:
+                # the microphone goes silent once the question is out, until the reply stands still
+                await eventually(lambda: server.sessions and server.sessions[0].record.sent())
+                await eventually(lambda: session.live.leg.utterances)
+                line.muted = True
+                await eventually(lambda: len(line.heard) >= max(played_ms, 20) * 48)
+                await eventually(lambda: not session.live.leg.speaking or says.get("pace"))
+                line.muted = False
+                await eventually(lambda: session.live.cut_at_s)
+                cut_at = len(line.heard)
+                line.paused_at = None
+                await eventually(lambda: server.sessions[0].script_over)
+                await eventually(lambda: session.live.kept == 4)
+    turns = (await memory.user("ana").task(name)).turns
+    return turns[1], bytes(line.heard[:cut_at]), server
+
+
+@pytest.mark.parametrize("played_ms", OFFSETS_MS)
+async def test_the_words_heard_are_within_one_of_those_in_the_audio(
+    memory, provider, serve, phone, eventually, played_ms
+):
+    turn, audio, _ = await interrupted(memory, serve, provider, phone, eventually, played_ms, "cut")
+    truth = len(words_heard(audio, speech(REPLY)))
+    assert turn.text == REPLY
+    assert turn.heard is not None
+    assert abs(len(turn.heard.split()) - truth) <= 1
+    assert REPLY.startswith(turn.heard)
+
+
+async def test_the_provider_is_told_where_playback_stopped(memory, serve, phone, eventually):
+    _, _, server = await interrupted(memory, serve, "openai", phone, eventually, 1010, "told")
+    item = next(item for item in server.sessions[0].conversation if item.truncated_ms is not None)
+    assert abs(item.truncated_ms - 1010) <= 20
+
+
+async def test_what_was_not_heard_is_in_no_fact_no_recall_and_no_block(
+    memory, provider, serve, phone, eventually
+):
+    await interrupted(memory, serve, provider, phone, eventually, 500, "unheard")
+    ana = memory.user("ana")
+    await memory.distil()
+    everything = [hit.text for hit in await ana.query("which gate, which deck", limit=50)]
+    everything += [fact.text for fact in await ana.facts()]
+    everything.append((await ana.block(moment="which gate")).text)
+    assert all("gate" not in text and "deck" not in text for text in everything)
+    assert any("flight" in hit.text for hit in await ana.query("my flight"))
+
+
+async def test_the_unheard_rest_is_kept_apart(memory, serve, phone, eventually):
+    heard = []
+
+    async def listener(_ctx, event):
+        if event.what == "turn" and event.details["speaker"] == "agent":
+            heard.append((event.details["heard"], event.details["unheard"]))
+
+    async with (
+        serve("openai", script()) as (server, model),
+        VoiceSession(memory, user="ana", agents=[ROBIN], model=model, listener=listener) as session,
+    ):
+        line = phone(session, speed=40)
+        line.paused_at = 600
+        async with line:
+            await eventually(lambda: server.sessions and server.sessions[0].script_over)
+    assert "".join(heard[0]) == REPLY
+    assert heard[0][1]
+
+
+async def test_a_reply_that_is_still_being_generated_ends_where_the_caller_cut_it(
+    memory, provider, serve, phone, eventually
+):
+    said = Script(
+        UserSays("tell me", after_ms=300),
+        Says(REPLY, pace=1.0).at(800, UserSays("stop", after_ms=1)),
+        Says("all right"),
+    )
+    async with serve(provider, said) as (server, model):
+        async with (
+            VoiceSession(memory, user="ana", agents=[ROBIN], model=model, session_id="mid") as session,
+            phone(session, speed=1.0),
+        ):
+            await eventually(lambda: server.sessions and server.sessions[0].script_over, 20)
+            await eventually(lambda: session.live.kept == 4, 20)
+    turns = (await memory.user("ana").task("mid")).turns
+    assert [turn.speaker for turn in turns] == ["user", "agent", "user", "agent"]
+    heard = turns[1].heard if turns[1].heard is not None else turns[1].text
+    assert REPLY.startswith(heard)
+    assert 2 <= len(heard.split()) <= 6, "800 ms were generated, and the cut came a little later"
+
+
+async def test_a_device_that_buffers_all_of_it_says_how_much_was_played(memory, provider, serve, eventually):
+    async with (
+        serve(provider, script()) as (server, model),
+        VoiceSession(
+            memory,
+            user="ana",
+            agents=[ROBIN],
+            model=model,
+            session_id="browser",
+            settings=SessionSettings(cut_grace_s=2.0),
+        ) as session,
+    ):
+        flushed = asyncio.Event()
+        given = 0
+
+        async def play():
+            nonlocal given
+            async for item in session.media():
+                if isinstance(item, Flush):
+                    session.played(1450 * 48, flushed=True)  # it went on for a moment
+                    flushed.set()
+                elif isinstance(item, Frame):
+                    given += len(item.pcm)
+                    session.played(min(given, 1300 * 48))
+
+        playing = asyncio.create_task(play())
+        silence = bytes(2 * session.profile.input_hz * 20 // 1000)
+        while not session.live.leg.utterances:
+            await session.send_audio(silence)
+            await asyncio.sleep(0.001)
+        await eventually(lambda: given >= len(speech(REPLY).pcm))
+        while not server.sessions[0].script_over:
+            await session.send_audio(silence)
+            await asyncio.sleep(0.001)
+        await flushed.wait()
+        await eventually(lambda: session.live.kept >= 3)
+        playing.cancel()
+    turn = (await memory.user("ana").task("browser")).turns[1]
+    assert abs(len(turn.heard.split()) - 7) <= 1

@@ -1,0 +1,206 @@
+"""Calls on both providers' stand-ins, by the real clients: what is remembered, and what reaches the model."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from echoic import NotAllowed, NotOpen
+from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession
+from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+
+
+def robin(**more):
+    return VoiceAgent(name="robin", instructions="Be Robin.", **more)
+
+
+async def turns_of(memory, conversation, user="ana"):
+    task = await memory.user(user).task(conversation)
+    return [(turn.speaker, turn.text, turn.heard) for turn in task.turns] if task else []
+
+
+async def test_what_was_said_is_kept_turn_by_turn_and_known_in_the_next_call(
+    memory, provider, serve, phone, eventually
+):
+    script = Script(
+        Says("hello there"),
+        UserSays("my name is Pavel and I live in Lisbon", after_ms=1500),
+        Says("nice to meet you Pavel"),
+    )
+    agent = robin(greeting="Greet the caller.")
+    async with serve(provider, script, Script(Says("hello Pavel"))) as (server, model):
+        async with (
+            VoiceSession(memory, user="ana", agents=[agent], model=model, session_id="first") as session,
+            phone(session),
+        ):
+            await eventually(lambda: server.sessions and server.sessions[0].script_over)
+            await eventually(lambda: session.live.playback.idle and session.live.kept == 3)
+            assert [turn[:2] for turn in await turns_of(memory, "first")] == [
+                ("agent", "hello there"),
+                ("user", "my name is Pavel and I live in Lisbon"),
+                ("agent", "nice to meet you Pavel"),
+            ]
+        assert session.state == "closed"
+        assert (await memory.user("ana").find_conversation("first")).status in {"completed", "distilled"}
+        async with (
+            VoiceSession(memory, user="ana", agents=[agent], model=model, session_id="second") as again,
+            phone(again),
+        ):
+            await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over)
+        opening = str(server.sessions[1].record.events[0:4])
+    assert "Pavel" in opening
+    assert "Lisbon" in opening
+    assert all(turn[2] is None for turn in await turns_of(memory, "first"))
+
+
+async def test_two_tools_in_one_reply_and_a_chained_third_and_one_that_raises_and_one_that_hangs(
+    memory, provider, serve, phone, eventually
+):
+    ran = []
+
+    async def first(query: str) -> str:
+        """Look something up."""
+        ran.append(f"first {query}")
+        return "one"
+
+    async def raises(query: str) -> str:
+        """Look something up."""
+        ran.append(f"raises {query}")
+        raise RuntimeError(query)
+
+    async def hangs(query: str) -> str:
+        """Look something up."""
+        ran.append(f"hangs {query}")
+        await asyncio.Event().wait()
+        return "never"
+
+    script = Script(
+        UserSays("look it up", after_ms=300),
+        Calls(ToolCall("first", {"query": "a"}), ToolCall("raises", {"query": "b"})),
+        Calls(ToolCall("hangs", {"query": "c"})),
+        Says("that is all I found"),
+        UserSays("thank you", after_ms=1500),
+        Says("you are welcome"),
+    )
+    agent = robin(tools=[first, raises, hangs], tool_timeout_s=0.3)
+    events = []
+
+    async def listener(_ctx, event):
+        events.append((event.what, event.details.get("name"), event.details.get("outcome")))
+
+    async with (
+        serve(provider, script) as (server, model),
+        VoiceSession(
+            memory, user="ana", agents=[agent], model=model, session_id="tools", listener=listener
+        ) as session,
+        phone(session),
+    ):
+        await eventually(lambda: server.sessions and server.sessions[0].script_over)
+        await eventually(lambda: session.live.kept == 4)
+        assert session.state == "active"
+    assert ran == ["first a", "raises b", "hangs c"]
+    assert [turn[1] for turn in await turns_of(memory, "tools")] == [
+        "look it up",
+        "that is all I found",
+        "thank you",
+        "you are welcome",
+    ]
+    assert {name for what, name, _ in events if what == "tool_call"} == {"first", "raises", "hangs"}
+    assert {name for what, name, _ in events if what == "tool_result"} == {"first", "raises", "hangs"}
+
+
+async def test_what_is_said_in_the_call_reaches_the_model_before_its_next_response(
+    memory, provider, serve, phone, eventually
+):
+    script = Script(
+        UserSays("my name is Pavel", after_ms=300),
+        Says("hello"),
+        UserSays("what is my name", after_ms=1500),
+        Says("Pavel"),
+    )
+    async with serve(provider, script) as (server, model):
+        async with VoiceSession(memory, user="ana", agents=[robin()], model=model) as session, phone(session):
+            await eventually(lambda: server.sessions and server.sessions[0].script_over)
+            record = server.sessions[0].record
+        told = [place for place, e in enumerate(record.events) if e.by == "client" and "Pavel" in str(e.body)]
+        spoken = [
+            place for place, e in enumerate(record.events) if e.by == "server" and "Pavel" in str(e.body)
+        ]
+    assert told, "the block was told"
+    last_answer = max(spoken)
+    assert min(told) < last_answer
+
+
+async def test_the_call_of_a_user_who_is_already_on_two_is_refused(memory, serve):
+    limits = CallLimits(per_user=1, total=2)
+    async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (_, model):
+        async with VoiceSession(memory, user="ana", agents=[robin()], model=model, limits=limits):
+            with pytest.raises(NotAllowed, match="1 calls already"):
+                await VoiceSession(
+                    memory, user="ana", agents=[robin()], model=model, limits=limits
+                ).__aenter__()
+            async with VoiceSession(memory, user="ben", agents=[robin()], model=model, limits=limits):
+                with pytest.raises(NotAllowed, match="2 calls already"):
+                    await VoiceSession(
+                        memory, user="cyd", agents=[robin()], model=model, limits=limits
+                    ).__aenter__()
+        assert limits.calls == 0
+
+
+async def test_a_call_where_nobody_says_anything_ends(memory, provider, serve, phone):
+    settings = SessionSettings(idle_timeout_s=0.2, checkpoint_every_s=0.05)
+    async with (
+        serve(provider, Script(open_ended=True)) as (_, model),
+        VoiceSession(memory, user="ana", agents=[robin()], model=model, settings=settings) as session,
+    ):
+        async with asyncio.timeout(5):
+            assert await session.wait_closed() == "idle"
+        with pytest.raises(NotOpen):
+            await session.send_audio(b"\0\0")
+
+
+async def test_hanging_up_in_mid_sentence_keeps_all_that_was_heard(
+    memory, provider, serve, phone, eventually
+):
+    script = Script(
+        UserSays("my dog is called Rex", after_ms=300),
+        Says("one two three four five six seven eight nine ten"),
+        open_ended=True,
+    )
+    async with serve(provider, script) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[robin()], model=model, session_id="cut")
+
+        async def call():
+            async with session, phone(session) as line:
+                line.paused_at = 1000
+                await eventually(lambda: len(line.heard) >= 48_000)
+                await asyncio.sleep(0.2)
+                raise ConnectionResetError
+
+        with pytest.raises(ConnectionResetError):
+            await call()
+        assert server.sessions[0].violations == []
+    kept = await turns_of(memory, "cut")
+    assert kept[0] == ("user", "my dog is called Rex", None)
+    assert kept[1][0] == "agent"
+    assert abs(len(kept[1][2].split()) - 5) <= 1
+    assert (await memory.user("ana").find_conversation("cut")).status in {"completed", "distilled"}
+
+
+async def test_a_task_that_is_cancelled_has_its_call_kept(memory, serve, phone, eventually):
+    script = Script(UserSays("I prefer tea", after_ms=300), Says("noted"), open_ended=True)
+    async with serve("openai", script) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[robin()], model=model, session_id="gone")
+
+        async def call():
+            async with session, phone(session):
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(call())
+        await eventually(lambda: server.sessions and server.sessions[0].script_over)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await session.wait_closed() == "ended"
+    assert [turn[1] for turn in await turns_of(memory, "gone")] == ["I prefer tea", "noted"]

@@ -1,0 +1,249 @@
+"""A process dies in the middle of a call, and another goes on with it."""
+
+# ruff: noqa: SIM117 - a provider's life encloses the calls that are made to it
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pydantic_ai.realtime.google import GoogleRealtimeConnection
+from tests.session import calling
+
+import echoic
+from echoic import InvalidInput
+from echoic.session import VoiceAgent, VoiceSession, as_json, from_json
+from echoic.session.checkpoints import CHECKPOINT, store_of
+from echoic.session.history import UNFINISHED
+from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+from echoic.types import Checkpoint, PendingTool, Turn
+
+LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+PROGRAM = Path(__file__).parent / "calling.py"
+
+
+class Child:
+    """The call in a process of its own."""
+
+    def __init__(self, provider, server, store, ledger):
+        self.arguments = [provider, server.base_url, store, str(ledger)]
+        self.trusting = server.trusted() if provider == "gemini" else contextlib.nullcontext()
+        self.process = None
+
+    async def __aenter__(self):
+        self.trusting.__enter__()  # its file is there for as long as the child is
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, str(PROGRAM), *self.arguments, env=dict(os.environ)
+        )
+        return self
+
+    async def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        await self.process.wait()
+
+    async def __aexit__(self, *_):
+        if self.process.returncode is None:
+            await self.kill()
+        self.trusting.__exit__(None, None, None)
+
+
+async def checkpoint_in(service):
+    records = await store_of(service.user("ana")).read(service.user("ana").scope, CHECKPOINT, ["call"])
+    return from_json(records[0].data) if records else None
+
+
+@pytest.mark.crash
+async def test_a_call_killed_in_mid_sentence_is_gone_on_with_by_another_process(
+    tmp_path, provider, serve, phone, eventually
+):
+    store = f"sqlite:///{tmp_path}/echoic.db"
+    ledger = tmp_path / "ledger"
+    first = Script(
+        UserSays("my name is Pavel", after_ms=300),
+        Says("hello Pavel"),
+        UserSays("count for me", after_ms=4000),
+        Says(LONG),
+        open_ended=True,
+    )
+    second = Script(Says("where was I"), UserSays("thank you", after_ms=2000), Says("goodbye Pavel"))
+    async with (
+        serve(provider, first, second) as (server, model),
+        echoic.open(store, embedder="lexical") as memory,
+    ):
+        async with Child(provider, server, store, ledger) as child:
+
+            async def in_mid_sentence():
+                checkpoint = await checkpoint_in(memory)
+                spoken = [turn for turn in checkpoint.unkept if turn.text == LONG] if checkpoint else []
+                return bool(spoken) and 3 <= len((spoken[0].heard or "").split()) < 12
+
+            await eventually(in_mid_sentence, 30)
+            await child.kill()
+        session = await VoiceSession.resume(
+            memory, "call", user="ana", agents=calling.agents_with(ledger, hang=False), model=model
+        )
+        async with session, phone(session):
+            assert session.current_agent == "desk"
+            await eventually(lambda: server.sessions[1].script_over, 20)
+            await eventually(lambda: session.live.playback.idle)
+            seeded = str(server.sessions[1].record.received())
+        turns = (await memory.user("ana").task("call")).turns
+        assert await checkpoint_in(memory) is None, "a clean end leaves none"
+    assert [turn.text for turn in turns] == [
+        "my name is Pavel",
+        "hello Pavel",
+        "count for me",
+        LONG,
+        "where was I",
+        "thank you",
+        "goodbye Pavel",
+    ]
+    heard = turns[3].heard
+    assert heard is not None
+    assert LONG.startswith(heard)
+    assert len(heard.split()) < 15
+    assert "my name is Pavel" in seeded
+    assert "fifteen" not in seeded, "what was not heard is not in the history it goes on with"
+    assert "order desk" in seeded
+
+
+@pytest.mark.crash
+async def test_a_pending_tool_is_run_again_only_where_that_does_no_harm(
+    tmp_path, provider, serve, phone, eventually
+):
+    store, ledger = f"sqlite:///{tmp_path}/echoic.db", tmp_path / "ledger"
+    first = Script(
+        UserSays("check and pay order four", after_ms=300),
+        Calls(ToolCall("check", {"order": "four"}), ToolCall("pay", {"order": "four"})),
+        open_ended=True,
+    )
+    async with serve(provider, first, Script(Says("it is on its way"))) as (server, model):
+        async with echoic.open(store, embedder="lexical") as memory:
+            async with Child(provider, server, store, ledger) as child:
+
+                async def both_pending():
+                    checkpoint = await checkpoint_in(memory)
+                    return checkpoint is not None and len(checkpoint.pending) == 2
+
+                await eventually(both_pending, 30)
+                await child.kill()
+            assert sorted(ledger.read_text().split("\n")[:-1]) == ["check four", "pay four"]
+            session = await VoiceSession.resume(
+                memory, "call", user="ana", agents=calling.agents_with(ledger, hang=False), model=model
+            )
+            async with session, phone(session):
+                await eventually(lambda: server.sessions[1].script_over, 20)
+                seeded = str(server.sessions[1].record.received())
+    assert sorted(ledger.read_text().split("\n")[:-1]) == ["check four", "check four", "pay four"]
+    assert "order four is on its way" in seeded
+    assert UNFINISHED[:40] in seeded
+
+
+async def test_a_call_can_be_gone_on_with_on_another_provider(memory, serve, phone, eventually):
+    robin = VoiceAgent(name="robin", instructions="Be Robin.")
+    first = Script(UserSays("I like jazz", after_ms=300), Says("so do I"), open_ended=True)
+    async with serve("openai", first) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="moves")
+        async with session, phone(session):
+            await eventually(lambda: session.live.kept == 2)
+            await session.suspend()
+        assert session.reason == "suspended"
+    async with serve("gemini", Script(UserSays("what do I like", after_ms=300), Says("jazz"))) as (
+        server,
+        model,
+    ):
+        again = await VoiceSession.resume(memory, "moves", user="ana", agents=[robin], model=model)
+        async with again, phone(again):
+            await eventually(lambda: server.sessions[0].script_over)
+            await eventually(lambda: again.live.playback.idle)
+        assert "I like jazz" in str(server.sessions[0].record.received())
+    turns = (await memory.user("ana").task("moves")).turns
+    assert [turn.text for turn in turns] == ["I like jazz", "so do I", "what do I like", "jazz"]
+
+
+async def test_a_call_of_another_user_or_one_that_ended_is_not_found(memory, serve):
+    robin = VoiceAgent(name="robin")
+    async with serve("openai", Script(open_ended=True)) as (_, model):
+        session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="mine")
+        async with session:
+            await session.suspend()
+        with pytest.raises(InvalidInput, match="there is no call"):
+            await VoiceSession.resume(memory, "mine", user="ben", agents=[robin], model=model)
+        with pytest.raises(InvalidInput, match="there is no call"):
+            await VoiceSession.resume(
+                memory, "mine", user="ana", deployment="other", agents=[robin], model=model
+            )
+        await VoiceSession.resume(memory, "mine", user="ana", agents=[robin], model=model)
+
+
+async def test_a_call_that_another_process_took_over_writes_nothing_more(memory, serve, phone, eventually):
+    robin = VoiceAgent(name="robin")
+    script = Script(UserSays("hello", after_ms=300), Says("hi"), open_ended=True)
+    async with serve("openai", script, Script(open_ended=True)) as (_, model):
+        session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="two")
+        async with session, phone(session):
+            await eventually(lambda: session.live.kept == 2)
+            await asyncio.sleep(0.3)
+            other = await VoiceSession.resume(memory, "two", user="ana", agents=[robin], model=model)
+            async with other:
+                await eventually(lambda: other.live.kept)
+                await asyncio.sleep(0.2)
+                session.live.summary = "changed"
+                session.live.dirty.set()
+                async with asyncio.timeout(10):
+                    assert await session.wait_closed() == "taken over"
+                assert other.state == "active"
+
+
+async def test_forgetting_the_caller_in_mid_call_brings_nothing_back(memory, serve, phone, eventually):
+    robin = VoiceAgent(name="robin")
+    script = Script(UserSays("my name is Pavel", after_ms=300), Says("hello"), open_ended=True)
+    async with serve("openai", script) as (_, model):
+        session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="gone")
+        async with session, phone(session):
+            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: not session.live.dirty.is_set())
+            await asyncio.sleep(0.2)
+            await memory.user("ana").forget()
+            session.live.summary = "changed"
+            session.live.dirty.set()
+            async with asyncio.timeout(10):
+                assert await session.wait_closed() == "forgotten"
+    assert "ana" not in await memory.users()
+
+
+def test_a_checkpoint_comes_back_from_json_as_it_was():
+    at = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    checkpoint = Checkpoint(
+        session="s",
+        conversation="c",
+        agent="robin",
+        messages="[]",
+        unkept=(
+            Turn(
+                id="t",
+                conversation="c",
+                speaker="agent",
+                text="one two",
+                heard="one",
+                said_at=at,
+                confidence=0.5,
+            ),
+        ),
+        pending=(PendingTool(call="1", name="check", arguments={"order": "four"}, idempotent=True),),
+        summary="about order four",
+        cursor=3,
+        saved_at=at,
+    )
+    assert from_json(as_json(checkpoint)) == checkpoint
+    with pytest.raises(InvalidInput, match="not a checkpoint"):
+        from_json({"session": "s"})
+
+
+def test_geminis_handle_is_still_where_it_is_read():
+    assert "_resumption_handle" in GoogleRealtimeConnection.__init__.__code__.co_names
