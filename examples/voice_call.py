@@ -1,11 +1,11 @@
-"""Two calls of one caller: in the second the agent knows what the first one taught, and what was really heard.
+"""Two calls of one caller: the second agent knows what the first call taught, and what was really heard.
 
-Runs without a key: the provider is a stand-in on this machine. Needs the voice extra and h11. With a key of
-your own, give `VoiceSession` an `OpenAIRealtimeModel` or `GoogleRealtimeModel` instead, and your sound card's,
-browser's or telephone's audio to `send_audio` and from `audio`.
+Runs without a key: the provider is a stand-in on this machine. Needs the voice extra and h11. With a key
+of your own, give `VoiceSession` an `OpenAIRealtimeModel` or `GoogleRealtimeModel` instead, and your sound
+card's or telephone's audio to `send_audio` and from `audio`.
 """
 
-# ruff: noqa: INP001, T201 - a program, not a package
+# ruff: noqa: INP001, T201, ASYNC110 - a program, not a package
 from __future__ import annotations
 
 import asyncio

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from pydantic_ai.realtime.google import GoogleRealtimeConnection
-from tests.session import calling
 
 import echoic
 from echoic import InvalidInput
@@ -22,6 +21,7 @@ from echoic.session.checkpoints import CHECKPOINT, store_of
 from echoic.session.history import UNFINISHED
 from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
 from echoic.types import Checkpoint, PendingTool, Turn
+from session import calling
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 PROGRAM = Path(__file__).parent / "calling.py"

@@ -11,17 +11,25 @@ from echoic.errors import EmbeddingMismatch
 from echoic.memory.directives import DIRECTIVES
 from echoic.memory.distilling.progress import LEASE, PROGRESS
 from echoic.memory.experience.lessons import EXPERIENCE
-from echoic.memory.records import CONVERSATION, PROPOSAL, index
+from echoic.memory.records import CALL_PARTS, CHECKPOINT, CONVERSATION, PROPOSAL, index
 from echoic.memory.revocations import REVOCATION
 from echoic.memory.tasks import RESULT
 from echoic.stores.base import Store
 from echoic.stores.copying import Copied, CopiedScope, Progress, copy_store
 from echoic.types import EmbeddingSpec
 
-# of records that `session` writes, which is above this layer
-_OF_CALLS = ("call", "call_exchange", "call_given", "checkpoint")
-
-KINDS = (CONVERSATION, PROPOSAL, RESULT, DIRECTIVES, PROGRESS, LEASE, EXPERIENCE, REVOCATION, *_OF_CALLS)
+KINDS = (
+    CONVERSATION,
+    PROPOSAL,
+    RESULT,
+    DIRECTIVES,
+    PROGRESS,
+    LEASE,
+    EXPERIENCE,
+    REVOCATION,
+    *CALL_PARTS,
+    CHECKPOINT,
+)
 """Every kind of record that is not searchable."""
 
 

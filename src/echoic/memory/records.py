@@ -150,3 +150,9 @@ def cursor_of(record: Record) -> int:
 def _said(data: Mapping[str, Any]) -> dict[str, Any]:
     """`data` without what was not said."""
     return {name: value for name, value in data.items() if value is not None and value != []}
+
+
+CALL, EXCHANGE, GIVEN, CHECKPOINT = "call", "call_exchange", "call_given", "checkpoint"
+"""What a live session keeps of a call, under its conversation's id: the call, its turns, the bytes the model
+was given; and the state to go on from. Named here so that nothing forgotten or copied leaves them out."""
+CALL_PARTS = (CALL, EXCHANGE, GIVEN)

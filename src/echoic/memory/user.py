@@ -24,7 +24,10 @@ from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.portable import export_scope, restore_scope
 from echoic.memory.proposals import put_proposal
 from echoic.memory.records import (
+    CALL_PARTS,
+    CHECKPOINT,
     CONVERSATION,
+    GIVEN,
     MEMORY,
     PROPOSAL,
     TURN,
@@ -512,11 +515,16 @@ class UserMemory(Served):
         chosen: list[Record] = []
         if key is not None:
             chosen += await self._all(scope, MEMORY, key=checked_name(key, "key"))
+            # what a model was given in a call may quote it, and so may the state a call would go on from
+            chosen += await self._all(scope, GIVEN)
+            chosen += await self._all(scope, CHECKPOINT)
         if conversation is not None:
             checked_name(conversation, "conversation id")
             chosen += await self._parts.store.read(scope, CONVERSATION, [conversation])
-            for kind in (TURN, RESULT):
+            for kind in (TURN, RESULT, *CALL_PARTS):
                 chosen += await self._all(scope, kind, key=conversation)
+            held = await self._all(scope, CHECKPOINT)
+            chosen += [record for record in held if record.data.get("conversation") == conversation]
             for record in await self._all(scope, PROGRESS):
                 if record.id == progress_id(record.key or "", conversation):
                     chosen.append(record)

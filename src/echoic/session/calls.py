@@ -11,19 +11,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, cast
+from typing import Any, Literal, cast
 
 from echoic.memory.block import estimate_tokens
-from echoic.memory.records import scan_all
+from echoic.memory.records import CALL, EXCHANGE, GIVEN, scan_all
 from echoic.session.heard import CutSource
 from echoic.session.recalling import Fate, Found, Recalled
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Outcome, Scope
-
-CALL: Final = "call"
-EXCHANGE: Final = "call_exchange"
-GIVEN: Final = "call_given"
-"""Kinds of records, all with the conversation's id as their key."""
 
 Stage = Literal[
     "speech_began",

@@ -11,14 +11,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from echoic.errors import InvalidInput
-from echoic.memory.records import record_of_turn, turn_of
+from echoic.memory.records import CHECKPOINT, record_of_turn, turn_of
 from echoic.stores.base import Drop, Put, Record, Store
 from echoic.types import Checkpoint, PendingTool, Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
-
-CHECKPOINT = "checkpoint"
 
 
 class SessionStore(Protocol):

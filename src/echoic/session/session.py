@@ -22,9 +22,10 @@ from pydantic_ai.messages import ModelMessage, SystemPromptPart
 from pydantic_ai.realtime import RealtimeError, RealtimeEvent, RealtimeModel
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen
+from echoic.memory.conversation import OpenConversation
 from echoic.memory.service import MemoryService
-from echoic.session.agents import CallContext, VoiceAgent
-from echoic.session.calls import Call, CallLog, read_exchanges
+from echoic.session.agents import VoiceAgent
+from echoic.session.calls import Call, CallLog, read_call, read_exchanges
 from echoic.session.checkpoints import RecordSessionStore, SessionStore, store_of
 from echoic.session.confidence import Confidences, with_confidence
 from echoic.session.going_on import taken_up
@@ -339,7 +340,7 @@ class VoiceSession:
             self.memory.warm(), self.memory.conversation(self.conversation_id, agent=agent.name)
         )
         context = await lines.context(agent)
-        live = self._live = self._made(conversation, confidences, agent, context)
+        live = self._live = await self._made(conversation, confidences, agent)
         self._pump = Pump(live, on_state=self._become, on_pause=self._do_what_was_planned)
         history: list[ModelMessage] = []
         if self._resumed is not None:
@@ -359,26 +360,20 @@ class VoiceSession:
         await lines.enter(leg, history=history, resumed=self._resumed is not None)
         live.dirty.set()
 
-    def _made(
-        self, conversation: Any, confidences: Confidences, agent: VoiceAgent, context: CallContext
+    async def _made(
+        self, conversation: OpenConversation, confidences: Confidences, agent: VoiceAgent
     ) -> Live:
-        model = agent.model or self._model
-        call = Call(
-            id=self.session_id,
-            conversation=self.conversation_id,
-            provider=model.system,
-            model=model.model_name,
-            started_at=datetime.now(UTC),
-            agents=[agent.name],
-        )
-        first = self._resumed.cursor + 1 if self._resumed else 0  # numbers of exchanges go on from here
-        del context
+        store, scope = store_of(self.memory), self.memory.scope
+        call, first = await self._call(agent), 0
+        if self._resumed is not None:  # what was written down of it so far stays
+            before = await read_exchanges(store, scope, self.conversation_id, self.session_id)
+            first = max((exchange.number for exchange in before), default=-1) + 1
         return Live(
             session_id=self.session_id,
             settings=self.settings,
             memory=self.memory,
             conversation=conversation,
-            store=store_of(self.memory),
+            store=store,
             sessions=self._sessions,
             playback=Playback(self.settings.frame_ms),
             log=CallLog(call, enabled=self.settings.record, first=first),
@@ -390,6 +385,20 @@ class VoiceSession:
                 deadline_ms=self.settings.recall_deadline_ms,
             ),
             confidences=confidences,
+        )
+
+    async def _call(self, agent: VoiceAgent) -> Call:
+        known = await read_call(store_of(self.memory), self.memory.scope, self.session_id)
+        if self._resumed is not None and known is not None:
+            return known
+        model = agent.model or self._model
+        return Call(
+            id=self.session_id,
+            conversation=self.conversation_id,
+            provider=model.system,
+            model=model.model_name,
+            started_at=datetime.now(UTC),
+            agents=[agent.name],
         )
 
     def _given(self) -> str:
@@ -493,4 +502,4 @@ class VoiceSession:
         self.state = "closed"
 
 
-__all__ = ["VoiceSession", "read_exchanges"]
+__all__ = ["VoiceSession"]

@@ -16,8 +16,8 @@ Reason = Literal[
     Fate, "superseded", "forgotten", "other_scope", "later", "not_looked", "ranked_below", "no_recall"
 ]
 """What became of it where it was found (see `Fate`); else: superseded or taken back before the turn;
-forgotten, or never known; another user's; first known after the turn; there was no time to look; others ranked
-higher; the turn had no recall at all.
+forgotten, or never known; another user's; first known after the turn; there was no time to look; others
+ranked higher; the turn had no recall at all.
 """
 MEANINGS: Final[dict[str, str]] = {
     "shown": "found, and handed to the model for this turn",

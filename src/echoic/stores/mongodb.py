@@ -275,6 +275,7 @@ class MongoDBStore:
     async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
         live = self._opened()
         live.cache.drop(scope)  # so that no copy in this process outlives the receipt
+        await live.connection.ask()
         async with live.connection.used(limited=False), live.lock(scope):
             erased = await erase(live.connection, scope, drops, live.index, self._tick)
         live.cache.drop(scope)
@@ -290,6 +291,7 @@ class MongoDBStore:
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         live = self._opened()
+        await live.connection.ask()
         async with live.connection.used(limited=False) as collections:
             live.embedding = embedding
             await index_again(live.connection, live.wanted, live.index, self._tick, detach=True)

@@ -63,6 +63,15 @@ class Connection:
             if not self._users:
                 self._idle.set()
 
+    async def ask(self) -> None:
+        """Make sure that somebody answers, in the time a verb may take: before work that has no limit.
+
+        Raises:
+            StoreUnavailable: nobody does. The driver would try a transaction again for two minutes.
+        """
+        async with self.used():
+            await self.client.admin.command("ping")
+
     async def transact(self, work: Callable[[Session], Awaitable[T]]) -> T:
         """The result of `work`, done wholly or not at all. It may be called several times.
 
