@@ -7,7 +7,7 @@ Words are scanned, not looked up: one gather over the postings finds every query
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,26 +132,27 @@ class Partition:
         self._reserve((max(number for number, _ in changed) + 1) * SEGMENT_ROWS)
         self.revision += 1
         for number, segment in changed:
-            self._patched[number] = self.revision
             at = number * SEGMENT_ROWS
+            if self._patched[number]:
+                self._drop_tokens(at)
+            self._patched[number] = self.revision
             self._rows[at : at + SEGMENT_ROWS] = segment.rows
             if segment.vectors is None:
                 self._vectors[at : at + SEGMENT_ROWS] = 0
             else:
                 self._widen(segment.vectors.shape[1])
                 self._vectors[at : at + SEGMENT_ROWS] = segment.vectors
-            self._patch_tokens(at, segment.tokens)
+            for slot, packed in segment.tokens.items():
+                self.tokens[at + slot] = packed
+                self._token_bytes += len(packed)
             docs = segment.slots.astype(np.int32) + at
             self._postings[number] = (docs, segment.terms[segment.which], segment.counts)
             self._unread[number] = (segment.words, segment.codes, segment.terms)
         self._flat = None
 
-    def _patch_tokens(self, at: int, tokens: Mapping[int, bytes]) -> None:
-        for slot in range(SEGMENT_ROWS) if self.tokens else ():
-            self._token_bytes -= len(self.tokens.pop(at + slot, b""))
-        for slot, packed in tokens.items():
-            self.tokens[at + slot] = packed
-            self._token_bytes += len(packed)
+    def _drop_tokens(self, at: int) -> None:
+        for row in range(at, at + SEGMENT_ROWS):
+            self._token_bytes -= len(self.tokens.pop(row, b""))
 
     def _reserve(self, size: int) -> None:
         if size > len(self._rows):
