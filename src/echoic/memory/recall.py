@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -79,13 +79,7 @@ class Recaller:
             meanwhile: another text, whose vector stands in for one that is late where it is known already.
         """
         until = Deadline(deadline_ms)
-        works: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(embedded(self._embedder, [said], "query"))
-            for said in (text, meanwhile)
-            if said
-        ]
-        for work in works[1:]:
-            work.add_done_callback(noted)
+        works = self._begin(text, meanwhile)
         try:
             places = await self._load(scope, until)
             spans = await until.run(meant) if meant else NOTHING
@@ -100,20 +94,34 @@ class Recaller:
         finally:
             if meant and inspect.getcoroutinestate(meant) == inspect.CORO_CREATED:
                 meant.close()  # or it would complain that nobody ever began it
-        there = {"own": scope in places, "global": scope.everyone in places}
-        there["shared"] = all(at in places for at in self._shares.of(scope))
-        there |= {"vector": _made(works[0]), "date": spans is not None}
-        # a database that is away: what is in memory answers, and says that it may not be the newest
-        there["newest"] = getattr(self._store, "trouble", None) is None
+        there = self._looked_in(scope, places) | {"vector": _made(works[0]), "date": spans is not None}
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
         query = partial(query_of, text, vector, pieces=exact)
         hits = await self._search(query, places, spans or NOTHING, limit, include_past=include_past)
-        hits = _unsigned(hits, scope)
         return Recall(
-            hits=hits,
+            hits=_unsigned(hits, scope),
             outcome="deadline" if until.missed else outcome if there["newest"] else "unavailable",
             cut=tuple(name for name, is_there in there.items() if not is_there),
         )
+
+    def _begin(self, *texts: str | None) -> list[asyncio.Future[Any]]:
+        """Have `texts` embedded, beside all else; nobody need wait for any but the first."""
+        works: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(embedded(self._embedder, [text], "query")) for text in texts if text
+        ]
+        for work in works[1:]:
+            work.add_done_callback(noted)
+        return works
+
+    def _looked_in(self, scope: Scope, places: Collection[Scope]) -> dict[str, bool]:
+        """By what `Recall.cut` calls it, whether a place was looked in, and as it is by now."""
+        return {
+            "own": scope in places,
+            "global": scope.everyone in places,
+            "shared": all(at in places for at in self._shares.of(scope)),
+            # a database that is away: what is in memory answers, and says that it may not be the newest
+            "newest": getattr(self._store, "trouble", None) is None,
+        }
 
     def forget(self) -> None:
         """Let go of what was asked lately: the words are somebody's."""
