@@ -54,6 +54,8 @@ def test_a_worker_learns_what_other_processes_heard_until_it_is_interrupted(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # a shell starts what runs in its background with interrupts ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - one thread here
     )
     try:
         assert worker.stderr.readline() == "watching all deployments, every 0.1 s\n"
