@@ -19,7 +19,7 @@ RUNS = [
 
 if __name__ == "__main__":
     if os.environ.get("ECHOIC_LOCOMO"):
-        RUNS += [["locomo"], ["noise"], ["peers"], ["speculation"], ["packing"]]
+        RUNS += [["locomo"], ["weights"], ["noise"], ["peers"], ["speculation"], ["packing"]]
     else:
         print("ECHOIC_LOCOMO is not set: what needs LoCoMo is left out", file=sys.stderr)
     for name, *flags in RUNS:

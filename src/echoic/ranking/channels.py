@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from echoic.errors import EmbeddingMismatch
 from echoic.partition import Flag
 from echoic.ranking import signals
+from echoic.ranking.hearing import heard_right
 from echoic.ranking.late import late
 from echoic.ranking.layout import VECTOR_WINDOW, Floats, Mask
 from echoic.ranking.near import NearScores, near_scores
@@ -57,7 +58,8 @@ class Channels(Mapping[str, Floats]):
             places: where. Their partitions' locks are held for as long as this is used.
             floor: the least cosine at which the vector channel finds a row.
         """
-        self._query, self._places, self._floor = query, places, floor
+        # here, so that whoever weighs channels weighs those of what was meant
+        self._query, self._places, self._floor = heard_right(query, places), places, floor
         self._made: dict[str, Floats | None] = {}
         self._makers: dict[str, Callable[[], Floats | None]] = {
             "vector": self._vector,

@@ -13,7 +13,6 @@ from echoic.errors import InvalidInput
 from echoic.partition import Partition
 from echoic.ranking.channels import Channels
 from echoic.ranking.fusion import FUSIONS, Fusion, top
-from echoic.ranking.hearing import heard_right
 from echoic.ranking.layout import Floats
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query
@@ -80,7 +79,7 @@ def rank(
         return []
     with _held(partitions):
         places = [Place.of(partition, include_past=query.include_past) for partition in partitions]
-        channels = Channels(heard_right(query, places), places, FLOOR if floor is None else floor)
+        channels = Channels(query, places, FLOOR if floor is None else floor)
         return _found(channels, chosen, limit, [partition.size for partition in partitions])
 
 
