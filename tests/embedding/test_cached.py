@@ -159,7 +159,7 @@ async def test_clearing_forgets_every_query(inner: Counting) -> None:
 async def test_a_remembered_query_does_not_keep_its_whole_batch_in_memory(inner: Counting) -> None:
     cached = CachedEmbedder(inner)
     await cached.embed(["dog", "cat", "fish"], "query")
-    assert all(known.vector.base is None for known in cached._known.values())
+    assert all(known.vectors.base is None for known in cached._known.values())
 
 
 async def test_changing_a_result_does_not_change_the_cache(inner: Counting) -> None:
@@ -172,7 +172,7 @@ async def test_changing_a_result_does_not_change_the_cache(inner: Counting) -> N
 
 def test_it_is_what_it_wraps_and_needs_room(inner: Counting) -> None:
     cached = CachedEmbedder(inner)
-    assert cached.spec == EmbeddingSpec("lexical:1", 768)
+    assert cached.spec == EmbeddingSpec("lexical:2", 768)
     assert cached.semantic is False
     with pytest.raises(InvalidInput, match="at least 1"):
         CachedEmbedder(inner, entries=0)

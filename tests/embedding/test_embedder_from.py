@@ -24,7 +24,7 @@ from echoic.errors import InvalidInput
         ("local", LocalEmbedder, "local:all-MiniLM-L6-v2:fp32", 384),
         ("local:fp32", LocalEmbedder, "local:all-MiniLM-L6-v2:fp32", 384),
         ("local:int8", LocalEmbedder, "local:all-MiniLM-L6-v2:int8", 384),
-        ("lexical", LexicalEmbedder, "lexical:1", 768),
+        ("lexical", LexicalEmbedder, "lexical:2", 768),
         ("voyageai:voyage-3.5-lite", VoyageEmbedder, "voyageai:voyage-3.5-lite", 1024),
         ("openai:text-embedding-3-small", HostedEmbedder, "openai:text-embedding-3-small", 1536),
         ("google-gla:gemini-embedding-001", HostedEmbedder, "google:gemini-embedding-001", 3072),

@@ -53,7 +53,7 @@ async def test_vectors_are_the_same_on_every_machine_and_python() -> None:
 def test_it_says_that_it_knows_no_meaning() -> None:
     embedder = LexicalEmbedder()
     assert embedder.semantic is False
-    assert embedder.spec.model == "lexical:1"
+    assert embedder.spec.model == "lexical:2"
     assert embedder.spec.dimensions == 768
 
 

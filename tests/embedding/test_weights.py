@@ -179,10 +179,11 @@ def test_a_conversion_killed_at_any_moment_leaves_nothing_that_looks_whole(
     )
     running = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)])
     while running.poll() is None:
-        # A half-written model, wherever it is being written.
-        if any(file.stat().st_size > 1_000_000 for file in tmp_path.rglob("*.onnx") if file.is_file()):
-            running.kill()
-            running.wait()
+        # A half-written model, wherever it is being written; it may be moved while we look.
+        with contextlib.suppress(FileNotFoundError):
+            if any(file.stat().st_size > 1_000_000 for file in tmp_path.rglob("*.onnx") if file.is_file()):
+                running.kill()
+                running.wait()
     assert all(file.stat().st_size > 90_000_000 for file in tmp_path.glob("models/*/*.onnx"))
     assert (vector(LocalEmbedder(cache_dir=tmp_path)) == expected).all()
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import echoic
@@ -19,8 +19,10 @@ from echoic.memory.service import MemoryService
 from echoic.memory.times.calendar import FEASTS
 from echoic.memory.times.events import moment_of
 from echoic.memory.times.phrases import EARLIEST_MS, Event, Spans, may_mean_time, spans_of_phrase
+from echoic.memory.times.rules import RULES
 from echoic.memory.times.versions import in_time
 from echoic.memory.times.zones import zone_of
+from echoic.ranking import dates
 from echoic.stores import store_from
 
 LISBON, NEW_YORK = ZoneInfo("Europe/Lisbon"), ZoneInfo("America/New_York")
@@ -187,6 +189,20 @@ def test_the_past_is_meant_where_it_is_asked_for(text, past):
 )
 def test_an_event_is_read_where_it_says_when(text, event):
     assert spans_of_phrase(text, NOW, UTC).event == event
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.pattern.pattern[:40])
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_whatever_a_rule_matches_has_a_piece_that_the_rule_needs(rule, data):
+    text = data.draw(st.from_regex(rule.pattern))
+    assert rule.may_match(text.casefold())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.from_regex(dates._NAMED))
+def test_whatever_is_read_as_a_date_has_a_piece_that_every_date_has(text):
+    assert any(piece in text.casefold() for piece in dates._NEEDED)
 
 
 @settings(max_examples=150, deadline=None)

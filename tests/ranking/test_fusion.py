@@ -87,8 +87,16 @@ def channels_of(rows, **given):
     return found | {name: np.array(values, np.float32) for name, values in given.items()}
 
 
+def blended(channels):
+    """[rows] What `blend` makes of all rows; NaN of what it leaves out."""
+    order = blend(channels, ROWS)
+    fused = np.full(len(channels["vector"]), np.nan)
+    fused[order.rows] = order.scores
+    return fused
+
+
 def test_blend_is_the_weighted_sum_of_scaled_scores_and_signals():
-    fused = blend(
+    fused = blended(
         channels_of(
             3,
             window=[1.0, 4.0, NOWHERE],
@@ -112,14 +120,16 @@ def test_blend_is_the_weighted_sum_of_scaled_scores_and_signals():
 
 
 def test_signals_alone_find_nothing():
-    fused = blend(channels_of(2, speaker=[1, 1], date=[1, 1], text=[NOWHERE, 3.0]))
+    fused = blended(channels_of(2, speaker=[1, 1], date=[1, 1], window=[NOWHERE, 3.0]))
     assert np.isnan(fused).tolist() == [True, False]
 
 
 def test_a_row_that_waits_for_its_vector_is_taken_to_mean_what_its_words_say():
     words = [0.0, 0.0, 4.0, 4.0]
     vectors = [0.1, 0.1, 0.7, NOWHERE]
-    fused = blend(channels_of(4, window=words, text_window=words, vector_window=vectors, vector_own=vectors))
+    fused = blended(
+        channels_of(4, window=words, text_window=words, vector_window=vectors, vector_own=vectors)
+    )
     assert fused[3] == pytest.approx(fused[2], rel=0.2)
     assert fused[3] > fused[0]
 
@@ -127,7 +137,7 @@ def test_a_row_that_waits_for_its_vector_is_taken_to_mean_what_its_words_say():
 def test_a_value_under_a_key_is_not_blamed_for_words_it_lacks():
     vectors = [0.6, 0.6, 0.0]
     found = channels_of(3, vector=vectors, text_window=[0, 0, 1.0], vector_window=vectors, vector_own=vectors)
-    plain, keyed = blend(found), blend(found | {"keyed": np.array([1, 0, 0], np.float32)})
+    plain, keyed = blended(found), blended(found | {"keyed": np.array([1, 0, 0], np.float32)})
     assert keyed[0] == pytest.approx(plain[0] + 0.45 + 0.10, abs=1e-6)
     assert keyed[1] == plain[1]
 
@@ -139,6 +149,6 @@ def test_fusing_changes_no_channel():
     found |= {"keyed": np.ones(3, np.float32), "vector": found["window"], "text": found["window"]}
     before = {name: values.copy() for name, values in found.items()}
     for fusion in FUSIONS.values():
-        fusion.fuse(found)
+        fusion.fuse(found, 2)
     for name, values in found.items():
         np.testing.assert_array_equal(values, before[name])

@@ -77,19 +77,22 @@ def test_windows_and_their_norms_are_by_the_book_after_any_changes(rounds):
         ]
         values = np.zeros(partition.size, np.float32)
         values[found] = np.arange(1, len(found) + 1)
-        by_slot = np.zeros(layout.width, np.float32)
-        by_slot[layout.slot_of[found]] = values[found]
-        made = layout.by_row(layout.spread(by_slot, TEXT_WINDOW))
-        np.testing.assert_allclose(made, spread(partition, values, TEXT_WINDOW), rtol=1e-5)
+        lengths = partition.rows["words"].astype(np.float32)
+        made = layout.window_lengths[layout.slot_of[found]]
+        np.testing.assert_allclose(made, spread(partition, lengths, TEXT_WINDOW)[found], rtol=1e-5)
         summed = spread(partition, partition.vectors.copy(), VECTOR_WINDOW)
         lengths = np.linalg.norm(summed, axis=1)
         for row in [row for rows in sessions(partition) for row in rows]:
             expected = lengths[row] if lengths[row] > 1e-4 else 1.0
             assert abs(layout.window_norms[layout.slot_of[row]] - expected) < 1e-3
+        expected = spread(partition, values, VECTOR_WINDOW)
+        for row in [row for rows in sessions(partition) for row in rows]:
+            expected[row] /= layout.window_norms[layout.slot_of[row]]
+        np.testing.assert_allclose(layout.spread_vectors(values), expected, rtol=1e-4, atol=1e-5)
         follows = {later: now for rows in sessions(partition) for now, later in pairwise(rows)}
-        for row in found:
-            asked = row in follows and bool(partition.rows["flags"][follows[row]] & Flag.QUESTION)
-            assert bool(layout.follows_question[layout.slot_of[row]]) == asked
+        asks = partition.rows["flags"] & Flag.QUESTION != 0
+        pairs = {(before, after) for after, before in follows.items() if asks[before]}
+        assert set(zip(layout.asked.tolist(), layout.answered.tolist(), strict=True)) == pairs
 
 
 def test_a_layout_is_kept_until_its_partition_changes_and_then_only_what_is_new_is_computed():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from echoic.embedding.base import embedded
 from echoic.memory.records import index
 from echoic.ranking import FLOOR, LEXICAL_FLOOR
 from echoic.ranking.channels import Channels
-from echoic.ranking.fusion import Weights, blend, top
+from echoic.ranking.fusion import Weights, blend
 from echoic.ranking.place import Place
 from echoic.ranking.query import query_of
 from echoic.stores.sqlite import SQLiteStore
@@ -38,15 +39,21 @@ class KeptChannels(Channels):
         rows = np.arange(len(self._scores["text_window"]))
         closer = channels.look_closer(rows)
         self._closer = None if closer is None else closer.copy()
+        self._missed = channels.missed()
 
-    def __getitem__(self, name: str) -> Floats:
-        return self._scores[name]
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any mapping."""
+        return self._scores.get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._scores)
 
     def __len__(self) -> int:
         return len(self._scores)
+
+    def missed(self) -> NDArray[np.bool_]:
+        """[rows] As `Channels.missed`."""
+        return self._missed
 
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
         """[candidates] As `Channels.look_closer`; None without word pieces."""
@@ -67,11 +74,11 @@ class Asked:
 
     def found(self, broad: Weights, close: Weights) -> list[str]:
         """Ids of the first hits under these weights."""
-        return [self.ids[row] for row in top(blend(self.channels, broad, close), DEPTH).tolist()]
+        return [self.ids[row] for row in blend(self.channels, DEPTH, broad, close).rows.tolist()]
 
     def ndcg(self, broad: Weights, close: Weights) -> float:
         """nDCG@10 under these weights, as `metrics` counts it, without the other figures."""
-        right = self.right[top(blend(self.channels, broad, close), 10)]
+        right = self.right[blend(self.channels, 10, broad, close).rows]
         ideal = float(_DISCOUNTS[: min(10, int(self.right.sum()))].sum())
         return float(_DISCOUNTS[: len(right)][right].sum()) / ideal
 

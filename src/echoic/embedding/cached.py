@@ -9,22 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.embedding.texts import checked_texts
 from echoic.errors import InvalidInput, NotOpen
-from echoic.partition import Pieces
-
-
-class _Known(NamedTuple):
-    """What is remembered of a query: some 20 KB with word pieces."""
-
-    vector: NDArray[np.float32]
-    pieces: Pieces | None
 
 
 class CachedEmbedder:
@@ -45,8 +35,9 @@ class CachedEmbedder:
             raise InvalidInput(f"entries must be at least 1, not {entries!r}")
         self._inner = inner
         self._entries = entries
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._coming: dict[str, asyncio.Task[dict[str, _Known]]] = {}
+        self._known: OrderedDict[str, Embedded] = OrderedDict()  # some 20 KB each, with word pieces
+        self._coming: dict[str, asyncio.Future[Embedded]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def spec(self) -> EmbeddingSpec:
@@ -74,12 +65,16 @@ class CachedEmbedder:
 
     async def aclose(self) -> None:
         """Forget everything and close `inner`."""
-        coming = set(self._coming.values())
-        for task in coming:
-            task.cancel()
-        await asyncio.gather(*coming, return_exceptions=True)
-        self.clear()
+        await self.stop()
         await self._inner.aclose()
+
+    async def stop(self) -> None:
+        """Embed no more of what is under way, and forget everything; `inner` stays open."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.clear()
 
     def clear(self) -> None:
         """Forget every query and its vector."""
@@ -98,59 +93,82 @@ class CachedEmbedder:
         checked = checked_texts(texts, kind)
         if kind != "query" or not checked:
             return await self._inner.embed(checked, kind)
-        found = await self._found(checked)
-        return np.stack([found[text].vector for text in checked])
+        return (await self._joined(checked)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
         """`embed`, with the word pieces of each text where `inner` hands them out."""
         checked = checked_texts(texts, kind)
         if kind != "query" or not checked:
             return await embedded(self._inner, checked, kind)
-        found = await self._found(checked)
-        known = [found[text] for text in checked]
-        pieces = [one.pieces for one in known if one.pieces is not None]
-        return Embedded(
-            np.stack([one.vector for one in known]), pieces if len(pieces) == len(known) else None
-        )
+        return await self._joined(checked)
 
-    async def _found(self, texts: Sequence[str]) -> dict[str, _Known]:
-        found = {text: self._known[text] for text in texts if text in self._known}
-        for text in found:
-            self._known.move_to_end(text)
-        missing = [text for text in dict.fromkeys(texts) if text not in found and text not in self._coming]
-        if missing:
-            self._start(missing)
-        for task in {self._coming[text] for text in texts if text in self._coming}:
-            found |= await _outcome(task)
-        return found
+    def begin(self, text: str) -> asyncio.Future[Embedded]:
+        """What a query becomes: there at once where it is known, else when it is embedded.
 
-    def _start(self, texts: list[str]) -> None:
-        task = asyncio.create_task(self._fetch(texts))
-        self._coming |= dict.fromkeys(texts, task)
-        task.add_done_callback(self._settle)
+        Others may wait for the same: shield it, and do not cancel it.
 
-    async def _fetch(self, texts: list[str]) -> dict[str, _Known]:
-        made = await embedded(self._inner, texts, "query")
-        # copies: a row would keep the whole batch in memory
-        vectors = [vector.copy() for vector in made.vectors]
-        pieces: Sequence[Pieces | None] = made.pieces or [None] * len(texts)
-        return {text: _Known(vectors[i], pieces[i]) for i, text in enumerate(texts)}
+        Raises:
+            InvalidInput: `text` cannot be encoded.
+        """
+        self._ask(checked_texts([text], "query"))
+        return self._of(text)
 
-    def _settle(self, task: asyncio.Task[dict[str, _Known]]) -> None:
-        self._coming = {text: other for text, other in self._coming.items() if other is not task}
-        if task.cancelled() or task.exception() is not None:
-            return  # asking for the exception also tells asyncio that it was seen, when nobody waits any more
-        self._known |= task.result()
+    async def _joined(self, texts: list[str]) -> Embedded:
+        self._ask(texts)
+        coming = [self._of(text) for text in texts]
+        found = [await _outcome(one) for one in coming]
+        pieces = [piece for one in found for piece in one.pieces or ()]
+        vectors = np.concatenate([one.vectors for one in found])
+        return Embedded(vectors, pieces if len(pieces) == len(found) else None)
+
+    def _ask(self, texts: list[str]) -> None:
+        """See to it that each of `texts` is known or under way."""
+        missing = [t for t in dict.fromkeys(texts) if t not in self._known and t not in self._coming]
+        if not missing:
+            return
+        loop = asyncio.get_running_loop()
+        self._coming |= {text: loop.create_future() for text in missing}
+        task = loop.create_task(self._fetch(missing))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _of(self, text: str) -> asyncio.Future[Embedded]:
+        known = self._known.get(text)
+        if known is None:
+            return self._coming[text]
+        self._known.move_to_end(text)
+        there: asyncio.Future[Embedded] = asyncio.get_running_loop().create_future()
+        there.set_result(known)
+        return there
+
+    async def _fetch(self, texts: list[str]) -> None:
+        try:
+            made = await embedded(self._inner, texts, "query")
+        except asyncio.CancelledError:
+            for text in texts:
+                self._coming.pop(text).cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - it is told to everybody who waits
+            for text in texts:
+                coming = self._coming.pop(text)
+                coming.set_exception(error)
+                coming.exception()  # seen, when nobody waits any more
+            return
+        for i, text in enumerate(texts):
+            # a copy: a row would keep the whole batch in memory
+            one = Embedded(made.vectors[i : i + 1].copy(), [made.pieces[i]] if made.pieces else None)
+            self._known[text] = one
+            self._coming.pop(text).set_result(one)
         while len(self._known) > self._entries:
             self._known.popitem(last=False)
 
 
-async def _outcome(task: asyncio.Task[dict[str, _Known]]) -> dict[str, _Known]:
+async def _outcome(coming: asyncio.Future[Embedded]) -> Embedded:
     try:
-        return await asyncio.shield(task)
+        return await asyncio.shield(coming)
     except asyncio.CancelledError:
-        if not task.cancelled():
-            raise  # the caller was cancelled; the task goes on
+        if not coming.cancelled():
+            raise  # the caller was cancelled; the embedding goes on
         raise NotOpen("the embedder was closed while a query was waiting; open it again") from None
 
 

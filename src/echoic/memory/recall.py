@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding.base import Embedded, Embedder, embedded
+from echoic.embedding.base import Embedded, Embedder
 from echoic.embedding.cached import CachedEmbedder
-from echoic.errors import EmbedderError
-from echoic.memory.deadline import Deadline, noted
+from echoic.errors import EmbedderError, NotOpen
+from echoic.memory.deadline import Deadline
 from echoic.memory.records import MEMORY, memory_of, turn_of
 from echoic.memory.shares import Shares, unsigned
 from echoic.memory.times.phrases import NOTHING, Spans
@@ -87,10 +87,6 @@ class Recaller:
             vector = made.vectors[0] if made else None
             past = include_past or (spans or NOTHING).past
             await self._narrow(scope, places, until, text=text, vector=vector, include_past=past)
-        except BaseException:
-            for work in works:
-                work.cancel()
-            raise
         finally:
             if meant and inspect.getcoroutinestate(meant) == inspect.CORO_CREATED:
                 meant.close()  # or it would complain that nobody ever began it
@@ -104,14 +100,9 @@ class Recaller:
             cut=tuple(name for name, is_there in there.items() if not is_there),
         )
 
-    def _begin(self, *texts: str | None) -> list[asyncio.Future[Any]]:
+    def _begin(self, *texts: str | None) -> list[asyncio.Future[Embedded]]:
         """Have `texts` embedded, beside all else; nobody need wait for any but the first."""
-        works: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(embedded(self._embedder, [text], "query")) for text in texts if text
-        ]
-        for work in works[1:]:
-            work.add_done_callback(noted)
-        return works
+        return [self._embedder.begin(text) for text in texts if text]
 
     def _looked_in(self, scope: Scope, places: Collection[Scope]) -> dict[str, bool]:
         """By what `Recall.cut` calls it, whether a place was looked in, and as it is by now."""
@@ -126,6 +117,10 @@ class Recaller:
     def forget(self) -> None:
         """Let go of what was asked lately: the words are somebody's."""
         self._embedder.clear()
+
+    async def aclose(self) -> None:
+        """Wait for no more of what is being embedded, and let go of it."""
+        await self._embedder.stop()
 
     async def _load(self, scope: Scope, until: Deadline) -> dict[Scope, Partition]:
         """What is loaded whole: all but scopes that are too large for it."""
@@ -193,6 +188,10 @@ class Recaller:
         outcome: Outcome = "complete"
         try:
             made = await until.wait(works[0])
+        except asyncio.CancelledError:
+            if works[0].cancelled():
+                raise NotOpen("the memory was closed while a recall was under way; open it again") from None
+            raise
         except EmbedderError as error:
             log.warning("recall without vectors: %s", type(error).__name__)
             outcome = "unavailable"

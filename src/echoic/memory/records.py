@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, cast
 
 from echoic.partition import Entry
 from echoic.ranking.entries import entry_of_memory, entry_of_turn
 from echoic.stores.base import Record, Store
-from echoic.types import Category, Conversation, ConversationStatus, Memory, Scope, Turn, Visibility
+from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn
 
 MEMORY = "memory"
 TURN = "turn"
 CONVERSATION = "conversation"
 PROPOSAL = "proposal"
+
+_MEMORY = frozenset(field.name for field in fields(Memory)) - {"id", "key"}
+_MOMENTS = frozenset({"valid_from", "valid_until", "last_said_at"})
+_LISTS = frozenset({"source", "redacted"})
 
 
 async def scan_all(store: Store, scope: Scope, kind: str, *, key: str | None = None) -> list[Record]:
@@ -57,28 +62,13 @@ def record_of_memory(memory: Memory, *, kind: str = MEMORY) -> Record:
 
 
 def memory_of(record: Record) -> Memory:
-    """The inverse of `record_of_memory`."""
-    data = record.data
-    until, again = data.get("valid_until"), data.get("last_said_at")
-    return Memory(
-        id=record.id,
-        key=record.key,
-        text=data["text"],
-        statement=data.get("statement"),
-        category=cast("Category", data.get("category", "fact")),
-        context=data.get("context"),
-        visibility=cast("Visibility", data.get("visibility", "private")),
-        author=data.get("author"),
-        source=tuple(data.get("source", ())),
-        valid_from=datetime.fromisoformat(data["valid_from"]),
-        valid_until=datetime.fromisoformat(until) if until else None,
-        supersedes=data.get("supersedes"),
-        superseded_by=data.get("superseded_by"),
-        confirmed=data.get("confirmed", True),
-        redacted=tuple(data.get("redacted", ())),
-        times_said=data.get("times_said", 1),
-        last_said_at=datetime.fromisoformat(again) if again else None,
-    )
+    """The inverse of `record_of_memory`; of what else is in the record a memory knows nothing."""
+    data = {name: value for name, value in record.data.items() if name in _MEMORY and value is not None}
+    for name in _MOMENTS & data.keys():
+        data[name] = datetime.fromisoformat(data[name])
+    for name in _LISTS & data.keys():
+        data[name] = tuple(data[name])
+    return Memory(id=record.id, key=record.key, **data)
 
 
 def record_of_turn(turn: Turn) -> Record:

@@ -75,8 +75,14 @@ class Entry:
 
     @staticmethod
     def counted(words: Iterable[Word]) -> tuple[tuple[Word, int], ...]:
-        """Words with their counts, in order of first appearance."""
-        return tuple(Counter(words).items())
+        """Words with their counts, in order of first appearance.
+
+        Of words with one stem ("fox", "foxes") the first carries the counts of all, and the others none: so
+        no row says a stem in two places.
+        """
+        said = tuple(words)
+        counts = Counter(word.term for word in said)
+        return tuple((word, counts.pop(word.term, 0)) for word in dict.fromkeys(said))
 
     @staticmethod
     def milliseconds(moment: datetime) -> int:

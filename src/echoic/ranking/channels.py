@@ -2,13 +2,13 @@
 
 A channel has one score for each row of all partitions, one partition behind the other. NaN says that the
 channel does not find the row. A signal finds nothing; it says how well a row fits, and is absent where the
-question says nothing of the kind.
+question says nothing of the kind, or no row does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from echoic.partition import Flag
 from echoic.ranking import signals
 from echoic.ranking.hearing import heard_right
 from echoic.ranking.late import late
-from echoic.ranking.layout import VECTOR_WINDOW, Floats, Mask
+from echoic.ranking.layout import Floats, Mask
 from echoic.ranking.near import NearScores, near_scores
 from echoic.ranking.pieces import piece_weights, vector_without
 from echoic.ranking.place import Place, Statistics
@@ -27,7 +27,19 @@ from echoic.ranking.query import Query
 from echoic.ranking.text import TextScores, text_scores
 
 FINDING = ("vector", "text", "fuzzy", "window")
-"""The channels that find: by meaning, by words, by near words, by the words of neighbouring turns."""
+"""The channels that find: by meaning, by words, by near words, by the words of neighbouring turns.
+
+What words or near words find, the window finds as well.
+"""
+
+CHANNELS = (
+    *FINDING,
+    *("text_window", "vector_own", "vector_window", "late", "answer", "speaker", "date", "key"),
+    *("length", "asking", "keyed", "when", "many", "past"),
+)
+"""All there may be; see `Channels`."""
+
+_NAN = np.float32(np.nan)
 
 
 class Channels(Mapping[str, Floats]):
@@ -37,7 +49,7 @@ class Channels(Mapping[str, Floats]):
     | --- | --- |
     | vector | cosine, where it reaches the floor |
     | text | BM25 |
-    | fuzzy | near words, as `near` scores them |
+    | fuzzy | near words, as `near` scores them; absent where there are none |
     | window | `text_window`, where it is above 0 |
     | text_window | BM25 and near words of a turn and its neighbours, found or not |
     | vector_own | cosine, whatever it is; NaN without a vector |
@@ -48,6 +60,8 @@ class Channels(Mapping[str, Floats]):
     | length | characters up to 200, over 200; 1 for a memory |
     | asking, keyed, past | 1 where the row has the flag |
     | when, many | 1 where it says when or how many, if the question asks for that |
+
+    Channels are not to be written to: some are the partition's own.
     """
 
     def __init__(self, query: Query, places: Sequence[Place], floor: float) -> None:
@@ -61,52 +75,56 @@ class Channels(Mapping[str, Floats]):
         # here, so that whoever weighs channels weighs those of what was meant
         self._query, self._places, self._floor = heard_right(query, places), places, floor
         self._made: dict[str, Floats | None] = {}
-        self._makers: dict[str, Callable[[], Floats | None]] = {
-            "vector": self._vector,
-            "text": lambda: _where_found(self._by_row(self._text.own)),
-            "fuzzy": self._fuzzy,
-            "window": lambda: _where_found(self["text_window"]),
-            "text_window": self._text_window,
-            "vector_own": self._vector_own,
-            "vector_window": self._vector_window,
-            "late": lambda: None,
-            "answer": self._answer,
-            "speaker": lambda: _joined_if_any(signals.speaker(query, places)),
-            "date": lambda: _joined_if_any(signals.date(query, places)),
-            "key": lambda: _joined_if_any(signals.key(query, places)),
-            "length": lambda: _joined([place.layout.fullness for place in places]),
-            "asking": lambda: _joined([place.layout.asking for place in places]),
-            "keyed": lambda: _joined([place.layout.keyed for place in places]),
-            "when": lambda: self._flagged(Flag.TIME) if query.asks_when else None,
-            "many": lambda: self._flagged(Flag.NUMBER) if query.asks_many else None,
-            "past": lambda: self._flagged(Flag.PAST) if query.include_past and not query.wants_past else None,
-        }
+        self._starts = np.cumsum([0, *(place.partition.size for place in places)])
+        self._size = int(self._starts[-1])
 
     def __getitem__(self, name: str) -> Floats:
-        if name not in self._made:
-            self._made[name] = self._makers[name]()
-        scores = self._made[name]
+        scores: Floats | None = self.get(name)
         if scores is None:
             raise KeyError(name)
         return scores
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any mapping; most signals are absent, and need not be raised to be missed."""
+        if name not in self._made:
+            self._made[name] = getattr(self, f"_{name}")() if name in CHANNELS else None
+        scores = self._made[name]
+        return default if scores is None else scores
+
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._makers if name in self)
+        return (name for name in CHANNELS if self.get(name) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def later(self, name: str) -> Callable[[], Floats] | None:
+        """`self[name]` when it is called, without the places and their locks. None: it is absent."""
+        if name == "vector":
+            return partial(_where, self["vector_own"], least=self._floor)
+        if name in {"text", "fuzzy"}:
+            words = self._words if name == "text" else self._near_words
+            return None if words is None else partial(_where, _joined(words.own), above=0)
+        if name == "window":
+            return partial(_where, self["text_window"], above=0)
+        scores = self.get(name)
+        return None if scores is None else partial(_where, scores)
+
+    def missed(self) -> Mask:
+        """[rows] Whether no channel finds a row: what words or near words find, the window finds as well."""
+        missed: Mask = ~((self["vector_own"] >= self._floor) | (self["text_window"] > 0))
+        return missed
 
     @cached_property
     def _statistics(self) -> Statistics:
         return Statistics(self._places)
 
     @cached_property
-    def _text(self) -> TextScores:
+    def _words(self) -> TextScores:
         return text_scores(self._query, self._places, self._statistics)
 
     @cached_property
-    def _near(self) -> NearScores | None:
-        return near_scores(self._query, self._places, self._statistics, self._text.unsaid)
+    def _near_words(self) -> NearScores | None:
+        return near_scores(self._query, self._places, self._statistics, self._words.unsaid)
 
     @cached_property
     def _cosines(self) -> list[Floats]:
@@ -123,17 +141,14 @@ class Channels(Mapping[str, Floats]):
         return self._cosines if vector is None else [_cosines(vector, place) for place in self._places]
 
     @cached_property
-    def _ineligible(self) -> Mask:
-        eligible: Mask = _joined([place.eligible.rows for place in self._places])
-        return ~eligible
+    def _hidden(self) -> NDArray[np.intp]:
+        return self._counted([place.eligible.hidden for place in self._places])
 
     @cached_property
-    def _without_vector(self) -> Mask:
+    def _without_vector(self) -> NDArray[np.intp]:
         if self._query.vector is None:
-            return np.ones(len(self._ineligible), np.bool_)
-        embedded = _joined([place.layout.flags & Flag.EMBEDDED != 0 for place in self._places])
-        without: Mask = self._ineligible | ~embedded
-        return without
+            return np.arange(self._size)
+        return self._counted([place.eligible.without_vector for place in self._places])
 
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
         """[candidates] The late channel at these rows, counted over all partitions; None without word pieces.
@@ -143,71 +158,118 @@ class Channels(Mapping[str, Floats]):
         pieces = self._query.pieces
         if pieces is None or not len(candidates) or not any(p.partition.tokens for p in self._places):
             return None
-        ends = np.cumsum([place.partition.size for place in self._places])
         order = np.sort(candidates)
-        split = np.split(order, np.searchsorted(order, ends[:-1]))
-        starts = [0, *ends[:-1].tolist()]
-        by_place = [rows - start for rows, start in zip(split, starts, strict=True)]
-        weights = piece_weights(self._query.text, pieces, self._text.worth, self._query.meant)
-        scores = np.full(len(self._ineligible), np.nan, np.float32)
+        split = np.split(order, np.searchsorted(order, self._starts[1:-1]))
+        by_place = [rows - start for rows, start in zip(split, self._starts.tolist(), strict=False)]
+        weights = piece_weights(self._query.text, pieces, self._words.worth, self._query.meant)
+        scores = np.full(self._size, _NAN)
         scores[order] = late(pieces, weights, self._places, by_place)
         self._made["late"] = scores
         return scores[candidates]
 
     def _vector_own(self) -> Floats:
         own = _joined(self._cosines).copy()
-        own[self._without_vector] = np.nan
+        own[self._without_vector] = _NAN
         return own
 
     def _vector(self) -> Floats:
-        own = self["vector_own"]
-        return np.where(own >= self._floor, own, np.float32(np.nan))
+        return _where(self["vector_own"], least=self._floor)
 
     def _vector_window(self) -> Floats:
-        found = []
-        for place, cosines in zip(self._places, self._cosines_without_names, strict=True):
-            layout = place.layout
-            by_slot = np.zeros(layout.width, np.float32)
-            by_slot[layout.slot_of] = cosines
-            by_slot[-1] = 0
-            found.append(layout.by_row(layout.spread(by_slot, VECTOR_WINDOW) / layout.window_norms))
-        window = _joined(found)
-        window[self._without_vector] = np.nan
+        cosines = self._cosines_without_names
+        if cosines is self._cosines and not any(len(place.layout.turns) for place in self._places):
+            return self["vector_own"]
+        pairs = zip(self._places, cosines, strict=True)
+        window = _joined([place.layout.spread_vectors(own) for place, own in pairs])
+        if any(window is own for own in cosines):
+            window = window.copy()
+        window[self._without_vector] = _NAN
         return window
 
-    def _fuzzy(self) -> Floats:
-        if self._near is None:
-            return np.full(len(self._ineligible), np.nan, np.float32)
-        return _where_found(self._by_row(self._near.own))
+    def _text(self) -> Floats:
+        return _where(_joined(self._words.own), above=0)
+
+    def _window(self) -> Floats:
+        return _where(self["text_window"], above=0)
+
+    def _late(self) -> Floats | None:
+        return None  # until somebody looks closer
+
+    def _fuzzy(self) -> Floats | None:
+        return None if self._near_words is None else _where(_joined(self._near_words.own), above=0)
 
     def _text_window(self) -> Floats:
-        window = self._by_row(self._text.window)
-        if self._near is not None:
-            window = window + self._by_row(self._near.window)
-        window[self._ineligible] = np.nan
+        window = _joined(self._words.window)
+        window = window.copy() if self._near_words is None else window + _joined(self._near_words.window)
+        window[self._hidden] = _NAN
         return window
 
-    def _answer(self) -> Floats:
-        own = self._text.nameless
-        high = max((float(scores.max()) for scores in own), default=0.0)
-        found = []
-        for place, scores in zip(self._places, own, strict=True):
-            before = np.zeros(place.layout.width, np.float32)
-            # From 0, the least there is: in every trash slot nobody says anything.
-            np.multiply(scores[:-1], np.float32(1 / (high + 1e-9)), out=before[1:])
-            found.append(place.layout.by_row(before * place.layout.follows_question))
-        return _joined(found)
+    def _answer(self) -> Floats | None:
+        own = self._words.nameless
+        if not any(len(place.layout.asked) for place in self._places):
+            return None
+        high = max(float(scores.max()) for scores in own if len(scores))
+        answer = [np.zeros(len(scores), np.float32) for scores in own]
+        for place, into, scores in zip(self._places, answer, own, strict=True):
+            # From 0, the least there is: some row always says nothing of it.
+            into[place.layout.answered] = scores[place.layout.asked] * np.float32(1 / (high + 1e-9))
+        return _joined(answer)
+
+    def _asking(self) -> Floats | None:
+        given = [place.layout.asking for place in self._places]
+        if not any(asking is not None for asking in given):
+            return None
+        sizes = [place.partition.size for place in self._places]
+        return _joined(
+            [np.zeros(n, np.float32) if a is None else a for n, a in zip(sizes, given, strict=True)]
+        )
+
+    def _keyed(self) -> Floats | None:
+        rows = self._counted([place.layout.keyed for place in self._places])
+        if not len(rows):
+            return None
+        keyed = np.zeros(self._size, np.float32)
+        keyed[rows] = 1
+        return keyed
+
+    def _length(self) -> Floats:
+        return _joined([place.layout.fullness for place in self._places])
+
+    def _speaker(self) -> Floats | None:
+        return _joined_if_any(signals.speaker(self._query, self._places))
+
+    def _date(self) -> Floats | None:
+        return _joined_if_any(signals.date(self._query, self._places))
+
+    def _key(self) -> Floats | None:
+        return _joined_if_any(signals.key(self._query, self._places))
+
+    def _when(self) -> Floats | None:
+        return self._flagged(Flag.TIME) if self._query.asks_when else None
+
+    def _many(self) -> Floats | None:
+        return self._flagged(Flag.NUMBER) if self._query.asks_many else None
+
+    def _past(self) -> Floats | None:
+        query = self._query
+        return self._flagged(Flag.PAST) if query.include_past and not query.wants_past else None
 
     def _flagged(self, flag: Flag) -> Floats:
         return _joined([(place.layout.flags & flag != 0).astype(np.float32) for place in self._places])
 
-    def _by_row(self, by_slot: Sequence[Floats]) -> Floats:
-        pairs = zip(self._places, by_slot, strict=True)
-        return _joined([place.layout.by_row(scores) for place, scores in pairs])
+    def _counted(self, rows: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+        """Rows of each place, counted over all."""
+        if len(rows) == 1:
+            return rows[0]
+        starts = self._starts.tolist()
+        return _joined([some + start for some, start in zip(rows, starts, strict=False)]).astype(np.intp)
 
 
-def _where_found(scores: Floats) -> Floats:
-    return np.where(scores > 0, scores, np.float32(np.nan))
+def _where(scores: Floats, *, least: float = -np.inf, above: float = -np.inf) -> Floats:
+    """`scores`, NaN where they do not reach `least` or do not lie above `above`."""
+    found = scores.copy()
+    np.copyto(found, _NAN, where=(scores < least) | (scores <= above))
+    return found
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -221,7 +283,7 @@ def _joined_if_any(parts: Sequence[Floats] | None) -> Floats | None:
 def _cosines(vector: Floats | None, place: Place) -> Floats:
     """[rows]; 0 where a row has no vector."""
     vectors = place.partition.vectors
-    if vector is None or not vectors.shape[1] or not (place.layout.flags & Flag.EMBEDDED).any():
+    if vector is None or not vectors.shape[1] or len(place.eligible.without_vector) == len(vectors):
         return np.zeros(len(vectors), np.float32)
     if vectors.shape[1] != len(vector):
         raise EmbeddingMismatch(

@@ -7,8 +7,9 @@ A store keeps what this module makes, so a change here changes the meaning of st
 from __future__ import annotations
 
 import re
+import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from echoic.partition import MEMORY, TURN, Entry, Flag, number_of
 from echoic.ranking.cues import flags_of
@@ -108,8 +109,17 @@ def key_facet(words: Iterable[Word]) -> Word:
 
     In any order and form ("name of my dog" names dog_name), and with a count of 0 likewise.
     """
-    facet = KEY_FACET + " ".join(sorted({word.stem for word in words}))
+    facet = _key_facet({word.stem for word in words})
     return Word(facet, facet, ())
+
+
+def key_term(stems: Collection[str]) -> int:
+    """The term of the `key_facet` of words with these stems."""
+    return zlib.crc32(_key_facet(stems).encode())
+
+
+def _key_facet(stems: Collection[str]) -> str:
+    return KEY_FACET + " ".join(sorted(set(stems)))
 
 
 def speaker_of_facet(facet: str) -> tuple[int, tuple[str, ...]]:
@@ -138,6 +148,7 @@ __all__ = [
     "entry_of_memory",
     "entry_of_turn",
     "key_facet",
+    "key_term",
     "key_words",
     "speaker_facet",
     "speaker_of_facet",

@@ -55,22 +55,30 @@ def _likeness(axes: Floats, place: Place, rows: Rows) -> Floats:
     """[rows, pieces] The best likeness of each piece in each row's window; NaN of rows without pieces."""
     slots = place.layout.slot_of[rows]
     in_session = np.flatnonzero(slots < place.layout.head)
+    if not len(in_session):
+        return _of_rows(axes, place, rows)
     around = place.layout.row_at[slots[in_session, None] + _OFFSETS]
-    wanted = set(rows.tolist()).union(around.ravel().tolist())
-    texts = [row for row in wanted if row in place.partition.tokens]  # -1, a gap, never is
-    if not texts:
-        return np.full((len(rows), len(axes)), np.nan, np.float32)
-    number = np.full(place.partition.size + 1, len(texts), np.int32)
-    number[texts] = np.arange(len(texts))
-    said = np.full((len(texts) + 1, len(axes)), np.nan, np.float32)
-    said[:-1] = _best([place.partition.tokens[row] for row in texts], axes)
-    likeness: Floats = said[number[rows]]
-    if len(in_session):
-        near = said[number[around]]
-        # a neighbour counts only for what it is like: the discount must not lift what is unlike
-        np.multiply(near, _DISCOUNT, out=near, where=near > 0)
-        near[np.isnan(likeness[in_session, 0])] = np.nan
-        likeness[in_session] = np.fmax.reduce(near, axis=1)
+    wanted = np.unique(np.concatenate([rows, around.ravel()]))
+    said = _of_rows(axes, place, wanted)
+    likeness: Floats = said[np.searchsorted(wanted, rows)]
+    near = said[np.searchsorted(wanted, around)]
+    # a neighbour counts only for what it is like: the discount must not lift what is unlike
+    np.multiply(near, _DISCOUNT, out=near, where=near > 0)
+    near[np.isnan(likeness[in_session, 0])] = np.nan
+    likeness[in_session] = np.fmax.reduce(near, axis=1)
+    return likeness
+
+
+def _of_rows(axes: Floats, place: Place, rows: Rows) -> Floats:
+    """[rows, pieces] The best likeness of each piece in each row itself; NaN of rows without pieces."""
+    tokens = place.partition.tokens
+    blobs = [tokens.get(row, b"") for row in rows.tolist()]  # -1, a gap, has none
+    there = [i for i, blob in enumerate(blobs) if blob]
+    if len(there) == len(blobs):
+        return _best(blobs, axes)
+    likeness = np.full((len(rows), len(axes)), np.nan, np.float32)
+    if there:
+        likeness[there] = _best([blobs[i] for i in there], axes)
     return likeness
 
 

@@ -44,6 +44,12 @@ class Eligible:
 
     rows: Mask
     """[rows]"""
+    all: bool
+    """Whether it is all rows that say anything."""
+    hidden: NDArray[np.intp]
+    """The other rows."""
+    without_vector: NDArray[np.intp]
+    """The other rows, and those of these that have no vector."""
     count: int
     words: float
     """Content words of all of them."""
@@ -66,23 +72,35 @@ class Layout:
     """Slots in all; the last one is trash."""
     current: Eligible
     with_past: Eligible
+    row_lengths: Floats
+    """[rows] Content words."""
     lengths: Floats
-    """[slots] Content words."""
+    """[slots] Likewise."""
     window_lengths: Floats
     """[slots] Likewise, neighbours weighted in."""
     window_norms: Floats
     """[slots] Length of the window's summed vector; 1 where it is 0."""
-    follows_question: Floats
-    """[slots] 1 where the turn before, in the same session, asks something."""
+    turns: NDArray[np.intp]
+    """[turns in sessions] Their rows, by slot …"""
+    slots: NDArray[np.intp]
+    """… and where they sit."""
+    asked: NDArray[np.intp]
+    """[pairs] Rows of turns that ask something …"""
+    answered: NDArray[np.intp]
+    """… and the row of the next turn of the session each."""
     flags: NDArray[np.uint8]
     """[rows] This and the following are the partition's fields, side by side."""
     speakers: NDArray[np.uint32]
     said_at: NDArray[np.int64]
     memories: Mask
+    remembers: bool
+    """Whether there are any."""
     persons: bool
     """Whether anybody speaks in it who is called by name, and not "user" or "agent"."""
-    keyed: Floats
-    asking: Floats
+    keyed: NDArray[np.intp]
+    """Rows of values under a key."""
+    asking: Floats | None
+    """None where no row asks."""
     fullness: Floats
     """[rows] Characters up to 200, over 200. A memory is brief because it was distilled: 1."""
     pairs: Pairs
@@ -96,13 +114,20 @@ class Layout:
             kept = partition.scratch[_KEY] = _laid_out(partition, kept.pairs if kept else None)
         return kept
 
-    def by_row(self, by_slot: Floats) -> Floats:
-        """[slots] as [rows]."""
-        return by_slot.take(self.slot_of)
+    def spread_vectors(self, cosines: Floats) -> Floats:
+        """[rows] The cosine of each turn's and its neighbours' summed vector; of other rows their own.
 
-    def spread(self, by_slot: Floats, window: Floats) -> Floats:
-        """[…, slots] with each turn's neighbours weighted in; the tail stays as it is."""
-        return _spread(by_slot, window, self.head)
+        Args:
+            cosines: [rows] of each row's own vector, 0 where it has none.
+        """
+        if not len(self.turns):
+            return cosines
+        sessions = np.zeros(self.head, np.float32)
+        sessions[self.slots] = cosines[self.turns]
+        window = cosines.copy()
+        summed = np.correlate(sessions, VECTOR_WINDOW, "same")[self.slots]
+        window[self.turns] = summed / self.window_norms[self.slots]
+        return window
 
     @property
     def nbytes(self) -> int:
@@ -115,16 +140,8 @@ class Layout:
             + self.said_at.nbytes
         )
         by_row += 3 * self.memories.nbytes + 3 * self.fullness.nbytes
-        return by_row + 3 * self.lengths.nbytes + self.follows_question.nbytes + self.pairs.nbytes
-
-
-def _spread(by_slot: Floats, window: Floats, head: int) -> Floats:
-    spread = by_slot.copy()
-    if head:
-        # The rows of a matrix lie one behind the other, with a gap between them.
-        sessions = np.ascontiguousarray(by_slot[..., :head])
-        spread[..., :head] = np.correlate(sessions.reshape(-1), window, "same").reshape(sessions.shape)
-    return spread
+        by_row += sum(rows.nbytes for rows in (self.turns, self.slots, self.asked, self.answered, self.keyed))
+        return by_row + 3 * self.lengths.nbytes + self.pairs.nbytes
 
 
 def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
@@ -144,10 +161,14 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
     pairs = Pairs.of(partition, turns, slots, 2 * (len(VECTOR_WINDOW) // 2), before)
     lengths = np.zeros(width, np.float32)
     lengths[slot_of[findable]] = rows["words"][findable]
-    window_lengths = _spread(lengths, TEXT_WINDOW, head)
-    follows_question = np.zeros(width, np.float32)
-    follows_question[slots + 1] = flags[turns] & Flag.QUESTION != 0  # behind a session lies a gap
+    window_lengths = lengths.copy()
+    if head:
+        window_lengths[:head] = np.correlate(lengths[:head], TEXT_WINDOW, "same")
+    by_row = lengths.take(slot_of), window_lengths.take(slot_of)
+    asked = turns[flags[turns] & Flag.QUESTION != 0]
+    answered = row_at[slot_of[asked] + 1]  # behind a session lies a gap
     memories = rows["kind"] == MEMORY
+    asking = flags & Flag.ASKING != 0
     said = np.minimum(rows["characters"], LONG_CHARACTERS).astype(np.float32) / LONG_CHARACTERS
     return Layout(
         revision=partition.revision,
@@ -155,19 +176,24 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
         row_at=row_at,
         head=head,
         width=width,
-        current=_eligible(findable & ~past, slot_of, lengths, window_lengths),
-        with_past=_eligible(findable, slot_of, lengths, window_lengths),
+        current=_eligible(findable & ~past, findable, flags, *by_row),
+        with_past=_eligible(findable, findable, flags, *by_row),
+        row_lengths=by_row[0],
         lengths=lengths,
         window_lengths=window_lengths,
         window_norms=_window_norms(flags, turns, slots, pairs, width),
-        follows_question=follows_question,
+        turns=turns,
+        slots=slots,
+        asked=asked[answered >= 0],
+        answered=answered[answered >= 0],
         flags=flags,
         speakers=np.ascontiguousarray(rows["speaker"]),
         said_at=np.ascontiguousarray(rows["said_at"]),
         memories=memories,
+        remembers=bool(memories.any()),
         persons=bool((~np.isin(rows["speaker"], _NO_PERSONS, kind="sort")).any()),
-        keyed=(flags & Flag.KEYED != 0).astype(np.float32),
-        asking=(flags & Flag.ASKING != 0).astype(np.float32),
+        keyed=np.flatnonzero(flags & Flag.KEYED),
+        asking=asking.astype(np.float32) if asking.any() else None,
         fullness=np.where(memories, np.float32(1), said),
         pairs=pairs,
     )
@@ -187,13 +213,18 @@ def _in_order(
     return turns, np.arange(len(turns)) + REACH * np.cumsum(starts)
 
 
-def _eligible(rows: Mask, slot_of: NDArray[np.intp], lengths: Floats, window_lengths: Floats) -> Eligible:
-    slots = slot_of[rows]
+def _eligible(
+    rows: Mask, findable: Mask, flags: NDArray[np.uint8], lengths: Floats, window_lengths: Floats
+) -> Eligible:
+    """`rows` of those that say anything; all by row."""
     return Eligible(
         rows,
-        len(slots),
-        float(lengths[slots].sum(dtype=np.float64)),
-        float(window_lengths[slots].sum(dtype=np.float64)),
+        all=not (findable & ~rows).any(),
+        hidden=np.flatnonzero(~rows),
+        without_vector=np.flatnonzero(~rows | (flags & Flag.EMBEDDED == 0)),
+        count=int(np.count_nonzero(rows)),
+        words=float(lengths[rows].sum(dtype=np.float64)),
+        window_words=float(window_lengths[rows].sum(dtype=np.float64)),
     )
 
 

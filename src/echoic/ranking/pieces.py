@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -72,10 +73,15 @@ def _words(text: str, pieces: Pieces) -> list[str]:
 
 
 def _weight(word: str, worth: Mapping[int, float], meant: Mapping[str, str]) -> float:
-    terms = [found.term for found in content_words(meant.get(fold(word), word))]
+    terms = _terms(meant.get(fold(word), word) if meant else word)
     if not terms:
         return STOP_WEIGHT
     return min(MOST_WEIGHT, max(worth.get(term, MOST_WEIGHT) for term in terms))
+
+
+@lru_cache(maxsize=4096)  # a question is asked word by word while it is spoken, and most words are common
+def _terms(word: str) -> tuple[int, ...]:
+    return tuple(found.term for found in content_words(word))
 
 
 __all__ = ["MOST_WEIGHT", "STOP_WEIGHT", "piece_weights", "vector_without"]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import Partition
-from echoic.ranking.layout import Eligible, Floats, Layout
+from echoic.ranking.layout import REACH, TEXT_WINDOW, Eligible, Floats, Layout
 from echoic.ranking.lexicon import Lexicon
 from echoic.ranking.postings import Postings, Said, Terms
 
-_CELLS = 1 << 21  # of a matrix of terms by slots: 8 MB
+_REACHED = np.arange(REACH, -REACH - 1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +48,49 @@ class Place:
     def find(self, terms: Terms) -> Said:
         """Who of the rows that may be found says any of `terms`."""
         said = self.postings.find(terms)
-        keep = self.eligible.rows[said.row]
-        return said if keep.all() else Said(said.which[keep], said.row[keep], said.count[keep])
+        # a row that says nothing is no row of anybody's
+        return said if self.eligible.all else said.some(self.eligible.rows[said.row])
 
-    def counts(self, said: Said, terms: slice) -> Floats:
-        """[terms, slots] How often each row says each of the terms in the slice."""
-        width = self.layout.width
-        some = (said.which >= terms.start) & (said.which < terms.stop)
-        cells = (said.which[some] - terms.start) * width + self.layout.slot_of[said.row[some]]
-        found = np.zeros((terms.stop - terms.start) * width, np.float32)
-        np.add.at(found, cells, said.count[some].astype(np.float32))
-        return found.reshape(-1, width)
+    def touched(self, said: Said) -> Touched:
+        """The slots that say one of the terms that were looked up, or have a neighbour that does."""
+        layout = self.layout
+        which, slot = said.which, layout.slot_of[said.row]
+        inside = np.flatnonzero(slot < layout.head)
+        # A turn counts for the slots whose windows reach it; beside a session lie gaps, which hold no row.
+        near = (slot[inside, None] + _REACHED).reshape(-1)
+        mark = np.zeros(layout.width, np.bool_)
+        mark[near] = mark[slot] = True
+        slots = np.flatnonzero(mark)
+        place_of = np.empty(layout.width, np.intp)
+        place_of[slots] = np.arange(len(slots))
+        shape = len(said.bounds) - 1, len(slots)
+        counts = _summed(which * len(slots) + place_of[slot], said.count, shape)
+        cells = np.repeat(which[inside] * len(slots), len(_REACHED)) + place_of[near]
+        around = _summed(cells, (said.count[inside, None] * TEXT_WINDOW).reshape(-1), shape)
+        tail = slots >= layout.head
+        around[:, tail] = counts[:, tail]
+        return Touched(slots, counts, around)
+
+    def add(self, slots: NDArray[np.intp], scores: Floats, into: Floats) -> None:
+        """Add `scores` of `slots` to `into`, [rows + 1]; what sits in a gap is no row's: behind all."""
+        into[self.layout.row_at[slots]] += scores
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Those slots of a place for which some terms mean anything: of rare words, a few of many."""
+
+    slots: NDArray[np.intp]
+    counts: Floats
+    """[terms, slots] How often each says each of the terms."""
+    around: Floats
+    """[terms, slots] Likewise, neighbours weighted in."""
+
+
+def _summed(cells: NDArray[np.intp], weights: NDArray[Any], shape: tuple[int, int]) -> Floats:
+    # in 64 bits these sums are exact: in whatever order postings stand, equal rows stay equal
+    summed = np.bincount(cells, weights, minlength=shape[0] * shape[1])
+    return summed.astype(np.float32).reshape(shape)
 
 
 class Statistics:
@@ -77,26 +111,14 @@ class Statistics:
         return idf
 
 
-def look_up(terms: Terms, places: Sequence[Place]) -> Iterator[tuple[slice, list[Floats]]]:
-    """How often each row says each of `terms`: [terms, slots] of every place, a few terms at a time.
-
-    A matrix at a time stays small however many rows there are.
-    """
-    if not len(terms):
-        return
-    said = [place.find(terms) for place in places]
-    widest = max((place.layout.width for place in places), default=1)
-    size = max(1, _CELLS // widest)
-    for first in range(0, len(terms), size):
-        some = slice(first, min(first + size, len(terms)))
-        yield some, [place.counts(found, some) for place, found in zip(places, said, strict=True)]
-
-
-def rows_saying(matrices: Sequence[Floats]) -> NDArray[np.int64]:
+def rows_saying(found: Sequence[Said]) -> NDArray[np.int64]:
     """[terms] How many rows of all places say each term."""
-    by_place = [[np.count_nonzero(row > 0) for row in matrix] for matrix in matrices]
+    by_place = [
+        [np.count_nonzero(said.count[first:last]) for first, last in pairwise(said.bounds.tolist())]
+        for said in found
+    ]
     total: NDArray[np.int64] = np.array(by_place, np.int64).sum(axis=0)
     return total
 
 
-__all__ = ["Place", "Statistics", "look_up", "rows_saying"]
+__all__ = ["Place", "Statistics", "Touched", "rows_saying"]

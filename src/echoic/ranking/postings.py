@@ -19,18 +19,35 @@ Terms = NDArray[np.uint32]
 
 _KEY = "ranking.postings"
 _BUCKETS = 1 << 16
+_NOBODY = np.zeros(0, np.int32), np.zeros(0, np.uint8)
 # Segments that may have been patched since the buckets were filled: so many, or this share of all.
 _FEW, _FEW_SHARE = 8, 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Who says some terms, and how often."""
+    """Who says some terms, and how often: term by term, and nobody says one twice but with a count of 0."""
 
-    which: NDArray[np.intp]
-    """The term, by its place among those looked up."""
+    bounds: NDArray[np.int64]
+    """[terms + 1] Where the postings of each term begin, and where those of the last one end."""
     row: NDArray[np.int32]
     count: NDArray[np.uint8]
+
+    @property
+    def which(self) -> NDArray[np.int64]:
+        """The term of each posting, by its place among those looked up."""
+        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+
+    def some(self, keep: NDArray[np.bool_]) -> Said:
+        """Those postings to be kept."""
+        ends = np.concatenate([[0], np.cumsum(keep)])
+        return Said(ends[self.bounds], self.row[keep], self.count[keep])
+
+    def of(self, terms: slice) -> Said:
+        """Those of the terms in the slice."""
+        bounds = self.bounds[terms.start : terms.stop + 1]
+        part = slice(int(bounds[0]), int(bounds[-1]))
+        return Said(bounds - part.start, self.row[part], self.count[part])
 
 
 class Postings:
@@ -70,39 +87,37 @@ class Postings:
 
     def find(self, terms: Terms) -> Said:
         """Every posting of `terms`, of which there is one at least."""
-        bucket = terms.astype(np.uint16)
-        first, last = self._starts[bucket].tolist(), self._starts[bucket.astype(np.intp) + 1].tolist()
-        spans = [np.arange(start, stop) for start, stop in zip(first, last, strict=True)]
-        at = np.concatenate(spans)
-        which = np.repeat(np.arange(len(terms)), [len(span) for span in spans])
-        keep = self._terms[at] == terms[which]
+        bucket = terms.astype(np.intp) & (_BUCKETS - 1)
+        spans = zip(terms, self._starts[bucket].tolist(), self._starts[bucket + 1].tolist(), strict=True)
+        found = [self._of(term, first, last) for term, first, last in spans]
+        bounds = np.cumsum([0, *(len(rows) for rows, _ in found)])
+        if len(found) == 1:
+            return Said(bounds, *found[0])
+        rows, counts = zip(*found, strict=True)
+        return Said(bounds, np.concatenate(rows), np.concatenate(counts))
+
+    def _of(self, term: np.uint32, first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Rows and counts of one term, whose bucket reaches from `first` to `last`."""
+        fresh = len(self._fresh[0])
+        if first == last and not fresh:
+            return _NOBODY
+        rows, counts = self._rows[first:last], self._counts[first:last]
+        same = self._terms[first:last] == term
         if self._patched is not None:
-            keep &= ~self._patched[self._rows[at] // SEGMENT_ROWS]
-        at, which = at[keep], which[keep]
-        row, count = self._rows[at], self._counts[at]
-        if not len(self._fresh[0]):
-            return Said(which, row, count)
-        late = _among(self._fresh, terms)
-        return Said(
-            np.concatenate([which, late.which]),
-            np.concatenate([row, late.row]),
-            np.concatenate([count, late.count]),
-        )
+            same &= ~self._patched[rows // SEGMENT_ROWS]
+        if not same.all():
+            rows, counts = rows[same], counts[same]
+        if fresh:
+            late = self._fresh[1] == term
+            rows = np.concatenate([rows, self._fresh[0][late]])
+            counts = np.concatenate([counts, self._fresh[2][late]])
+        return rows, counts
 
     @property
     def nbytes(self) -> int:
         """What this takes."""
         arrays = (self._rows, self._terms, self._counts, self._starts, *self._fresh)
         return sum(array.nbytes for array in arrays)
-
-
-def _among(postings: tuple[NDArray[np.int32], Terms, NDArray[np.uint8]], terms: Terms) -> Said:
-    """Those of a few postings that are of `terms`, of which there is one at least."""
-    rows, said, counts = postings
-    order = np.argsort(terms)
-    which = order[np.minimum(np.searchsorted(terms, said, sorter=order), len(terms) - 1)]
-    at = np.flatnonzero(terms[which] == said)
-    return Said(which[at], rows[at], counts[at])
 
 
 __all__ = ["Postings", "Said", "Terms"]

@@ -97,10 +97,11 @@ def query_of(
                 f"a span ends before it begins: ({first}, {last}). Give (first, last) in Unix ms."
             )
     asked = _unwrapped(text)
+    folded = cut(asked)
     return Query(
         text=text,
         words=tuple(content_words(asked)[:MAX_WORDS]),
-        folded=tuple(cut(asked)),
+        folded=tuple(folded),
         vector=None if vector is None else _unit(vector),
         pieces=pieces if pieces is not None and len(pieces.spans) else None,
         include_past=include_past or wants_past,
@@ -108,7 +109,7 @@ def query_of(
         names=_names_in(asked),
         dates=dates_in(asked),
         spans=tuple(spans),
-        role=_role(cut(asked)),
+        role=_role(folded),
         asks_when=asks_when(asked),
         asks_many=asks_many(asked),
     )
@@ -116,7 +117,7 @@ def query_of(
 
 def _unwrapped(text: str) -> str:
     wrapping = _WRAPPING.match(text)
-    rest = text[wrapping.end() :] if wrapping else text
+    rest = text[wrapping.end() :] if wrapping else ""
     return rest if content_words(rest) else text
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
 from echoic.partition import Partition
 from echoic.ranking.channels import Channels
-from echoic.ranking.fusion import FUSIONS, Fusion, top
-from echoic.ranking.layout import Floats
+from echoic.ranking.explained import Explained, Ranks
+from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query
 from echoic.types import Rank
@@ -42,7 +41,7 @@ class Found:
     score: float
     """Of the fusion; comparable only within one query."""
     ranks: Mapping[str, Rank]
-    """By channel; a channel that did not find it is absent."""
+    """By channel; a channel that did not find it is absent. Worked out when first looked at."""
 
 
 def rank(
@@ -77,49 +76,27 @@ def rank(
         raise InvalidInput(f"unknown fusion {fusion!r}: use one of {', '.join(FUSIONS)}")
     if not partitions:
         return []
-    with _held(partitions):
+    with ExitStack() as held:
+        # all locks, taken in one order by everybody, each once
+        for partition in sorted({id(p): p for p in partitions}.values(), key=id):
+            held.enter_context(partition.lock)
         places = [Place.of(partition, include_past=query.include_past) for partition in partitions]
         channels = Channels(query, places, FLOOR if floor is None else floor)
         return _found(channels, chosen, limit, [partition.size for partition in partitions])
 
 
-@contextmanager
-def _held(partitions: Sequence[Partition]) -> Iterator[None]:
-    """All locks, taken in one order by everybody, each once."""
-    with ExitStack() as held:
-        for partition in sorted({id(p): p for p in partitions}.values(), key=id):
-            held.enter_context(partition.lock)
-        yield
-
-
 def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int]) -> list[Found]:
-    fused = fusion.fuse(channels)
-    best = top(fused, limit)
-    ranks = {name: _ranks(channels[name], best) for name in fusion.finding if name in channels}
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    places = np.searchsorted(starts, best, "right") - 1
-    rows = best - starts[places]
+    order = fusion.fuse(channels, limit)
+    later = {name: channels.later(name) for name in fusion.finding}
+    explained = Explained({name: made for name, made in later.items() if made is not None}, order.rows)
+    starts = np.cumsum([0, *sizes])
+    places = np.searchsorted(starts, order.rows, "right") - 1
+    rows = order.rows - starts[places]
     return [
-        Found(place, row, score, {name: r for name, by_hit in ranks.items() if (r := by_hit[i]) is not None})
-        for i, (place, row, score) in enumerate(
-            zip(places.tolist(), rows.tolist(), fused[best].tolist(), strict=True)
+        Found(place, row, score, Ranks(explained, hit))
+        for hit, (place, row, score) in enumerate(
+            zip(places.tolist(), rows.tolist(), order.scores.tolist(), strict=True)
         )
-    ]
-
-
-def _ranks(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
-    """Where a channel puts each hit; of equals the earlier first."""
-    values = scores[hits]
-    # NaN is not at least anything: neither counted nor, where nothing was found, looked at
-    near = np.flatnonzero(scores >= np.fmin.reduce(values, initial=np.inf))
-    found = np.sort(scores[near])
-    last = np.searchsorted(found, values, "right")
-    ahead = len(found) - last
-    for i in np.flatnonzero(last - np.searchsorted(found, values) > 1).tolist():
-        ahead[i] += np.count_nonzero(scores[: hits[i]] == values[i])
-    return [
-        None if np.isnan(score) else Rank(rank=before + 1, score=score)
-        for score, before in zip(values.tolist(), ahead.tolist(), strict=True)
     ]
 
 

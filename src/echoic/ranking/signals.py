@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from echoic.partition import number_of
 from echoic.ranking.dates import DAY_MS, spans_of
-from echoic.ranking.entries import USER, key_facet
+from echoic.ranking.entries import USER, key_term
 from echoic.ranking.hearing import calls
 from echoic.ranking.layout import Floats
 from echoic.ranking.place import Place
@@ -52,21 +52,21 @@ def key(query: Query, places: Sequence[Place]) -> list[Floats] | None:
 
     "What's my wife's name?" names wife_name wholly, and user_name by half.
     """
-    words, named = query.words, dict[int, float]()
-    for first in range(len(words)):
-        for last in range(first + 1, min(first + MAX_KEY_WORDS, len(words)) + 1):
-            term = key_facet(words[first:last]).term
-            named[term] = max(named.get(term, 0.0), (last - first) / len(words))
-    if not named or not any(place.layout.memories.any() for place in places):
+    if not any(place.layout.remembers for place in places):
         return None
-    return [_named(place, named) for place in places]
-
-
-def _named(place: Place, named: dict[int, float]) -> Floats:
-    said = place.find(np.fromiter(named, np.uint32, len(named)))
+    stems, named = [word.stem for word in query.words], dict[int, float]()
+    for count in range(1, min(MAX_KEY_WORDS, len(stems)) + 1):  # of one key the longest wording counts
+        share = count / len(stems)
+        named |= {key_term(stems[i : i + count]): share for i in range(len(stems) - count + 1)}
+    if not named:
+        return None
+    found = [place.find(np.fromiter(named, np.uint32, len(named))) for place in places]
+    if not any(len(said.row) for said in found):
+        return None
     shares = np.fromiter(named.values(), np.float32, len(named))
-    by_row = np.zeros(place.partition.size, np.float32)
-    np.maximum.at(by_row, said.row, shares[said.which])
+    by_row = [np.zeros(place.partition.size, np.float32) for place in places]
+    for scores, said in zip(by_row, found, strict=True):
+        np.maximum.at(scores, said.row, shares[said.which])
     return by_row
 
 

@@ -10,20 +10,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from echoic.ranking.layout import TEXT_WINDOW, Floats
-from echoic.ranking.place import Place, Statistics, look_up, rows_saying
+from echoic.ranking.layout import Floats
+from echoic.ranking.place import Place, Statistics, rows_saying
+from echoic.ranking.postings import Said
 from echoic.ranking.query import Query
 from echoic.words import word_of
 
 K1, B = 0.9, 0.4
 
+_CELLS = 1 << 21  # of a matrix of terms by slots: 8 MB
+
 
 @dataclass(frozen=True, slots=True)
 class TextScores:
-    """[slots] of each place; 0 where a row says nothing of it."""
+    """[rows] of each place; 0 where a row says nothing of it."""
 
     own: list[Floats]
     """BM25 of the row's own words."""
@@ -44,41 +49,67 @@ def norms(lengths: Floats, mean_length: float) -> Floats:
 
 def bm25(counts: Floats, norm: Floats, worth: Floats) -> Floats:
     """[terms, slots] worth count (k1 + 1) / (count + norm), of terms that are worth so much ([terms])."""
-    weight = counts + norm
+    return _saturated(counts, norm, worth[:, None])
+
+
+def _saturated(counts: NDArray[Any], norm: Floats, worth: Floats) -> Floats:
+    weight: Floats = counts + norm
     np.divide(counts, weight, out=weight)
-    weight *= (worth * np.float32(K1 + 1))[:, None]
+    weight *= worth * np.float32(K1 + 1)
     return weight
 
 
 def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -> TextScores:
     """What the words of `query` find."""
     asked = Counter(word.term for word in query.words)
+    if not asked:
+        nothing = [np.zeros(place.partition.size, np.float32) for place in places]
+        return TextScores(nothing, nothing, nothing, {}, frozenset())
     terms = np.fromiter(asked, np.uint32, len(asked))
-    times = np.fromiter(asked.values(), np.float32, len(asked))
+    found = [place.find(terms) for place in places]
+    saying = rows_saying(found)
+    idf = statistics.idf(saying)
+    there = saying > 0
+    known = dict(zip(terms[there].tolist(), idf[there].tolist(), strict=True))
+    worth = idf * np.fromiter(asked.values(), np.float32, len(asked))
+    pairs = list(zip(places, found, strict=True))
+    own = [_own(place, said, worth, statistics.mean_length) for place, said in pairs]
+    if statistics.mean_window == statistics.mean_length and not any(p.layout.head for p in places):
+        window = own  # without sessions every row is its own window
+    else:
+        window = [_window(place, said, worth, statistics.mean_window) for place, said in pairs]
     names = _terms_of_names(places)
-    is_name = np.array([term in names for term in asked], np.bool_)
-    own, window, named = ([np.zeros(p.layout.width, np.float32) for p in places] for _ in range(3))
-    said: dict[int, float] = {}
-    for some, matrices in look_up(terms, places):
-        saying = rows_saying(matrices)
-        idf = statistics.idf(saying)
-        there = saying > 0
-        said |= zip(terms[some][there].tolist(), idf[there].tolist(), strict=True)
-        worth = idf * times[some]
-        for i, (place, counts) in enumerate(zip(places, matrices, strict=True)):
-            layout = place.layout
-            # Summed term by term, not by a matrix product: equal rows then have equal scores to the last bit.
-            weight = bm25(counts, norms(layout.lengths, statistics.mean_length), worth)
-            scores = weight.sum(axis=0)
-            own[i] += scores
-            if is_name[some].any():
-                named[i] += weight[is_name[some]].sum(axis=0)
-            if layout.head or statistics.mean_window != statistics.mean_length:
-                around = layout.spread(counts, TEXT_WINDOW)
-                scores = bm25(around, norms(layout.window_lengths, statistics.mean_window), worth).sum(axis=0)
-            window[i] += scores  # without sessions every row is its own window
-    nameless = [a - b for a, b in zip(own, named, strict=True)] if is_name.any() else own
-    return TextScores(own, window, nameless, said, frozenset(asked.keys() - said.keys()))
+    nameless = own
+    if not names.isdisjoint(asked):
+        others = np.array([0 if term in names else 1 for term in asked], np.float32)
+        nameless = [_own(place, said, worth * others, statistics.mean_length) for place, said in pairs]
+    return TextScores(own, window, nameless, known, frozenset(asked.keys() - known.keys()))
+
+
+def _own(place: Place, said: Said, worth: Floats, mean: float) -> Floats:
+    """[rows] BM25 of the words of each row."""
+    norm = norms(place.layout.row_lengths.take(said.row), mean)
+    weight = _saturated(said.count, norm, np.repeat(worth, np.diff(said.bounds)))
+    # Summed term by term, not by a matrix product: equal rows then have equal scores to the last bit.
+    return np.bincount(said.row, weight, place.partition.size).astype(np.float32)
+
+
+def _window(place: Place, said: Said, worth: Floats, mean: float) -> Floats:
+    """[rows] BM25 of the words of each row and its neighbours."""
+    layout = place.layout
+    inside = layout.slot_of[said.row] < layout.head
+    window = _own(place, said if not layout.head else said.some(~inside), worth, mean)
+    if not inside.any():
+        return window
+    window = np.append(window, np.float32(0))  # room for one more: what sits in gaps is no row's
+    size = max(1, _CELLS // layout.width)
+    turns = said.some(inside)
+    for first in range(0, len(worth), size):  # a matrix at a time stays small however many rows there are
+        some = slice(first, min(first + size, len(worth)))
+        touched = place.touched(turns.of(some))
+        norm = norms(layout.window_lengths[touched.slots], mean)
+        place.add(touched.slots, bm25(touched.around, norm, worth[some]).sum(axis=0), window)
+    return window[:-1]
 
 
 def _terms_of_names(places: Sequence[Place]) -> set[int]:

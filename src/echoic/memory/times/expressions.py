@@ -47,7 +47,9 @@ def find_expressions(text: str, at: Calendar) -> list[Expression]:
 
 def may_hold_time(text: str) -> bool:
     """Whether `text` holds what `find_expressions` could find. No parser is asked."""
-    return any(rule.pattern.search(text) for rule in RULES) or bool(find_dates(text))
+    folded = text.casefold()
+    rules = (rule for rule in RULES if rule.may_match(folded))
+    return any(rule.pattern.search(text) for rule in rules) or bool(find_dates(text))
 
 
 def _by_rules(text: str, at: Calendar) -> Iterator[Expression]:

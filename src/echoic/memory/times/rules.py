@@ -66,6 +66,12 @@ class Rule(NamedTuple):
     meaning: Callable[[re.Match[str], Calendar], Interval | None]
     past: bool
     """Whether its wording lies in the past; where not, the sentence decides."""
+    needs: tuple[str, ...]
+    """Pieces of words, of which a text that it matches has one."""
+
+    def may_match(self, folded: str) -> bool:
+        """Whether a text, given casefolded, may match: most texts need no pattern to be told."""
+        return any(piece in folded for piece in self.needs)
 
 
 def parsed(phrase: str, base: datetime) -> datetime | None:
@@ -209,44 +215,71 @@ def _rule(
     core: str,
     meaning: Callable[[re.Match[str], Calendar], Interval | None],
     *,
+    needs: str,
     intro: str = "",
     past: bool = True,
 ) -> Rule:
-    return Rule(re.compile(rf"\b{intro}(?P<core>{core})\b", re.IGNORECASE), meaning, past)
+    pattern = re.compile(rf"\b{intro}(?P<core>{core})\b", re.IGNORECASE)
+    return Rule(pattern, meaning, past, tuple(needs.split()))
 
+
+_SEASONS = " ".join(SEASONS)
+_FEAST_WORDS = " ".join(name.split("'")[0].split()[-1] for name in FEASTS)
 
 RULES: tuple[Rule, ...] = (
-    _rule(rf"half an? {_UNIT} ago", _half_ago),
-    _rule(rf"{_COUNT} {_UNIT}s? ago", _ago),
-    _rule(rf"{_COUNT}(?P<half> and a half) {_UNIT}s? ago", _ago),
-    _rule(rf"{_COUNT} {_UNIT}s?(?P<half> and a half) ago", _ago),
-    _rule(rf"the (?:last|past) {_COUNT} {_UNIT}s?(?! of\b)", _in_the_last),
-    _rule(rf"the (?:last|past) {_UNIT}(?! of\b)", _in_the_last, intro="(?:in|over|during|within|for) "),
-    _rule(rf"yesterday{_PART}", _day(1)),
-    _rule(r"(?:the )?day before yesterday", _day(2)),
-    _rule(r"last (?:night|evening)", _day(1, "night")),
-    _rule(r"(?:the )?night before last", _day(2, "night")),
-    _rule(r"the other (?:day|night|week)", lambda _, at: at.days(at.today - 10 * DAY, 10)),
-    _rule(rf"{_LAST} (?P<unit>week|weekend|month|year)(?! of\b)", _before(1)),
-    _rule(r"the (?P<unit>week|weekend|month|year) before last", _before(2)),
-    _rule(rf"{_LAST} {_WEEKDAY}{_PART}", _last_weekday),
-    _rule(rf"{_LAST} {_SEASON}", _season),
-    _rule(rf"{_LAST} {_FEAST}", _feast),
+    _rule(rf"half an? {_UNIT} ago", _half_ago, needs="ago"),
+    _rule(rf"{_COUNT} {_UNIT}s? ago", _ago, needs="ago"),
+    _rule(rf"{_COUNT}(?P<half> and a half) {_UNIT}s? ago", _ago, needs="ago"),
+    _rule(rf"{_COUNT} {_UNIT}s?(?P<half> and a half) ago", _ago, needs="ago"),
+    _rule(rf"the (?:last|past) {_COUNT} {_UNIT}s?(?! of\b)", _in_the_last, needs="last past"),
+    _rule(
+        rf"the (?:last|past) {_UNIT}(?! of\b)",
+        _in_the_last,
+        needs="last past",
+        intro="(?:in|over|during|within|for) ",
+    ),
+    _rule(rf"yesterday{_PART}", _day(1), needs="yesterday"),
+    _rule(r"(?:the )?day before yesterday", _day(2), needs="yesterday"),
+    _rule(r"last (?:night|evening)", _day(1, "night"), needs="last"),
+    _rule(r"(?:the )?night before last", _day(2, "night"), needs="last"),
+    _rule(r"the other (?:day|night|week)", lambda _, at: at.days(at.today - 10 * DAY, 10), needs="other"),
+    _rule(rf"{_LAST} (?P<unit>week|weekend|month|year)(?! of\b)", _before(1), needs="last past"),
+    _rule(r"the (?P<unit>week|weekend|month|year) before last", _before(2), needs="last"),
+    _rule(rf"{_LAST} {_WEEKDAY}{_PART}", _last_weekday, needs="last past"),
+    _rule(rf"{_LAST} {_SEASON}", _season, needs="last past"),
+    _rule(rf"{_LAST} {_FEAST}", _feast, needs="last past"),
     # these may lie ahead as well
-    _rule(r"(?:earlier )?today", _day(0), past=False),
-    _rule(r"tonight", _day(0, "night"), past=False),
-    _rule(r"this (?P<part>morning|afternoon|evening)", _day(0), past=False),
-    _rule(r"(?:earlier )?this (?P<unit>week|weekend|month|year)(?! of\b)", _before(0), past=False),
-    _rule(r"the weekend", lambda _, at: at.weekend(0), intro="(?:at|on|over|during) ", past=False),
-    _rule(rf"(?:this )?{_WEEKDAY}{_PART}", _weekday, intro=f"{_RELATION}(?:the )?", past=False),
-    _rule(rf"this {_WEEKDAY}{_PART}", _weekday, past=False),
-    _rule(rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)", _weekday, past=False),
+    _rule(r"(?:earlier )?today", _day(0), needs="today", past=False),
+    _rule(r"tonight", _day(0, "night"), needs="tonight", past=False),
+    _rule(r"this (?P<part>morning|afternoon|evening)", _day(0), needs="this", past=False),
+    _rule(
+        r"(?:earlier )?this (?P<unit>week|weekend|month|year)(?! of\b)",
+        _before(0),
+        needs="this",
+        past=False,
+    ),
+    _rule(
+        r"the weekend",
+        lambda _, at: at.weekend(0),
+        needs="weekend",
+        intro="(?:at|on|over|during) ",
+        past=False,
+    ),
+    _rule(rf"(?:this )?{_WEEKDAY}{_PART}", _weekday, needs="day", intro=f"{_RELATION}(?:the )?", past=False),
+    _rule(rf"this {_WEEKDAY}{_PART}", _weekday, needs="this", past=False),
+    _rule(rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)", _weekday, needs="day", past=False),
     # only where nothing follows that it could belong to: not "on the first floor"
-    _rule(rf"the {_LATER_DAY}{_CLOSED}", _day_of_month, intro=_RELATION, past=False),
-    _rule(rf"{_SEASON}{_OF_YEAR}", _season, intro=rf"(?:{_RELATION}|in |over |during )(?:the )?", past=False),
-    _rule(rf"this {_SEASON}", _season, past=False),
-    _rule(rf"{_SEASON} (?:of |in )?(?P<year>(?:19|20)\d\d)", _season, past=False),
-    _rule(rf"{_FEAST}{_OF_YEAR}", _feast, past=False),
+    _rule(rf"the {_LATER_DAY}{_CLOSED}", _day_of_month, needs="st nd rd th", intro=_RELATION, past=False),
+    _rule(
+        rf"{_SEASON}{_OF_YEAR}",
+        _season,
+        needs=_SEASONS,
+        intro=rf"(?:{_RELATION}|in |over |during )(?:the )?",
+        past=False,
+    ),
+    _rule(rf"this {_SEASON}", _season, needs="this", past=False),
+    _rule(rf"{_SEASON} (?:of |in )?(?P<year>(?:19|20)\d\d)", _season, needs=_SEASONS, past=False),
+    _rule(rf"{_FEAST}{_OF_YEAR}", _feast, needs=_FEAST_WORDS, past=False),
 )
 """What is looked for. Of two that overlap in a text the longer one counts."""
 
