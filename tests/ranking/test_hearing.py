@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from echoic.ranking import query_of, rank
+from echoic.ranking.channels import Channels
 from echoic.ranking.hearing import heard_right
 from echoic.ranking.place import Place
 from echoic.words import word_of
@@ -66,6 +67,12 @@ def test_a_name_put_right_counts_in_every_channel(talk):
     assert query.text == "when did garlic go to porto", "word pieces are of what was heard"
     first, *_ = rank(query_of("when did garlic travel"), [talk])
     assert first.row == 0
+
+
+def test_a_name_put_right_says_whose_words_are_asked_for(talk):
+    channels = Channels(query_of("when did garlic travel"), [Place.of(talk)], 0.1)
+    assert channels["speaker"][:3].tolist() == [1, 0, 0]
+    assert "speaker" not in Channels(query_of("when did anybody travel"), [Place.of(talk)], 0.1)
 
 
 def test_two_names_that_are_equally_near_are_not_chosen_between(partition, turn):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from echoic.errors import EmbeddingMismatch
 from echoic.partition import Flag
 from echoic.ranking import signals
+from echoic.ranking.coarse import Coarse
 from echoic.ranking.hearing import heard_right
 from echoic.ranking.late import late
 from echoic.ranking.layout import Floats, Mask
@@ -290,6 +291,9 @@ def _cosines(vector: Floats | None, place: Place) -> Floats:
             f"the query has {len(vector)} dimensions and the rows have {vectors.shape[1]}: "
             "embed it with the model the store was opened with"
         )
+    coarse = Coarse.of(place.partition)
+    if coarse is not None:
+        return coarse.cosines(vectors, vector)
     # Row by row and not as a matrix product: equal rows are then equal to the last bit, and no thread pool of
     # a linear algebra library is waited for (two busy cores, 10,000 rows: 0.3 ms instead of 16).
     cosines: Floats = np.vecdot(vectors, vector)
