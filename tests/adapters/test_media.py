@@ -1,74 +1,24 @@
-"""A call as audio: a voice model behind the real client and protocol, Twilio's side played frame by frame."""
+"""A call as audio: a voice model behind the real client and protocol, and a simulated caller with an ear."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import re
+from contextlib import AsyncExitStack
 
+import aiohttp
 import numpy as np
 import pytest
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
-from echoic.adapters.audio import SILENCE, Resampler, mulaw_decode, pcm_of
+from echoic.adapters.audio import SILENCE, Resampler, mulaw_decode, pcm_of, samples_of
 from echoic.adapters.twilio import Pace
 from echoic.testing.openai_realtime import OpenAIRealtimeServer
 from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays, speech, words_heard
 
-FRAME = base64.b64encode(SILENCE * 160).decode()
-
-
-class Stream:
-    """Twilio's end of a media stream: sends silence, plays what comes at the speed of sound, echoes marks."""
-
-    def __init__(self, socket, call):
-        self.socket, self.call = socket, call
-        self.played = b""
-        self.cleared = 0
-        self._queue = []
-        self._news = asyncio.Event()
-
-    async def run(self):
-        await self.send("connected", protocol="Call")
-        await self.send("start", start={"streamSid": "MZ1", "callSid": self.call.sid})
-        await asyncio.gather(self.speak(), self.receive(), self.play())
-
-    async def send(self, event, **fields):
-        await self.socket.send_str(json.dumps({"event": event, "streamSid": "MZ1", **fields}))
-
-    async def speak(self):
-        while True:
-            await self.send("media", media={"payload": FRAME})
-            await asyncio.sleep(0.02)
-
-    async def receive(self):
-        async for received in self.socket:
-            message = json.loads(received.data)
-            if message["event"] == "clear":
-                self.cleared += 1
-                marks = [m for m in self._queue if m["event"] == "mark"]
-                self._queue = []
-                for mark in marks:  # as Twilio does
-                    await self.send("mark", mark=mark["mark"])
-            else:
-                self._queue.append(message)
-            self._news.set()
-
-    async def play(self):
-        while True:
-            if not self._queue:
-                self._news.clear()
-                await self._news.wait()
-                continue
-            message = self._queue.pop(0)
-            if message["event"] == "media":
-                audio = base64.b64decode(message["media"]["payload"])
-                self.played += audio
-                await asyncio.sleep(len(audio) / 8000)
-            else:
-                await self.send("mark", mark=message["mark"])
+BROKEN = {"{", "[]"}
 
 
 @pytest.fixture
@@ -80,29 +30,18 @@ def stream(line):
             phone = await line(lambda _said, _given: "unused", channel="media", **settings)
             provider = OpenAIProvider(base_url=server.base_url, api_key="none")
             phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
-            call = await phone.caller()
-            status, text = await call.post("/phone/voice", {"CallSid": call.sid, "From": "+15550100001"})
-            assert status == 200
-            url = re.search(r'url="([^"]+)"', text)[1]
-            signature = call._validator.compute_signature(url, {})
-            async with call._http.ws_connect(url, headers={"X-Twilio-Signature": signature}) as socket:
-                stream = Stream(socket, call)
-                running = asyncio.create_task(stream.run())
-                async with asyncio.timeout(15):
-                    while not until(stream, server):
-                        assert not running.done() or running.result()
-                        await asyncio.sleep(0.02)
-                await stream.send("stop")
-                running.cancel()
-                await asyncio.gather(running, return_exceptions=True)
+            call = await phone.call()
+            async with asyncio.timeout(15):
+                while not until(call.stream, server):
+                    await asyncio.sleep(0.02)
             await call.hang_up()
-            return phone, call, stream, server.sessions[0]
+            return phone, call, call.stream, server.sessions[0]
 
     return run
 
 
 def heard_words(stream, text):
-    pcm = pcm_of(Resampler(8_000, 24_000)(mulaw_decode(stream.played)))
+    pcm = pcm_of(Resampler(8_000, 24_000)(stream.heard))
     return "".join(speech(text).words[n].text for n in words_heard(pcm, speech(text))).strip()
 
 
@@ -123,12 +62,13 @@ async def test_what_the_model_says_is_heard_and_what_the_caller_says_is_kept(str
     assert task.conversation.status in {"completed", "distilled"}
 
 
-async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_was_said(stream):
+@pytest.mark.parametrize("pace", [0.8, 0.4])
+async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_was_said(stream, pace):
     said = "your train leaves at nine from platform four and the secret word is zanzibar"
     phone, call, line_, session = await stream(
         [
             UserSays("when is my train", after_ms=200),
-            Says(said, pace=1.0).at(1500, UserSays("thank you", after_ms=0)),
+            Says(said, pace=pace).at(1500, UserSays("thank you", after_ms=0)),
             Says("bye"),
         ],
         lambda stream, server: any(i.truncated_ms for s in server.sessions for i in s.conversation),
@@ -136,6 +76,8 @@ async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_
     )
     cut = next(item for item in session.conversation if item.truncated_ms is not None)
     assert abs(cut.truncated_ms - len(line_.played) / 8) < 300, "cut where playing stopped"
+    assert line_.cleared >= 1
+    assert line_.cleared_bytes > 0, "what came faster than it is played was taken back"
     assert "zanzibar" not in str(await phone.memory().export())
     turns = (await phone.turns(call)).turns
     agent = next(turn for turn in turns if turn.speaker == "agent")
@@ -152,6 +94,77 @@ async def test_a_voice_model_has_the_memory_of_the_caller_and_its_tools(stream):
     assert (await phone.memory().get("seat")).text == "aisle"
     told = next(e.body["session"] for e in session.record.received("session.update"))
     assert "recall_conversation" in {tool["name"] for tool in told["tools"]}
+
+
+async def test_a_caller_says_audio_and_hears_the_answer_with_marks_for_a_clock(line):
+    said, asked = "the harbour is in boston", "where is the harbour"
+    script = Script(UserSays(asked, after_ms=700), Says(said), open_ended=True)
+    async with OpenAIRealtimeServer(script) as server:
+        phone = await line(lambda _said, _given: "unused", channel="media", pace=Pace())
+        provider = OpenAIProvider(base_url=server.base_url, api_key="none")
+        phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
+        call = await phone.call()
+        spoken = speech(asked)
+        heard = await call.say_aloud(samples_of(spoken.pcm), 24_000)
+        assert heard_words(call.stream, said) == said
+        assert bytes(call.stream.played) == heard
+        assert call.stream.marks >= len(heard) // 800, "a mark for every tenth of a second"
+        assert len(call.stream.delays_s) == 1
+        audio = server.sessions[0].input_audio
+        assert "".join(spoken.words[n].text for n in words_heard(audio, spoken)).strip() == asked
+        await call.hang_up()
+        assert [t.text for t in (await phone.turns(call)).turns] == [asked, said]
+        assert call.figures["turns"] == 1
+        assert call.figures["input_tokens"] > 0, "as the provider counts them"
+
+
+async def test_several_callers_stream_audio_at_once_and_nobody_hears_another(line):
+    said = ["alpha bravo charlie", "delta echo foxtrot", "golf hotel india"]
+    async with AsyncExitStack() as stack:
+        phone = await line(lambda _said, _given: "unused", channel="media", pace=Pace())
+        calls = []
+        for n, words in enumerate(said):
+            script = Script(UserSays(f"caller {n}", after_ms=300), Says(words), open_ended=True)
+            server = await stack.enter_async_context(OpenAIRealtimeServer(script))
+            provider = OpenAIProvider(base_url=server.base_url, api_key="none")
+            phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
+            calls.append(await phone.call(f"+1555010000{n}"))
+            while not server.sessions:
+                await asyncio.sleep(0.01)
+        await asyncio.gather(*(call.stream.listen() for call in calls))
+        for n, (call, words) in enumerate(zip(calls, said, strict=True)):
+            assert heard_words(call.stream, words) == words
+            await call.hang_up()
+            turns = (await phone.turns(call, f"+1555010000{n}")).turns
+            assert [turn.text for turn in turns] == [f"caller {n}", words]
+
+
+async def test_a_token_of_a_stream_opens_it_once_and_only_for_twilio(stream):
+    steps = [UserSays("hi", after_ms=100), Says("hello")]
+    phone, call, _, _ = await stream(steps, lambda stream, _server: stream.marks > 0)
+    path = re.search(r'url="ws://[^/]+([^"]+)"', call.webhooks[0].text)[1]
+    url = f"ws{phone.url[4:]}{path}"
+    good = call._validator.compute_signature(url, {})
+    for headers in ({}, {"X-Twilio-Signature": "forged"}, {"X-Twilio-Signature": good}):
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+            await call._http.ws_connect(url, headers=headers)
+
+
+@pytest.mark.parametrize(
+    "message", ["{", "[]", '{"event":"media"}', '{"event":"media","media":{"payload":"%%%"}}', '{"event":1}']
+)
+async def test_malformed_messages_of_a_stream_hurt_nobody(stream, message):
+    said = "hello ana"
+
+    def until(stream, _server):
+        if not sent:
+            sent.append(asyncio.ensure_future(stream._socket.send_str(message)))
+        heard = len(stream.played) > 8 * speech(said).duration_ms * 0.98
+        return heard or (stream.ended and message in BROKEN)
+
+    sent = []
+    _, _, line_, _ = await stream([UserSays("hi", after_ms=300), Says(said)], until)
+    assert heard_words(line_, said) == said or message in BROKEN, "what is no message ends the stream"
 
 
 async def test_a_stream_that_is_not_of_this_call_is_closed(line):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import wave
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from echoic.adapters.audio import Resampler, pcm_of, samples_of
+from echoic.testing.openai_realtime import OpenAIRealtimeServer
+from echoic.testing.realtime import Says, Script, UserSays, speech, words_heard
 
 ROOT = Path(__file__).parents[2]
 AGENT = "examples.phone_dinner:agent"
@@ -34,10 +41,10 @@ def echoic(environment, *words, **more):
     )
 
 
-@pytest.fixture
-def server(environment):
+@contextmanager
+def running(environment, *words):
     serving = subprocess.Popen(
-        [sys.executable, "-m", "echoic.cli", "phone", "serve", "--port", "0", "--agent", AGENT],
+        [sys.executable, "-m", "echoic.cli", "phone", "serve", "--port", "0", *words],
         env={**environment, **TOKEN},
         cwd=ROOT,
         stdout=subprocess.PIPE,
@@ -50,12 +57,19 @@ def server(environment):
         assert serving.wait(20) == 0
 
 
+@pytest.fixture
+def server(environment):
+    with running(environment, "--agent", AGENT) as url:
+        yield url
+
+
 def test_a_script_is_called_through_and_what_was_stored_is_recalled(server, environment, tmp_path):
     script = tmp_path / "call.txt"
     script.write_text("# plans\nPlan a dinner for six.\nPlease remember that.\n")
     first = echoic({**environment, **TOKEN}, "phone", "simulate", str(script), "--url", server)
     assert first.returncode == 0, first.stderr
     assert "your dinner menu" in first.stdout
+    assert "of them cached" in first.stdout.splitlines()[-1]
     second = echoic(
         {**environment, **TOKEN},
         "phone",
@@ -68,6 +82,8 @@ def test_a_script_is_called_through_and_what_was_stored_is_recalled(server, envi
     told = json.loads(second.stdout)["data"][0]
     assert told["heard"][-1].endswith("You planned mushroom soup")
     assert told["failed"] is None
+    assert (told["took"]["turns"], told["took"]["kept"]) == (1, True)
+    assert "1 turns" not in second.stdout, "a document holds figures, not sentences"
     many = echoic(
         {**environment, **TOKEN}, "phone", "simulate", str(script), "--url", server, "--calls", "5", "--json"
     )
@@ -88,12 +104,43 @@ def test_a_caller_with_another_token_is_not_believed(server, environment):
         (["serve", "--model", "openai:gpt-5"], "ECHOIC_TWILIO_AUTH_TOKEN"),
         (["simulate"], "ECHOIC_TWILIO_AUTH_TOKEN"),
         (["simulate", "--calls", "3"], "needs a SCRIPT"),
+        (["serve", "--agent", AGENT, "--channel", "media"], "--voice"),
+        (["serve", "--agent", AGENT, "--voice", "openai:gpt-realtime"], "--channel media"),
     ],
 )
 def test_what_is_missing_is_named(environment, words, why):
-    ran = echoic(environment, "phone", *words, input="")
+    token = TOKEN if "--channel" in words or "--voice" in words else {}
+    ran = echoic({**environment, **token}, "phone", *words, input="")
     assert ran.returncode == 64
     assert why in ran.stderr
+
+
+async def test_a_recording_is_played_to_a_voice_model_and_its_answer_recorded(environment, tmp_path):
+    said, asked = speech("the harbour is in boston"), speech("where is it")
+    for name, samples in (("ask.wav", asked.pcm), ("stereo.wav", asked.pcm)):
+        with wave.open(str(tmp_path / name), "wb") as recording:
+            recording.setnchannels(1 if name == "ask.wav" else 2)
+            recording.setsampwidth(2)
+            recording.setframerate(24_000)
+            recording.writeframes(samples)
+    script = Script(UserSays(asked.text, after_ms=300), Says(said.text), open_ended=True)
+    async with OpenAIRealtimeServer(script) as voice:
+        provider = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": voice.base_url}
+        words = ["--agent", AGENT, "--channel", "media", "--voice", "openai:gpt-realtime"]
+        with running({**environment, **provider}, *words) as url:
+            heard = tmp_path / "heard.wav"
+            call = ["phone", "simulate", "--url", url, "--record", str(heard), "--json"]
+            lines = f"/play {tmp_path}/ask.wav\n"
+            ran = await asyncio.to_thread(echoic, {**environment, **TOKEN}, *call, input=lines)
+            assert ran.returncode == 0, ran.stderr
+            with wave.open(str(heard), "rb") as recording:
+                played = samples_of(recording.readframes(recording.getnframes()))
+            pcm = pcm_of(Resampler(8_000, 24_000)(played))
+            assert "".join(said.words[n].text for n in words_heard(pcm, said)).strip() == said.text
+            assert json.loads(ran.stdout)["data"][0]["took"]["turns"] == 1
+            lines = f"/play {tmp_path}/stereo.wav\n"
+            bad = await asyncio.to_thread(echoic, {**environment, **TOKEN}, *call, input=lines)
+            assert (bad.returncode, "mono" in bad.stderr + bad.stdout) == (64, True)
 
 
 @pytest.mark.parametrize("agent", ["no.such:thing", "json:loads", "json"])

@@ -135,14 +135,10 @@ async def test_keys_that_are_pressed_are_one_thing_that_was_said(relay):
 
 
 async def test_the_line_changes_to_the_language_of_the_caller(relay):
-    phone = await relay(lambda said, _given: f"Si, {said}.", languages=("es-ES",))
+    phone = await relay(lambda said, _given: f"Si, {said}.", languages=("es-ES",), detect_language=True)
     call = await phone.call()
     await call.send({"type": "prompt", "voicePrompt": "hola", "lang": "es-ES", "last": True})
-    assert await call._receive() == {
-        "type": "language",
-        "ttsLanguage": "es-ES",
-        "transcriptionLanguage": "es-ES",
-    }
+    assert await call._receive() == {"type": "language", "ttsLanguage": "es-ES"}
     assert "Si, hola." in await call._reply(0.0, None)
     await call.send({"type": "prompt", "voicePrompt": "x", "lang": "xx-XX", "last": True})
     assert (await call._receive())["type"] == "text"
@@ -174,7 +170,9 @@ async def test_things_said_in_a_row_are_answered_in_order_once_each(relay):
     call = await phone.call()
     for n in range(5):
         await call.send({"type": "prompt", "voicePrompt": f"{n}", "lang": "en-US", "last": True})
-    assert [await call._reply(0.0, None) for _ in range(5)] == [f"Answer {n}." for n in range(5)]
+    heard = [await call._reply(0.0, None) for _ in range(5)]
+    # a busy machine may have said that it takes a moment
+    assert [text.replace(FILLERS[0], "").strip() for text in heard] == [f"Answer {n}." for n in range(5)]
 
 
 async def test_a_long_wait_is_filled_and_the_filler_is_no_part_of_the_reply(relay):

@@ -204,6 +204,35 @@ async def test_a_tool_that_writes_when_the_line_goes_dead_writes_to_its_end(line
     assert [c.recall_key for c in kept] == ["blue harvest"]
 
 
+@pytest.mark.parametrize("channel", ["gather", "relay"])
+async def test_the_end_of_a_call_is_answered_though_something_is_still_being_written(
+    line, channel, monkeypatch
+):
+    from echoic.memory.conversation import OpenConversation
+
+    begun, may = asyncio.Event(), asyncio.Event()
+    storing = OpenConversation.store
+
+    async def slow(self, key, summary=None):
+        begun.set()
+        await may.wait()
+        return await storing(self, key, summary)
+
+    monkeypatch.setattr(OpenConversation, "store", slow)
+    phone = await line(lambda _said, given: "Done." if given else [STORE], channel=channel)
+    call = await phone.call()
+    waiting = asyncio.create_task(call.say("Store this."))
+    await begun.wait()
+    await call.hang_up()
+    assert not phone.phone.known(call.sid).opened.cancelled()
+    assert call.figures is None or call.figures["turns"] == 1
+    may.set()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await phone.phone.known(call.sid).hang_up()
+    kept = [c for c in await phone.memory().conversations() if c.id == f"call:{call.sid}"]
+    assert [c.recall_key for c in kept] == ["blue harvest"]
+
+
 async def test_a_model_that_fails_is_heard_as_a_sentence_and_the_call_goes_on(line):
     def answer(said, _given):
         if "boom" in said:

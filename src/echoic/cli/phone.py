@@ -6,38 +6,40 @@ import asyncio
 import contextlib
 import importlib
 import os
-import signal
-import socket
 import sys
+import wave
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from echoic.cli.binding import announced, bound, url_of
 from echoic.cli.command import Group
 from echoic.cli.exits import DONE, UNEXPECTED
 from echoic.cli.output import Output, Result
 from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.secret import given_secret, kept_secret, secret_file
-from echoic.cli.serve import _bound, _url  # where to listen is settled alike for both servers
 from echoic.cli.settings import Settings
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
-    import uvicorn
     from pydantic_ai import Agent
+    from pydantic_ai.realtime import RealtimeModel
 
-    from echoic.adapters.twilio import PhoneSettings, SimulatedCall
+    from echoic.adapters.audio import Samples
+    from echoic.adapters.twilio import Phone, PhoneSettings, SimulatedCall
+    from echoic.memory.service import MemoryService
 
 AUTH_TOKEN = "ECHOIC_TWILIO_AUTH_TOKEN"  # noqa: S105 - the name of a variable
 _EXTRA = "the telephone needs packages that are not installed ({name}): pip install 'echoic[phone]'"
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
 _PERSONA = "You are Robin, a friendly assistant on the telephone. You remember who calls you."
 HELP = """\
 /press DIGITS  press keys          /cut WORDS  say nothing more once WORDS were heard in the next reply
 /silence       say nothing         /hangup     end the call; so does the end of the input
+/play FILE     say a recording (WAV, 16 bit, mono), where the server streams audio
 Anything else is said."""
+_MAX_WAV_S = 120
 
 
 @click.group("phone", cls=Group)
@@ -59,8 +61,16 @@ def phone_group() -> int:
     "--port", type=click.IntRange(0, 65535), default=8300, show_default=True, help="0: any free one."
 )
 @click.option(
-    "--channel", type=click.Choice(["relay", "gather"]), default="relay", show_default=True, help="How."
+    "--channel",
+    type=click.Choice(["relay", "gather", "media"]),
+    default="relay",
+    show_default=True,
+    help="ConversationRelay, webhooks alone, or audio to the model of --voice.",
 )
+@click.option("--voice", metavar="NAME", help="A realtime model for --channel media, as openai:gpt-realtime.")
+@click.option("--language", default="en-US", show_default=True, metavar="TAG", help="What is spoken first.")
+@click.option("--also", "languages", multiple=True, metavar="TAG", help="Another language it speaks.")
+@click.option("--detect-language", is_flag=True, help="Have Twilio find out which is spoken (relay).")
 @click.option(
     "--retention",
     type=click.Choice(["keep", "ask", "never"]),
@@ -78,9 +88,9 @@ def serve_command(ctx: click.Context, /, **given: Any) -> int:
 
     async def work(settings: Settings, output: Output) -> Result:
         phone_settings = _phone_settings(settings, given)
-        agent = _agent(given["agent"], given["model"])
-        with contextlib.closing(_bound(given["host"], given["port"])) as listening:
-            return await _serve(settings, output, phone_settings, agent, listening)
+        make = _phone(phone_settings, given)
+        with contextlib.closing(bound(given["host"], given["port"])) as listening:
+            return await _serve(settings, output, make, listening)
 
     return run_apart(ctx, work)
 
@@ -100,6 +110,9 @@ def _phone_settings(settings: Settings, given: dict[str, Any]) -> PhoneSettings:
         deployment=settings.deployment,
         channel=given["channel"],
         retention=given["retention"],
+        language=given["language"],
+        languages=given["languages"],
+        detect_language=given["detect_language"],
     )
 
 
@@ -130,29 +143,56 @@ def _agent(path: str | None, model: str | None) -> Agent[Any, str]:
     return cast("Agent[Any, str]", found)
 
 
+def _voice(name: str | None, channel: str) -> RealtimeModel | None:
+    if (name is None) != (channel != "media"):
+        raise InvalidInput("--channel media needs a --voice, such as openai:gpt-realtime, and no other does")
+    if name is None:
+        return None
+    with _installed():
+        from pydantic_ai.exceptions import UserError
+        from pydantic_ai.realtime import infer_realtime_model
+    try:
+        return infer_realtime_model(name)
+    except (UserError, ImportError, ValueError) as error:
+        raise InvalidInput(f"--voice {name!r:.80} cannot be used: {error}") from error
+
+
+def _phone(phone_settings: PhoneSettings, given: dict[str, Any]) -> Callable[[MemoryService], Phone]:
+    agent = _agent(given["agent"], given["model"])
+    voice = _voice(given["voice"], given["channel"])
+
+    def make(memory: MemoryService) -> Phone:
+        from echoic.adapters.twilio import Phone
+
+        return Phone(memory, agent, phone_settings, realtime=voice)
+
+    return make
+
+
 async def _serve(
-    settings: Settings, output: Output, phone_settings: PhoneSettings, agent: Agent[Any, str], listening: Any
+    settings: Settings, output: Output, make: Callable[[MemoryService], Phone], listening: Any
 ) -> Result:
     import uvicorn
 
-    from echoic.adapters.twilio import Phone, phone_app, uvicorn_options
+    from echoic.adapters.twilio import phone_app, uvicorn_options
 
     embedder = embedder_at(settings)
     try:
         await embedder.ready()
     except EmbedderError as error:
         output.note(words_only(error))
-    url = _url(*listening.getsockname()[:2])
-
-    def announce() -> None:
-        output.finish(Result(data={"url": url}, text=url, count=1))
-        output.say(
-            f"Twilio's webhook: {phone_settings.public_url or url.rstrip('/')}/phone/voice; Ctrl-C stops"
-        )
+    url = url_of(*listening.getsockname()[:2])
 
     async with memory_at(settings, embedder) as memory:
-        app = phone_app(Phone(memory, agent, phone_settings))
-        await _server(uvicorn.Config(app, **uvicorn_options()), announce).serve(sockets=[listening])
+        phone = make(memory)
+        public = phone.settings.public_url or url.rstrip("/")
+
+        def announce() -> None:
+            output.finish(Result(data={"url": url}, text=url, count=1))
+            output.say(f"Twilio's webhook: {public}/phone/voice; Ctrl-C stops")
+
+        config = uvicorn.Config(phone_app(phone), **uvicorn_options())
+        await announced(uvicorn.Server, config, announce).serve(sockets=[listening])
     output.say("stopped; what was acknowledged is kept")
     return Result(data=None)
 
@@ -164,6 +204,9 @@ async def _serve(
 @click.option("--number", default="+15550100001", show_default=True, metavar="E164", help="Who calls.")
 @click.option("--at-speed", is_flag=True, help="Speech and pauses take their time.")
 @click.option("--calls", type=click.IntRange(1, 500), default=1, show_default=True, help="At once.")
+@click.option("--speaks", default="en-US", show_default=True, metavar="TAG", help="The caller's language.")
+@click.option("--interim", is_flag=True, help="Send what is said word by word as well (relay).")
+@click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep audio as WAV (media).")
 @click.pass_context
 def simulate_command(
     ctx: click.Context,
@@ -174,13 +217,16 @@ def simulate_command(
     number: str,
     at_speed: bool,
     calls: int,
+    speaks: str,
+    interim: bool,
+    record: Path | None,
 ) -> int:
     """Call a server as Twilio does, from this terminal: what you type is said, what it says is printed.
 
     SCRIPT is a file with one line a turn; without it, lines are read from the terminal or a pipe. It speaks
-    the webhooks and ConversationRelay, signed with ECHOIC_TWILIO_AUTH_TOKEN. /help lists what can be done
-    beside speaking. With --calls the script is played by so many callers at once, each with a number of their
-    own.
+    the webhooks, ConversationRelay and Media Streams, signed with ECHOIC_TWILIO_AUTH_TOKEN. /help lists what
+    can be done beside speaking. With --calls the script is played by so many callers at once, each with a
+    number of their own. At the end stands what the server says the call took.
     """
 
     async def work(_settings: Settings, output: Output) -> Result:
@@ -196,37 +242,19 @@ def simulate_command(
                 _auth_token(),
                 number=number if place == 0 else f"{number[:-4]}{(int(number[-4:]) + place) % 10_000:04}",
                 public_url=public_url,
+                speaks=speaks,
+                interim=interim,
                 characters_per_s=15.0 if at_speed else None,
                 heard=output.answer if calls == 1 else None,
             )
 
-        ran = await asyncio.gather(*(_talk(caller(n), read, output) for n in range(calls)))
+        callers = [caller(n) for n in range(calls)]
+        ran = await asyncio.gather(*(_talk(each, read, output) for each in callers))
+        if record is not None:
+            _keep_sound(callers[0], record)
         return _result(ran)
 
     return run_apart(ctx, work)
-
-
-def _server(config: uvicorn.Config, announce: Callable[[], None]) -> uvicorn.Server:
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        """Says when it can be used, and takes being told to stop for an end like any other."""
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            announce()
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            # uvicorn's own raises the signal once more when all is closed
-            before = {which: signal.signal(which, self.handle_exit) for which in _STOPPING}
-            try:
-                yield
-            finally:
-                for which, handler in before.items():
-                    signal.signal(which, handler)
-
-    return Server(config)
 
 
 async def _talk(caller: SimulatedCall, script: list[str] | None, output: Output) -> dict[str, Any]:
@@ -235,24 +263,10 @@ async def _talk(caller: SimulatedCall, script: list[str] | None, output: Output)
     from echoic.adapters.twilio import CallFailed
 
     failed: str | None = None
-    cut: str | None = None
     try:
         async with caller as call:
             await call.dial()
-            async for line in _lines(script, output):
-                if line == "/hangup" or call.over:
-                    break
-                if line == "/help":
-                    output.aside(HELP)
-                elif line.startswith("/cut "):
-                    cut = line.removeprefix("/cut ")
-                elif line.startswith("/press "):
-                    await call.press(line.removeprefix("/press "))
-                elif line == "/silence":
-                    await call.silence()
-                else:
-                    await call.say(line, cut_in_after=cut)
-                    cut = None
+            await _follow(call, script, output)
             await call.hang_up()
     except (CallFailed, ClientError, TimeoutError) as error:
         failed = str(error) or type(error).__name__
@@ -262,17 +276,84 @@ async def _talk(caller: SimulatedCall, script: list[str] | None, output: Output)
         "heard": caller.said,
         "webhooks": len(caller.webhooks),
         "slowest_webhook_s": round(slowest, 3),
+        "took": caller.figures,
         "failed": failed,
     }
+
+
+async def _follow(call: SimulatedCall, script: list[str] | None, output: Output) -> None:
+    """Do what the lines say, until one of them hangs up or the server does."""
+    cut: str | None = None
+    async for line in _lines(script, output):
+        word, _, rest = line.partition(" ")
+        if line == "/hangup" or call.over:
+            return
+        if line == "/help":
+            output.aside(HELP)
+        elif word == "/cut":
+            cut = rest
+        elif word == "/press":
+            await call.press(rest)
+        elif word == "/play":
+            heard = await call.say_aloud(*_sound_in(Path(rest)))
+            output.answer(f"[{len(heard) / 8000:.1f} s of audio]")
+        elif line == "/silence":
+            await call.silence()
+        else:
+            await call.say(line, cut_in_after=cut)
+            cut = None
+
+
+def _sound_in(path: Path) -> tuple[Samples, int]:
+    """Samples of a recording, and how many there are a second."""
+    from echoic.adapters.audio import samples_of
+
+    try:
+        with wave.open(str(path), "rb") as recording:
+            rate, frames = recording.getframerate(), recording.getnframes()
+            if (recording.getsampwidth(), recording.getnchannels()) != (2, 1) or frames > rate * _MAX_WAV_S:
+                raise InvalidInput(f"{path} is no WAV of 16 bit, mono, {_MAX_WAV_S} s at most")
+            return samples_of(recording.readframes(frames)), rate
+    except (OSError, EOFError, wave.Error) as error:
+        raise InvalidInput(f"{path} cannot be played: {error}") from error
+
+
+def _keep_sound(call: SimulatedCall, path: Path) -> None:
+    """Write what `call` heard of a stream to `path`."""
+    from echoic.adapters.audio import TELEPHONE_HZ, pcm_of
+
+    if call.stream is None:
+        raise InvalidInput("--record keeps audio, and the server sent none: its channel is not media")
+    try:
+        with wave.open(str(path), "wb") as recording:
+            recording.setnchannels(1)
+            recording.setsampwidth(2)
+            recording.setframerate(TELEPHONE_HZ)
+            recording.writeframes(pcm_of(call.stream.heard))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error}") from error
 
 
 def _result(ran: list[dict[str, Any]]) -> Result:
     failed = [one["failed"] for one in ran if one["failed"]]
     slowest = max(one["slowest_webhook_s"] for one in ran)
-    text = f"{len(ran)} calls, {len(failed)} failed, slowest webhook {slowest} s" if len(ran) > 1 else None
-    if failed:
-        text = "\n".join(filter(None, [text, f"the call failed: {failed[0]}"]))
+    lines = [f"{len(ran)} calls, {len(failed)} failed, slowest webhook {slowest} s"] if len(ran) > 1 else []
+    lines += [_taken([one["took"] for one in ran if one["took"]])]
+    lines += [f"the call failed: {failed[0]}"] if failed else []
+    text = "\n".join(filter(None, lines)) or None
     return Result(data=ran, text=text, count=len(ran), code=UNEXPECTED if failed else DONE)
+
+
+def _taken(took: list[dict[str, Any]]) -> str:
+    """What calls took, in a line; empty where the server does not say."""
+    turns, sent, cached, recalls, ready = (
+        sum(one[name] for one in took)
+        for name in ("turns", "input_tokens", "cached_tokens", "recalls", "recalls_ready")
+    )
+    if not turns:
+        return ""
+    line = f"{turns} turns, {sent} tokens sent, {cached / max(sent, 1):.0%} of them cached"
+    return f"{line}, {ready} of {recalls} recalls ready at the end of the turn" if recalls else line
 
 
 async def _lines(script: list[str] | None, output: Output) -> Any:

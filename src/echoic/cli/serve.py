@@ -5,30 +5,26 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import secrets
-import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from echoic.cli.binding import announced, bound, is_wildcard, url_of
 from echoic.cli.command import command
 from echoic.cli.output import Output, Result
 from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.secret import SECRET, given_secret, kept_secret, operator_key, secret_file
-from echoic.cli.settings import Settings, model_option
+from echoic.cli.settings import Settings, model_option, voice_option, voice_transport_option
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
-    import uvicorn
-
     from echoic.server import CellLimiter, ServerSettings
 
 _EXTRA = "the server needs packages that are not installed ({name}): pip install 'echoic[server]'"
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 @command("serve")
@@ -48,6 +44,8 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM)
     help="How often one caller may ask; off: as often as they like.",
 )
 @model_option
+@voice_option
+@voice_transport_option
 @click.pass_context
 def serve_command(
     ctx: click.Context,
@@ -59,6 +57,8 @@ def serve_command(
     origins: tuple[str, ...],
     rate: str,
     model: str | None,
+    voice: str | None,
+    voice_transport: Literal["websocket", "webrtc"],
 ) -> int:
     """Run the HTTP server and its page until interrupted.
 
@@ -66,12 +66,20 @@ def serve_command(
     store. ECHOIC_OPERATOR_KEY opens the operator's routes. It listens beyond this machine only with
     ECHOIC_SECRET set. The URL is printed to stdout when it can be used.
 
-    Callers talk with rules, or with the model that --model names: its answers appear as they come.
+    Callers talk with rules, or with the model that --model names: its answers appear as they come. --voice
+    lets them speak with a voice model that remembers them. Both read their provider's own variables, such as
+    OPENAI_API_KEY and OPENAI_BASE_URL.
     """
 
     async def work(settings: Settings, output: Output) -> Result:
-        serving = replace(_settings(settings, host, names, origins), limiter=_limiter(rate), model=model)
-        with contextlib.closing(_bound(host, port)) as listening:
+        serving = replace(
+            _settings(settings, host, names, origins),
+            limiter=_limiter(rate),
+            model=model,
+            voice_model=voice,
+            voice_transport=voice_transport,
+        )
+        with contextlib.closing(bound(host, port)) as listening:
             return await _serve(settings, output, serving, listening, show)
 
     return run_apart(ctx, work)
@@ -85,7 +93,7 @@ def _settings(
         from echoic.server.settings import LOOPBACK
     except ImportError as error:
         raise InvalidInput(_EXTRA.format(name=error.name)) from error
-    own = () if _wildcard(host) else (f"[{host}]" if ":" in host else host,)
+    own = () if is_wildcard(host) else (f"[{host}]" if ":" in host else host,)
     return ServerSettings(
         secret=_secret(settings, host),
         operator_key=operator_key(),
@@ -125,44 +133,10 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def _wildcard(host: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_unspecified
-    return False
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """A socket that has the address, so that a port in use is known before anything is opened.
-
-    Raises:
-        InvalidInput: the port is taken, or the address is not this machine's.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listening = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise InvalidInput(f"--host {host} is no address of this machine: {error.strerror}") from error
-    # else a port stays taken for minutes after a restart; on Windows it would let two servers share one
-    if socket.SO_REUSEADDR and not hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(address)
-        listening.listen()
-    except OSError as error:
-        listening.close()
-        raise InvalidInput(
-            f"port {port} of {host} cannot be used ({error.strerror}): is a server running there already? "
-            "Take another with --port, or --port 0 for any free one"
-        ) from error
-    return listening
-
-
 async def _serve(
     settings: Settings, output: Output, serving: ServerSettings, listening: socket.socket, show: bool
 ) -> Result:
-    from echoic.server import create_app, uvicorn_config
+    from echoic.server import MemoryServer, create_app, uvicorn_config
 
     embedder = embedder_at(settings)
     try:
@@ -172,7 +146,7 @@ async def _serve(
     host, port = listening.getsockname()[:2]
 
     def announce() -> None:
-        url = _url(host, port)
+        url = url_of(host, port)
         output.finish(Result(data={"url": url}, text=url, count=1))
         output.say("stop with Ctrl-C")
         if show:
@@ -182,37 +156,9 @@ async def _serve(
     # opened here, so that what is wrong with the store is said as by every other command
     async with memory_at(settings, embedder, serving.model) as memory:
         config = uvicorn_config(create_app(memory, serving), host=host, port=port)
-        await _server(config, announce).serve(sockets=[listening])
+        await announced(MemoryServer, config, announce).serve(sockets=[listening])
     output.say("stopped; what was acknowledged is kept")
     return Result(data=None)
-
-
-def _server(config: uvicorn.Config, announce: Callable[[], None]) -> uvicorn.Server:
-    from echoic.server import MemoryServer
-
-    class Server(MemoryServer):
-        """Says when it can be used, and takes being told to stop for an end like any other."""
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            announce()
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            # uvicorn's own raises the signal once more when all is closed
-            before = {which: signal.signal(which, self.handle_exit) for which in _STOPPING}
-            try:
-                yield
-            finally:
-                for which, handler in before.items():
-                    signal.signal(which, handler)
-
-    return Server(config)
-
-
-def _url(host: str, port: int) -> str:
-    shown: Any = "127.0.0.1" if _wildcard(host) else host
-    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
 
 
 __all__ = ["serve_command"]

@@ -3,27 +3,61 @@
     phone = Phone(service, Agent("openai:gpt-5", name="robin"), PhoneSettings(auth_token=…, salt=…))
     app.include_router(phone_router(phone))
 
-The guide is docs/phone.md.
+The guide is docs/phone.md. Names are imported when they are used: the codes that link a page and a telephone
+(`linking`) work where the extra is not installed.
 """
 
 from __future__ import annotations
 
-from echoic.adapters.twilio.app import phone_app, uvicorn_options
-from echoic.adapters.twilio.call import Call, Figures
-from echoic.adapters.twilio.callers import Caller
-from echoic.adapters.twilio.phone import Phone
-from echoic.adapters.twilio.settings import Pace, PhoneSettings, Retention
-from echoic.adapters.twilio.simulator import CallFailed, SimulatedCall
-from echoic.adapters.twilio.webhooks import phone_router
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from echoic.adapters.twilio.app import phone_app, uvicorn_options
+    from echoic.adapters.twilio.call import Call
+    from echoic.adapters.twilio.callers import Caller
+    from echoic.adapters.twilio.figures import Figures
+    from echoic.adapters.twilio.linking import LinkCodes
+    from echoic.adapters.twilio.phone import Phone
+    from echoic.adapters.twilio.phrases import Phrases
+    from echoic.adapters.twilio.settings import Pace, PhoneSettings, Retention
+    from echoic.adapters.twilio.simulator import CallFailed, SimulatedCall
+    from echoic.adapters.twilio.webhooks import phone_router
+
+_WHERE: Final = {
+    "Call": "call",
+    "CallFailed": "simulator",
+    "Caller": "callers",
+    "Figures": "figures",
+    "LinkCodes": "linking",
+    "Pace": "settings",
+    "Phone": "phone",
+    "PhoneSettings": "settings",
+    "Phrases": "phrases",
+    "Retention": "settings",
+    "SimulatedCall": "simulator",
+    "phone_app": "app",
+    "phone_router": "webhooks",
+    "uvicorn_options": "app",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+
 
 __all__ = [
     "Call",
     "CallFailed",
     "Caller",
     "Figures",
+    "LinkCodes",
     "Pace",
     "Phone",
     "PhoneSettings",
+    "Phrases",
     "Retention",
     "SimulatedCall",
     "phone_app",

@@ -1,8 +1,4 @@
-"""Who is calling: a number names somebody with a confidence, never with certainty.
-
-What is known of a number is kept in a scope of its own, as a log of what happened: who called from it, to
-which identity it was linked, that the link was undone. So all of it can be undone and forgotten.
-"""
+"""Who is calling: a number names somebody with a confidence, never with certainty."""
 
 from __future__ import annotations
 
@@ -12,17 +8,15 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 from echoic.adapters.twilio.claims import same_name
+from echoic.adapters.twilio.lines import Line, Lines
 from echoic.adapters.twilio.settings import PhoneSettings
 from echoic.errors import NotAllowed
 from echoic.memory.service import MemoryService
 
-LOG: Final = "phone-identity"
-"""The conversation of a scope that holds its log; nothing is said in it."""
-AGENT: Final = "phone"
 _NUMBER = re.compile(r"\+[1-9][0-9]{5,14}")
 _WITHHELD: Final = frozenset({"+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253"})
 """Anonymous, restricted, blocked, unknown, unavailable: Twilio's stand-ins, as their letters are dialled."""
@@ -59,20 +53,14 @@ class Caller:
         return bool(self.people)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """What the log of a number comes to."""
-
-    people: Mapping[str, str]
-    linked: str | None
-
-
 class Callers:
     """Tells callers by their numbers, and keeps what it learns of them."""
 
     def __init__(self, service: MemoryService, settings: PhoneSettings) -> None:
         self._service = service
         self._settings = settings
+        self.lines = Lines(service, settings.deployment)
+        """What is known of the numbers themselves."""
 
     def line_of(self, number: str) -> str | None:
         """The identity of `number`; None where it is withheld, or is no number."""
@@ -97,7 +85,7 @@ class Callers:
         name = self.line_of(number)
         if name is None or attestation.startswith("TN-Validation-Failed"):
             return self.guest(name, confidence=0.0 if name is None else FORGED)
-        line = await self._read(name)
+        line = await self.lines.read(name)
         if line.linked is not None:
             found = Caller(user=line.linked, confidence=LINKED, line=name, people=line.people or None)
         elif line.people:
@@ -117,13 +105,13 @@ class Callers:
         """Somebody else on the same line: of that name, known or new; a guest without name or line."""
         if name is None or caller.line is None or caller.confidence <= FORGED:
             return self.guest(caller.line, confidence=caller.confidence)
-        line = await self._read(caller.line)
+        line = await self.lines.read(caller.line)
         everybody = await self._everybody(caller.line, line)
         for other, user in everybody.items():
             if same_name(name, other):
                 return Caller(user=user, confidence=NAMED, line=caller.line, name=other, people=everybody)
         user = f"{caller.line}:{uuid4().hex[:12]}"
-        await self._note(caller.line, "person", {"name": name, "user": user})
+        await self.lines.add_person(caller.line, name, user)
         people = {**everybody, name: user}
         return Caller(user=user, confidence=NAMED, line=caller.line, name=name, people=people)
 
@@ -135,16 +123,15 @@ class Callers:
         """
         if caller.line is None:
             raise NotAllowed("the number is withheld, so there is no telephone to link; call with it shown")
-        await self._note(caller.line, "linked", {"user": user})
-        await self._note(user, "line", {"line": caller.line})
+        await self.lines.link(caller.line, user)
         return Caller(user=user, confidence=LINKED, line=caller.line, name=await self._name(user))
 
     async def unlink(self, caller: Caller) -> Caller:
         """Undo the link of this line: it is again who it was before."""
         if caller.line is None:
             return caller
-        await self._note(caller.line, "unlinked", {})
-        line = await self._read(caller.line)
+        await self.lines.unlink(caller.line)
+        line = await self.lines.read(caller.line)
         if line.people:
             people = await self._everybody(caller.line, line)
             return replace(self.guest(caller.line, confidence=SHARED), people=people)
@@ -154,15 +141,9 @@ class Callers:
 
     async def unlink_user(self, user: str) -> int:
         """Undo every link to `user`, as from their browser; how many lines that were."""
-        lines = {value["line"] for name, value in await self._log(user) if name == "line"}
-        count = 0
-        for line in sorted(lines):
-            if (await self._read(line)).linked == user:
-                await self._note(line, "unlinked", {})
-                count += 1
-        return count
+        return await self.lines.unlink_user(user)
 
-    async def _everybody(self, line: str, known: _Line) -> dict[str, str]:
+    async def _everybody(self, line: str, known: Line) -> dict[str, str]:
         """Names of all who call from `line`: whom it was first, and who came after."""
         first = await self._name(line)
         return {**({first: line} if first else {}), **known.people}
@@ -170,25 +151,6 @@ class Callers:
     async def _name(self, user: str) -> str | None:
         name = (await self._service.user(user, self._settings.deployment).profile()).name
         return spoken_name(name) if name else None
-
-    async def _read(self, line: str) -> _Line:
-        people: dict[str, str] = {}
-        linked: str | None = None
-        for name, value in await self._log(line):
-            if name == "person":
-                people[value["name"]] = value["user"]
-            elif name in {"linked", "unlinked"}:
-                linked = value.get("user")
-        return _Line(people, linked)
-
-    async def _log(self, user: str) -> list[tuple[str, Any]]:
-        task = await self._service.user(user, self._settings.deployment).task(LOG)
-        return [(result.name, result.value) for result in task.results] if task else []
-
-    async def _note(self, user: str, name: str, value: dict[str, Any]) -> None:
-        memory = self._service.user(user, self._settings.deployment)
-        await memory.conversation(LOG, agent=AGENT)
-        await memory.add_result(LOG, name, value, id=f"{LOG}:{uuid4().hex}")
 
 
 def spoken_name(name: str) -> str | None:
@@ -201,4 +163,4 @@ def spoken_name(name: str) -> str | None:
     return said if 0 < len(said) <= 40 else None
 
 
-__all__ = ["LOG", "Caller", "Callers", "spoken_name"]
+__all__ = ["Caller", "Callers", "spoken_name"]

@@ -33,6 +33,11 @@ class CallLog:
         self._durable = 0
         self._writing = asyncio.Lock()
 
+    @property
+    def durable(self) -> bool:
+        """Whether any of it is in the store."""
+        return self._durable > 0
+
     async def add(self, turn: Turn) -> None:
         """Note what was said. Durable when it returns, where the call is kept and the store can be reached;
         what cannot be kept now is with the next.

@@ -112,9 +112,10 @@ class Bridge:
         live = self._phone.agent.realtime(
             model,
             deps=call.talk.deps,
-            capabilities=call.capabilities,
+            capabilities=call.capabilities(),
             conversation_id=call.conversation,
             instructions=call.talk.instructions,
+            usage=call.talk.usage,
         )
         self._noted = self._sent = self._played = 0
         try:
@@ -183,7 +184,10 @@ class Bridge:
             era = self._era
             for at in range(0, len(pcm), size):
                 if era != self._era:
-                    break  # the caller cut in: the rest of it is not said
+                    # the caller cut in: the rest of it is not said, but was taken out of the stream
+                    self._sent += len(pcm) - at
+                    self._played = self._sent
+                    break
                 piece = pcm[at : at + size]
                 await self._room(rate)
                 self._sent += len(piece)

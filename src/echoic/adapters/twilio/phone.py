@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
 
-from echoic.adapters.twilio.call import Call, Figures
-from echoic.adapters.twilio.callers import AGENT, Callers
+from echoic.adapters.twilio.call import Call
+from echoic.adapters.twilio.callers import Callers
+from echoic.adapters.twilio.figures import Figures
+from echoic.adapters.twilio.lines import AGENT
 from echoic.adapters.twilio.linking import LinkCodes
 from echoic.adapters.twilio.settings import PhoneSettings
 from echoic.adapters.twilio.signing import Signatures
@@ -39,7 +41,7 @@ class Phone:
         agent: who speaks. It gets its memory here: give it none of its own.
         settings: how the phone answers, and what it keeps.
         deps: makes the agent's dependencies for a call; None: they are None.
-        capabilities: more for each run, such as `pydantic_ai.capabilities.Caching()`.
+        capabilities: more for each run of the agent.
         realtime: the voice model of calls whose audio is streamed (channel "media").
         ended: told what a call took once it is over.
     """
@@ -61,7 +63,7 @@ class Phone:
         self.capabilities = tuple(capabilities)
         self.realtime = realtime
         self.callers = Callers(service, settings)
-        self.links = LinkCodes()
+        self.links = LinkCodes(service, settings.deployment)
         """Gives out codes that link a telephone to a user; see `LinkCodes.give`."""
         self.signatures = Signatures(settings)
         self._deps = deps
@@ -132,9 +134,12 @@ class Phone:
             self._over.popitem(last=False)
         figures = call.figures
         log.info(
-            "a call ended: %d turns, %d interruptions, %d tokens sent, %.0f %% of them cached",
+            "a call ended: %d turns, %d interruptions, %d of %d recalls ready, %d tokens sent, "
+            "%.0f %% of them cached",
             figures.turns,
             figures.interruptions,
+            figures.recalls_ready,
+            figures.recalls,
             figures.input_tokens,
             figures.cached_share * 100,
         )

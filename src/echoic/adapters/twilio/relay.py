@@ -19,7 +19,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from echoic.adapters.twilio.call import Call
 from echoic.adapters.twilio.claims import CODE_DIGITS
 from echoic.adapters.twilio.phone import Phone
-from echoic.adapters.twilio.settings import FILLERS, filler
 from echoic.adapters.twilio.signing import Refused
 
 log = logging.getLogger(__name__)
@@ -30,6 +29,8 @@ _KEYS_S: Final = 2.0
 """After how long without another key what was pressed is complete."""
 _VIOLATION: Final = 1008
 _MAX_SAID: Final = 4000
+_MAX_TAG: Final = 35
+"""Characters of a language tag, as long as any of RFC 5646 is likely to be."""
 _MAX_WAITING: Final = 8
 
 
@@ -118,6 +119,10 @@ class Relay:
         self._keys = ""
         self._keyed: asyncio.TimerHandle | None = None
         self._quiet_from = time.monotonic()
+        self._language = call.language
+        """What the line was told to speak."""
+        self._fillers: set[str] = set()
+        """What was said to pass the time."""
 
     async def run(self) -> None:
         """Until the socket ends."""
@@ -127,11 +132,11 @@ class Relay:
             if kind == "prompt":
                 await self._prompt(message)
             elif kind == "interrupt":
-                await self._call.interrupt(_without_fillers(_text(message, "utteranceUntilInterrupt")))
+                await self._call.interrupt(self._without_fillers(_text(message, "utteranceUntilInterrupt")))
             elif kind == "dtmf":
                 self._key(_text(message, "digit"))
             elif kind == "info" and message.get("name") == "tokensPlayed":
-                self._call.played(_without_fillers(_text(message, "value")))
+                self._call.played(self._without_fillers(_text(message, "value")))
             elif kind == "error":
                 log.warning("the relay reports an error")  # its description may hold what was said
 
@@ -144,15 +149,23 @@ class Relay:
         await self._call.cut_off()
 
     async def _prompt(self, message: dict[str, Any]) -> None:
+        said, language = _text(message, "voicePrompt")[:_MAX_SAID], _text(message, "lang")[:_MAX_TAG]
         if message.get("last") is False:
-            return  # an interim transcript
-        language = _text(message, "lang")
-        if language != self._call.language and language in self._phone.settings.languages:
-            self._call.language = language
-            await self._send({"type": "language", "ttsLanguage": language, "transcriptionLanguage": language})
-        said = _text(message, "voicePrompt")[:_MAX_SAID]
+            self._call.hearing(said, language)
+            return
+        self._call.heard_in(language)
+        await self._tune()
         if said.strip():
             self._say(said)
+
+    async def _tune(self) -> None:
+        """Tell the line which language the call is in, if that changed."""
+        if self._language == self._call.language:
+            return
+        self._language = language = self._call.language
+        # where the line finds out what it hears, it must go on doing so
+        hears = {} if self._phone.settings.detect_language else {"transcriptionLanguage": language}
+        await self._send({"type": "language", "ttsLanguage": language, **hears})
 
     def _key(self, digit: str) -> None:
         """Gather keys into one thing that was said."""
@@ -202,8 +215,10 @@ class Relay:
             wait_s = self._quiet_from + pace.sound_every_s - 1 - time.monotonic()
             await asyncio.wait({speaking}, timeout=max(0.05, wait_s))
             if not speaking.done() and time.monotonic() >= self._quiet_from + pace.sound_every_s - 1:
-                words = filler(fillers)
+                words = self._call.phrases.filler(fillers)
                 fillers += 1
+                self._fillers.add(words)
+                await self._tune()
                 self._sounded(words)
                 await self._send({"type": "text", "token": f"{words} ", "last": False})
         if not speaking.cancelled():
@@ -212,7 +227,14 @@ class Relay:
     async def _out(self, text: str) -> None:
         self._call.hand_over(text)
         self._sounded(text)
+        await self._tune()
         await self._send({"type": "text", "token": text, "last": False})
+
+    def _without_fillers(self, text: str) -> str:
+        """`text` without what was said to pass the time: it is no part of the reply."""
+        for words in self._fillers:
+            text = text.replace(words, " ")
+        return text
 
     def _sounded(self, text: str) -> None:
         now = time.monotonic()
@@ -226,13 +248,6 @@ class Relay:
 def _text(message: dict[str, Any], name: str) -> str:
     value = message.get(name, "")
     return value if isinstance(value, str) else ""
-
-
-def _without_fillers(text: str) -> str:
-    """`text` without what was said to pass the time: it is no part of the reply."""
-    for words in FILLERS:
-        text = text.replace(words, " ")
-    return text
 
 
 __all__ = ["Relay", "closed", "expect_another", "messages", "opened_socket", "sent", "serve_relay"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
 
+from echoic.adapters.twilio.phrases import ENGLISH, Phrases, matching, phrases_of
 from echoic.errors import InvalidInput
 from echoic.types import checked_name, checked_text
 
@@ -19,10 +21,9 @@ Channel = Literal["relay", "gather", "media"]
 
 MIN_SALT_BYTES: Final = 16
 """Phone numbers are few enough to try them all: without a secret salt a hash of one is the number itself."""
-GREETING: Final = "Hello! What can I do for you?"
-GREETING_KNOWN: Final = "Welcome back, {name}. What can I do for you?"
-GREETING_SHARED: Final = "Hello! Who am I talking to?"
-FILLERS: Final = ("One moment, please.", "I'm still looking.", "Thank you for waiting, it won't be long.")
+FILLERS: Final = ENGLISH.fillers
+CacheFor = bool | Literal["5m", "30m", "1h", "12h"]
+"""Whether, and for how long, providers are asked to cache prompts; True: as long as they do by default."""
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
 
@@ -84,12 +85,24 @@ class PhoneSettings:
     minimum_confidence: float = 0.4
     """Of who is calling; below it a caller is a guest."""
     greet_by_name: bool = True
-    greeting: str = GREETING
+    greeting: str | None = None
+    """In `language`; None: that of its phrases."""
     language: str = "en-US"
+    """What is heard and spoken until more is known."""
     languages: tuple[str, ...] = ()
-    """Others that may be spoken; the line changes to one when the caller does."""
+    """Others that may be spoken; the line changes to one when the caller does, or prefers it."""
+    detect_language: bool = False
+    """Over a relay: whether Twilio finds out which language is spoken (Deepgram). Without, the line changes
+    only when the caller asks for it.
+    """
     voice: str | None = None
-    """As Twilio names it; None: its own choice for the language."""
+    """For `language`, as Twilio names it; None: its own choice."""
+    voices: Mapping[str, str] = field(default_factory=dict)
+    """For other languages, by tag."""
+    phrases: Mapping[str, Phrases] = field(default_factory=dict)
+    """What the phone itself says, by tag, in place of ours."""
+    prompt_cache: CacheFor = True
+    """Whether a provider is asked to cache what it is sent: a recalled call is then paid for once."""
     hints: tuple[str, ...] = ()
     """Words the recogniser should expect."""
     recall_tokens: int = 1200
@@ -113,10 +126,11 @@ class PhoneSettings:
                 "`python -c 'import secrets; print(secrets.token_urlsafe(32))'` and keep it"
             )
         checked_name(self.deployment, "deployment")
-        checked_text(self.greeting, "greeting")
+        if self.greeting is not None:
+            checked_text(self.greeting, "greeting")
         _checked_choice(self.channel, get_args(Channel), "channel")
         _checked_choice(self.retention, get_args(Retention), "retention")
-        for language in (self.language, *self.languages):
+        for language in (self.language, *self.languages, *self.voices, *self.phrases):
             if not _LANGUAGE.fullmatch(language):
                 raise InvalidInput(f"a language is a tag such as 'en-US', not {language!r:.40}")
         if self.public_url is not None:
@@ -124,10 +138,28 @@ class PhoneSettings:
         if min(self.recall_tokens, self.budget_tokens, self.max_calls) < 1 or not self.timeout_s > 0:
             raise InvalidInput("recall_tokens, budget_tokens, max_calls and timeout_s must be above 0")
 
+    @property
+    def spoken(self) -> tuple[str, ...]:
+        """All languages of the line, `language` first."""
+        return tuple(dict.fromkeys((self.language, *self.languages)))
 
-def filler(number: int) -> str:
-    """What is said while a model thinks, the `number`-th time from 0: the first once, others in turn."""
-    return FILLERS[number] if number == 0 else FILLERS[1 + (number - 1) % (len(FILLERS) - 1)]
+    def spoken_as(self, language: str) -> str | None:
+        """The tag of the line for `language`, such as "es-ES" for "es"; None: it does not speak it."""
+        return matching(language, self.spoken)
+
+    def phrases_in(self, language: str) -> Phrases:
+        """What the phone itself says in `language`."""
+        phrases = phrases_of(language, self.phrases)
+        if self.greeting is not None and language == self.language:
+            return replace(phrases, greeting=self.greeting)
+        return phrases
+
+    def voice_of(self, language: str) -> str | None:
+        """Who speaks `language`; None: whom Twilio chooses."""
+        tag = matching(language, self.voices)
+        if tag is not None:
+            return self.voices[tag]
+        return self.voice if language == self.language else None
 
 
 def _checked_choice(value: str, allowed: tuple[str, ...], what: str) -> None:
@@ -146,13 +178,10 @@ def _checked_url(url: str) -> None:
 
 __all__ = [
     "FILLERS",
-    "GREETING",
-    "GREETING_KNOWN",
-    "GREETING_SHARED",
     "MIN_SALT_BYTES",
+    "CacheFor",
     "Channel",
     "Pace",
     "PhoneSettings",
     "Retention",
-    "filler",
 ]

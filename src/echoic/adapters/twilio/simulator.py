@@ -1,6 +1,7 @@
-"""A caller that needs no telephone: speaks Twilio's webhooks and ConversationRelay to a server, signed.
+"""A caller that needs no telephone: speaks Twilio's protocols to a server, signed.
 
-For demonstrations, tests and load. It hears what the server has said, as text; nothing is synthesised.
+For demonstrations, tests and load. Over webhooks and ConversationRelay it says and hears text; over Media
+Streams audio that it is given. Nothing is recognised or synthesised.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from xml.etree import ElementTree as ET
 import aiohttp
 from twilio.request_validator import RequestValidator
 
+from echoic.adapters.audio import TELEPHONE_HZ, Samples
+from echoic.adapters.twilio.simulated_stream import SimulatedStream
 from echoic.errors import InvalidInput
 
 _HEADER = "X-Twilio-Signature"
+_FIGURES = "X-Echoic-Call"
 _MAX_WEBHOOKS = 200
 """In a row without the caller saying anything: a server that redirects for ever is broken."""
 
@@ -62,6 +66,8 @@ class SimulatedCall:
         public_url: what the server takes itself to be reached by; None: `url`.
         characters_per_s: how fast speech is played; None: it takes no time, nor do pauses.
         attestation: what the carrier says of the number; may be empty.
+        speaks: the language the caller speaks, which a line that finds out reports.
+        interim: over a relay, whether what is said is also sent before it is complete, word by word.
         sid: the call's id; None: a new one.
         heard: told each sentence as it is heard.
     """
@@ -75,6 +81,8 @@ class SimulatedCall:
         public_url: str | None = None,
         characters_per_s: float | None = None,
         attestation: str = "",
+        speaks: str = "en-US",
+        interim: bool = False,
         sid: str | None = None,
         heard: Callable[[str], None] | None = None,
     ) -> None:
@@ -87,7 +95,14 @@ class SimulatedCall:
         """Over a relay: each token, and when it came, by `time.monotonic`."""
         self.delays_s: list[float] = []
         """Over a relay: from what was said to the first token."""
+        self.figures: dict[str, Any] | None = None
+        """What the server says the call took, once it is over; see `Figures`."""
+        self.language = ""
+        """What the server told the line to speak."""
+        self.stream: SimulatedStream | None = None
+        """The audio of the call, where the server streams it; also after its end."""
         self.over = False
+        self._speaks, self._interim = speaks, interim
         self._url = url.rstrip("/")
         self._public = (public_url or url).rstrip("/")
         self._validator = RequestValidator(auth_token)
@@ -104,8 +119,7 @@ class SimulatedCall:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._socket is not None:
-            await self._socket.close()
+        await self._disconnect()
         if self._http is not None:
             await self._http.close()
 
@@ -124,10 +138,29 @@ class SimulatedCall:
             cut_in_after: over a relay: stop the reply once these words were heard.
         """
         if self._socket is not None:
+            words = text.split()
+            for count in range(1, len(words) + 1 if self._interim else 0):
+                await self._prompt(" ".join(words[:count]), last=False)
+                await asyncio.sleep(len(words[count - 1]) / self._speed if self._speed else 0)
             started = time.monotonic()
-            await self._send({"type": "prompt", "voicePrompt": text, "lang": "en-US", "last": True})
+            await self._prompt(text, last=True)
             return await self._reply(started, cut_in_after)
         return await self._act({"SpeechResult": text, "Confidence": str(confidence)})
+
+    async def say_aloud(self, samples: Samples, rate_hz: int = TELEPHONE_HZ) -> bytes:
+        """Over a media stream: say audio and hear the answer.
+
+        Args:
+            samples: what is said.
+            rate_hz: of `samples`.
+
+        Returns:
+            what was heard, in mu-law at 8 kHz; empty: nothing came.
+        """
+        if self.stream is None:
+            raise CallFailed("the line carries no audio: the server's channel is not media")
+        await self.stream.say(samples, rate_hz)
+        return await self.stream.listen()
 
     async def press(self, digits: str) -> str:
         """Press keys and hear the reply."""
@@ -155,11 +188,10 @@ class SimulatedCall:
 
     async def hang_up(self) -> None:
         """End the call, as Twilio reports it."""
-        if self._socket is not None:
-            await self._socket.close()
-            self._socket = None
-            if not self.over:
-                await self._post(self._after, {"SessionStatus": "ended", "CallStatus": "completed"})
+        connected = self._socket is not None or self.stream is not None
+        await self._disconnect()
+        if connected and not self.over:
+            await self._post(self._after, {"SessionStatus": "ended", "CallStatus": "completed"})
         self.over = True
         await self._post("/phone/status", {"CallStatus": "completed"})
 
@@ -184,6 +216,8 @@ class SimulatedCall:
             headers={_HEADER: signed, "Content-Type": "application/x-www-form-urlencoded"},
         ) as answer:
             text = await answer.text()
+            told = answer.headers.get(_FIGURES)
+            self.figures = json.loads(told) if told else self.figures
             took_s = time.monotonic() - started
             self.webhooks.append(
                 Webhook(
@@ -233,6 +267,7 @@ class SimulatedCall:
             elif verb.tag == "Redirect":
                 return self._path(verb.text or "")
             elif verb.tag == "Gather":
+                self.language = verb.get("language", "")
                 self._action = self._path(verb.get("action", ""))
                 return None
             elif verb.tag == "Connect":
@@ -260,22 +295,36 @@ class SimulatedCall:
         self.sounds.append(Sound(text="", at=time.monotonic(), lasted_s=lasts_s))
         await asyncio.sleep(lasts_s)
 
-    # -- the relay
+    # -- sockets
 
     async def _connect(self, element: ET.Element) -> None:
-        if element.tag != "ConversationRelay":
-            raise CallFailed(f"<{element.tag}> carries audio, which this caller does not speak")
         url = element.get("url", "")
         public = "ws" + self._public.removeprefix("http")
         if not url.startswith(public):
             raise CallFailed(f"the server refers to {url!r}, which is not its public URL")
         assert self._http is not None
         signature = self._validator.compute_signature(url, {})
-        self._socket = await self._http.ws_connect(
+        socket = await self._http.ws_connect(
             "ws" + self._url.removeprefix("http") + url[len(public) :], headers={_HEADER: signature}
         )
+        if element.tag == "Stream":
+            self.stream = SimulatedStream(socket, self.sid)
+            await self.stream.open()
+            return
+        self._socket = socket
+        self.language = element.get("language", element.get("ttsLanguage", ""))
         await self._send({"type": "setup", "callSid": self.sid, "sessionId": "VX1", "from": self._number})
         await self._hear(element.get("welcomeGreeting", ""))
+
+    async def _disconnect(self) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            await socket.close()
+        if self.stream is not None:
+            await self.stream.aclose()
+
+    async def _prompt(self, text: str, *, last: bool) -> None:
+        await self._send({"type": "prompt", "voicePrompt": text, "lang": self._speaks, "last": last})
 
     async def _send(self, message: Mapping[str, Any]) -> None:
         assert self._socket is not None
@@ -325,6 +374,8 @@ class SimulatedCall:
         message = json.loads(received.data)
         if not isinstance(message, dict):
             raise CallFailed("the server sent what is no message")
+        if message.get("type") == "language":
+            self.language = str(message.get("ttsLanguage", ""))
         return message
 
 

@@ -7,6 +7,7 @@ The model runs beside them; `/phone/poll` hands over what it has come to meanwhi
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import time
@@ -19,15 +20,13 @@ from echoic.adapters.twilio.call import Call
 from echoic.adapters.twilio.media import serve_media
 from echoic.adapters.twilio.phone import Phone
 from echoic.adapters.twilio.relay import serve_relay
-from echoic.adapters.twilio.settings import filler
 from echoic.adapters.twilio.signing import Refused, call_of
 from echoic.adapters.twilio.twiml import Scribe
 
 log = logging.getLogger(__name__)
 
-BUSY: Final = "All lines are busy at the moment. Please call again in a few minutes."
-STILL_THERE: Final = "Are you still there?"
-GOODBYE: Final = "I can't hear you. Goodbye!"
+FIGURES: Final = "X-Echoic-Call"
+"""A header of the answer that ends a call: its `Figures`, as JSON."""
 _SILENCES: Final = 3
 _MAX_SAID: Final = 4000
 _RECONNECTS: Final = 3
@@ -84,7 +83,7 @@ class Dialogue:
         await asyncio.wait({self.call.opened}, timeout=pace.answer_within_s)
         if self.call.over:  # this call was completed long ago: a replay
             return scribe.end()
-        return self._connect(scribe, self.call.greeting)
+        return self._connect(scribe, self.call.serving.greeting)
 
     def _connect(self, scribe: Scribe, greeting: str) -> str:
         channel = self._phone.settings.channel
@@ -94,13 +93,13 @@ class Dialogue:
         self._step += 1
         after = self._url(scribe, "/phone/connected", self._step)
         if channel == "media":
-            return scribe.stream(f"/phone/media/{token}", after, greeting)
+            return scribe.stream(f"/phone/media/{token}", after, greeting, language=self.call.language)
         return scribe.relay(f"/phone/relay/{token}", after, greeting, language=self.call.language)
 
     async def turn(self, scribe: Scribe, step: int, said: str, confidence: float | None) -> str:
         """What the caller said in `step`: the reply, or that it takes a moment."""
         if step < self._step or step in self._replies:
-            return scribe.go_on("", self._url(scribe, "/phone/poll", step, 0))
+            return self._go_on(scribe, "", self._url(scribe, "/phone/poll", step, 0))
         self._step = step
         if not said.strip():
             return self._silence(scribe)
@@ -113,7 +112,7 @@ class Dialogue:
         """More of the reply of `step`."""
         reply = self._replies.get(step)
         if reply is None:  # another process began it: what was said is kept, the reply is lost
-            return self.listen(scribe, "I'm sorry, could you say that again?")
+            return self.listen(scribe, self.call.phrases.again)
         pace = self._phone.settings.pace
         text, done = await reply.take(pace.answer_within_s)
         if done:
@@ -121,28 +120,29 @@ class Dialogue:
         again = self._url(scribe, "/phone/poll", step, part + 1)
         if text:
             self._sounded = time.monotonic() + len(text) / pace.characters_per_s
-            return scribe.go_on(text, again)
+            return self._go_on(scribe, text, again)
         # the next chance to say something comes a wait, a pause and two ways later
         late = time.monotonic() - self._sounded + pace.answer_within_s + pace.pause_s + 1
         words = ""
         if self._fillers == 0 or late > pace.sound_every_s:
-            words = filler(self._fillers)
+            words = self.call.phrases.filler(self._fillers)
             self._fillers += 1
             self._sounded = time.monotonic() + len(words) / pace.characters_per_s
-        return scribe.go_on(words, again, pause_s=pace.pause_s)
+        return self._go_on(scribe, words, again, pause_s=pace.pause_s)
 
     def listen(self, scribe: Scribe, words: str) -> str:
         """Say `words` and hear what the caller says to them."""
         self._step += 1
-        return scribe.listen(words, self._url(scribe, "/phone/turn", self._step))
+        action = self._url(scribe, "/phone/turn", self._step)
+        return scribe.listen(words, action, language=self.call.language)
 
     async def reconnect(self, scribe: Scribe, *, failed: bool) -> str:
         """A socket ended: a call that goes on gets another, or webhooks where sockets keep breaking."""
         if self.call.over or not failed:
-            await self.call.hang_up()
+            await _ended(self.call, self._phone.settings.pace.answer_within_s)
             return scribe.end()
         self._reconnects += 1
-        words = "I'm sorry, we were cut off. Please go on."
+        words = self.call.phrases.cut_off
         if self._reconnects > _RECONNECTS:
             return self.listen(scribe, words)
         return self._connect(scribe, words)
@@ -150,14 +150,23 @@ class Dialogue:
     def _silence(self, scribe: Scribe) -> str:
         self._silences += 1
         if self._silences >= _SILENCES:
-            return scribe.end(GOODBYE)
-        return self.listen(scribe, STILL_THERE)
+            return scribe.end(self.call.phrases.goodbye, language=self.call.language)
+        return self.listen(scribe, self.call.phrases.still_there)
+
+    def _go_on(self, scribe: Scribe, words: str, action: str, *, pause_s: int = 0) -> str:
+        return scribe.go_on(words, action, language=self.call.language, pause_s=pause_s)
 
     def _url(self, scribe: Scribe, path: str, step: int, part: int | None = None) -> str:
         query: dict[str, object] = {"step": step, "token": self._phone.signatures.token(self.call.sid, step)}
         if part is not None:
             query["part"] = part
         return scribe.url(path, **query)
+
+
+async def _ended(call: Call, within_s: float) -> None:
+    """End `call`; what is being written may take longer than a webhook may wait for it."""
+    ending = asyncio.ensure_future(call.hang_up())
+    await asyncio.wait({ending}, timeout=within_s)
 
 
 async def _awaited(make: Callable[[], Awaitable[str]]) -> str:
@@ -175,7 +184,8 @@ class Webhooks:
         form = await self._phone.signatures.form_of(request)
         sid, scribe = call_of(form), self._scribe(request)
         if self._phone.known(sid) is None and self._phone.busy:
-            return _xml(scribe.end(BUSY))
+            settings = self._phone.settings
+            return _xml(scribe.end(settings.phrases_in(settings.language).busy))
         call = self._phone.call(
             sid, number=str(form.get("From", "")), attestation=str(form.get("StirVerstat", ""))
         )
@@ -220,9 +230,8 @@ class Webhooks:
         form = await self._phone.signatures.form_of(request)
         call = self._phone.known(call_of(form))
         if call is not None and form.get("CallStatus") in _OVER:
-            ending = asyncio.ensure_future(call.hang_up())
-            await asyncio.wait({ending}, timeout=self._phone.settings.pace.answer_within_s)
-        return Response(status_code=204)
+            await _ended(call, self._phone.settings.pace.answer_within_s)
+        return Response(status_code=204, headers=_told(call))
 
     def _dialogue(self, call: Call) -> Dialogue:
         if call.dialogue is None:
@@ -250,8 +259,10 @@ def phone_router(phone: Phone) -> APIRouter:
     hooks = Webhooks(phone)
     router = APIRouter(prefix="/phone", include_in_schema=False)
     for name in ("voice", "turn", "poll", "connected", "status"):
-        router.add_api_route(
-            f"/{name}", _guarded(getattr(hooks, name)), methods=["POST"], name=f"phone_{name}"
+        # a plain route: there is nothing in a signed form for FastAPI to look at
+        hook = _guarded(getattr(hooks, name))
+        router.add_route(
+            f"{router.prefix}/{name}", hook, ["POST"], name=f"phone_{name}", include_in_schema=False
         )
 
     async def relay(socket: WebSocket, token: str) -> None:
@@ -280,6 +291,11 @@ def _xml(text: str) -> Response:
     return Response(text, media_type="text/xml")
 
 
+def _told(call: Call | None) -> dict[str, str]:
+    """What a call that is over took, for whoever simulates it; Twilio reads no header."""
+    return {FIGURES: json.dumps(call.figures.as_json())} if call is not None and call.over else {}
+
+
 def _number(value: object) -> float | None:
     try:
         return float(str(value))
@@ -287,4 +303,4 @@ def _number(value: object) -> float | None:
         return None
 
 
-__all__ = ["phone_router"]
+__all__ = ["FIGURES", "phone_router"]

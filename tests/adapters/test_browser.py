@@ -1,0 +1,157 @@
+"""What goes over a page's socket, and how much of it: the parts that need no provider."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echoic import InvalidInput
+from echoic.adapters.browser import Manners
+from echoic.adapters.browser.line import WAITING, Allowance, Line
+from echoic.adapters.browser.telling import told
+from echoic.adapters.browser.wire import BargeIn, HangUp, Muted, Played, Typed, read, written
+from echoic.session import Event
+
+
+class Socket:
+    """A page's end that reads when it is let."""
+
+    def __init__(self, *, reads=True):
+        self.got = []
+        self.codes = []
+        self.reading = asyncio.Event()
+        if reads:
+            self.reading.set()
+
+    async def receive(self):
+        await asyncio.Event().wait()
+
+    async def send(self, message):
+        await self.reading.wait()
+        self.got.append(message)
+
+    async def close(self, code=1000):
+        self.codes.append(code)
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        ("body", "said"),
+        [
+            ({"type": "played", "bytes": 960, "flushed": True}, Played(960, True)),
+            ({"type": "played", "bytes": 0}, Played(0, False)),
+            ({"type": "text", "text": "hello"}, Typed("hello")),
+            ({"type": "mute", "muted": False}, Muted(False)),
+            ({"type": "barge_in"}, BargeIn()),
+            ({"type": "hang_up", "more": 1}, HangUp()),
+            ({"type": "of a later version", "x": []}, None),
+        ],
+    )
+    def test_each_is_read_as_it_is_meant(self, body, said):
+        assert read(json.dumps(body)) == said
+
+    @given(st.text(max_size=200))
+    def test_no_text_whatever_is_more_than_refused(self, text):
+        try:
+            read(text)
+        except InvalidInput as error:
+            assert len(str(error)) < 200
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+            lambda v: st.lists(v, max_size=3),
+            max_leaves=5,
+        )
+    )
+    def test_no_field_of_a_wrong_type_gets_through(self, value):
+        for kind, name, right in (("played", "bytes", int), ("text", "text", str), ("mute", "muted", bool)):
+            try:
+                said = read(json.dumps({"type": kind, name: value}))
+            except InvalidInput:
+                continue
+            taken = said.total_bytes if kind == "played" else said.text if kind == "text" else said.muted
+            assert type(taken) is right
+            assert taken == value
+
+    def test_what_is_not_known_is_left_out_of_what_is_sent(self):
+        sent = json.loads(written("transcript", id="t", heard=None, text="‘quoted’ </script>"))
+        assert sent == {"type": "transcript", "id": "t", "text": "‘quoted’ </script>"}
+
+    def test_what_went_wrong_is_told_in_words_of_our_own(self):
+        kind, fields = told(
+            "robin", Event(what="error", details={"kind": "RealtimeError: key sk-123 said hello"})
+        )
+        assert kind == "problem"
+        assert "sk-123" not in fields["error"]
+
+    def test_an_event_that_is_not_the_pages_is_not_told(self):
+        assert told("robin", Event(what="tool_call", details={"arguments": {"pin": "1234"}})) is None
+
+
+class TestAllowance:
+    def test_a_burst_is_let_pass_and_more_than_time_is_not(self):
+        allowance = Allowance(24_000, pace=1.25, burst_s=2)
+        assert all(allowance.take(48_000) for _ in range(2))
+        assert not allowance.take(48_000)
+
+    async def test_time_gives_more(self):
+        allowance = Allowance(24_000, pace=1.25, burst_s=0.1)
+        assert allowance.take(4_800)
+        await asyncio.sleep(0.1)
+        assert allowance.take(4_800)
+
+
+class TestALine:
+    async def test_what_is_said_arrives_in_order_and_then_the_end(self):
+        line = Line(socket := Socket())
+        line.say("ready", session="s")
+        line.sound(b"ab")
+        line.say("state", state="active")
+        line.end(1000)
+        await line.run()
+        assert [m if isinstance(m, bytes) else json.loads(m)["type"] for m in socket.got] == [
+            "ready",
+            b"ab",
+            "state",
+        ]
+        assert socket.codes == [1000]
+        assert line.gone
+
+    async def test_a_flush_takes_back_audio_that_was_not_sent_and_no_words(self):
+        line = Line(socket := Socket(reads=False))
+        writing = asyncio.create_task(line.run())
+        line.sound(b"ab")
+        await asyncio.sleep(0)  # on its way: it cannot be taken back
+        line.sound(b"cdef")
+        line.say("transcript", id="t")
+        line.flush()
+        line.sound(b"gh")
+        line.end()
+        socket.reading.set()
+        await writing
+        assert [m if isinstance(m, bytes) else json.loads(m)["type"] for m in socket.got] == [
+            b"ab",
+            "transcript",
+            "flush",
+            b"gh",
+        ]
+        assert line.sent_bytes == 4
+
+    async def test_a_page_that_does_not_read_is_let_go_instead_of_filling_memory(self):
+        line = Line(Socket(reads=False))
+        for _ in range(WAITING + 1):
+            line.say("state", state="active")
+        assert line.gone
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"grace_s": 0}, {"ticket_s": -1}, {"ahead_ms": 0}, {"pace": 0.9}, {"burst_s": 0}]
+)
+def test_manners_that_leave_no_time_are_refused(wrong):
+    with pytest.raises(InvalidInput):
+        Manners(**wrong)

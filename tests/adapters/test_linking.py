@@ -1,0 +1,204 @@
+"""A telephone and a page are linked by a code, given on either side, good once; and it can be undone."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+import echoic
+from echoic.adapters.twilio.lines import Lines
+from echoic.adapters.twilio.linking import MAX_GUESSES, TYPED_DIGITS, LinkCodes
+from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
+
+LINE = "phone:0123456789abcdef"
+
+
+class Clock:
+    def __init__(self):
+        self.now = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+async def service(tmp_path):
+    async with echoic.open(f"sqlite:///{tmp_path}/codes.db", embedder="lexical") as service:
+        yield service
+
+
+@pytest.fixture
+async def page(tmp_path):
+    """A server of pages on the store a phone may answer from, in a service of its own."""
+    async with AsyncExitStack() as stack:
+        memory = echoic.open(f"sqlite:///{tmp_path}/echoic.db", embedder="lexical")
+        app = create_app(memory, ServerSettings(secret="of these tests, and long enough for HS256"))
+        listening = stack.enter_context(socket.socket(proto=socket.IPPROTO_TCP))
+        listening.bind(("127.0.0.1", 0))
+        server = MemoryServer(uvicorn_config(app))
+        running = asyncio.create_task(server.serve(sockets=[listening]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=30))
+        yield client
+        server.should_exit = True
+        await running
+
+
+async def identity(page):
+    given = (await page.post("/api/identity")).json()
+    return given["user"], {"Authorization": f"Bearer {given['userCookie']}"}
+
+
+async def test_a_code_is_good_once_for_minutes_and_only_for_what_it_was_given(service):
+    clock = Clock()
+    codes = LinkCodes(service, clock=clock)
+    code = (await codes.give("ana")).code
+    assert await codes.take_line(code) is None, "a code of a page opens no page"
+    assert [await codes.take(code), await codes.take(code)] == ["ana", None]
+    old, new = await codes.give("ana"), await codes.give("ana")
+    assert await codes.take(old.code) is None or old.code == new.code
+    clock.now += timedelta(seconds=601)
+    assert await codes.take(new.code) is None
+    assert not await codes.waiting()
+
+
+async def test_of_many_who_take_one_code_at_once_one_gets_it(service):
+    code = await LinkCodes(service).give_line(LINE)
+    takers = [LinkCodes(service) for _ in range(10)]
+    taken = await asyncio.gather(*(codes.take_line(code.code) for codes in takers))
+    assert sorted(filter(None, taken)) == [LINE]
+
+
+async def test_guesses_are_counted_before_they_are_looked_at_so_that_no_crowd_gets_by(service):
+    clock = Clock()
+    codes = LinkCodes(service, clock=clock)
+    code = await codes.give("ana")
+    wrong = f"{(int(code.code) + 1) % 1_000_000:06}"
+    await asyncio.gather(*(LinkCodes(service, clock=clock).take(wrong) for _ in range(MAX_GUESSES + 5)))
+    assert await codes.take(code.code) is None, "the right one as well, while it is that loud"
+    assert await codes.take_line((await codes.give_line(LINE)).code) == LINE, (
+        "the other kind is not disturbed"
+    )
+    clock.now += timedelta(seconds=601)
+    assert await codes.take((await codes.give("ana")).code) == "ana"
+
+
+async def test_a_right_code_is_no_guess(service):
+    codes = LinkCodes(service)
+    for _ in range(MAX_GUESSES + 2):
+        assert await codes.take((await codes.give("ana")).code) == "ana"
+
+
+async def test_codes_of_one_deployment_are_no_good_in_another(service):
+    code = await LinkCodes(service, "acme").give("ana")
+    assert await LinkCodes(service, "default").take(code.code) is None
+    assert await LinkCodes(service, "acme").take(code.code) == "ana"
+
+
+async def test_a_code_is_kept_as_a_hash_and_goes_when_it_is_used(service, tmp_path):
+    codes = LinkCodes(service)
+    code = await codes.give_line(LINE)
+    await service.settle()
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("codes.db*"))
+    assert code.code.encode() not in kept
+    assert await codes.take_line(code.code) == LINE
+    assert await codes._records() == []
+
+
+async def test_a_page_gets_a_code_that_is_said_on_the_phone_and_can_undo_it(line, page):
+    phone = await line(lambda _said, _given: "Yes.")
+    user, headers = await identity(page)
+    kept = {"operation": "set", "key": "boat", "value": "Nellie", "deploymentId": "default"}
+    token = headers["Authorization"].split()[1]
+    assert (await page.post("/api/memory", json={**kept, "userCookie": token})).status_code == 200
+    given = (await page.post("/api/phone/code", headers=headers)).json()
+    assert len(given["code"]) == 6
+    call = await phone.call()
+    assert "linked" in await call.press(given["code"])
+    await call.say("What is my boat called?")
+    assert "Nellie" in phone.script.sent[-1], "another process gave the code, and keeps the memory"
+    await call.hang_up()
+    assert (await page.get("/api/phone/links", headers=headers)).json() == {"phones": 1}
+    assert (await page.post("/api/phone/unlink", headers=headers)).json() == {"unlinked": 1}
+    assert (await page.post("/api/phone/unlink", headers=headers)).json() == {"unlinked": 0}
+    again = await phone.call()
+    await again.say("What is my boat called?")
+    assert "Nellie" not in phone.script.sent[-1]
+    assert (await phone.phone.callers.identify("+15550100001")).user != user
+
+
+async def test_a_call_gets_a_code_that_is_typed_into_the_page(line, page):
+    def answer(said, given):
+        if "browser" in said and not given:
+            return [("browser_code", {})]
+        return f"Your code is {given[0]['result']['code']}." if given else "Yes."
+
+    phone = await line(answer)
+    user, headers = await identity(page)
+    call = await phone.call()
+    heard = await call.say("Link my browser, please.")
+    code = "".join(c for c in heard if c.isdigit())
+    assert len(code) == TYPED_DIGITS
+    typed = f"{code[:4]} {code[4:]}"
+    linked = await page.post("/api/phone/link", json={"code": typed}, headers=headers)
+    assert (linked.status_code, linked.json()) == (200, {"phones": 1})
+    twice = await page.post("/api/phone/link", json={"code": typed}, headers=headers)
+    assert (twice.status_code, twice.json()["code"]) == (403, "code_not_good")
+    await call.hang_up()
+    assert (await phone.phone.callers.identify("+15550100001")).user == user
+
+
+async def test_a_withheld_number_has_no_code_to_give(line):
+    def answer(said, given):
+        return given[0]["say"] if given else [("browser_code", {})]
+
+    phone = await line(answer)
+    call = await phone.call("anonymous")
+    assert "withheld" in await call.say("Link my browser.")
+
+
+@pytest.mark.parametrize("code", ["", "1234567", "abcdefgh", "\u0661" * 8, "00000000", "123456"])
+async def test_a_wrong_code_is_refused_in_the_same_words_whatever_is_wrong_with_it(page, code):
+    _, headers = await identity(page)
+    answer = await page.post("/api/phone/link", json={"code": code}, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (403, "code_not_good")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "code"), ("POST", "link"), ("GET", "links"), ("POST", "unlink")],
+)
+async def test_nobody_gets_or_gives_a_code_without_an_identity(page, method, path):
+    for headers in ({}, {"Authorization": "Bearer forged"}):
+        answer = await page.request(method, f"/api/phone/{path}", json={"code": "1"}, headers=headers)
+        assert answer.status_code == 401
+
+
+async def test_one_user_neither_sees_nor_undoes_the_links_of_another(service):
+    lines = Lines(service, "default")
+    await lines.link(LINE, "ana")
+    assert await lines.linked_to("ben") == []
+    assert await lines.unlink_user("ben") == 0
+    assert (await lines.read(LINE)).linked == "ana"
+    await lines.link(LINE, "ben")
+    assert await lines.linked_to("ana") == []
+    assert await lines.unlink_user("ana") == 0, "it is another's by now"
+
+
+def test_pages_are_linked_where_no_phone_package_is_installed():
+    program = (
+        "import sys; sys.modules['twilio'] = None; sys.modules['pydantic_ai'] = None\n"
+        "import echoic.server.routes.linking, echoic.adapters.twilio as phone\n"
+        "print(phone.LinkCodes.__name__)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == "LinkCodes", ran.stderr
