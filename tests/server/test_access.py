@@ -36,6 +36,12 @@ BY_TOKEN = [
     ("GET", "/api/block", None),
     ("GET", "/api/jobs", None),
     ("POST", "/api/chat/stream", {"text": "I live in Oslo"}),
+    ("POST", "/api/voice/sessions", {}),
+    ("POST", "/api/voice/sessions/x/offer", {}),
+    ("POST", "/api/phone/code", None),
+    ("POST", "/api/phone/link", {"code": "12345678"}),
+    ("GET", "/api/phone/links", None),
+    ("POST", "/api/phone/unlink", None),
     LISTENING,
     REVOKING,
 ]

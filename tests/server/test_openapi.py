@@ -11,6 +11,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 STREAMS = {"/api/chat/stream", "/api/events"}
+OTHERWISE = dict.fromkeys(STREAMS, "text/event-stream") | {
+    "/api/voice/sessions/{session}/offer": "application/sdp"
+}
+OPEN = {"/healthz", "/readyz", "/api/about", "/api/memory", "/api/voice"}
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -31,12 +35,13 @@ async def test_every_operation_says_what_it_does_and_what_it_answers(schema):
         assert operation["summary"], path
         assert operation["tags"], path
         content = operation["responses"]["200"]["content"]
-        kind = "text/event-stream" if path in STREAMS else "application/json"
+        kind = OTHERWISE.get(path, "application/json")
         assert list(content) == [kind], path
         answer = content[kind]["schema"]
         assert answer, (path, method)
         if operation.get("requestBody"):
-            assert "application/json" in operation["requestBody"]["content"]
+            asked = "application/json" if path in STREAMS else kind
+            assert asked in operation["requestBody"]["content"]
 
 
 async def test_every_error_is_a_problem(schema):
@@ -59,7 +64,7 @@ async def test_who_needs_what_is_declared(schema):
         if path.startswith(("/api/proposals", "/api/tokens")):
             assert named == {"operator"}
             assert "401" in operation["responses"]
-        elif path in {"/healthz", "/readyz", "/api/about", "/api/memory"}:
+        elif path in OPEN:
             assert named == set()
         else:
             assert named == {"identity"}

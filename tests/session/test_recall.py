@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from echoic import StoreUnavailable
+from echoic.memory.block.sections import memory_line
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_exchanges, read_given
 from echoic.session.checkpoints import store_of
 from echoic.session.recalling import CallRecall
@@ -179,6 +180,54 @@ async def test_a_hit_that_does_not_fit_or_comes_too_late_is_told_as_that(memory,
     assert found.text == ""
     assert {hit.fate for hit in found.found} == {"late"}
     await late.aclose()
+
+
+async def test_what_was_found_while_the_caller_spoke_is_packed_by_the_time_they_end(
+    memory, eventually, monkeypatch
+):
+    ana = memory.user("ana")
+    await ana.remember("The user's dog is called Rex.")
+    await memory.settle(5)
+    recall = CallRecall(ana, "c", lambda: "", deadline_ms=2000)
+    recall.hear("what is the name of my dog")
+    await eventually(lambda: recall._prepared is not None and recall._prepared.packing.done())
+
+    async def hangs(*_args, **_options):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(ana, "pack", hangs)
+    found = await recall.final("What is the name of my dog?")
+    assert found.ready
+    assert "Rex" in found.text
+    assert [hit.fate for hit in found.found] == ["shown"]
+    await recall.aclose()
+
+
+async def test_what_was_packed_of_something_that_changed_meanwhile_is_not_handed_over(memory, eventually):
+    ana = memory.user("ana")
+    await ana.set("dog", "The dog is called Rex")
+    recall = CallRecall(ana, "c", lambda: "", deadline_ms=5000)
+    for heard in ("what is the name of my", "what is the name of my dog"):
+        recall.hear(heard)
+        await eventually(lambda: recall._prepared is not None and recall._prepared.packing.done())
+    await ana.set("dog", "The dog is called Bello")
+    found = await recall.final("what is the name of my dog")
+    assert "Bello" in found.text
+    assert "Rex" not in found.text
+    await recall.aclose()
+
+
+async def test_what_the_model_was_given_while_the_caller_spoke_is_not_given_again(memory, eventually):
+    ana = memory.user("ana")
+    dog = await ana.remember("The user's dog is called Rex.")
+    block = ""
+    recall = CallRecall(ana, "c", lambda: block, deadline_ms=5000)
+    recall.hear("what is the name of my dog")
+    await eventually(lambda: recall._prepared is not None and recall._prepared.packing.done())
+    block = memory_line(dog)
+    found = await recall.final("what is the name of my dog")
+    assert (found.text, [hit.fate for hit in found.found]) == ("", ["in_block"])
+    await recall.aclose()
 
 
 async def test_no_time_to_look_is_not_the_same_as_ranked_below(memory, serve, phone, eventually):

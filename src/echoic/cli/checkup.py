@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from echoic.cli.advice import advice_on
+from echoic.cli.examining import examined
 from echoic.cli.running import embedder_at, memory_at
 from echoic.cli.settings import Settings
 from echoic.errors import EchoicError
@@ -75,12 +76,26 @@ class Checkup:
         embeds = await self._try("embedder", self._embedder_works)
         try:
             if await self._try("store", self._store_opens):
+                await self._examine()
                 await self._use(embeds=embeds)
             else:
                 self._not_tried(*_STEPS)
         finally:
             if self._memory is not None:
                 await self._memory.aclose()
+
+    async def _examine(self) -> None:
+        """One step for each thing about a server that its operator may have set up wrongly."""
+        try:
+            found = await examined(self._settings.store, self._service.embedder.spec)
+        except EchoicError as error:
+            advice = advice_on(error, self._settings)
+            self.steps.append(Step(name="server", well=False, detail=str(error), advice=advice))
+            return
+        self.steps += [
+            Step(name=one.name, well=one.well, ms=one.ms, detail=one.detail, advice=one.advice)
+            for one in found
+        ]
 
     async def _use(self, *, embeds: bool) -> None:
         await self._try("distilling", self._nothing_is_given_up)

@@ -63,7 +63,7 @@ def memory_at(
     """The memory `settings` names, not yet open; with `model` joining the rules in forming memories.
 
     Raises:
-        InvalidInput: a store, mode, fusion or model that is not known.
+        InvalidInput: a store, mode, fusion, model or share that is not known or cannot be meant.
     """
     import echoic
 
@@ -73,6 +73,7 @@ def memory_at(
         model=model,
         global_writes=settings.global_writes,
         fusion=settings.fusion,
+        shares=settings.shares,
     )
 
 

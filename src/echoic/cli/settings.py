@@ -31,6 +31,7 @@ class Settings:
     """A directory with the local model; None finds it."""
     global_writes: Literal["propose", "auto"] = "propose"
     fusion: str = "blend"
+    shares: str = ""
     json: bool = False
     quiet: bool = False
     debug: bool = False
@@ -50,6 +51,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     ),
     "global_writes": ("--global-writes", "MODE", "What is about no person becomes global: propose, or auto."),
     "fusion": ("--fusion", "NAME", "How channels become one ranking: blend, or rrf."),
+    "shares": (
+        "--shares",
+        "READER=NAME,…",
+        "Deployments whose global memories another reads too: acme=kb,more;shop=kb. None by default.",
+    ),
     "json": ("--json", "", "Print one JSON document, for errors too."),
     "quiet": ("--quiet", "", "Say nothing on stderr but errors."),
     "debug": ("--debug", "", "Show where an error came from."),
@@ -75,7 +81,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             is_flag=not metavar,
             type=_TYPES.get(name),
             default=getattr(defaults, name),
-            show_default=bool(metavar) and name != "weights",
+            show_default=bool(metavar) and name not in {"weights", "shares"},
             envvar=variable(name),
             show_envvar=True,
             help=text,
@@ -122,6 +128,32 @@ model_option = click.option(
     help="A language model that talks, and joins the rules in forming memories.",
 )
 """Of the commands that talk."""
+voice_option = click.option(
+    "--voice",
+    metavar="PROVIDER:MODEL",
+    envvar=variable("voice"),
+    show_envvar=True,
+    help="A realtime model for live calls on the page, as openai:gpt-realtime.",
+)
+voice_transport_option = click.option(
+    "--voice-transport",
+    type=click.Choice(["websocket", "webrtc"]),
+    default="websocket",
+    show_default=True,
+    envvar=variable("voice_transport"),
+    show_envvar=True,
+    help="Audio goes through this server, or straight to the provider (OpenAI).",
+)
+"""Of the command that serves live calls."""
 
 
-__all__ = ["Settings", "global_options", "model_option", "settings_of", "variable", "wants_json"]
+__all__ = [
+    "Settings",
+    "global_options",
+    "model_option",
+    "settings_of",
+    "variable",
+    "voice_option",
+    "voice_transport_option",
+    "wants_json",
+]

@@ -17,10 +17,11 @@ from echoic.server import problems
 from echoic.server.callers import Served
 from echoic.server.guards import BodyGuard, OriginGuard, SecurityHeaders, Watch
 from echoic.server.live import Live
-from echoic.server.routes import ROUTERS
+from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.page import STATIC
 from echoic.server.settings import ServerSettings
 from echoic.server.tokens import Tokens
+from echoic.server.voice import switchboard
 
 if TYPE_CHECKING:
     from echoic.capability.talking import Talker
@@ -39,6 +40,7 @@ _TAGS = [
         "name": "conversation",
         "description": "Talking to the agent: rules, or a language model where one is set up.",
     },
+    {"name": "voice", "description": "Live calls; see docs/voice_page.md for what goes over the socket."},
     {"name": "erasure", "description": "Taking everything along, and having it destroyed."},
     {"name": "operator", "description": "For whoever runs the deployment."},
     {"name": "health", "description": "Is it alive, can it work."},
@@ -49,7 +51,7 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
     """The server of `memory`, which is opened when the app starts and closed when it ends.
 
     Raises:
-        InvalidInput: the model of `settings` is not known, or needs packages that are not installed.
+        InvalidInput: a model of `settings` is not known, or needs packages that are not installed.
 
     Raises (when the app starts):
         InvalidInput: the model cannot be used: its key is missing.
@@ -64,6 +66,7 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
         tokens=Tokens(settings),
         live=live,
         talker=_talker(memory, settings),
+        voice=switchboard(memory, settings),
     )
 
     @asynccontextmanager
@@ -72,6 +75,8 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
             await stack.enter_async_context(memory)
             if served.talker is not None:
                 await stack.enter_async_context(served.talker)
+            if served.voice is not None:
+                stack.push_async_callback(served.voice.aclose)
             stack.callback(live.close)
             live.open()
             yield
@@ -96,6 +101,7 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
+    app.include_router(voice.sockets)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 

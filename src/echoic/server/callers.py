@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.requests import HTTPConnection
 
 from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
@@ -18,6 +20,7 @@ from echoic.server.settings import ServerSettings
 from echoic.server.tokens import Principal, TokenRefused, Tokens
 
 if TYPE_CHECKING:
+    from echoic.adapters.browser import Switchboard
     from echoic.capability.talking import Talker
 
 _bearer = HTTPBearer(
@@ -45,6 +48,8 @@ class Served:
     live: Live
     talker: Talker | None = None
     """A language model that talks with callers; None: the rules do."""
+    voice: Switchboard | None = None
+    """Live calls; None: there are none here."""
 
     @property
     def agent(self) -> str:
@@ -60,9 +65,9 @@ class Caller:
     memory: UserMemory
 
 
-def served(request: Request) -> Served:
+def served(connection: HTTPConnection) -> Served:
     """What this app serves."""
-    shared: Served = request.app.state.served
+    shared: Served = connection.app.state.served
     return shared
 
 
@@ -90,6 +95,17 @@ async def recognise(shared: Served, token: str | None, deployment: str | None = 
     if await shared.memory.revocations(principal.deployment).revoked(principal.token_id):
         raise unauthorised("this identity was revoked; POST /api/identity gives a new one")
     return principal
+
+
+async def is_known_still(shared: Served, principal: Principal) -> bool:
+    """Whether an identity that was good is good yet: it may end while its holder listens or talks.
+
+    Raises:
+        StoreUnavailable: could not see whether it was revoked.
+    """
+    if principal.expires_at <= datetime.now(UTC):
+        return False
+    return not await shared.memory.revocations(principal.deployment).revoked(principal.token_id)
 
 
 async def limited(shared: Served, principal: str) -> None:
@@ -177,6 +193,7 @@ __all__ = [
     "OperatedDeployment",
     "Served",
     "Shared",
+    "is_known_still",
     "limited",
     "recognise",
     "unauthorised",

@@ -7,6 +7,7 @@ Pure ASGI, outermost first: `Watch` (log and last resort), `SecurityHeaders`, th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import time
@@ -48,6 +49,9 @@ class Watch:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -73,6 +77,14 @@ class Watch:
             route = getattr(scope.get("route"), "path", "-")
             elapsed_ms = (time.perf_counter() - started) * 1000
             access.info("%s %s %d %.1f ms", scope["method"], route, status, elapsed_ms)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except Exception as error:  # noqa: BLE001 - as above
+            log.error("%s at %s: a socket was closed", type(error).__name__, _place(error))  # noqa: TRY400 - as above
+            with contextlib.suppress(Exception):  # it may be closed, or was never accepted
+                await send({"type": "websocket.close", "code": 1011, "reason": ""})
 
 
 def _place(error: BaseException) -> str:
@@ -122,6 +134,11 @@ class OriginGuard:
         self._allowed = frozenset(origin.lower().rstrip("/") for origin in allowed_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket" and not self._passes(scope):
+            # a browser lets a page of any origin open a socket, and only tells which; closed before it is
+            # accepted, it is answered 403
+            await send({"type": "websocket.close", "code": 1008, "reason": ""})
+            return
         if scope["type"] == "http" and not self._passes(scope):
             refused = Problem(
                 error="requests from this page are not accepted here", code="origin_not_allowed"
@@ -135,8 +152,9 @@ class OriginGuard:
         origins = headers.getlist("origin")
         if not origins:
             from_here = headers.get("sec-fetch-site", "none") in {"none", "same-origin"}
-            return from_here or scope["method"] in {"GET", "HEAD"}
-        own = f"{scope['scheme']}://{headers.get('host', '')}".lower()
+            return from_here or scope.get("method") in {"GET", "HEAD"}
+        scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
+        own = f"{scheme}://{headers.get('host', '')}".lower()
         return len(origins) == 1 and (_same(origins[0], own) or origins[0].lower() in self._allowed)
 
 

@@ -13,6 +13,10 @@ MAX_REQUESTS = 256
 """At once; above it a request is answered 503 at once instead of waiting behind the others."""
 
 
+MAX_MESSAGE = 64 * 1024
+"""Bytes of one message on a socket: a second of audio at 24 kHz, and more words than anybody says."""
+
+
 def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -> uvicorn.Config:
     """Configuration for `uvicorn.Server(...)`.
 
@@ -30,7 +34,11 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
         proxy_headers=False,
         # another parser, if one is installed, takes requests with two Host headers
         http="h11",
-        ws="none",
+        ws="websockets-sansio",
+        ws_max_size=MAX_MESSAGE,
+        # two lost answers, and a page that went without a word is known to be gone
+        ws_ping_interval=10,
+        ws_ping_timeout=10,
         lifespan="on",
         limit_concurrency=MAX_REQUESTS,
         timeout_keep_alive=10,
@@ -44,9 +52,12 @@ class MemoryServer(uvicorn.Server):
     """uvicorn's server, which would wait for listening pages until its patience ends: they go first."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let listening pages go, then end as usual."""
+        """Let listening pages go and put live calls away, to be resumed by the next; then end as usual."""
         app: Any = self.config.app
-        app.state.served.live.close()
+        served = app.state.served
+        served.live.close()
+        if served.voice is not None:
+            await served.voice.aclose()
         await super().shutdown(sockets=sockets)
 
 

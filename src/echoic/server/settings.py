@@ -9,7 +9,13 @@ from echoic.errors import InvalidInput
 from echoic.types import checked_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pydantic_ai.models import Model
+    from pydantic_ai.realtime import RealtimeModel
+
+    from echoic.adapters.browser import Manners, Transport
+    from echoic.session import CallLimits, SessionSettings, VoiceAgent
 
 MIN_SECRET_BYTES = 32
 """An HS256 key shorter than the hash it keys is weaker than it (RFC 7518, section 3.2)."""
@@ -66,6 +72,22 @@ class ServerSettings:
     """`limiting.CellLimiter` counts in this process."""
     model: str | Model | None = None
     """A language model that talks with callers, "provider:model" or one of PydanticAI's; None: rules do."""
+    voice_model: str | RealtimeModel | None = None
+    """A realtime model for live calls, "openai:gpt-realtime", "google:gemini-…" or one of PydanticAI's; None:
+    there are none. Where its provider is, the provider's own variables say (OPENAI_BASE_URL,
+    GOOGLE_GEMINI_BASE_URL).
+    """
+    voice_agents: Sequence[VoiceAgent] = ()
+    """Who serves live calls, the first one begins; none: an agent that talks from memory and greets."""
+    voice_transport: Transport = "websocket"
+    """webrtc: audio goes between page and provider, where the model has that. Then whoever holds the page can
+    read the agent's instructions and their own memory block, and talk to the model past the agent.
+    """
+    voice_settings: SessionSettings | None = None
+    voice_manners: Manners | None = None
+    """How calls treat their pages: grace time, age of what is resumed."""
+    voice_limits: CallLimits | None = None
+    """Of live calls at once; None: 2 of one caller, 100 in all."""
     beat_s: float = 15.0
     """How often a page that listens is sent a sign of life: proxies end what is silent for long."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from echoic.session.agents import CallContext, VoiceAgent
 from echoic.session.calls import Call, Exchange, read_call, read_calls, read_exchanges, read_given
+from echoic.session.captions import Caption
 from echoic.session.checkpoints import RecordSessionStore, SessionStore, as_json, from_json
 from echoic.session.heard import Heard, SpeechTrace, divide
 from echoic.session.hooks import Event
@@ -22,6 +23,7 @@ __all__ = [
     "Call",
     "CallContext",
     "CallLimits",
+    "Caption",
     "Event",
     "Exchange",
     "Flush",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent, RunContext, Tool
@@ -51,27 +52,26 @@ class VoiceAgent:
     """Another model than the session's."""
     settings: RealtimeModelSettings | None = None
     """Of the model, such as its voice."""
+    toolbox: Mapping[str, Tool[CallContext]] = field(init=False, repr=False, compare=False)
+    """`tools` by name."""
 
     def __post_init__(self) -> None:
         checked_name(self.name, "agent")
         if not self.tool_timeout_s > 0:
             raise InvalidInput(f"tool_timeout_s must be above 0, not {self.tool_timeout_s!r}")
+        # made once: the schema of a tool takes some milliseconds, in which no frame of audio moves
+        tools = [tool if isinstance(tool, Tool) else Tool(tool) for tool in self.tools]
+        object.__setattr__(self, "toolbox", {tool.name: tool for tool in tools})
         unknown = self.idempotent - self.toolbox.keys()
         if unknown:
             raise InvalidInput(f"idempotent names tools that {self.name!r} does not have: {sorted(unknown)}")
-
-    @property
-    def toolbox(self) -> Mapping[str, Tool[CallContext]]:
-        """Its tools by name."""
-        tools = [tool if isinstance(tool, Tool) else Tool(tool) for tool in self.tools]
-        return {tool.name: tool for tool in tools}
 
     def built(self, said: str, others: Sequence[str]) -> Agent[CallContext, str]:
         """As an agent of PydanticAI, that is told `said` and may hand over to `others`."""
         allowed = [name for name in others if self.transfers is None or name in self.transfers]
         tools = list(self.toolbox.values())
         if allowed:
-            tools.append(_transfer_tool(allowed))
+            tools.append(_transfer_tool(tuple(allowed)))
         return Agent(name=self.name, deps_type=CallContext, instructions=said or None, tools=tools)
 
 
@@ -138,7 +138,8 @@ class CallContext:
         self._session.plan_end(reason)
 
 
-def _transfer_tool(names: Sequence[str]) -> Tool[CallContext]:
+@lru_cache(maxsize=64)
+def _transfer_tool(names: tuple[str, ...]) -> Tool[CallContext]:
     async def transfer_call(ctx: RunContext[CallContext], agent: str) -> str:
         """Hand the call over to a colleague, who goes on with it. Say so to the caller in a few words.
 

@@ -76,7 +76,7 @@ class RecordSessionStore:
 
 def store_of(memory: UserMemory) -> Store:
     """Where a user's memory is kept."""
-    return memory._parts.store  # noqa: SLF001 - the one place; a session keeps its records beside the memory
+    return memory.store
 
 
 def as_json(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -1,28 +1,31 @@
-"""Which of an agent's words were heard when its voice was cut off. Pure: no clock, no audio, no provider.
+"""Which of an agent's words were heard when its voice was cut off. Knows no clock and no provider.
 
 A transcript comes beside the audio, ahead of it or behind it, in pieces that have nothing to do with its
-chunks. So the moments at which words sound are worked out from two witnesses: how text and audio arrived
-together, and how long the words are. Providers that give the times of words are believed instead.
+chunks. When its words sound is worked out in `timing`; providers that give the times of words are believed
+instead.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
+
+import numpy as np
+
+from echoic.session.timing import DEFAULT_MS_PER_UNIT, PAUSE_CHARACTERS, Arrivals, Timed, timed
+from echoic.session.timing import lead_of as _lead_of
 
 CutSource = Literal["whole", "timestamps", "estimated"]
 """Where the cut comes from: nothing was cut, the provider told when words sound, or it was estimated."""
 
 SHARE: Final = 0.5
 """Of a word that must have sounded for it to count as heard."""
-PAUSE_CHARACTERS: Final = 3
-"""What a word's end is worth in letters, where length stands for time."""
-DEFAULT_MS_PER_UNIT: Final = 45.0
-"""Of speech for a letter, before any utterance of the call has told: 150 words a minute, 9 units a word."""
-_MIN_POINTS: Final = 3
-_MIN_SPAN: Final = 0.3
+PAUSE_MS: Final = 120
+"""Of silence that parts words. Shorter ones are inside words too: before a "t" or a "k"."""
+_FRAME_MS: Final = 10
+_QUIET: Final = 328
+"""Of 32,767: below one hundredth of full scale nobody speaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,17 @@ class SpeechTrace:
     """Whether all of it was generated."""
     points: list[tuple[int, float]] = field(default_factory=list)
     """Each time text came: how many characters were there before, and the milliseconds of audio by then."""
+    marks: list[float] = field(default_factory=list)
+    """The milliseconds of audio there were after each chunk."""
     stamps: list[Stamp] = field(default_factory=list)
+    pauses: list[tuple[float, float]] = field(default_factory=list)
+    """Silences of `PAUSE_MS` and more, in milliseconds from the start, where the audio was listened to."""
+    lead_ms: float | None = None
+    """What `lead_of` found, once it did: it is asked again for each later utterance of the call."""
+    lead_is_known: bool = False
+    _listened_ms: int = 0
+    _quiet_since_ms: int | None = None
+    _rest: bytes = b""
 
     @property
     def audio_ms(self) -> float:
@@ -66,6 +79,36 @@ class SpeechTrace:
     def sounded(self, size: int) -> None:
         """`size` more bytes of audio were generated."""
         self.audio_bytes += size
+        self.marks.append(self.audio_ms)
+
+    def listened(self, pcm: bytes) -> None:
+        """That is what it sounds like: for its pauses, which lie between words. Some 20 µs a chunk."""
+        size = 2 * self.rate_hz * _FRAME_MS // 1000
+        pcm = self._rest + pcm
+        whole = len(pcm) // size * size
+        self._rest = pcm[whole:]
+        frames = np.frombuffer(pcm[:whole], "<i2").reshape(-1, size // 2)
+        quiet = (frames.max(axis=1, initial=0) < _QUIET) & (frames.min(axis=1, initial=0) > -_QUIET)
+        for is_quiet in quiet.tolist():
+            if is_quiet and self._quiet_since_ms is None:
+                self._quiet_since_ms = self._listened_ms
+            elif not is_quiet:
+                self._note_pause()
+                self._quiet_since_ms = None
+            self._listened_ms += _FRAME_MS
+
+    def _note_pause(self) -> None:
+        since = self._quiet_since_ms
+        if since is not None and self._listened_ms - since >= PAUSE_MS:
+            self.pauses.append((float(since), float(self._listened_ms)))
+
+    def arrived(self) -> Arrivals:
+        """How it arrived, as far as it did."""
+        pauses = list(self.pauses)
+        since = self._quiet_since_ms
+        if since is not None and self._listened_ms - since >= PAUSE_MS:
+            pauses.append((float(since), max(self.audio_ms, float(self._listened_ms))))
+        return Arrivals(self.text, self.points, self.marks, pauses, self.audio_ms, self.complete)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +118,6 @@ class Heard:
     heard: str
     unheard: str
     source: CutSource
-
-
-@dataclass(frozen=True, slots=True)
-class _Timed:
-    end: int
-    """Characters up to the end of this word."""
-    start_ms: float
-    end_ms: float
 
 
 def divide(trace: SpeechTrace, played_ms: float, *, lead_ms: float | None = None) -> Heard:
@@ -97,9 +132,9 @@ def divide(trace: SpeechTrace, played_ms: float, *, lead_ms: float | None = None
     text = trace.text
     if trace.complete and played_ms >= trace.audio_ms:
         return Heard(heard=text, unheard="", source="whole")
-    timed = _by_stamps(text, trace.stamps) if trace.stamps else _estimated(trace, lead_ms)
+    words = _by_stamps(text, trace.stamps) if trace.stamps else timed(trace.arrived(), lead_ms)
     heard_to = 0
-    for word in timed:
+    for word in words:
         if played_ms < word.start_ms + SHARE * (word.end_ms - word.start_ms):
             break
         heard_to = word.end
@@ -109,87 +144,37 @@ def divide(trace: SpeechTrace, played_ms: float, *, lead_ms: float | None = None
 
 def lead_of(trace: SpeechTrace) -> float | None:
     """By how many milliseconds text ran ahead of audio in a whole utterance; None where it cannot be told."""
-    return _shift(trace, _per_unit(trace)) if trace.complete else None
-
-
-def _estimated(trace: SpeechTrace, lead_ms: float | None) -> list[_Timed]:
-    per_unit = _per_unit(trace)
-    shift = _shift(trace, per_unit) if trace.complete else lead_ms
-    anchors = [(0, 0.0)]
-    if shift is not None and _tells(trace):
-        for characters, at_ms in trace.points[1:]:
-            moved = min(max(at_ms + shift, anchors[-1][1]), _length_ms(trace, per_unit))
-            anchors.append((characters, moved))
-    anchors.append((len(trace.text), max(_length_ms(trace, per_unit), anchors[-1][1])))
-    return _between(trace.text, anchors)
-
-
-def _per_unit(trace: SpeechTrace) -> float:
-    """Milliseconds for a unit of text."""
-    units = _units(trace.text)
-    return trace.audio_ms / units if trace.complete and units else DEFAULT_MS_PER_UNIT
-
-
-def _length_ms(trace: SpeechTrace, per_unit: float) -> float:
-    """How long the text known so far sounds: as long as its audio, where all of that is there."""
-    return trace.audio_ms if trace.complete else max(trace.audio_ms, _units(trace.text) * per_unit)
-
-
-def _tells(trace: SpeechTrace) -> bool:
-    """Whether text came along with the audio, and not all of it at one end."""
-    times = [at_ms for _, at_ms in trace.points]
-    return len(times) >= _MIN_POINTS and times[-1] - times[0] >= _MIN_SPAN * trace.audio_ms > 0
-
-
-def _shift(trace: SpeechTrace, per_unit: float) -> float | None:
-    """How far, on the average, words sound behind the arrival of their text. Negative: text lags."""
-    if not _tells(trace):
+    if not trace.complete:
         return None
-    late = [_units(trace.text[:characters]) * per_unit - at_ms for characters, at_ms in trace.points[1:]]
-    return sum(late) / len(late)
+    if not trace.lead_is_known:
+        trace.lead_ms, trace.lead_is_known = _lead_of(trace.arrived()), True
+    return trace.lead_ms
 
 
-def _between(text: str, anchors: Sequence[tuple[int, float]]) -> list[_Timed]:
-    """Words between known places in time, by their length."""
-    timed: list[_Timed] = []
-    places = [match.end() for match in re.finditer(r"\s*\S+", text)]
-    start_ms = 0.0
-    for end in places:
-        end_ms = _at(text, end, anchors)
-        timed.append(_Timed(end, start_ms, end_ms))
-        start_ms = end_ms
-    return timed
-
-
-def _at(text: str, place: int, anchors: Sequence[tuple[int, float]]) -> float:
-    """When the text up to `place` has sounded."""
-    after = next((number for number, (at, _) in enumerate(anchors) if at >= place), len(anchors) - 1)
-    if after == 0:
-        return anchors[0][1]
-    (low, from_ms), (high, to_ms) = anchors[after - 1], anchors[after]
-    whole = _units(text[low:high])
-    return from_ms + (to_ms - from_ms) * (_units(text[low:place]) / whole if whole else 1.0)
-
-
-def _units(text: str) -> int:
-    """The length of a text as it is spoken: letters, and something for each word's end."""
-    words = text.split()
-    return sum(map(len, words)) + PAUSE_CHARACTERS * len(words)
-
-
-def _by_stamps(text: str, stamps: Sequence[Stamp]) -> list[_Timed]:
+def _by_stamps(text: str, stamps: Sequence[Stamp]) -> list[Timed]:
     """The words of `text` as the provider timed them; what it did not time sounds with what comes before."""
-    timed: list[_Timed] = []
+    timed: list[Timed] = []
     place = 0
     for stamp in stamps:
         found = text.find(stamp.text.strip(), place)
         if found < 0:
             continue
         place = found + len(stamp.text.strip())
-        timed.append(_Timed(place, stamp.start_ms, stamp.end_ms))
+        timed.append(Timed(place, stamp.start_ms, stamp.end_ms))
     if timed and place < len(text) and not text[place:].strip(" .,;:?!…\"'"):
-        timed[-1] = _Timed(len(text), timed[-1].start_ms, timed[-1].end_ms)
+        timed[-1] = Timed(len(text), timed[-1].start_ms, timed[-1].end_ms)
     return timed
 
 
-__all__ = ["DEFAULT_MS_PER_UNIT", "SHARE", "CutSource", "Heard", "SpeechTrace", "Stamp", "divide", "lead_of"]
+__all__ = [
+    "DEFAULT_MS_PER_UNIT",
+    "PAUSE_CHARACTERS",
+    "PAUSE_MS",
+    "SHARE",
+    "CutSource",
+    "Heard",
+    "SpeechTrace",
+    "Stamp",
+    "divide",
+    "lead_of",
+]

@@ -16,6 +16,7 @@ from pydantic_ai.messages import (
     SpeechPart,
     ToolCallPart,
     ToolReturnPart,
+    UserPromptPart,
 )
 from pydantic_ai.realtime import RealtimeModel
 from pydantic_ai.usage import RunUsage
@@ -28,10 +29,23 @@ from echoic.types import PendingTool
 
 log = logging.getLogger(__name__)
 
+MESSAGES: Final = 200
+"""Of a call that are kept for whoever goes on with it, the last ones. All of a long call would be written
+anew every two seconds; what came before is in the conversation, and found like everything else."""
 UNFINISHED: Final = (
     "The line broke before this call was finished, and it is not known whether it took effect. "
     "Say so to the caller before trying it again."
 )
+
+
+def recent(messages: Sequence[ModelMessage], most: int = MESSAGES) -> list[ModelMessage]:
+    """The last `most` messages, from where the caller says something: no result stands without its call."""
+    if len(messages) <= most:
+        return list(messages)
+    for place in range(len(messages) - most, len(messages)):
+        if _is_the_callers(messages[place]):
+            return list(messages[place:])
+    return list(messages)
 
 
 def written(messages: Sequence[ModelMessage]) -> str:
@@ -120,6 +134,14 @@ async def run_again(
         return FAILED
 
 
+def _is_the_callers(message: ModelMessage) -> bool:
+    if not isinstance(message, ModelRequest):
+        return False
+    return any(isinstance(part, (SpeechPart, UserPromptPart)) for part in message.parts) and not any(
+        isinstance(part, ToolReturnPart) for part in message.parts
+    )
+
+
 def _result(tool: PendingTool, results: Mapping[str, Any]) -> ToolReturnPart:
     if tool.call in results:
         return ToolReturnPart(tool_name=tool.name, content=results[tool.call], tool_call_id=tool.call)
@@ -150,4 +172,14 @@ def _silent(message: ModelMessage) -> ModelMessage:
     return replace(message, parts=parts)
 
 
-__all__ = ["UNFINISHED", "as_heard", "read", "run_again", "settled", "utterance_of", "written"]
+__all__ = [
+    "MESSAGES",
+    "UNFINISHED",
+    "as_heard",
+    "read",
+    "recent",
+    "run_again",
+    "settled",
+    "utterance_of",
+    "written",
+]

@@ -28,7 +28,7 @@ from pydantic_ai.realtime import RealtimeError
 from echoic.errors import EchoicError, NotOpen, WriteConflict
 from echoic.session.calls import Exchange
 from echoic.session.doubt import affirms, weigh
-from echoic.session.history import written
+from echoic.session.history import recent, written
 from echoic.session.leg import Leg, Said
 from echoic.session.live import Live
 from echoic.session.playback import Utterance
@@ -50,7 +50,6 @@ log = logging.getLogger(__name__)
 _FINISH_S: Final = 10.0
 """How long ending a call waits for the store to take what was said."""
 _RETRY_S: Final = 0.5
-_VECTOR_S: Final = 0.1
 _TURNS: Final = 200
 
 
@@ -181,9 +180,6 @@ class Keeper:
         self._drop_legs()
         if turns:
             await self._learn(turns)
-            self._live.recall.again()
-            # by then what was written has its vector, in the usual case
-            asyncio.get_running_loop().call_later(_VECTOR_S, self._live.recall.again)
 
     def _ripe(self) -> list[_Ripe]:
         """Turns in the order they were spoken, up to the first of which more may yet be heard."""
@@ -345,7 +341,7 @@ class Keeper:
             session=live.session_id,
             conversation=live.conversation.id,
             agent=leg.setup.agent.name,
-            messages=written([*leg.heard_messages(so_far=True), *unrecorded(leg)]),
+            messages=written(recent([*leg.heard_messages(so_far=True), *unrecorded(leg)])),
             unkept=tuple(unkept),
             pending=leg.pending_tools(),
             summary=live.summary,

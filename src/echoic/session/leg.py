@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -69,6 +69,8 @@ class Setup:
     waits_to_be_asked: bool
     """Whether the model replies only when asked."""
     opening: AbstractAsyncContextManager[RealtimeSession]
+    behind: Sequence[ModelMessage] = ()
+    """What was said before and the provider knows already: its history, not told it again."""
     opening_texts: list[tuple[str, str]] = field(default_factory=list)
     """What its instructions consist of when it is opened, by name: the agent's, and the block by section."""
 
@@ -105,6 +107,10 @@ class Leg:
         self.ended: asyncio.Event = asyncio.Event()
         self.error: BaseException | None = None
         """Why it ended, where nobody asked it to."""
+        self.before: Leg | None = None
+        """Whose history this one goes on with, where the provider's call stays the same."""
+        self.owes_reply = False
+        """Whether a tool has answered and the model has not spoken since."""
         self._playback = playback
         self._on_event = on_event
         self._session: RealtimeSession | None = None
@@ -115,6 +121,8 @@ class Leg:
         self._calls: dict[str, ToolCallPart] = {}
         """Those that run now."""
         self._stopping = False
+        self._silent = False
+        self._interrupting: asyncio.Task[None] | None = None
 
     @property
     def session(self) -> RealtimeSession:
@@ -158,6 +166,10 @@ class Leg:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    def fall_silent(self) -> None:
+        """Take in nothing more: another leg follows the same call from here on."""
+        self._silent = True
+
     async def tell_changes(self) -> None:
         """Have the model told now what changed in its instructions, where it is not speaking.
 
@@ -179,7 +191,8 @@ class Leg:
         """The same, agents' words only as far as they were heard; see `as_heard`."""
         everything, new = self.all_messages(), self.new_messages()
         seeded = everything[: len(everything) - len(new)]
-        return [*seeded, *as_heard(new, self.utterances.values(), so_far=so_far)]
+        before = self.setup.behind if self.before is None else self.before.heard_messages(so_far=so_far)
+        return [*before, *seeded, *as_heard(new, self.utterances.values(), so_far=so_far)]
 
     def pending_tools(self) -> tuple[PendingTool, ...]:
         """Calls that were made and have no result yet."""
@@ -201,6 +214,8 @@ class Leg:
         """
         for utterance in self.utterances.values():
             utterance.cut = utterance.cut or not utterance.ended
+        if not self.setup.profile.carries_audio and self.is_open:
+            self._interrupting = asyncio.create_task(self._interrupt())
         return self._carried - unplayed
 
     def unplayed(self) -> int:
@@ -224,7 +239,7 @@ class Leg:
                 self._session = session
                 parts = (part() for part in self.setup.memory.get_instructions())
                 self.setup.opening_texts.extend((p.name or "", p.content) for p in parts if p.content)
-                carrier = asyncio.create_task(self._carry(session.stream_audio()))
+                carrier = asyncio.create_task(self._carry(session))
                 ready.set_result(None)
                 try:
                     await self._iterate(session)
@@ -243,8 +258,9 @@ class Leg:
         while not session.closed:
             try:
                 async for event in session:
-                    self._take(event)
-                    self._on_event(self, event)
+                    if not self._silent:
+                        self._take(event)
+                        self._on_event(self, event)
             except RealtimeError:
                 raise
             except Exception as error:
@@ -269,16 +285,19 @@ class Leg:
             self._calls[event.part.tool_call_id] = event.part
         elif isinstance(event, FunctionToolResultEvent):
             self._calls.pop(event.part.tool_call_id, None)
+            self.owes_reply = True
         elif isinstance(event, RealtimeTurnCompleteEvent):
             self.speaking = False
 
     def _take_part(self, index: int, part: SpeechPart, *, ended: bool) -> None:
         if part.speaker == "assistant":
             utterance = self._utterance(index)
+            utterance.item = part.id or utterance.item
+            self._playback.announced(utterance)
             if ended:
                 self._end(utterance, part)
             else:
-                self.speaking = True
+                self.speaking, self.owes_reply = True, False
         else:
             said = self._saying(index)
             said.text, said.final = part.transcript or said.text, said.final or ended
@@ -318,13 +337,21 @@ class Leg:
     def _end(self, utterance: Utterance, part: SpeechPart) -> None:
         if part.transcript:
             utterance.trace.wrote(part.transcript)
-        utterance.item = part.id
         utterance.trace.complete = utterance.trace.complete or not utterance.cut
         utterance.ended = True
-        self._playback.moved.set()
+        self._playback.finished(utterance)
 
-    async def _carry(self, audio: AsyncIterator[bytes]) -> None:
-        async for chunk in audio:
+    async def _interrupt(self) -> None:
+        """Have the provider stop what it plays, where it did not notice the interruption by itself."""
+        try:
+            await self.session.interrupt()
+        except Exception as error:  # noqa: BLE001 - the line may be gone; its task tells why
+            log.warning("the provider could not be told of an interruption: %s", type(error).__name__)
+
+    async def _carry(self, session: RealtimeSession) -> None:
+        if not self.setup.profile.carries_audio:
+            return
+        async for chunk in session.stream_audio():
             utterance = await self._whose(chunk)
             self._carried += len(chunk)
             if utterance is not None:

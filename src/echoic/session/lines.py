@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from pydantic_ai.messages import ModelMessage, ModelRequest
-from pydantic_ai.realtime import RealtimeEvent, RealtimeModel
+from pydantic_ai.realtime import RealtimeEvent, RealtimeModel, WebRTCSession
 from pydantic_ai.usage import UsageLimits
 
 from echoic.capability import CallerMemory
@@ -19,7 +20,9 @@ from echoic.session.confidence import Confidences, with_confidence
 from echoic.session.leg import Leg, Setup
 from echoic.session.playback import Playback
 from echoic.session.profile import ProviderProfile, waits_to_be_asked
+from echoic.session.remote import RemotePlayback
 from echoic.session.shield import ToolShield
+from echoic.session.sideband import ProviderCall, observed
 
 if TYPE_CHECKING:
     from echoic.session.session import VoiceSession
@@ -35,15 +38,29 @@ _NO_LIMIT: Final = UsageLimits(request_limit=None)
 
 
 class Lines:
-    """Of one session."""
+    """Of one session.
+
+    Args:
+        session: whose.
+        service: the memory, open.
+        model: that speaks, unless an agent has its own.
+        confidences: told how sure the recogniser is.
+        call: the provider's, where the audio goes between it and the caller.
+    """
 
     def __init__(
-        self, session: VoiceSession, service: MemoryService, model: RealtimeModel, confidences: Confidences
+        self,
+        session: VoiceSession,
+        service: MemoryService,
+        model: RealtimeModel,
+        confidences: Confidences,
+        call: ProviderCall | None = None,
     ) -> None:
         self._session = session
         self._service = service
         self._model = model
         self._confidences = confidences
+        self.call = call
 
     async def context(self, agent: VoiceAgent) -> CallContext:
         """What the hooks and tools of an agent get.
@@ -67,14 +84,28 @@ class Lines:
         Raises:
             RealtimeError: the provider could not be reached, or refused.
         """
-        leg = Leg(uuid4().hex, self._setup(agent, context, history), playback, on_event)
+        leg = Leg(uuid4().hex, self._setup(agent, context, history, playback), playback, on_event)
         await leg.open()
+        if self.call is not None:
+            self.call.knows = True
         return leg
 
-    def _setup(self, agent: VoiceAgent, context: CallContext, history: Sequence[ModelMessage]) -> Setup:
-        session = self._session
+    async def hang_up(self) -> None:
+        """End the provider's call for the caller as well, where their audio goes by it."""
+        if self.call is not None:
+            with contextlib.suppress(Exception):  # a call nobody steers ends when its caller leaves
+                await self._model.hang_up(WebRTCSession(self._model.system, session_id=self.call.id))
+
+    def _setup(
+        self, agent: VoiceAgent, context: CallContext, history: Sequence[ModelMessage], playback: Playback
+    ) -> Setup:
+        session, call = self._session, self.call
         model = with_confidence(agent.model, self._confidences) if agent.model else self._model
         profile = ProviderProfile.of(model)
+        if call is not None:
+            assert isinstance(playback, RemotePlayback)
+            model, profile = observed(model, playback.heed), profile.beside()
+        told, behind = ([], history) if call is not None and call.knows else (list(history), ())
         settings = profile.settings(agent.settings, recall_first=session.settings.recall == "before_reply")
         memory = self._memory(agent)
         shield = ToolShield(timeout_s=agent.tool_timeout_s)
@@ -86,7 +117,7 @@ class Lines:
             model_settings=settings,
             capabilities=[memory, shield],
             conversation_id=session.conversation_id,
-            message_history=list(history) or None,
+            message_history=told or None,
             usage_limits=_NO_LIMIT,
         )
         return Setup(
@@ -96,7 +127,10 @@ class Lines:
             shield=shield,
             profile=profile,
             waits_to_be_asked=waits_to_be_asked(settings),
-            opening=bound.session(),
+            opening=bound.session(
+                provider_session=WebRTCSession(model.system, session_id=call.id) if call else None
+            ),
+            behind=behind,
             opening_texts=[(agent.name, said)] if said else [],
         )
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from echoic.errors import InvalidInput
-from echoic.session.heard import Heard, SpeechTrace, divide
+from echoic.session.heard import DEFAULT_MS_PER_UNIT, Heard, SpeechTrace, divide
 
 SAMPLE_BYTES: Final = 2
 
@@ -49,16 +49,29 @@ class Utterance:
     ended: bool = False
     """Whether the provider is done with it."""
     lead_ms: float | None = None
+    elsewhere: bool = False
+    """Whether somebody else plays it, and has not said yet that it is over."""
+    pace_ms: float | None = None
+    """For a unit of text, where somebody else plays it and the length of its audio is not told."""
+    sounds_ms: Callable[[], float] | None = None
+    """How much of it has sounded by now, there."""
 
     @property
     def settled(self) -> bool:
         """Whether no more of it will be heard."""
+        if self.elsewhere:
+            return self.cut
         return self.cut or (self.ended and self.played_bytes >= self.trace.audio_bytes)
 
     def divided(self) -> Heard:
         """What of it was heard so far."""
         played_ms = self.played_bytes * 1000 / (SAMPLE_BYTES * self.trace.rate_hz)
-        return divide(self.trace, played_ms, lead_ms=self.lead_ms)
+        if self.elsewhere and self.sounds_ms is not None:
+            played_ms = self.sounds_ms()
+        if self.trace.audio_bytes or self.pace_ms is None:
+            return divide(self.trace, played_ms, lead_ms=self.lead_ms)
+        unheard_of = replace(self.trace, complete=False)  # how long all of it sounds is not known
+        return divide(unheard_of, played_ms * DEFAULT_MS_PER_UNIT / self.pace_ms)
 
 
 @dataclass(slots=True)
@@ -116,6 +129,19 @@ class Playback:
         if self._spans:
             return self._spans[0].of
         return self._waiting[0][0] if self._waiting else None
+
+    @property
+    def flush_due(self) -> bool:
+        """Whether the device is still to be told that the caller interrupted."""
+        return self._flush
+
+    def announced(self, utterance: Utterance) -> None:
+        """The agent begins to say something. Whose audio comes here is known by its audio."""
+
+    def finished(self, utterance: Utterance) -> None:
+        """All of it was generated."""
+        del utterance
+        self.moved.set()
 
     def feed(self, utterance: Utterance, pcm: bytes) -> None:
         """Put audio behind what waits. Of an utterance that was cut off it is dropped."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic_ai.realtime import RealtimeModel, RealtimeModelProfile, RealtimeModelSettings, ReconnectPolicy
@@ -34,6 +34,8 @@ class ProviderProfile:
     """Whether it says that the caller began to speak; else it says that it was interrupted."""
     takes_notes: bool
     """Whether it takes a note while it speaks; else a note would cut it off, and waits for the turn's end."""
+    carries_audio: bool = True
+    """Whether the call's audio goes through the session; else between provider and caller, who plays it."""
 
     @classmethod
     def of(cls, model: RealtimeModel) -> ProviderProfile:
@@ -49,6 +51,10 @@ class ProviderProfile:
             reports_speech=bool(known.get("emits_input_speech_events")),
             takes_notes=bool(known.get("supports_system_messages")),
         )
+
+    def beside(self) -> ProviderProfile:
+        """Of the same model, steered from beside a call: where playback stopped, it knows by itself."""
+        return replace(self, carries_audio=False, can_cut=False)
 
     def settings(self, given: RealtimeModelSettings | None, *, recall_first: bool) -> RealtimeModelSettings:
         """What a session is opened with; what was `given` comes first.

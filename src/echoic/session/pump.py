@@ -166,6 +166,8 @@ class Pump:
     def _heard_more(self, leg: Leg, index: int, delta: SpeechPartDelta) -> None:
         log_ = self._live.log
         if delta.speaker == "assistant":
+            if delta.audio_chunk:
+                leg.utterances[index].trace.listened(delta.audio_chunk)
             if delta.audio_chunk and "first_audio" not in log_.current.stages:
                 log_.stamp("first_audio")
                 if (latency := log_.current.latency_ms) is not None:

@@ -15,7 +15,9 @@ from typing import Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput
 from echoic.memory.block.sections import memory_line
+from echoic.memory.deadline import noted
 from echoic.memory.user import UserMemory
+from echoic.ranking.packing import Packed
 from echoic.types import Hit, Outcome, Recall
 
 log = logging.getLogger(__name__)
@@ -61,14 +63,27 @@ class Recalled:
     turn_id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """An answer to what was heard so far, being packed ahead of the end."""
+
+    recall: Recall
+    fates: dict[int, Fate]
+    """Of its hits, by place, as they stood."""
+    packing: asyncio.Task[Packed | None]
+
+
 class CallRecall:
     """Follows one caller through a call.
 
     Args:
         memory: of the caller.
         conversation: the call's; what was said in it the model has before it.
-        deadline_ms: for a turn's recall, from the moment its last word is known.
         given: what the model was given already, as the block says it.
+        deadline_ms: for a turn's recall, from the moment its last word is known.
+
+    Raises:
+        InvalidInput: a deadline that leaves no time.
     """
 
     def __init__(
@@ -86,43 +101,32 @@ class CallRecall:
         self._given = given
         self._deadline_ms = deadline_ms
         self._listening = memory.listen(limit=HITS)
+        self._listening.on_found = self._prepare
         self._shown: set[str] = set()
-        self._partial = ""
-        self._closing: set[asyncio.Task[None]] = set()
+        self._prepared: _Prepared | None = None
 
     def hear(self, partial: str) -> None:
         """Take in what the caller said so far. Never waits."""
-        self._partial = partial
         self._listening.hear(partial)
-
-    def again(self) -> None:
-        """Something was written: look up anew what is known for the words so far."""
-        if not self._partial.strip():
-            return
-        stale, self._listening = self._listening, self._memory.listen(limit=HITS)
-        self._listening.hear(self._partial)
-        task = asyncio.ensure_future(stale.aclose())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
 
     async def final(self, text: str) -> Recalled:
         """What is known for the whole turn, within the deadline."""
-        listening, self._partial = self._listening, ""
+        listening = self._listening
         begun, ready_before = time.perf_counter(), listening.statistics.ready
         until_s = begun + self._deadline_ms / 1000
-        recall, packed = Recall(hits=(), outcome="unavailable"), ""
-        fates: dict[int, Fate] = {}
+        recall, fates, packed = Recall(hits=(), outcome="unavailable"), dict[int, Fate](), ""
         try:
             recall = await listening.final(text, deadline_ms=self._deadline_ms)
             fates = self._fates(recall.hits)
-            async with asyncio.timeout(max(until_s - time.perf_counter(), 0.001)):
-                packed = await self._packed(recall, fates)
+            packed = self._take(recall, fates, await self._packed(recall, fates, until_s))
         except TimeoutError:
             late: Fate = "late"
             fates = {place: fates.get(place, late) for place in range(len(recall.hits))}
         except EchoicError as error:
             log.warning("a call's recall failed: %s", type(error).__name__)
             recall = Recall(hits=(), outcome="unavailable")
+        finally:
+            self._drop()
         return Recalled(
             query=text,
             outcome=recall.outcome,
@@ -136,9 +140,48 @@ class CallRecall:
 
     async def aclose(self) -> None:
         """Stop listening."""
-        self._partial = ""
+        self._drop()
         await self._listening.aclose()
-        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _prepare(self, recall: Recall) -> None:
+        """Pack what was found so far: at the end of the turn it may be the answer."""
+        if self._prepared is not None and self._prepared.recall is recall:
+            return
+        self._drop()
+        fates = self._fates(recall.hits)
+        packing = asyncio.get_running_loop().create_task(self._pack(recall, fates))
+        packing.add_done_callback(noted)
+        self._prepared = _Prepared(recall, fates, packing)
+
+    def _drop(self) -> None:
+        if self._prepared is not None:
+            self._prepared.packing.cancel()
+            self._prepared = None
+
+    async def _packed(self, recall: Recall, fates: dict[int, Fate], until_s: float) -> Packed | None:
+        """`recall` packed: ahead of time, or now.
+
+        Raises:
+            TimeoutError: not by `until_s`.
+            StoreUnavailable: could not look at what was said around it.
+        """
+        prepared = self._prepared
+        if prepared is None or prepared.recall is not recall or prepared.fates != fates:
+            packing = self._pack(recall, fates)
+        elif prepared.packing.done() and not prepared.packing.cancelled():
+            return prepared.packing.result()
+        else:
+            packing = _of(prepared.packing)
+        async with asyncio.timeout(max(until_s - time.perf_counter(), 0.001)):
+            return await packing
+
+    async def _pack(self, recall: Recall, fates: dict[int, Fate]) -> Packed | None:
+        """What of `recall` the model does not have yet, packed; None where it has everything."""
+        new = tuple(hit for place, hit in enumerate(recall.hits) if place not in fates)
+        if not new:
+            return None
+        asked = Recall(hits=new, outcome=recall.outcome, cut=recall.cut)
+        return await self._memory.pack(asked, budget_tokens=BUDGET_TOKENS)
 
     def _fates(self, hits: Collection[Hit]) -> dict[int, Fate]:
         """What is known of hits before they are packed: those the model has already."""
@@ -151,23 +194,24 @@ class CallRecall:
                 fates[place] = "in_block"
         return fates
 
-    async def _packed(self, recall: Recall, fates: dict[int, Fate]) -> str:
-        new = tuple(hit for place, hit in enumerate(recall.hits) if place not in fates)
-        if not new:
+    def _take(self, recall: Recall, fates: dict[int, Fate], packed: Packed | None) -> str:
+        """The text to hand over; notes in `fates` what became of the hits that were packed."""
+        if packed is None:
             return ""
-        asked = Recall(hits=new, outcome=recall.outcome, cut=recall.cut)
-        packed = await self._memory.pack(asked, budget_tokens=BUDGET_TOKENS)
         shown = {_name(hit) for hit in packed.shown}
-        merged = packed.merged
         for place in reversed(range(len(recall.hits))):
             if place in fates:
                 continue
             if _name(recall.hits[place]) in shown:
                 fates[place] = "shown"
             else:
-                fates[place] = "repeated" if merged > 0 and packed.left_out == 0 else "over_budget"
+                fates[place] = "repeated" if packed.merged > 0 and packed.left_out == 0 else "over_budget"
         self._shown |= shown
         return packed.text if shown else ""
+
+
+async def _of(packing: asyncio.Task[Packed | None]) -> Packed | None:
+    return await asyncio.shield(packing)
 
 
 def _found(hit: Hit, fate: Fate) -> Found:

@@ -11,38 +11,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from pydantic_ai.messages import ModelMessage, SystemPromptPart
-from pydantic_ai.realtime import RealtimeError, RealtimeEvent, RealtimeModel
+from pydantic_ai.messages import SystemPromptPart
+from pydantic_ai.realtime import RealtimeError, RealtimeModel
 
-from echoic.errors import EchoicError, InvalidInput, NotOpen
-from echoic.memory.conversation import OpenConversation
+from echoic.errors import InvalidInput, NotOpen
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
-from echoic.session.calls import Call, CallLog, read_call, read_exchanges
+from echoic.session.beginning import Beginning
+from echoic.session.captions import Captions
 from echoic.session.checkpoints import RecordSessionStore, SessionStore, store_of
-from echoic.session.confidence import Confidences, with_confidence
-from echoic.session.going_on import taken_up
-from echoic.session.hooks import Hooks, Listener
-from echoic.session.keeper import Keeper
-from echoic.session.leg import Leg
+from echoic.session.hooks import Listener
 from echoic.session.limits import CallLimits
-from echoic.session.lines import Lines
 from echoic.session.live import Live, SessionSettings, State
-from echoic.session.playback import Flush, Frame, Playback
+from echoic.session.playback import Flush, Frame
 from echoic.session.profile import ProviderProfile
-from echoic.session.pump import Pump
-from echoic.session.recalling import CallRecall
-from echoic.session.transfer import hand_over
+from echoic.session.running import Running
+from echoic.session.sideband import CallCheckpoints, ProviderCall, call_of
 from echoic.types import Checkpoint, checked_name, checked_text
-
-log = logging.getLogger(__name__)
 
 
 class VoiceSession:
@@ -62,6 +52,9 @@ class VoiceSession:
         listener: told what happens, beside the call.
         sessions: where checkpoints are kept; with the memory where None.
         limits: shared with other sessions.
+        provider_call: the provider's id of a call whose audio goes between it and the caller, as by WebRTC:
+            the session steers it from beside. Empty: audio goes through `send_audio` and `media`.
+        captions: told what is being said, while it is said.
 
     Raises:
         InvalidInput: no agents, two of one name, or a start that is none of them.
@@ -83,6 +76,8 @@ class VoiceSession:
         listener: Listener | None = None,
         sessions: SessionStore | None = None,
         limits: CallLimits | None = None,
+        provider_call: str = "",
+        captions: Captions | None = None,
     ) -> None:
         self.agents = {agent.name: agent for agent in agents}
         if not agents or len(self.agents) < len(agents):
@@ -94,26 +89,16 @@ class VoiceSession:
         self.memory = service.user(user, deployment)
         self.settings = settings or SessionSettings()
         self.deps = deps
-        self.state: State = "created"
-        self.reason: str | None = None
-        """Why it ended: "ended", "idle", "too long", "lost", "suspended", "taken over", "forgotten"."""
         self._service = service
         self._model = model
         self._listener = listener
-        self._sessions = sessions or RecordSessionStore(store_of(self.memory))
+        self._sessions: SessionStore = sessions or RecordSessionStore(store_of(self.memory))
+        self._call = ProviderCall(id=provider_call) if provider_call else None
+        self._captions = captions
         self._limits = limits
         self._resumed: Checkpoint | None = None
-        self._live: Live | None = None
-        self._pump: Pump | None = None
-        self._keeper: Keeper | None = None
-        self._lines: Lines | None = None
-        self._closing: asyncio.Task[None] | None = None
-        self._watch: asyncio.Task[None] | None = None
-        self._planned_agent: str | None = None
-        self._planned_end: str | None = None
-        self._moving: asyncio.Task[None] | None = None
+        self._running: Running | None = None
         self._closed = asyncio.Event()
-        self._turn_to_send = asyncio.Lock()
 
     @classmethod
     async def resume(
@@ -123,6 +108,7 @@ class VoiceSession:
         *,
         user: str,
         deployment: str = "default",
+        keep_media: bool = False,
         **options: Any,
     ) -> VoiceSession:
         """A call that another process was in the middle of, to be gone on with: enter it like a new one.
@@ -136,16 +122,25 @@ class VoiceSession:
             session_id: of the call.
             user: whose it is, as for a new call; another user's is not found.
             deployment: where.
+            keep_media: the caller's audio still goes to the provider's call it went to: be beside that.
             options: as for a new call: `agents`, `model` and so on.
 
         Raises:
-            InvalidInput: there is no such call to go on with: it ended, or is another user's.
+            InvalidInput: there is no such call to go on with: it ended, or is another user's; or it has no
+                media of its own to keep.
             StoreUnavailable: could not look.
         """
         session = cls(service, user=user, deployment=deployment, session_id=session_id, **options)
         checkpoint = await session._sessions.load(session.memory.scope, session_id)
         if checkpoint is None:
             raise InvalidInput(f"there is no call {session_id!r} of this user to go on with; begin a new one")
+        if keep_media:
+            known = call_of(checkpoint)
+            if known is None:
+                raise InvalidInput(
+                    f"the audio of call {session_id!r} came through the session; send it again"
+                )
+            session._call = ProviderCall(id=known, knows=True)
         session.agent(checkpoint.agent)
         session._start, session.conversation_id = checkpoint.agent, checkpoint.conversation
         session._resumed = checkpoint
@@ -161,15 +156,30 @@ class VoiceSession:
             RealtimeError: the provider could not be reached, or refused.
             StoreUnavailable: could not look, or could not keep that the call began.
         """
-        if self.state != "created":
+        if self._running is not None:
             raise NotOpen("a session is entered once; make a new one, or resume it")
         if self._limits is not None:
             self._limits.enter(self.memory.scope)
-        self._become("connecting")
+        beginning = Beginning(
+            session=self,
+            agent=self.agent(self._start),
+            model=self._model,
+            sessions=CallCheckpoints(self._sessions, self._call) if self._call else self._sessions,
+            listener=self._listener,
+            resumed=self._resumed,
+        )
+        self._running = Running(
+            self,
+            self._service,
+            beginning,
+            call=self._call,
+            captions=self._captions,
+            on_closed=self._leave,
+        )
         try:
-            await self._open()
+            await self._running.open()
         except BaseException:
-            await self._let_go()
+            await self._running.let_go()
             raise
         return self
 
@@ -185,11 +195,8 @@ class VoiceSession:
             reason: for hooks and the record.
             keep_checkpoint: the call is to be taken up again, here or elsewhere.
         """
-        if self._live is None:
-            return
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close(reason, keep_checkpoint))
-        await asyncio.shield(self._closing)
+        if self._running is not None and self._running.began:
+            await self._running.close(reason, keep_checkpoint=keep_checkpoint)
 
     async def suspend(self) -> None:
         """End it here, to be taken up again by `resume`: as when a server is about to restart."""
@@ -200,12 +207,25 @@ class VoiceSession:
         await self._closed.wait()
         return self.reason or "ended"
 
+    @property
+    def state(self) -> State:
+        """Where the call is."""
+        return "created" if self._running is None else self._running.state
+
+    @property
+    def reason(self) -> str | None:
+        """Why it ended: "ended", "idle", "too long", "left", "lost", "suspended", "taken over", "forgotten".
+
+        "left": the caller's end of the line was gone, and may come back.
+        """
+        return None if self._running is None else self._running.reason
+
     # -- audio
 
     @property
     def profile(self) -> ProviderProfile:
         """Of the model that listens now: its rates above all."""
-        return self._at().leg.setup.profile
+        return self._at().live.leg.setup.profile
 
     async def send_audio(self, pcm: bytes) -> None:
         """Hand on what the caller says: PCM16, mono, at `profile.input_hz`. Frames arrive in the order given.
@@ -214,10 +234,13 @@ class VoiceSession:
 
         Raises:
             NotOpen: the call is over.
+            InvalidInput: the audio of this call goes to the provider itself.
         """
-        live = self._at()
-        async with self._turn_to_send:
-            leg = live.leg
+        call = self._at()
+        if self._call is not None:
+            raise InvalidInput("the audio of this call goes between provider and caller, not through here")
+        async with call.sending:
+            leg = call.live.leg
             with contextlib.suppress(RealtimeError, NotOpen):  # the leg's task tells what became of the line
                 await leg.session.send_audio(pcm)
 
@@ -226,7 +249,7 @@ class VoiceSession:
 
         `Flush` means that the caller interrupted: drop what was not played, then say how much was.
         """
-        live = self._at()
+        live = self._at().live
         async for item in live.playback.media():
             if isinstance(item, Frame) and live.log.exchanges:
                 live.log.stamp("first_played")
@@ -240,28 +263,26 @@ class VoiceSession:
 
     def played(self, total_bytes: int, *, flushed: bool = False) -> None:
         """How much a device has played of all it was given, in bytes; see `Playback.played`."""
-        self._at().playback.played(total_bytes, flushed=flushed)
+        self._at().live.playback.played(total_bytes, flushed=flushed)
 
     def barge_in(self) -> None:
         """The caller interrupts, as the channel noticed by itself. Nothing happens while nobody speaks."""
-        live = self._at()
-        assert self._pump is not None
-        self._pump.barge_in(live.leg)
+        call = self._at()
+        call.pump.barge_in(call.live.leg)
 
     # -- words
 
     async def send_text(self, text: str) -> None:
         """What the caller typed instead of saying it."""
-        live = self._at()
-        assert self._pump is not None
-        said = checked_text(text, "text")
-        self._pump.barge_in(live.leg)
-        self._pump.typed(live.leg, said)
-        await live.leg.session.send(said)
+        call, said = self._at(), checked_text(text, "text")
+        leg = call.live.leg
+        call.pump.barge_in(leg)
+        call.pump.typed(leg, said)
+        await leg.session.send(said)
 
     async def inject(self, text: str) -> None:
         """Tell the model something without having it reply; see `CallContext.inject_system_message`."""
-        leg = self._at().leg
+        leg = self._at().live.leg
         if leg.speaking and not leg.setup.profile.takes_notes:
             leg.notes.append(text)
         else:
@@ -269,10 +290,9 @@ class VoiceSession:
 
     async def prompt(self, request: str) -> None:
         """Have the agent say something now."""
-        live = self._at()
-        assert self._pump is not None
-        self._pump.prompted()
-        await live.leg.session.send(SystemPromptPart(request), respond=True)
+        call = self._at()
+        call.pump.prompted()
+        await call.live.leg.session.send(SystemPromptPart(request), respond=True)
 
     async def transfer(self, agent: str) -> None:
         """Hand the call to another agent now; see `CallContext.transfer` for tools.
@@ -281,21 +301,18 @@ class VoiceSession:
             InvalidInput: the session has no such agent.
             RealtimeError: the next agent's line could not be opened; the one before goes on.
         """
-        self.agent(agent)
-        self._at()
-        if self._moving is not None:
-            await asyncio.shield(self._moving)
-        self._moving = asyncio.create_task(self._transfer(agent))
-        await asyncio.shield(self._moving)
+        await self._at().transfer_to(agent)
 
     def plan_transfer(self, agent: str) -> None:
         """The same, as soon as the tool that asks has answered."""
-        self.agent(agent)
-        self._planned_agent = agent
+        chosen = self.agent(agent)
+        if self._running is not None:
+            self._running.plans.agent = chosen.name
 
     def plan_end(self, reason: str) -> None:
         """End the call once what is being said has been played."""
-        self._planned_end = reason
+        if self._running is not None:
+            self._running.plans.reason = reason
 
     def agent(self, name: str) -> VoiceAgent:
         """One of the session's agents.
@@ -310,196 +327,25 @@ class VoiceSession:
     @property
     def current_agent(self) -> str:
         """Who serves now."""
-        return self._at().leg.setup.agent.name
+        return self._at().live.leg.setup.agent.name
 
     @property
     def live(self) -> Live:
         """The parts of the call, for those who measure or extend it. No promise is made about its form."""
-        return self._at()
+        return self._at().live
 
     # -- inside
 
-    def _at(self) -> Live:
-        if self._live is None or self._closed.is_set():
+    def _at(self) -> Running:
+        if self._running is None or not self._running.began or self._closed.is_set():
             raise NotOpen("the call is over" if self._closed.is_set() else "enter the session first")
-        return self._live
+        return self._running
 
-    def _become(self, state: State) -> None:
-        self.state = state
-        if self._live is not None and self._live.legs:
-            self._live.hooks.tell(self._live.leg.setup.context, "state", state=state)
-
-    async def _open(self) -> None:
-        agent = self.agent(self._start)
-        confidences = Confidences()
-        lines = self._lines = Lines(
-            self, self._service, with_confidence(self._model, confidences), confidences
-        )
-        # both partitions, the encoder and the dates' parser are warm before anybody speaks
-        _, conversation = await asyncio.gather(
-            self.memory.warm(), self.memory.conversation(self.conversation_id, agent=agent.name)
-        )
-        context = await lines.context(agent)
-        live = self._live = await self._made(conversation, confidences, agent)
-        self._pump = Pump(live, on_state=self._become, on_pause=self._do_what_was_planned)
-        history: list[ModelMessage] = []
-        if self._resumed is not None:
-            history = await taken_up(self._resumed, live, agent, context, self._model)
-        leg = await lines.open(agent, context, history, live.playback, self._take)
-        live.legs.append(leg)
-        self._keeper = Keeper(
-            live,
-            exchange_of=self._pump.exchange_of,
-            on_idle=self._end_soon,
-            on_lost=self._end_soon,
-        )
-        self._keeper.start()
-        self._watch = asyncio.create_task(self._watch_lines())
-        self._become("active")
-        live.hooks.tell(context, "session_start", agent=agent.name, resumed=self._resumed is not None)
-        await lines.enter(leg, history=history, resumed=self._resumed is not None)
-        live.dirty.set()
-
-    async def _made(
-        self, conversation: OpenConversation, confidences: Confidences, agent: VoiceAgent
-    ) -> Live:
-        store, scope = store_of(self.memory), self.memory.scope
-        call, first = await self._call(agent), 0
-        if self._resumed is not None:  # what was written down of it so far stays
-            before = await read_exchanges(store, scope, self.conversation_id, self.session_id)
-            first = max((exchange.number for exchange in before), default=-1) + 1
-        return Live(
-            session_id=self.session_id,
-            settings=self.settings,
-            memory=self.memory,
-            conversation=conversation,
-            store=store,
-            sessions=self._sessions,
-            playback=Playback(self.settings.frame_ms),
-            log=CallLog(call, enabled=self.settings.record, first=first),
-            hooks=Hooks(self._listener),
-            recall=CallRecall(
-                self.memory,
-                self.conversation_id,
-                self._given,
-                deadline_ms=self.settings.recall_deadline_ms,
-            ),
-            confidences=confidences,
-        )
-
-    async def _call(self, agent: VoiceAgent) -> Call:
-        known = await read_call(store_of(self.memory), self.memory.scope, self.session_id)
-        if self._resumed is not None and known is not None:
-            return known
-        model = agent.model or self._model
-        return Call(
-            id=self.session_id,
-            conversation=self.conversation_id,
-            provider=model.system,
-            model=model.model_name,
-            started_at=datetime.now(UTC),
-            agents=[agent.name],
-        )
-
-    def _given(self) -> str:
-        """The block, as the model has it."""
-        if self._live is None or not self._live.legs:
-            return ""
-        parts = self._live.leg.setup.memory.get_instructions()
-        return "\n".join(part().content for part in parts)
-
-    def _take(self, leg: Leg, event: RealtimeEvent) -> None:
-        if self._pump is not None:
-            self._pump.take(leg, event)
-
-    def _do_what_was_planned(self) -> None:
-        if self._planned_agent is not None and self._live is not None:
-            agent, self._planned_agent = self._planned_agent, None
-            self._live.spawn(self._quietly(lambda: self.transfer(agent)))
-        if self._planned_end is not None and self._live is not None and not self._live.leg.speaking:
-            reason, self._planned_end = self._planned_end, None
-            self._live.spawn(self._end_when_played(reason))
-
-    async def _end_when_played(self, reason: str) -> None:
-        live = self._at()
-        while not live.playback.idle:
-            live.playback.moved.clear()
-            await live.playback.moved.wait()
-        self._end_soon(reason)
-
-    async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await work()
-        except (EchoicError, RealtimeError) as error:
-            log.warning("on a call: %s", type(error).__name__)
-            if self._live is not None:
-                self._live.hooks.tell(self._live.leg.setup.context, "error", kind=type(error).__name__)
-
-    async def _transfer(self, agent: str) -> None:
-        live = self._at()
-        assert self._lines is not None
-        if agent == live.leg.setup.agent.name:
-            return
-        self._become("transferring")
-        try:
-            await hand_over(live, self._lines, self.agent(agent), self._turn_to_send, self._take)
-        finally:
-            if self.state == "transferring":
-                self._become("active")
-
-    def _end_soon(self, reason: str, *, keep_checkpoint: bool = False) -> None:
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close(reason, keep_checkpoint))
-
-    async def _watch_lines(self) -> None:
-        """When the line is lost for good the call ends here; its checkpoint stays, so that it can go on."""
-        live = self._at()
-        while True:
-            leg = live.leg
-            await leg.ended.wait()
-            if leg is live.leg and self._closing is None:
-                kind = type(leg.error).__name__ if leg.error is not None else "closed by the provider"
-                live.hooks.tell(leg.setup.context, "error", kind=kind)
-                self._end_soon("lost", keep_checkpoint=True)
-                return
-            await asyncio.sleep(0)
-
-    async def _close(self, reason: str, keep_checkpoint: bool) -> None:
-        live, keeper = self._live, self._keeper
-        assert live is not None
-        self.reason = reason
-        if self._pump is not None:
-            self._pump.close()
-        if live.legs and self._lines is not None and reason not in {"lost", "suspended"}:
-            await self._lines.leave(live.leg)
-        for task in [self._watch, self._moving, *live.tasks]:
-            if task is not None and task is not asyncio.current_task():
-                task.cancel()
-        for leg in live.legs:
-            await leg.stop()
-        live.playback.close()
-        live.log.call.ended_at, live.log.call.reason = datetime.now(UTC), reason
-        live.log.changed()
-        kept = await keeper.finish(keep_checkpoint=keep_checkpoint) if keeper is not None else False
-        if kept and not keep_checkpoint and not live.lost:
-            with contextlib.suppress(EchoicError):  # it is distilled by the next process then
-                await live.conversation.complete()
-        if live.legs:
-            live.hooks.tell(live.leg.setup.context, "session_end", reason=reason, kept=kept)
-        self.state = "closed"
-        await self._let_go()
-        self._closed.set()
-
-    async def _let_go(self) -> None:
-        if self._live is not None:
-            await self._live.recall.aclose()
-            for leg in self._live.legs:
-                await leg.stop()
-            await self._live.hooks.aclose()
-        if self._limits is not None and self.state != "created":
+    def _leave(self) -> None:
+        if self._limits is not None:
             limits, self._limits = self._limits, None
             limits.leave(self.memory.scope)
-        self.state = "closed"
+        self._closed.set()
 
 
 __all__ = ["VoiceSession"]

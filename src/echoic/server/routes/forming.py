@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
@@ -11,7 +10,7 @@ from pydantic import Field
 
 from echoic.errors import StoreError
 from echoic.memory.hooks import Extraction, Forgotten, Trouble
-from echoic.server.callers import AsCaller, Caller, Served, Shared
+from echoic.server.callers import AsCaller, Caller, Served, Shared, is_known_still
 from echoic.server.events import BEAT, described, event, streamed
 from echoic.server.live import Told
 from echoic.server.models import Shown, ShownMemory
@@ -102,18 +101,14 @@ async def get_events(caller: AsCaller, shared: Shared) -> StreamingResponse:
 async def _events(caller: Caller, shared: Served) -> AsyncIterator[bytes]:
     yield BEAT  # so that the answer begins, and a page knows that it is heard
     async for told in shared.live.listen(caller.memory.scope, beat_s=shared.settings.beat_s):
-        if not await _is_known_still(caller, shared):
+        if not await _is_told(caller, shared):
             return
         yield BEAT if told is None else _event(told)
 
 
-async def _is_known_still(caller: Caller, shared: Served) -> bool:
-    """Whether the identity that asked is good yet: it may end while its holder listens."""
-    principal = caller.principal
-    if principal.expires_at <= datetime.now(UTC):
-        return False
+async def _is_told(caller: Caller, shared: Served) -> bool:
     try:
-        return not await shared.memory.revocations(principal.deployment).revoked(principal.token_id)
+        return await is_known_still(shared, caller.principal)
     except StoreError:  # could not look: nothing is told
         return False
 

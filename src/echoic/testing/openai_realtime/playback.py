@@ -30,20 +30,38 @@ class Playback:
         self.speaker: Speaker | None = None
         self._response_id = ""
         self._until_s = 0.0
+        self._items: dict[str, float] = {}
+        """Milliseconds of each item that went out since it began to play."""
         self._timer: asyncio.TimerHandle | None = None
 
-    def play(self, pcm: bytes, response_id: str) -> None:
-        """Plays more of a response."""
+    def play(self, pcm: bytes, response_id: str, item_id: str) -> None:
+        """Plays more of an item of a response."""
         loop = asyncio.get_running_loop()
         if self._timer is None:
             self._response_id, self._until_s = response_id, loop.time()
+            self._items = {}
             self._emit("output_audio_buffer.started", response_id=response_id)
         else:
             self._timer.cancel()
-        self._until_s += pcm_ms(len(pcm), RATE_HZ) / 1000
+        lasts_ms = pcm_ms(len(pcm), RATE_HZ)
+        self._items[item_id] = self._items.get(item_id, 0) + lasts_ms
+        self._until_s += lasts_ms / 1000
         self._timer = loop.call_at(self._until_s, self._end, "stopped")
         if self.speaker is not None:
             self.speaker.play(pcm)
+
+    def unplayed(self) -> list[tuple[str, int]]:
+        """The items that were not played to their end, and the millisecond each has come to."""
+        if self._timer is None:
+            return []
+        left_ms = 1000 * (self._until_s - asyncio.get_running_loop().time())
+        cut: list[tuple[str, int]] = []
+        for item_id, lasts_ms in reversed(self._items.items()):
+            if left_ms <= 0:
+                break
+            cut.append((item_id, max(0, int(lasts_ms - left_ms))))
+            left_ms -= lasts_ms
+        return cut[::-1]
 
     def clear(self) -> None:
         """Stops at once; says so where something was playing."""
@@ -83,7 +101,7 @@ class ResponseVoice:
     def sound(self, pcm: bytes) -> None:
         if self._response.is_audio:
             if self._playback is not None:
-                self._playback.play(pcm, self._response.id)
+                self._playback.play(pcm, self._response.id, self._response.open_item)
             self._response.sound(pcm)
 
     def generated(self) -> None:

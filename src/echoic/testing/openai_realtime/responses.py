@@ -46,6 +46,11 @@ class Response:
         return self.status != "in_progress"
 
     @property
+    def open_item(self) -> str:
+        """The id of the message that is open; empty where none is."""
+        return "" if self._open is None else str(self._open.wire["id"])
+
+    @property
     def is_audio(self) -> bool:
         modalities: list[str] = self.options["output_modalities"]
         return modalities == ["audio"]

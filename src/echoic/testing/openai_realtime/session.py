@@ -269,8 +269,14 @@ class OpenAISession(Session):
 
     def _stop_speaking(self, reason: str) -> None:
         self.end_response("cancelled", reason=reason)
-        if self.playback is not None:
-            self.playback.clear()
+        if self.playback is None:
+            return
+        # it knows what of a call was played, so it does by itself what a WebSocket's client has to ask for
+        cut = self.playback.unplayed()
+        self.playback.clear()
+        for item_id, end_ms in cut:
+            if item_id in self.conversation:
+                self._truncated(item_id, 0, end_ms)
 
     # What clients ask for.
 
@@ -358,7 +364,9 @@ class OpenAISession(Session):
         self.emit("conversation.item.retrieved", item=self.conversation.retrieve(event["item_id"]))
 
     def _truncate_item(self, event: dict[str, Any]) -> None:
-        item_id, index, end_ms = event["item_id"], event["content_index"], event["audio_end_ms"]
+        self._truncated(event["item_id"], event["content_index"], event["audio_end_ms"])
+
+    def _truncated(self, item_id: str, index: int, end_ms: int) -> None:
         self.conversation.truncate(item_id, index, end_ms)
         self.emit("conversation.item.truncated", item_id=item_id, content_index=index, audio_end_ms=end_ms)
 

@@ -1,0 +1,24 @@
+"""Live calls from a web page: the relay of one call over a WebSocket, or WebRTC with the session beside it.
+
+Knows no web framework: it is given sockets (`Socket`) and callers that were recognised. Needs the extra
+"voice".
+"""
+
+from echoic.adapters.browser.call import BrowserCall
+from echoic.adapters.browser.line import Socket
+from echoic.adapters.browser.manners import FAILED, Manners, Transport
+from echoic.adapters.browser.switchboard import Admission, NoSuchCall, Switchboard, serve
+from echoic.adapters.browser.wire import SUBPROTOCOL
+
+__all__ = [
+    "FAILED",
+    "SUBPROTOCOL",
+    "Admission",
+    "BrowserCall",
+    "Manners",
+    "NoSuchCall",
+    "Socket",
+    "Switchboard",
+    "Transport",
+    "serve",
+]

@@ -1,0 +1,285 @@
+"""Who may open which call: tickets, limits, and the calls of one server by name.
+
+A ticket is one use of one call by one caller. Calls of others are answered like calls that never were.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import uuid4
+
+from pydantic_ai.realtime import RealtimeModel
+
+from echoic.adapters.browser.call import BrowserCall, IsKnown
+from echoic.adapters.browser.line import Socket
+from echoic.adapters.browser.manners import Manners, Transport
+from echoic.adapters.browser.offers import Answer, answered, hung_up
+from echoic.errors import InvalidInput, NotOpen
+from echoic.memory.service import MemoryService
+from echoic.session import (
+    CallLimits,
+    ProviderProfile,
+    RecordSessionStore,
+    SessionSettings,
+    VoiceAgent,
+    VoiceSession,
+)
+from echoic.session.checkpoints import store_of
+from echoic.session.sideband import call_of
+from echoic.types import Checkpoint, Scope, checked_name
+
+_TICKETS: Final = 10_000
+"""That may be out at once; the oldest goes first."""
+
+
+class NoSuchCall(Exception):
+    """There is no such call for the one who asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """A call to be opened, and what opens it."""
+
+    session: str
+    conversation: str
+    ticket: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Ticket:
+    call: BrowserCall
+    until_s: float
+
+
+class Switchboard:
+    """The live calls of one server. For one event loop; the memory is opened and closed by others.
+
+    Args:
+        service: the memory.
+        model: that speaks, unless an agent has its own.
+        agents: who may serve.
+        transport: which way the audio goes.
+        settings: of sessions.
+        manners: of calls towards their pages.
+        limits: of calls at once.
+        deps: the application's own, for tools and hooks.
+
+    Raises:
+        InvalidInput: no agents, two of one name, or a model that takes no WebRTC where that is asked for.
+    """
+
+    def __init__(
+        self,
+        service: MemoryService,
+        model: RealtimeModel,
+        agents: Sequence[VoiceAgent],
+        *,
+        transport: Transport = "websocket",
+        settings: SessionSettings | None = None,
+        manners: Manners | None = None,
+        limits: CallLimits | None = None,
+        deps: Any = None,
+    ) -> None:
+        self.agents = {agent.name: agent for agent in agents}
+        if not agents or len(self.agents) < len(agents):
+            raise InvalidInput("voice needs agents, each with a name of its own")
+        if transport == "webrtc" and not model.profile.get("supports_webrtc"):
+            raise InvalidInput(f"{model.model_name!r} takes no WebRTC: its audio goes through this server")
+        self.model = model
+        self.transport: Transport = transport
+        self._service = service
+        self._settings = settings or SessionSettings()
+        self._manners = manners or Manners()
+        self._limits = limits or CallLimits()
+        self._deps = deps
+        self._calls: dict[tuple[Scope, str], BrowserCall] = {}
+        self._tickets: dict[str, _Ticket] = {}
+        self._closed = False
+
+    @property
+    def profile(self) -> ProviderProfile:
+        """Of the model: its rates above all."""
+        return ProviderProfile.of(self.model)
+
+    @property
+    def greets(self) -> bool:
+        """Whether the agent speaks first."""
+        return next(iter(self.agents.values())).greeting is not None
+
+    @property
+    def calls(self) -> int:
+        """How many are open or about to be."""
+        return len(self._calls)
+
+    async def admit(
+        self,
+        user: str,
+        deployment: str,
+        *,
+        agent: str = "",
+        resume: str = "",
+        keeps_media: bool = False,
+        is_known: IsKnown | None = None,
+    ) -> Admission:
+        """Let a caller open a call, or go on with one.
+
+        Args:
+            user: who; comes from a token.
+            deployment: where.
+            agent: who is to begin; the first where empty.
+            resume: the session to go on with.
+            keeps_media: their audio still goes to the provider, as it did before.
+            is_known: whether their identity is still good; asked while the call goes on.
+
+        Raises:
+            NoSuchCall: no such agent, or nothing of this caller's to resume.
+            NotAllowed: there are as many calls as there may be.
+            NotOpen: the server is ending.
+            StoreUnavailable: could not look.
+        """
+        if self._closed:
+            raise NotOpen("the server is about to stop")
+        if agent and agent not in self.agents:
+            raise NoSuchCall("agent")
+        scope = self._service.user(user, deployment).scope
+        if resume:
+            call = await self._resumed(scope, checked_name(resume, "resume"), keeps_media=keeps_media)
+        else:
+            name = uuid4().hex
+            call = self._placed(scope, name, name, agent=agent)
+        call.is_known = is_known
+        ticket = self._ticket(call)
+        return Admission(session=call.name, conversation=call.conversation, ticket=ticket)
+
+    def redeem(self, ticket: str) -> BrowserCall | None:
+        """The call a ticket opens, this once; None: it opens none."""
+        found = self._tickets.pop(ticket, None)
+        if found is None or found.until_s < time.monotonic() or found.call.over:
+            return None
+        return found.call
+
+    async def offer(self, user: str, deployment: str, session: str, sdp: str) -> str:
+        """Answer a page's WebRTC offer: its media go to the provider, the session steers from beside.
+
+        Raises:
+            NoSuchCall: no such call of this caller's takes offers.
+            InvalidInput: the provider does not take this offer.
+            RealtimeError, ModelAPIError, UserError: the provider could not be reached.
+        """
+        scope = self._service.user(user, deployment).scope
+        call = self._calls.get((scope, session))
+        if call is None or call.over or self.transport != "webrtc":
+            raise NoSuchCall("call")
+        answer: Answer | None = None
+
+        async def dialled() -> str:
+            nonlocal answer
+            answer = await answered(self.model, sdp, self._settings)
+            return answer.call
+
+        try:
+            await call.exchange(dialled)
+        except BaseException as error:
+            if answer is not None:  # nobody is beside that call: it would cost, and never answer
+                await hung_up(self.model, answer)
+            if isinstance(error, NotOpen):
+                raise NoSuchCall("call") from None
+            raise
+        assert answer is not None
+        return answer.sdp
+
+    async def aclose(self) -> None:
+        """Put every call away, to be taken up by the next process."""
+        self._closed = True
+        self._tickets.clear()
+        ending = [call.end("suspended", keep=True) for call in list(self._calls.values())]
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    # -- inside
+
+    async def _resumed(self, scope: Scope, name: str, *, keeps_media: bool) -> BrowserCall:
+        known = self._calls.get((scope, name))
+        if known is not None and not known.over:
+            known.expect_caller()
+            return known
+        checkpoint = await self._checkpoint(scope, name)
+        if (again := self._calls.get((scope, name))) is not None:  # somebody was faster
+            return again
+        call = self._placed(scope, name, checkpoint.conversation, agent=checkpoint.agent)
+        call.resumed = True
+        call.keeps_media = self.transport == "webrtc" and keeps_media and call_of(checkpoint) is not None
+        return call
+
+    async def _checkpoint(self, scope: Scope, name: str) -> Checkpoint:
+        sessions = RecordSessionStore(store_of(self._service.user(scope.user or "", scope.deployment)))
+        checkpoint = await sessions.load(scope, name)
+        if checkpoint is None or checkpoint.agent not in self.agents:
+            raise NoSuchCall("call")
+        if datetime.now(UTC) - checkpoint.saved_at > timedelta(seconds=self._manners.resume_within_s):
+            raise NoSuchCall("call")
+        return checkpoint
+
+    def _placed(self, scope: Scope, name: str, conversation: str, *, agent: str) -> BrowserCall:
+        self._limits.enter(scope)
+
+        async def opens(call: BrowserCall) -> VoiceSession:
+            return await self._session(scope, call, agent)
+
+        def over(_call: BrowserCall) -> None:
+            self._limits.leave(scope)
+            self._calls.pop((scope, name), None)
+
+        call = self._calls[scope, name] = BrowserCall(
+            name,
+            conversation,
+            transport=self.transport,
+            opens=opens,
+            manners=self._manners,
+            on_over=over,
+        )
+        call.wait_for_caller(self._manners.ticket_s)
+        return call
+
+    async def _session(self, scope: Scope, call: BrowserCall, agent: str) -> VoiceSession:
+        options: dict[str, Any] = {
+            "deployment": scope.deployment,
+            "agents": list(self.agents.values()),
+            "model": self.model,
+            "settings": self._settings,
+            "deps": self._deps,
+            "listener": call.listen,
+            "captions": call.caption,
+            "provider_call": call.provider_call,
+        }
+        user = scope.user or ""
+        if call.resumed:
+            return await VoiceSession.resume(
+                self._service, call.name, user=user, keep_media=call.keeps_media, **options
+            )
+        return VoiceSession(self._service, user=user, start=agent, session_id=call.name, **options)
+
+    def _ticket(self, call: BrowserCall) -> str:
+        now_s = time.monotonic()
+        for ticket in [ticket for ticket, kept in self._tickets.items() if kept.until_s < now_s]:
+            del self._tickets[ticket]
+        while len(self._tickets) >= _TICKETS:
+            del self._tickets[next(iter(self._tickets))]
+        ticket = secrets.token_urlsafe(32)
+        self._tickets[ticket] = _Ticket(call, now_s + self._manners.ticket_s)
+        return ticket
+
+
+async def serve(call: BrowserCall, socket: Socket) -> None:
+    """Serve a socket that was let in."""
+    with contextlib.suppress(ConnectionError):
+        await call.serve(socket)
+
+
+__all__ = ["Admission", "NoSuchCall", "Switchboard", "serve"]

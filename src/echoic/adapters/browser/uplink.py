@@ -1,0 +1,107 @@
+"""From a page to its call: audio, and what the page asks for. Audio never makes a word wait."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Final
+
+from echoic.adapters.browser.line import Allowance, Line
+from echoic.adapters.browser.manners import FAILED
+from echoic.adapters.browser.wire import REFUSED, BargeIn, HangUp, Muted, Played, Said, Typed, read
+from echoic.errors import InvalidInput, NotOpen
+
+if TYPE_CHECKING:
+    from echoic.adapters.browser.call import BrowserCall
+
+log = logging.getLogger(__name__)
+
+_WAITING: Final = 500
+"""Messages of audio that may wait for the provider: ten seconds. What comes then is lost."""
+_MUTED_S: Final = 1.0
+"""Of silence, so that the provider hears a sentence end that a muted microphone broke off."""
+
+
+class Uplink:
+    """Of one socket.
+
+    Args:
+        call: whose.
+        line: the socket.
+    """
+
+    def __init__(self, call: BrowserCall, line: Line) -> None:
+        self._call = call
+        self._line = line
+        self._sound: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
+        self._allowance: Allowance | None = None
+
+    async def run(self) -> bool:
+        """Until the socket is gone; whether the caller hung up."""
+        sending = asyncio.create_task(self._send())
+        try:
+            while (message := await self._line.hear()) is not None:
+                said = read(message) if isinstance(message, str) else None
+                if isinstance(said, HangUp):
+                    return True
+                if said is not None:
+                    await self._obey(said)
+                elif isinstance(message, bytes):
+                    self._take(message)
+        except InvalidInput as error:
+            self._line.say("problem", error=str(error))
+            self._line.end(REFUSED)
+            await self._line.wait_gone()
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+        return False
+
+    def _take(self, pcm: bytes) -> None:
+        session = self._call.session
+        if session is None or session.state == "closed" or self._call.transport == "webrtc":
+            return  # not ready to listen yet, or no more
+        if self._allowance is None:
+            manners, hz = self._call.manners, session.profile.input_hz
+            self._allowance = Allowance(hz, pace=manners.pace, burst_s=manners.burst_s)
+        if len(pcm) % 2 or not self._allowance.take(len(pcm)):
+            raise InvalidInput("audio is of 16-bit samples, and comes no faster than time passes")
+        if not self._sound.full():
+            self._sound.put_nowait(pcm)
+
+    async def _send(self) -> None:
+        while True:
+            pcm = await self._sound.get()
+            if (session := self._call.session) is not None:
+                with contextlib.suppress(NotOpen):
+                    await session.send_audio(pcm)
+
+    async def _obey(self, said: Said) -> None:
+        session = self._call.session
+        if session is None:
+            return
+        try:
+            match said:
+                case Played():
+                    self._note_played(said)
+                case Typed():
+                    await session.send_text(said.text)
+                case BargeIn():
+                    session.barge_in()
+                case Muted(muted=True) if self._call.transport == "websocket" and not self._sound.full():
+                    self._sound.put_nowait(bytes(2 * int(session.profile.input_hz * _MUTED_S)))
+        except InvalidInput as error:
+            self._line.say("problem", error=str(error))
+        except NotOpen:
+            return  # it is just ending; the page is told
+        except FAILED as error:
+            log.warning("on a call of a page: %s", type(error).__name__)
+
+    def _note_played(self, said: Played) -> None:
+        line = self._line
+        line.played_bytes = max(line.played_bytes, min(said.total_bytes, line.sent_bytes))
+        self._call.played(line, flushed=said.flushed)
+
+
+__all__ = ["Uplink"]

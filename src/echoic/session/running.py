@@ -1,0 +1,229 @@
+"""One call from its first line to its last: what opens it, hands it over and ends it.
+
+Its parts do the work; here is only the order in which they are put together and taken apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.realtime import RealtimeEvent, RealtimeOutputSpeechStartEvent
+
+from echoic.errors import NotOpen
+from echoic.session.agents import VoiceAgent
+from echoic.session.beginning import Beginning
+from echoic.session.captions import Captions, caption_of
+from echoic.session.confidence import Confidences, with_confidence
+from echoic.session.ending import Plans, line_lost, wind_up
+from echoic.session.going_on import taken_up
+from echoic.session.keeper import Keeper
+from echoic.session.leg import Leg
+from echoic.session.lines import Lines
+from echoic.session.live import Live, State
+from echoic.session.playback import Playback
+from echoic.session.pump import Pump
+from echoic.session.reattach import reattach
+from echoic.session.remote import RemotePlayback
+from echoic.session.sideband import ProviderCall
+from echoic.session.transfer import hand_over
+
+if TYPE_CHECKING:
+    from echoic.memory.service import MemoryService
+    from echoic.session.session import VoiceSession
+
+
+class Running:
+    """Of one session.
+
+    Args:
+        session: whose call it is.
+        service: the memory, open.
+        beginning: what it begins with.
+        call: the provider's, where the audio goes between it and the caller.
+        captions: told what is being said.
+        on_closed: called once all is over.
+    """
+
+    def __init__(
+        self,
+        session: VoiceSession,
+        service: MemoryService,
+        beginning: Beginning,
+        *,
+        call: ProviderCall | None,
+        captions: Captions | None,
+        on_closed: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._beginning = beginning
+        self._confidences = Confidences()
+        self._lines = Lines(
+            session, service, with_confidence(beginning.model, self._confidences), self._confidences, call
+        )
+        self._captions = captions
+        self._on_closed = on_closed
+        self._live: Live | None = None
+        self._pump: Pump | None = None
+        self._plans: Plans | None = None
+        self._keeper: Keeper | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self._moving: asyncio.Task[None] | None = None
+        self.sending = asyncio.Lock()
+        """Held while a frame is handed to a line."""
+        self.state: State = "connecting"
+        self.reason: str | None = None
+
+    @property
+    def began(self) -> bool:
+        """Whether there is something to end."""
+        return self._live is not None
+
+    @property
+    def live(self) -> Live:
+        """What the parts share."""
+        if self._live is None:
+            raise NotOpen("enter the session first")
+        return self._live
+
+    @property
+    def pump(self) -> Pump:
+        """What follows the provider's events."""
+        assert self._pump is not None
+        return self._pump
+
+    @property
+    def plans(self) -> Plans:
+        """What is to be done at the next pause."""
+        assert self._plans is not None
+        return self._plans
+
+    async def open(self) -> None:
+        """Connect, and have the agent enter."""
+        beginning, lines = self._beginning, self._lines
+        agent, resumed = beginning.agent, beginning.resumed
+        context = await lines.context(agent)
+        beside = lines.call is not None
+        playback = RemotePlayback() if beside else Playback(self._session.settings.frame_ms)
+        live = self._live = await beginning.live(self._confidences, playback, self._given)
+        plans = self._plans = Plans(live, transfer=self.transfer_to, end=self.end_soon)
+        pump = self._pump = Pump(live, on_state=self.become, on_pause=plans.carry_out)
+        history: list[ModelMessage] = []
+        if resumed is not None:
+            history = await taken_up(resumed, live, agent, context, beginning.model)
+        leg = await lines.open(agent, context, history, playback, self._take)
+        live.legs.append(leg)
+        self._keeper = Keeper(
+            live, exchange_of=pump.exchange_of, on_idle=self.end_soon, on_lost=self.end_soon
+        )
+        self._keeper.start()
+        self._watch = asyncio.create_task(self._watch_line())
+        self.become("active")
+        live.hooks.tell(context, "session_start", agent=agent.name, resumed=resumed is not None)
+        await lines.enter(leg, history=history, resumed=resumed is not None)
+        live.dirty.set()
+
+    def become(self, state: State) -> None:
+        """Enter a state, and have listeners told."""
+        self.state = state
+        if self._live is not None and self._live.legs:
+            self._live.hooks.tell(self._live.leg.setup.context, "state", state=state)
+
+    async def transfer_to(self, agent: str) -> None:
+        """Hand the call over; one transfer at a time.
+
+        Raises:
+            InvalidInput: the session has no such agent.
+            RealtimeError: the next agent's line could not be opened; the one before goes on.
+        """
+        chosen = self._session.agent(agent)
+        if self._moving is not None:
+            await asyncio.shield(self._moving)
+        self._moving = asyncio.create_task(self._transfer(chosen))
+        await asyncio.shield(self._moving)
+
+    def end_soon(self, reason: str, *, keep_checkpoint: bool = False) -> None:
+        """Begin to end it, unless it is ending."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(reason, keep_checkpoint))
+
+    async def close(self, reason: str, *, keep_checkpoint: bool) -> None:
+        """End it; what was heard is kept, even where this is cancelled."""
+        self.end_soon(reason, keep_checkpoint=keep_checkpoint)
+        assert self._closing is not None
+        await asyncio.shield(self._closing)
+
+    async def let_go(self) -> None:
+        """Close what is open, as where the call could not begin."""
+        if self._live is not None:
+            await self._live.recall.aclose()
+            for leg in self._live.legs:
+                await leg.stop()
+            await self._live.hooks.aclose()
+        self.state = "closed"
+        self._on_closed()
+
+    def _given(self) -> str:
+        """The block, as the model has it."""
+        if self._live is None or not self._live.legs:
+            return ""
+        parts = self._live.leg.setup.memory.get_instructions()
+        return "\n".join(part().content for part in parts)
+
+    def _take(self, leg: Leg, event: RealtimeEvent) -> None:
+        self.pump.take(leg, event)
+        if isinstance(event, RealtimeOutputSpeechStartEvent):
+            self._sounds(leg)
+        if self._captions is not None and (caption := caption_of(leg, event)) is not None:
+            self._captions(caption)
+
+    def _sounds(self, leg: Leg) -> None:
+        """The provider plays to the caller: the first audio of a reply, where none of it comes here."""
+        log = self.live.log
+        if "first_audio" in log.current.stages:
+            return
+        log.stamp("first_audio")
+        log.stamp("first_played")
+        if (latency := log.current.latency_ms) is not None:
+            self.live.hooks.tell(leg.setup.context, "turn_latency", ms=latency)
+
+    async def _transfer(self, agent: VoiceAgent) -> None:
+        live = self.live
+        if agent.name == live.leg.setup.agent.name:
+            return
+        self.become("transferring")
+        try:
+            if live.leg.setup.profile.carries_audio:
+                await hand_over(live, self._lines, agent, self.sending, self._take)
+            else:
+                await reattach(live, self._lines, agent, self._take)
+        finally:
+            if self.state == "transferring":
+                self.become("active")
+
+    async def _watch_line(self) -> None:
+        """When the line is lost for good the call ends here; its checkpoint stays, so that it can go on."""
+        kind = await line_lost(self.live)
+        if self._closing is None:
+            self.live.hooks.tell(self.live.leg.setup.context, "error", kind=kind)
+            self.end_soon("lost", keep_checkpoint=True)
+
+    async def _close(self, reason: str, keep_checkpoint: bool) -> None:
+        self.reason = reason
+        if self._pump is not None:
+            self._pump.close()
+        await wind_up(
+            self.live,
+            self._lines,
+            self._keeper,
+            [self._watch, self._moving],
+            reason=reason,
+            keep_checkpoint=keep_checkpoint,
+        )
+        await self.let_go()
+
+
+__all__ = ["Running"]

@@ -1,0 +1,57 @@
+"""What of a call is kept for whoever goes on with it."""
+
+from __future__ import annotations
+
+from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart, ToolCallPart, ToolReturnPart
+
+from echoic.session.history import read, recent, written
+
+
+def exchange(number):
+    """A question, a tool that is asked, its answer, and a reply."""
+    call = f"call-{number}"
+    return [
+        ModelRequest(parts=[SpeechPart(speaker="user", transcript=f"question {number}")]),
+        ModelResponse(parts=[ToolCallPart(tool_name="look", args={}, tool_call_id=call)]),
+        ModelRequest(parts=[ToolReturnPart(tool_name="look", content="found", tool_call_id=call)]),
+        ModelResponse(parts=[SpeechPart(speaker="assistant", transcript=f"answer {number}")]),
+    ]
+
+
+MESSAGES = [message for number in range(10) for message in exchange(number)]
+
+
+def test_a_short_call_is_kept_whole():
+    assert recent(MESSAGES, 40) == MESSAGES
+
+
+def test_a_long_call_is_kept_from_where_the_caller_says_something():
+    for most in range(1, 40):
+        kept = recent(MESSAGES, most)
+        if most >= 4:
+            assert len(kept) <= most
+            assert len(kept) > most - 4
+            assert kept[0].parts[0].transcript.startswith("question")
+        assert kept == MESSAGES[-len(kept) :]
+
+
+def test_no_result_stands_without_its_call():
+    for most in range(1, 40):
+        calls = set()
+        for message in recent(MESSAGES, most):
+            for part in message.parts:
+                if isinstance(part, ToolCallPart):
+                    calls.add(part.tool_call_id)
+                elif isinstance(part, ToolReturnPart):
+                    assert part.tool_call_id in calls
+
+
+def test_where_the_caller_said_nothing_lately_everything_is_kept():
+    silent = [*exchange(0), *[exchange(number)[3] for number in range(1, 9)]]
+    assert recent(silent, 4) == silent
+
+
+def test_what_is_written_is_read_back():
+    assert [message.parts[0].part_kind for message in read(written(MESSAGES))] == [
+        message.parts[0].part_kind for message in MESSAGES
+    ]
