@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import re
-import shutil
-import subprocess
-import sys
-import threading
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import async_playwright, expect
 
+from server.browsing import (
+    CHROMIUM,
+    CONTRAST,
+    FLAGS,
+    IMAGES,
+    Process,
+    card,
+    press,
+    say,
+    settled,
+    token_of,
+    visiting,
+)
 from server.scripted_model import ScriptedModel, Spoken
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
-STARTS_S = 60
 # Anything of these that became an element instead of text would run, load, or be seen.
 PAYLOADS = [
     "<script>window.pwned = 1</script>",
@@ -54,61 +53,6 @@ PAYLOADS = [
 ]
 
 
-class Process:
-    """`echoic serve`, which can be stopped and started again on the same port and store."""
-
-    def __init__(self, directory, *words, **variables):
-        self._directory, self._words, self._variables = directory, words, variables
-        self._process = None
-        self.url = ""
-
-    def start(self):
-        port = str(httpx.URL(self.url).port) if self.url else "0"
-        command = [
-            sys.executable,
-            "-m",
-            "echoic.cli",
-            "--store",
-            "sqlite:///echoic.db",
-            "serve",
-            "--port",
-            port,
-            *self._words,
-        ]
-        self._process = subprocess.Popen(
-            command,
-            cwd=self._directory,
-            env=self._environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.url = self._announced().rstrip("/")
-
-    def stop(self, *, killed=False):
-        if self._process is None:
-            return
-        self._process.kill() if killed else self._process.terminate()
-        self._process.communicate(timeout=30)
-        self._process = None
-
-    def _environment(self):
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("ECHOIC_")}
-        return {**kept, "ECHOIC_EMBEDDER": os.environ.get("ECHOIC_EMBEDDER", "local"), **self._variables}
-
-    def _announced(self):
-        lines = queue.Queue()
-        threading.Thread(target=lambda: lines.put(self._process.stdout.readline()), daemon=True).start()
-        try:
-            line = lines.get(timeout=STARTS_S).strip()
-        except queue.Empty:
-            line = ""
-        if not line:
-            self._process.kill()
-            raise AssertionError(f"the server did not start: {self._process.communicate()[1][-2000:]}")
-        return line
-
-
 @pytest.fixture(scope="module")
 def process(tmp_path_factory):
     running = Process(tmp_path_factory.mktemp("browser"))
@@ -127,87 +71,12 @@ async def browser():
         await launched.close()
 
 
-class Seen:
-    """What went wrong in a page, as the browser tells it."""
-
-    def __init__(self, page):
-        self.console, self.errors, self.dialogs, self.foreign = [], [], [], []
-        page.on("console", self._said)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("dialog", self._dialog)
-
-    def _said(self, message):
-        # lines break when a test kills the server: the browser says so, the page takes them up again
-        if message.type == "error" and "net::ERR_" not in message.text:
-            self.console.append(message.text)
-
-    async def _dialog(self, dialog):
-        self.dialogs.append(dialog.message)
-        await dialog.dismiss()
-
-    def assert_nothing(self):
-        assert (self.console, self.errors, self.dialogs, self.foreign) == ([], [], [], [])
-
-
-@asynccontextmanager
-async def visiting(browser, process, **options):
-    """A page of somebody who was never here, watched."""
-    context = await browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-    context.set_default_timeout(15_000)
-    page = await context.new_page()
-    page.seen = Seen(page)
-    page.on(
-        "request", lambda r: page.seen.foreign.append(r.url) if not r.url.startswith(process.url) else None
-    )
-    await page.add_init_script(
-        "window.violations = [];"
-        "addEventListener('securitypolicyviolation',"
-        " (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));"
-    )
-    await page.goto(process.url)
-    await expect(page.locator(".turn.agent")).to_have_count(1)
-    try:
-        yield page
-    finally:
-        await context.close()
-
-
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(browser, process):
     async with visiting(browser, process) as visited:
         yield visited
         assert await visited.evaluate("window.violations") == []
         visited.seen.assert_nothing()
-
-
-async def say(page, text):
-    """Type it, send it, and wait for the answer."""
-    before = await page.locator(".turn.agent").count()
-    field = page.get_by_role("textbox", name="Say something")
-    await field.fill(text)
-    await field.press("Enter")
-    await expect(page.locator(".turn.agent")).to_have_count(before + 1)
-    return await settled(page)
-
-
-async def settled(page):
-    """Wait until the page is at rest; what the agent said last."""
-    await expect(page.locator("body:not([aria-busy])")).to_be_visible()
-    return await page.locator(".turn.agent .words").last.inner_text()
-
-
-async def press(page, name):
-    await page.get_by_role("button", name=name, exact=True).click()
-    return await settled(page)
-
-
-def card(page, key):
-    return page.locator(f".card[data-key='{key}']")
-
-
-async def token_of(page):
-    stored = json.loads(await page.evaluate("localStorage.getItem('echoic.callers')"))
-    return stored["callers"][-1]["token"]
 
 
 async def test_a_caller_comes_back_tomorrow_to_another_process_and_is_known(page, process):
@@ -581,35 +450,6 @@ async def test_a_model_that_fails_is_told_and_its_trouble_stands_among_the_jobs(
         await press(page, "Come back tomorrow")
         await expect(page.locator("[data-job=failing] .number")).to_have_text("1")
         await expect(page.locator("#undone")).not_to_have_text("")
-
-
-# Contrast of every text that is seen, against the first opaque ground behind it (WCAG 2.2, 1.4.3).
-CONTRAST = """
-() => {
-  const channel = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-  const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-  const rgb = (css) => css.match(/[\\d.]+/g).map(Number);
-  const ground = (e) => {
-    for (; e; e = e.parentElement) {
-      const colour = rgb(getComputedStyle(e).backgroundColor);
-      if (colour.length < 4 || colour[3] === 1) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const low = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const element = node.parentElement;
-    const unseen = element.closest("noscript, .visually-hidden, .skip");
-    if (!node.data.trim() || !element.checkVisibility() || unseen) continue;
-    const text = luminance(rgb(getComputedStyle(element).color));
-    const behind = luminance(ground(element));
-    const ratio = (Math.max(text, behind) + 0.05) / (Math.min(text, behind) + 0.05);
-    if (ratio < 4.5) low.push(`${ratio.toFixed(2)} ${node.data.trim().slice(0, 30)}`);
-  }
-  return low;
-}
-"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -77,6 +77,28 @@ export class Api {
     return this.#send("POST", "/api/forget", { everything: true });
   }
 
+  /** How calls are held here: over our socket, over WebRTC, or not at all. */
+  voice() {
+    return this.#send("GET", "/api/voice").then((answer) => answer.result);
+  }
+
+  /**
+   * Begin a call, or take one up; the ticket opens a line to it, once and soon.
+   * @param {{agent?: string, resume?: string}} asked
+   */
+  call(asked) {
+    return this.#send("POST", "/api/voice/sessions", asked);
+  }
+
+  /**
+   * Offer the provider of a call a way for its sound.
+   * @returns {Promise<string>} the answer, as SDP
+   */
+  async offer(session, sdp) {
+    const path = `/api/voice/sessions/${encodeURIComponent(session)}/offer`;
+    return (await this.#ask("POST", path, sdp, undefined, "application/sdp")).text();
+  }
+
   async #send(method, path, body) {
     const started = performance.now();
     const response = await this.#ask(method, path, body);
@@ -84,13 +106,14 @@ export class Api {
     return { ...answer, elapsed: performance.now() - started };
   }
 
-  async #ask(method, path, body, signal) {
+  async #ask(method, path, body, signal, type = "application/json") {
     const headers = {};
     if (this.token) headers.Authorization = `Bearer ${this.token}`;
-    if (body !== undefined) headers["Content-Type"] = "application/json";
+    if (body !== undefined) headers["Content-Type"] = type;
+    const sent = typeof body === "object" ? JSON.stringify(body) : body;
     let response;
     try {
-      response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+      response = await fetch(path, { method, headers, signal, body: sent });
     } catch {
       throw new ApiError(0, "The server cannot be reached. Nothing was lost: try again when it is back.");
     }

@@ -2,6 +2,7 @@
 
 import { Api, ApiError } from "./api.js";
 import { Callers, labelOf } from "./callers.js";
+import { Calling } from "./calling.js";
 import { byId, h } from "./dom.js";
 import { bytes } from "./format.js";
 import { BlockPanel, JobsPanel, ProfilePanel } from "./known.js";
@@ -35,6 +36,22 @@ let last = Promise.resolve();
 let lookAgain = 0;
 let jobsAgain = 0;
 const live = new Live(api, told, (on) => (byId("listening").hidden = !on));
+const calling = new Calling({
+  api,
+  transcript,
+  operations,
+  notice,
+  alone,
+  exchange: async (text, coming) => {
+    const reply = await exchange(text, coming);
+    showMemories().catch(() => {});
+    return reply.text;
+  },
+  user: () => callers.current?.user ?? "",
+  leave: () => complete("What was typed before the call"),
+  begin: () => begin("A talk"),
+  ended: () => alone(showMemories),
+});
 
 /** Do one thing after another, in the order asked; what goes wrong is said. Whether it went well. */
 function alone(work) {
@@ -111,6 +128,7 @@ async function begin(title) {
     { name: "greet", ms: begun.timings.greet, detail: "from what is known" },
   ]);
   await showMemories();
+  return begun.text;
 }
 
 async function showMemories() {
@@ -152,33 +170,45 @@ function told(name, data) {
 }
 
 async function say(text) {
+  if (calling.type(text)) return;
   transcript.say("user", text);
   const answer = transcript.hear();
-  let reply;
   try {
-    reply = await api.say(text, conversation, (name, data) => (name === "tool" ? answer.uses(data.name) : answer.add(data.text)));
+    const reply = await exchange(text, (words) => answer.add(words), (name) => answer.uses(name));
+    answer.end(reply.text);
+    await showMemories();
   } catch (error) {
     answer.breakOff();
     throw error;
   }
-  answer.end(reply.text);
+}
+
+/** What memory made of one thing that was said, and the answer to it. */
+async function exchange(text, coming, uses = () => {}) {
+  const reply = await api.say(text, conversation, (name, data) => (name === "tool" ? uses(data.name) : coming(data.text)));
   operations.add(`“${text}”`, stepsOfReply(reply));
   // an erasure took the conversation along; what is said next begins another
-  if (reply.receipt) conversation = "";
-  else conversation = reply.conversation;
-  await showMemories();
+  conversation = reply.receipt ? "" : reply.conversation;
+  return reply;
+}
+
+/** The conversation is over: it is learned from to its last word. */
+async function complete(title = "The call ended") {
+  if (!conversation) return;
+  const done = await api.complete(conversation);
+  conversation = "";
+  operations.add(title, [{ name: "complete", ms: done.elapsed, detail: "learned from to the last word" }]);
 }
 
 async function comeBackTomorrow() {
-  if (conversation) {
-    const done = await api.complete(conversation);
-    operations.add("The call ended", [{ name: "complete", ms: done.elapsed, detail: "learned from to the last word" }]);
-  }
+  await calling.hangUp();
+  await complete();
   transcript.divide("The next day");
   await begin("A new call, the same caller");
 }
 
 async function newCaller() {
+  await calling.hangUp();
   await takeNewIdentity();
   memories.reset();
   operations.clear();
@@ -188,6 +218,7 @@ async function newCaller() {
 }
 
 async function switchCaller(user) {
+  await calling.hangUp();
   callers.choose(user);
   await renewIdentity();
   memories.reset();
@@ -304,6 +335,7 @@ async function start() {
   showCallers();
   transcript.divide("Today");
   await begin("A call");
+  await calling.prepare();
 }
 
 new Tabs(byId("tabs"));

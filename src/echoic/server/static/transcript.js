@@ -29,9 +29,16 @@ export class Transcript {
     this.list.replaceChildren();
   }
 
-  /** @internal */
+  /** Something that is shown as it comes. */
   place(item) {
+    if (item.classList.contains("user")) byId("intro").hidden = true;
     this.#add(item);
+  }
+
+  /** Show the end of it, unless somebody reads further up. */
+  follow() {
+    const { scrollHeight, scrollTop, clientHeight } = this.list;
+    if (scrollHeight - scrollTop - clientHeight < 120) this.list.scrollTop = scrollHeight;
   }
 
   #add(item) {

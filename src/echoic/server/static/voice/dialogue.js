@@ -1,0 +1,162 @@
+// Talking without a voice model: the browser recognises and speaks, the server answers in text. Whoever speaks
+// while the agent does silences it.
+
+import { Recogniser } from "./recogniser.js";
+import { Speaker } from "./speaker.js";
+
+/** For so long a recogniser may still bring what the loudspeaker said. */
+const ECHO_MS = 1500;
+
+export class Dialogue {
+  /** Whether this browser can. */
+  static get possible() {
+    return Recogniser.exists;
+  }
+
+  #exchange;
+  #told;
+  #recogniser;
+  #speaker;
+  #turns = 0;
+  #user = "";
+  #agent = null;
+  #pending = Promise.resolve();
+  #state = "connecting";
+  #thinking = 0;
+  #silentAt = -Infinity;
+
+  muted = false;
+
+  /**
+   * @param {(text: string, coming: (words: string) => void) => Promise<string>} exchange says something to the
+   *   server; its answer, and before that the words of it as they come
+   * @param {{state: (state: string) => void, turn: (turn: any) => void, failed: (message: string) => void}} told
+   *   `state`: listening, thinking, speaking or ended
+   */
+  constructor(exchange, told) {
+    this.#exchange = exchange;
+    this.#told = told;
+    this.#speaker = new Speaker((on) => this.#spoke(on));
+    this.#recogniser = new Recogniser({
+      interim: (text) => this.#hears(text),
+      final: (text) => this.#heard(text),
+      failed: (message) => this.#fail(message),
+    });
+  }
+
+  /** @param {string} greeting said first */
+  start(greeting) {
+    this.#agent = { id: this.#name("agent"), text: greeting, shown: false };
+    this.#speaker.begin();
+    this.#speaker.say(greeting);
+    this.#recogniser.listen();
+    this.#turn();
+  }
+
+  mute(on) {
+    this.muted = on;
+    if (on) this.#recogniser.pause();
+    else this.#recogniser.listen();
+    this.#user = "";
+  }
+
+  /** What is typed, said as if it were spoken. */
+  type(text) {
+    this.#interrupt();
+    this.#say(text);
+  }
+
+  stop() {
+    if (this.#state === "ended") return;
+    this.#recogniser.pause();
+    this.#interrupt();
+    this.#state = "ended";
+    this.#told.state("ended");
+  }
+
+  #fail(message) {
+    this.stop();
+    this.#told.failed(message);
+  }
+
+  #hears(text) {
+    if (this.#isEcho(text)) return;
+    this.#interrupt();
+    this.#user ||= this.#name("user");
+    this.#told.turn({ id: this.#user, speaker: "user", text, final: false });
+  }
+
+  #heard(text) {
+    if (!text || this.#isEcho(text)) return;
+    this.#interrupt();
+    this.#say(text);
+  }
+
+  /** One thing after the other: what is said while an answer is on its way is answered after it. */
+  #say(text) {
+    const id = this.#user || this.#name("user");
+    this.#user = "";
+    this.#told.turn({ id, speaker: "user", text, final: true });
+    this.#thinking += 1;
+    this.#turn();
+    this.#pending = this.#pending.then(() => this.#answer(text));
+  }
+
+  async #answer(text) {
+    const agent = { id: this.#name("agent"), text: "", shown: true };
+    let cut = false;
+    this.#agent = agent;
+    this.#speaker.begin();
+    try {
+      const whole = await this.#exchange(text, (words) => {
+        agent.text += words;
+        this.#told.turn({ id: agent.id, speaker: "agent", text: agent.text, final: false });
+      });
+      cut = agent.heard !== undefined;
+      agent.text = whole;
+      this.#told.turn({ id: agent.id, speaker: "agent", text: whole, final: true, heard: agent.heard });
+      if (!cut && this.#state !== "ended") this.#speaker.say(whole);
+    } catch (error) {
+      this.#told.turn({ id: agent.id, speaker: "agent", text: agent.text, final: true });
+      this.#told.failed(error.message);
+    } finally {
+      this.#thinking -= 1;
+      this.#turn();
+    }
+  }
+
+  #interrupt() {
+    if (!this.#speaker.speaking) return;
+    const heard = this.#speaker.stop();
+    const { id, text, shown } = this.#agent;
+    this.#agent.heard = heard;
+    if (shown) this.#told.turn({ id, speaker: "agent", text, final: true, heard });
+  }
+
+  /** The microphone hears the loudspeaker: what it brings are words that were just said, in their order. */
+  #isEcho(text) {
+    if (!this.#speaker.speaking && performance.now() - this.#silentAt > ECHO_MS) return false;
+    return ` ${plain(this.#speaker.saying)} `.includes(` ${plain(text)} `);
+  }
+
+  #spoke(on) {
+    if (!on) this.#silentAt = performance.now();
+    this.#turn();
+  }
+
+  #turn() {
+    const state = this.#speaker.speaking ? "speaking" : this.#thinking ? "thinking" : "listening";
+    if (this.#state === "ended" || this.#state === state) return;
+    this.#state = state;
+    this.#told.state(state);
+  }
+
+  #name(speaker) {
+    this.#turns += 1;
+    return `${speaker}-${this.#turns}`;
+  }
+}
+
+function plain(text) {
+  return text.toLowerCase().replace(/[^\p{L}\p{N}\s]/gu, "").replace(/\s+/g, " ").trim();
+}

@@ -1,0 +1,96 @@
+// The turns of a call as they are heard: words that grow, and of a turn that was cut off, what nobody heard.
+
+import { h } from "../dom.js";
+
+export class Turns {
+  #transcript;
+  #shown = new Map();
+  #typed = [];
+
+  /** @param {import("../transcript.js").Transcript} transcript */
+  constructor(transcript) {
+    this.#transcript = transcript;
+  }
+
+  /** Something typed, shown before the server says which turn it became. */
+  typed(text) {
+    const item = element({ id: "", speaker: "user", text, final: true });
+    this.#typed.push({ text, item });
+    this.#transcript.place(item);
+  }
+
+  /** @param {{id: string, speaker: "user" | "agent", agent?: string, text: string, final: boolean, heard?: string}} turn */
+  show(turn) {
+    if (turn.speaker === "user" && !this.#shown.has(turn.id)) this.#recognise(turn);
+    const before = this.#shown.get(turn.id);
+    if (!turn.text.trim()) {
+      // heard as nothing after all
+      if (turn.final) before?.remove();
+      return;
+    }
+    if (!turn.final && before && sameKind(before, turn)) return this.#grow(before, turn);
+    const item = element(turn);
+    this.#shown.set(turn.id, item);
+    if (before?.isConnected) before.replaceWith(item);
+    else this.#transcript.place(item);
+    this.#transcript.follow();
+  }
+
+  /** The line broke: how much was heard of what the agent was saying is not known until the server says so. */
+  broken() {
+    const [item] = [...this.#shown.values()].reverse().filter((one) => one.matches(".agent"));
+    if (!item || item.dataset.heard || item.querySelector(".using")) return;
+    item.classList.add("broken");
+    item.append(h("span", { class: "using" }, "the line broke here"));
+  }
+
+  #recognise({ id, text }) {
+    const place = this.#typed.findIndex((one) => one.text === text);
+    if (place >= 0) this.#shown.set(id, this.#typed.splice(place, 1)[0].item);
+  }
+
+  #grow(item, turn) {
+    item.querySelector(".words").replaceChildren(...words(turn));
+    this.#transcript.follow();
+  }
+}
+
+function sameKind(item, turn) {
+  return item.classList.contains(turn.final ? turn.speaker : "growing");
+}
+
+function element(turn) {
+  const who = turn.speaker === "user" ? "You" : turn.agent || "Echoic";
+  // told to assistive technology once it is whole, not word by word
+  const growing = turn.final ? {} : { "aria-hidden": "true" };
+  return h(
+    "li",
+    { class: `turn ${turn.speaker}${turn.final ? "" : " growing"}`, "data-turn": turn.id, "data-heard": extent(turn), ...growing },
+    h("span", { class: "speaker" }, who),
+    h("p", { class: "words", dir: "auto" }, ...words(turn)),
+  );
+}
+
+/** How much of a turn was heard, once that is known. */
+function extent({ text, heard }) {
+  if (heard === undefined || heard === null) return null;
+  return heardLength(text, heard) < text.trimEnd().length ? "part" : "all";
+}
+
+/** The text; what was not heard of it is struck through, and named so to whoever does not see that. */
+function words({ text, heard }) {
+  if (extent({ text, heard }) !== "part") return [text];
+  const rest = text.slice(heardLength(text, heard)).trimStart();
+  return [
+    text.slice(0, text.length - rest.length),
+    h("span", { class: "visually-hidden" }, "Never heard: "),
+    h("s", { class: "unheard", title: "Cut off: this was never heard." }, rest),
+  ];
+}
+
+/** Where in `text` ends what was heard: by letters, or by words where the spaces differ. */
+function heardLength(text, heard) {
+  if (text.startsWith(heard)) return heard.length;
+  const count = heard.split(/\s+/).filter(Boolean).length;
+  return text.match(new RegExp(`^\\s*(?:\\S+\\s*){0,${count}}`))[0].trimEnd().length;
+}

@@ -1,0 +1,137 @@
+"""A provider that is played, a server process that calls it, and a page with a microphone: for tests of calls."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import wave
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from playwright.async_api import expect
+
+from echoic.testing.gemini_live import GeminiLiveServer
+from echoic.testing.openai_realtime import OpenAIRealtimeServer
+from echoic.testing.realtime import Says, silence, speech
+from server.browsing import FLAGS, Process
+
+SPOKEN = speech("my name is Pavel and I live", rate_hz=48_000)
+"""What the microphone hears, again and again. Which words these are to the provider, its script says."""
+PAUSE_MS = 4000
+MICROPHONE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+WAYS = ("openai", "webrtc", "gemini")
+
+
+def flags_of(directory):
+    """Of a browser with a microphone that speaks, pauses, and speaks again."""
+    path = directory / "microphone.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(SPOKEN.rate_hz)
+        file.writeframes(SPOKEN.pcm + silence(PAUSE_MS, SPOKEN.rate_hz))
+    return [
+        *FLAGS,
+        *MICROPHONE,
+        "--allow-loopback-in-peer-connection",
+        f"--use-file-for-fake-audio-capture={path}",
+    ]
+
+
+class Called:
+    """A provider and the server in front of it."""
+
+    def __init__(self, provider, process):
+        self.provider, self.process = provider, process
+
+    @property
+    def url(self):
+        return self.process.url
+
+    @property
+    def calls(self):
+        """The provider's sessions, in order."""
+        return self.provider.sessions
+
+
+@asynccontextmanager
+async def served(way, directory, *scripts, embedder="lexical"):
+    """A provider that plays `scripts`, call by call, and `echoic serve --voice` that is called through it."""
+    async with AsyncExitStack() as stack:
+        patience = {"patience_s": 40}
+        if way == "gemini":
+            provider = await stack.enter_async_context(GeminiLiveServer(*scripts, **patience))
+            words = ("--voice", "google:gemini-3.8-live")
+            authority = stack.enter_context(provider.trusted())
+            keys = {
+                "GOOGLE_API_KEY": "k",
+                "GOOGLE_GEMINI_BASE_URL": provider.base_url,
+                "SSL_CERT_FILE": str(authority),
+            }
+        else:
+            media = None
+            if way == "webrtc":
+                from echoic.testing.openai_realtime.webrtc import Media
+
+                media = Media()
+            provider = await stack.enter_async_context(
+                OpenAIRealtimeServer(*scripts, media=media, **patience)
+            )
+            transport = ("--voice-transport", "webrtc") if way == "webrtc" else ()
+            words = ("--voice", "openai:gpt-realtime", *transport)
+            keys = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": provider.base_url}
+        process = Process(directory, *words, ECHOIC_EMBEDDER=embedder, **keys)
+        # the provider answers on this loop, and is not to be kept from it
+        await asyncio.to_thread(process.start)
+        stack.push_async_callback(asyncio.to_thread, process.stop)
+        yield Called(provider, process)
+
+
+def from_memory(words, key, **manner):
+    """The agent says `words`, with what it was given about the caller under `key` in its place."""
+
+    def found(session):
+        return re.findall(rf'{key}: "([^"]+)"', str(session.record.received()).replace("\\", ""))
+
+    async def step(session):
+        await session.until(lambda: bool(found(session)), f"the caller's {key} among what is remembered")
+        await Says(words.format(found(session)[-1]), **manner)(session)
+
+    return step
+
+
+def state(page):
+    """What the page says of the call."""
+    return page.locator("#call-state")
+
+
+def last(page, speaker):
+    """The last words of a speaker."""
+    return page.locator(f".turn.{speaker}:not(.growing) .words").last
+
+
+async def call(page):
+    """Begin a call, muted: nothing is said before `speak`."""
+    await page.get_by_role("button", name="Call", exact=True).click()
+    await page.get_by_role("button", name="Mute").click()
+    await expect(state(page)).to_have_text(re.compile("Muted|Speaking"), timeout=30_000)
+
+
+async def heard_out(page):
+    """All that the agent said last was heard."""
+    await expect(page.locator(".turn.agent").last).to_have_attribute("data-heard", "all", timeout=30_000)
+
+
+async def speak(page, words, *, cutting_in=False):
+    """Unmute until the provider has understood `words`; once the agent was heard, or right into what it says."""
+    if not cutting_in:
+        await heard_out(page)
+    mute = page.get_by_role("button", name="Mute")
+    await mute.click()
+    await expect(last(page, "user")).to_have_text(words, timeout=30_000)
+    await mute.click()
+
+
+async def hang_up(page):
+    await page.get_by_role("button", name="Hang up").click()
+    await expect(page.locator("#call")).not_to_be_visible()
+    await expect(page.locator("body:not([aria-busy])")).to_be_visible()

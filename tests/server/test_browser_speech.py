@@ -1,0 +1,202 @@
+"""Talking with no voice model: the browser's own recognition and voice, over the text route of a real server.
+
+Headless browsers have neither a recogniser nor a voice. Both are played by the test, by the interfaces that the
+Web Speech API defines; all else is real.
+"""
+
+from __future__ import annotations
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import async_playwright, expect
+
+from server.browsing import CHROMIUM, FLAGS, Process, card, say, settled, visiting
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+SPEECH = """
+(() => {
+  window.ears = {lives: 0, hears(text, final) {
+    const result = Object.assign([{transcript: text, confidence: 0.9}], {isFinal: final});
+    this.on?.onresult({results: [result], resultIndex: 0});
+  }, fails(error) { const on = this.on; on.onerror({error}); on.onend(); }};
+  window.SpeechRecognition = window.webkitSpeechRecognition = class {
+    start() { ears.on = this; ears.lives += 1; }
+    abort() { if (ears.on === this) ears.on = null; }
+    stop() { this.abort(); this.onend?.(); }
+  };
+  window.mouth = {said: [], now: null, cancelled: 0, upTo(word) {
+    this.now.onboundary?.({charIndex: this.now.text.indexOf(word), name: 'word'});
+  }, finishes() { const now = this.now; this.now = null; now?.onend?.({}); }};
+  window.SpeechSynthesisUtterance = class { constructor(text) { this.text = text; } };
+  Object.defineProperty(window, 'speechSynthesis', {value: {
+    speak(utterance) { mouth.now = utterance; mouth.said.push(utterance.text); utterance.onstart?.({}); },
+    cancel() { const now = mouth.now; mouth.now = null; mouth.cancelled += 1; now?.onerror?.({error: 'interrupted'}); },
+    getVoices() { return [{name: 'of this test'}]; },
+  }});
+})();
+"""
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory):
+    running = Process(tmp_path_factory.mktemp("speech"), ECHOIC_EMBEDDER="lexical")
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser():
+    if CHROMIUM is None:
+        pytest.skip("no chromium and no google-chrome on this machine")
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield launched
+        await launched.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser, process):
+    async with visiting(browser, process, script=SPEECH) as visited:
+        yield visited
+        assert await visited.evaluate("window.violations") == []
+        visited.seen.assert_nothing()
+
+
+def state(page):
+    return page.locator("#call-state")
+
+
+async def talk(page):
+    await page.get_by_role("button", name="Talk").click()
+    await expect(state(page)).to_have_text("Speaking")
+
+
+async def hears(page, text, *, final=True):
+    await page.evaluate("([text, final]) => ears.hears(text, final)", [text, final])
+
+
+async def to_the_end(page):
+    """The voice says all it has to say."""
+    await expect(state(page)).to_have_text("Speaking")
+    while await page.evaluate("mouth.now !== null"):
+        await page.evaluate("mouth.finishes()")
+    await expect(state(page)).to_have_text("Listening")
+
+
+async def test_a_caller_talks_through_the_browsers_own_speech_and_is_remembered_the_next_time(page):
+    await talk(page)
+    await to_the_end(page)
+    await hears(page, "I'm Pavel and", final=False)
+    await expect(page.locator(".turn.user.growing .words")).to_have_text("I'm Pavel and")
+    await hears(page, "I'm Pavel and I live in Tel Aviv")
+    await expect(card(page, "home")).to_contain_text("Tel Aviv")
+    await expect(page.locator(".turn.user")).to_have_count(1)
+    await to_the_end(page)
+    await page.get_by_role("button", name="Hang up").click()
+    await expect(page.locator("#call")).not_to_be_visible()
+    await expect(page.locator(".divider").last).to_have_text("The talk ended")
+
+    await talk(page)
+    assert await page.evaluate("mouth.said.at(-1)") == "Welcome back, Pavel."
+    await to_the_end(page)
+    await hears(page, "Where do I live?")
+    await to_the_end(page)
+    assert "Tel Aviv" in " ".join(await page.evaluate("mouth.said.slice(-3)"))
+
+
+async def test_who_speaks_while_the_agent_does_silences_it_and_what_was_not_heard_is_struck_through(page):
+    await talk(page)
+    await to_the_end(page)
+    await hears(page, "I'm Pavel and I live in Tel Aviv")
+    await expect(state(page)).to_have_text("Speaking")
+    whole = await page.locator(".turn.agent .words").last.inner_text()
+    first = await page.evaluate("mouth.now.text")
+    word = first.split()[2]
+    await page.evaluate("(word) => mouth.upTo(word)", word)
+    await hears(page, "Actually I moved to Lisbon", final=False)
+    assert await page.evaluate("mouth.now") is None
+    cut = page.locator(".turn.agent .words", has=page.locator("s.unheard")).last
+    assert await cut.locator("s").inner_text() == whole[whole.index(word) :]
+    await hears(page, "Actually I moved to Lisbon")
+    await expect(card(page, "home").locator(".value")).to_have_text("Lisbon")
+
+
+async def test_what_the_loudspeaker_says_is_not_taken_for_the_caller(page):
+    await talk(page)
+    greeting = await page.evaluate("mouth.now.text")
+    for final in (False, True):
+        await hears(page, " ".join(greeting.split()[:3]).lower(), final=final)
+    assert await page.evaluate("mouth.now.text") == greeting
+    await expect(page.locator(".turn.user")).to_have_count(0)
+    await hears(page, "stop", final=False)
+    assert await page.evaluate("mouth.now") is None
+
+
+async def test_a_recogniser_that_ends_is_begun_again_and_one_that_is_muted_is_not(page):
+    await talk(page)
+    await to_the_end(page)
+    for error in ("no-speech", "aborted"):
+        lives = await page.evaluate("ears.lives")
+        await page.evaluate("(error) => ears.fails(error)", error)
+        await page.evaluate(
+            "async (lives) => { while (ears.lives === lives) await new Promise((done) => setTimeout(done, 20)); }",
+            lives,
+        )
+    mute = page.get_by_role("button", name="Mute")
+    await mute.click()
+    await expect(mute).to_have_attribute("aria-pressed", "true")
+    await expect(state(page)).to_have_text("Muted")
+    assert await page.evaluate("ears.on") is None
+    await mute.click()
+    await expect(state(page)).to_have_text("Listening")
+    await hears(page, "I live in Haifa")
+    await expect(card(page, "home")).to_contain_text("Haifa")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("not-allowed", "Allow it beside the address"),
+        ("network", "cannot be reached"),
+        ("audio-capture", "There is no microphone"),
+    ],
+)
+async def test_a_recogniser_that_cannot_work_is_told_plainly_and_typing_goes_on(page, error, said):
+    await talk(page)
+    await page.evaluate("(error) => ears.fails(error)", error)
+    await expect(page.get_by_role("alert")).to_contain_text(said)
+    await expect(page.get_by_role("alert")).to_contain_text("Type instead")
+    await expect(page.locator("#call")).not_to_be_visible()
+    await say(page, "I live in Haifa")
+    await expect(card(page, "home")).to_contain_text("Haifa")
+
+
+async def test_what_is_typed_during_a_talk_is_part_of_it(page):
+    await talk(page)
+    await page.get_by_role("textbox", name="Say something").fill("I live in Haifa")
+    await page.keyboard.press("Enter")
+    await expect(card(page, "home")).to_contain_text("Haifa")
+    await to_the_end(page)
+
+
+async def test_a_browser_without_speech_offers_typing_alone(browser, process):
+    none = "for (const name of ['SpeechRecognition', 'webkitSpeechRecognition']) window[name] = undefined;"
+    async with visiting(browser, process, script=none) as page:
+        await settled(page)
+        await expect(page.get_by_role("button", name="Talk")).to_have_count(0)
+        await say(page, "I live in Haifa")
+        await expect(card(page, "home")).to_contain_text("Haifa")
+        page.seen.assert_nothing()
+
+
+async def test_a_browser_without_a_voice_listens_and_writes(browser, process):
+    mute = SPEECH + "Object.defineProperty(window, 'SpeechSynthesisUtterance', {value: undefined});"
+    async with visiting(browser, process, script=mute) as page:
+        await page.get_by_role("button", name="Talk").click()
+        await expect(state(page)).to_have_text("Listening")
+        await hears(page, "I live in Haifa")
+        await expect(card(page, "home")).to_contain_text("Haifa")
+        await expect(page.locator(".turn.agent").last).to_contain_text("Haifa")
+        page.seen.assert_nothing()

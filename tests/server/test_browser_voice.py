@@ -1,0 +1,370 @@
+"""Live calls on the page: a real browser with a microphone, a real server process, and a provider that is played."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import async_playwright, expect
+
+from echoic.testing.realtime import Says, Script, UserSays, words_heard
+from server.browsing import CHROMIUM, CONTRAST, FLAGS, IMAGES, card, visiting
+from server.calls_in_browser import (
+    MICROPHONE,
+    SPOKEN,
+    WAYS,
+    call,
+    flags_of,
+    from_memory,
+    hang_up,
+    heard_out,
+    last,
+    served,
+    speak,
+    state,
+)
+
+pytest.importorskip("trustme", reason="the played Gemini speaks TLS")
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+WHO = "my name is Pavel and I live in Tel Aviv"
+LONG = " ".join(
+    f"{number} of the many things there are to say about it and"
+    for number in ("one", "two", "three", "four", "five")
+)
+INTRODUCED = Script(
+    Says("hello who is there"), UserSays(WHO, by_voice=True), Says("nice to meet you Pavel"), open_ended=True
+)
+KNOWN = Script(
+    from_memory("welcome back {}", "name"),
+    UserSays("where do I live", by_voice=True),
+    from_memory("you live in {}", "home"),
+    open_ended=True,
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip("no chromium and no google-chrome on this machine")
+    async with async_playwright() as playwright:
+        flags = flags_of(tmp_path_factory.mktemp("microphone"))
+        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield launched
+        await launched.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_caller_who_calls_again_is_greeted_by_name_and_answered_from_memory(browser, tmp_path, way):
+    async with served(way, tmp_path, INTRODUCED, KNOWN) as server, visiting(browser, server) as page:
+        await call(page)
+        await expect(last(page, "agent")).to_have_text("hello who is there")
+        await speak(page, WHO)
+        await expect(last(page, "agent")).to_have_text("nice to meet you Pavel")
+        await expect(card(page, "user_name")).to_contain_text("Pavel")
+        await expect(card(page, "home")).to_contain_text("Tel Aviv")
+        await heard_out(page)
+        await hang_up(page)
+        await expect(page.locator(".divider").last).to_have_text("The call ended")
+
+        await call(page)
+        await expect(last(page, "agent")).to_have_text("welcome back Pavel")
+        await speak(page, "where do I live")
+        await expect(last(page, "agent")).to_have_text("you live in Tel Aviv")
+        await expect(state(page)).to_have_text("Speaking")
+        await heard_out(page)
+        await hang_up(page)
+        await expect(page.locator(".unheard")).to_have_count(0)
+        assert await page.evaluate("window.violations") == []
+        page.seen.assert_nothing()
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_call_whose_server_is_killed_in_mid_turn_goes_on_by_itself_with_the_next(
+    browser, tmp_path, way
+):
+    ends = (UserSays("thank you", by_voice=True), Says("goodbye Pavel"))
+    if way == "webrtc":
+        # the provider's session outlives our server: one script plays through
+        scripts = (
+            Script(Says("hello"), UserSays(WHO, by_voice=True), Says(LONG), *ends, open_ended=True),
+            KNOWN,
+        )
+    else:
+        scripts = (
+            Script(Says("hello"), UserSays(WHO, by_voice=True), Says(LONG), open_ended=True),
+            Script(Says("where was I"), *ends, open_ended=True),
+            KNOWN,
+        )
+    async with served(way, tmp_path, *scripts) as server, visiting(browser, server) as page:
+        await call(page)
+        await speak(page, WHO)
+        await expect(last(page, "agent")).to_contain_text("one of the many things")
+        await expect(card(page, "home")).to_contain_text("Tel Aviv")
+        await expect(state(page)).to_have_text("Speaking")
+        await asyncio.sleep(1)
+        await asyncio.to_thread(server.process.stop, killed=True)
+        await expect(state(page)).to_have_text(re.compile("Reconnecting"))
+        if way != "webrtc":
+            await expect(page.locator(".turn.broken")).to_contain_text("the line broke here")
+        await asyncio.to_thread(server.process.start)
+        await expect(state(page)).to_have_text(re.compile("Muted|Speaking"), timeout=40_000)
+        await speak(page, "thank you", cutting_in=True)
+        await expect(last(page, "agent")).to_have_text("goodbye Pavel")
+        await heard_out(page)
+        await hang_up(page)
+
+        await call(page)
+        await expect(last(page, "agent")).to_have_text("welcome back Pavel")
+        await speak(page, "where do I live")
+        await expect(last(page, "agent")).to_have_text("you live in Tel Aviv")
+        await hang_up(page)
+        assert page.seen.errors == []
+
+
+@pytest.mark.parametrize("way", ["openai", "gemini"])
+async def test_who_cuts_in_is_heard_and_page_and_provider_agree_on_what_they_heard(browser, tmp_path, way):
+    script = Script(
+        Says("hello"),
+        UserSays("tell me all", by_voice=True),
+        Says(LONG),
+        UserSays("stop it", by_voice=True),
+        Says("as you like"),
+        open_ended=True,
+    )
+    async with served(way, tmp_path, script) as server, visiting(browser, server) as page:
+        await call(page)
+        await speak(page, "tell me all")
+        await expect(state(page)).to_have_text("Speaking")
+        await asyncio.sleep(1)
+        await speak(page, "stop it", cutting_in=True)
+        cut = page.locator(".turn.agent", has=page.locator("s.unheard"))
+        await expect(cut).to_have_count(1)
+        await expect(page.locator(".operation", has_text="You cut in")).to_have_count(1)
+        await expect(last(page, "agent")).to_have_text("as you like")
+        unheard = await cut.locator("s").inner_text()
+        assert LONG.endswith(unheard)
+        heard = LONG.removesuffix(unheard).split()
+        assert 3 <= len(heard) < len(LONG.split())
+        if way == "openai":
+            (item,) = [item for item in server.calls[0].conversation if item.truncated_ms is not None]
+            assert abs(len(item.heard.split()) - len(heard)) <= 1
+        await hang_up(page)
+        page.seen.assert_nothing()
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_providers_ears_get_the_callers_words_and_silence_while_muted(browser, tmp_path, way):
+    script = Script(Says("hello"), UserSays("spoken", by_voice=True), Says("heard"), open_ended=True)
+    async with served(way, tmp_path, script) as server, visiting(browser, server) as page:
+        await call(page)
+        await expect(last(page, "agent")).to_have_text("hello")
+        (session,) = server.calls
+        await asyncio.sleep(1)
+        quiet = bytes(session.input_audio)
+        assert words_heard(quiet, SPOKEN, rate_hz=session.input_rate_hz) == []
+        await speak(page, "spoken")
+        words = words_heard(bytes(session.input_audio), SPOKEN, rate_hz=session.input_rate_hz)
+        assert len(words) >= 3
+        await asyncio.sleep(0.5)
+        before = len(session.input_audio)
+        await asyncio.sleep((SPOKEN.duration_ms + 4000) / 1000)
+        muted = bytes(session.input_audio)[before:]
+        assert words_heard(muted, SPOKEN, rate_hz=session.input_rate_hz) == []
+        await hang_up(page)
+
+
+async def test_a_line_that_breaks_is_taken_up_again_with_what_was_typed_meanwhile(browser, tmp_path):
+    script = Script(
+        Says("hello"),
+        Says("I read you"),
+        UserSays(WHO, by_voice=True),
+        Says("nice to meet you"),
+        open_ended=True,
+    )
+    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+        await call(page)
+        await heard_out(page)
+        await page.context.set_offline(True)
+        await expect(state(page)).to_have_text(re.compile("Reconnecting"))
+        field = page.get_by_role("textbox", name="Say something")
+        await field.fill("are you there")
+        await field.press("Enter")
+        await page.context.set_offline(False)
+        await expect(last(page, "agent")).to_have_text("I read you")
+        await speak(page, WHO)
+        await expect(last(page, "agent")).to_have_text("nice to meet you")
+        assert len(server.calls) == 1, "nothing of it was to be dialled anew"
+        await hang_up(page)
+        assert page.seen.errors == []
+
+
+async def test_a_call_that_a_reloaded_page_left_is_taken_up_by_hand(browser, tmp_path):
+    script = Script(Says("hello"), UserSays(WHO, by_voice=True), Says("nice to meet you"), open_ended=True)
+    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+        await call(page)
+        await expect(last(page, "agent")).to_have_text("hello")
+        await expect(state(page)).to_have_text("Muted")
+        await page.reload()
+        await page.get_by_role("button", name="Take up the call that broke off").click()
+        await expect(state(page)).to_have_text("Listening")
+        await expect(last(page, "user")).to_have_text(WHO, timeout=30_000)
+        await expect(last(page, "agent")).to_have_text("nice to meet you")
+        await hang_up(page)
+        await expect(page.get_by_role("button", name="Take up the call that broke off")).to_have_count(0)
+        assert page.seen.errors == []
+
+
+async def test_what_is_typed_during_a_call_is_answered_aloud(browser, tmp_path):
+    script = Script(Says("hello"), Says("I read you"), open_ended=True)
+    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+        await call(page)
+        await expect(last(page, "agent")).to_have_text("hello")
+        await expect(state(page)).to_have_text("Muted")
+        field = page.get_by_role("textbox", name="Say something")
+        await field.fill(WHO)
+        await field.press("Enter")
+        await expect(last(page, "agent")).to_have_text("I read you")
+        await expect(page.locator(".turn.user")).to_have_count(1)
+        await expect(last(page, "user")).to_have_text(WHO)
+        await expect(card(page, "home")).to_contain_text("Tel Aviv")
+        await hang_up(page)
+
+
+async def test_another_microphone_is_chosen_during_the_call(browser, tmp_path):
+    script = Script(Says("hello"), UserSays("spoken", by_voice=True), Says("heard"), open_ended=True)
+    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+        await call(page)
+        devices = page.get_by_role("combobox", name="Microphone")
+        labels = await devices.locator("option").all_inner_texts()
+        assert len(labels) > 1
+        await devices.select_option(label=labels[-1])
+        await expect(devices.locator("option:checked")).to_have_text(labels[-1])
+        before = len(server.calls[0].input_audio)
+        await speak(page, "spoken")
+        assert len(server.calls[0].input_audio) > before
+        await hang_up(page)
+        page.seen.assert_nothing()
+
+
+async def test_the_bar_of_a_call_is_used_with_the_keyboard_alone(browser, tmp_path):
+    script = Script(Says("hello"), open_ended=True)
+    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+        begin = page.get_by_role("button", name="Call", exact=True)
+        await begin.focus()
+        await page.keyboard.press("Enter")
+        await expect(state(page)).to_have_text(re.compile("Listening|Speaking"), timeout=30_000)
+        mute = page.get_by_role("button", name="Mute")
+        await expect(mute).to_be_focused()
+        await page.keyboard.press("Space")
+        await expect(mute).to_have_attribute("aria-pressed", "true")
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("button", name="Hang up")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#call")).not_to_be_visible()
+        await expect(begin).to_be_visible()
+        page.seen.assert_nothing()
+
+
+REFUSED = [
+    (MICROPHONE[:1], "The microphone is blocked"),
+    (MICROPHONE[1:], "There is no microphone"),
+]
+
+
+@pytest.mark.parametrize(("flags", "said"), REFUSED)
+async def test_a_microphone_that_is_refused_or_missing_is_told_with_the_way_out(tmp_path, flags, said):
+    if CHROMIUM is None:
+        pytest.skip("no chromium and no google-chrome on this machine")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
+        async with (
+            served("openai", tmp_path, Script(open_ended=True)) as server,
+            visiting(browser, server) as page,
+        ):
+            await page.get_by_role("button", name="Call", exact=True).click()
+            await expect(page.get_by_role("alert")).to_contain_text(said)
+            await expect(page.get_by_role("alert")).to_contain_text("call again")
+            await expect(page.locator("#call")).not_to_be_visible()
+            await page.get_by_role("textbox", name="Say something").fill("I live in Haifa")
+            await page.keyboard.press("Enter")
+            await expect(card(page, "home")).to_contain_text("Haifa")
+            assert server.calls == []
+            page.seen.assert_nothing()
+        await browser.close()
+
+
+STORY = (
+    Script(
+        Says("Hello, who is there?"),
+        UserSays("I'm Pavel and I live in Tel Aviv.", by_voice=True),
+        Says("Nice to meet you, Pavel."),
+        UserSays("Actually I moved to Lisbon.", by_voice=True),
+        Says("Noted."),
+        open_ended=True,
+    ),
+    Script(
+        from_memory("Welcome back, {}. How can I help?", "name"),
+        UserSays("Where do I live?", by_voice=True),
+        from_memory(
+            "You moved to {}, as you told me when we spoke last, and before that it was Tel Aviv for a while.",
+            "home",
+            word_ms=600,
+        ),
+        UserSays("Right, thank you.", by_voice=True),
+        Says("My pleasure. Is there anything else?", word_ms=600),
+        open_ended=True,
+    ),
+)
+
+
+async def tell_the_story(page):
+    """What the picture shows."""
+    await call(page)
+    await speak(page, "I'm Pavel and I live in Tel Aviv.")
+    await expect(last(page, "agent")).to_contain_text("Nice to meet you")
+    await speak(page, "Actually I moved to Lisbon.")
+    await expect(last(page, "agent")).to_contain_text("Noted")
+    await heard_out(page)
+    await hang_up(page)
+    await call(page)
+    await expect(last(page, "agent")).to_have_text("Welcome back, Pavel. How can I help?")
+    await speak(page, "Where do I live?")
+    await expect(state(page)).to_have_text("Speaking")
+    await asyncio.sleep(2)
+    await speak(page, "Right, thank you.", cutting_in=True)
+    await expect(last(page, "agent")).to_contain_text("My pleasure")
+    await expect(page.locator("s.unheard")).to_have_count(1)
+    await expect(page.locator(".operation", has_text="You cut in")).to_have_count(1)
+    await expect(state(page)).to_have_text("Speaking")
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("light", "voice.png"), ("dark", "voice-dark.png")])
+async def test_every_text_of_a_call_can_be_read_and_the_picture_of_it_is_of_this_page(
+    browser, tmp_path, scheme, name
+):
+    async with (
+        served("openai", tmp_path, *STORY, embedder=os.environ.get("ECHOIC_EMBEDDER", "local")) as server,
+        visiting(browser, server, color_scheme=scheme) as page,
+    ):
+        await tell_the_story(page)
+        assert await page.evaluate(CONTRAST) == []
+        picture = IMAGES / name
+        if not picture.exists() or os.environ.get("ECHOIC_SCREENSHOTS") == "1":
+            await page.mouse.move(5, 400)
+            await page.get_by_role("button", name="Mute").click()
+            await page.locator("#say").focus()
+            picture.parent.mkdir(parents=True, exist_ok=True)
+            await page.screenshot(path=picture)
+        head = picture.read_bytes()[:24]
+        assert (int.from_bytes(head[16:20]), int.from_bytes(head[20:24])) == (1280, 800)
+        for width in (320, 390, 768):
+            await page.set_viewport_size({"width": width, "height": 800})
+            assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        await hang_up(page)
+        page.seen.assert_nothing()
