@@ -1,7 +1,7 @@
-"""Write the figures of benchmarks/results into the README, so that none is ever typed.
+"""Write the figures of benchmarks/results into the README and docs/ranking.md, so that none is ever typed.
 
 .venv/bin/python scripts/figures.py          # rewrite
-.venv/bin/python scripts/figures.py --check  # exit 1 if the README says something else
+.venv/bin/python scripts/figures.py --check  # exit 1 if a document says something else
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+RANKING = ROOT / "docs" / "ranking.md"
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 
 
@@ -86,15 +87,93 @@ def listening_lines() -> list[str]:
     ]
 
 
+LEFT_OUT = {
+    "nothing": "nothing",
+    "late": "late interaction (`late`)",
+    "text": "BM25 over the window (`text`)",
+    "meaning": "the window's vector (`meaning`)",
+    "speaker": "whose words are asked for (`speaker`)",
+    "date": "the date asked for (`date`)",
+    "answer": "the turn after a matching question (`answer`)",
+    "when": "time words where the question asks when (`when`)",
+    "asking": "questions answer less (`asking`)",
+    "length": "long turns say more (`length`)",
+    "many": "numbers where it asks how many (`many`)",
+}
+HEARD = {
+    "clean": "clean",
+    "names": "every name misheard",
+    "wer13": "about 13 % of words wrong",
+    "wer24": "about 24 % of words wrong",
+}
+
+
+def row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def ranking() -> str:
+    weights, locomo = result("weights"), result("locomo")
+    metrics = ["R@5", "R@10", "nDCG@10", "session R@5"]
+    bare = locomo["turns, vectors only"]["echoic"]
+    many = weights["R@10, multiplied"]
+    factors = list(next(iter(many.values())))
+    lines = [
+        "## What each part of the second look is worth",
+        "",
+        f"{weights['questions']['turns']} questions over transcripts, {weights['questions']['facts']} over "
+        "the facts drawn from them:",
+        "",
+        row("left out", *metrics, "facts R@10"),
+        row(*["---"] * 6),
+        *[
+            row(label, *(weights["left out"][name][metric] for metric in (*metrics, "facts R@10")))
+            for name, label in LEFT_OUT.items()
+        ],
+        row("the second look altogether (remote embedders)", *(bare[metric] for metric in metrics), ""),
+        "",
+        "## How delicate the weights are",
+        "",
+        "R@10 with one weight of the second look multiplied, the others as they are:",
+        "",
+        row("weight", *(f"× {factor}" for factor in factors)),
+        row(*["---"] * (len(factors) + 1)),
+        *[row(name, *found.values()) for name, found in many.items()],
+        "",
+        "R@10 by the number of candidates looked at closely: "
+        + ", ".join(f"{count} find {found}" for count, found in weights["R@10, candidates"].items())
+        + ".",
+    ]
+    return "\n".join([*lines, *misheard_lines()])
+
+
+def misheard_lines() -> list[str]:
+    heard = result("noise")["questions"]["fusions"]["blend"]
+    metrics = ["R@5", "R@10", "nDCG@10"]
+    return [
+        "",
+        "## Misheard questions",
+        "",
+        "Capitals and punctuation gone, words of the corpus in place of others that sound alike, words lost",
+        "and added (`echoic bench noise`; the seed is fixed):",
+        "",
+        row("", *metrics),
+        row(*["---"] * 4),
+        *[row(label, *(heard[name][metric] for metric in metrics)) for name, label in HEARD.items()],
+    ]
+
+
 def main() -> int:
-    text = README.read_text()
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    wanted = f"{before}{BEGIN}\n{table()}\n{END}{after}"
-    if "--check" in sys.argv:
-        return int(wanted != text)
-    README.write_text(wanted)
-    return 0
+    stale = False
+    for path, figures in ((README, table()), (RANKING, ranking())):
+        text = path.read_text()
+        before, rest = text.split(BEGIN)
+        _, after = rest.split(END)
+        wanted = f"{before}{BEGIN}\n{figures}\n{END}{after}"
+        stale |= wanted != text
+        if "--check" not in sys.argv:
+            path.write_text(wanted)
+    return int(stale and "--check" in sys.argv)
 
 
 if __name__ == "__main__":
