@@ -14,6 +14,7 @@ RUNS = [
     ["keyvalue"],
     ["distilling"],
     ["stores"],
+    ["store_costs"],
     ["phone"],
 ]
 

@@ -2,8 +2,9 @@
 
     python -m benchmarks.keyvalue                    # 500 people
 
-`echoic bench keyvalue`, with the default embedder and with the one that knows no meaning. `run` asks the
-ranking itself, for the tests that pin it, and can leave the question's vector out.
+`echoic bench keyvalue` with the default embedder; and, for fewer people, with the fusions it is compared with
+and with the embedder that knows no meaning. `run` asks the ranking itself, for the tests that pin it, and can
+leave the question's vector out.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from benchmarks.filled import Filled, Searchable
 from echoic.bench.attributes import ATTRIBUTES
 from echoic.bench.callers import START, Question, people, told
 from echoic.bench.keyvalue import measure_keyvalue
+from echoic.bench.plots import plot_recall
 from echoic.embedding import embedder_from
 from echoic.ranking import query_of, rank
 from echoic.ranking.query import Query
@@ -102,10 +104,23 @@ def _answers(item: Memory | Turn, question: Question) -> bool:
     return isinstance(item, Memory) and item.key == question.key
 
 
-async def measure(count: int, cache: Path | None) -> dict[str, Any]:
-    local = await measure_keyvalue(embedder_from("local"), people=count, folder=cache)
-    lexical = await measure_keyvalue(embedder_from("lexical"), people=count, fusions=["blend"], folder=cache)
-    return {"people": count, "local": local.as_json(), "lexical": lexical.as_json()}
+COMPARED = 40
+"""People asked by every fusion, and with the embedder that knows no meaning: enough to tell them apart."""
+
+
+async def measure(count: int, cache: Path | None, plots: Path | None) -> dict[str, Any]:
+    some = min(count, COMPARED)
+    default = await measure_keyvalue(embedder_from("local"), people=count, fusions=["blend"], folder=cache)
+    compared = await measure_keyvalue(embedder_from("local"), people=some, folder=cache)
+    lexical = await measure_keyvalue(embedder_from("lexical"), people=some, fusions=["blend"], folder=cache)
+    if plots:
+        plot_recall(compared.recall, plots)
+    return {
+        "people": count,
+        "local": default.as_json(),
+        f"local, every fusion, {some} people": compared.as_json(),
+        f"lexical, {some} people": lexical.as_json(),
+    }
 
 
 def main() -> None:
@@ -115,7 +130,8 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="print, and write nothing to results/")
     args = parser.parse_args()
     machine.one_core()
-    measured = asyncio.run(measure(args.people, args.cache))
+    plots = None if args.dry else machine.RESULTS / "plots"
+    measured = asyncio.run(measure(args.people, args.cache, plots))
     print(json.dumps(measured, indent=1) if args.dry else machine.save("keyvalue", measured))
 
 

@@ -10,16 +10,15 @@ data (snap-research/LoCoMo, CC BY-NC 4.0) is not part of Echoic.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
+from benchmarks.arguments import parsed, parser_for_locomo
 from echoic.bench.corpus import VectorsOnly, corpus_of
 from echoic.bench.locomo import CATEGORIES
 from echoic.bench.plots import plot_recall
@@ -99,19 +98,10 @@ def _system(tally: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--data", type=Path, default=os.environ.get("ECHOIC_LOCOMO"), help="LoCoMo's JSON file"
-    )
-    parser.add_argument("--embedder", default="local", help='as for echoic.open; default "local"')
-    parser.add_argument("--cache", type=Path, help="keep what was embedded here, for the next run")
-    parser.add_argument("--dry", action="store_true", help="print, and write nothing to results/")
-    args = parser.parse_args()
-    if not args.data:
-        parser.error("give the path of LoCoMo's JSON file with --data or in ECHOIC_LOCOMO")
+    args = parsed(parser_for_locomo(__doc__))
     machine.one_core()
     plots = None if args.dry else machine.RESULTS / "plots"
-    measured = asyncio.run(measure(Path(args.data), args.embedder, args.cache, plots))
+    measured = asyncio.run(measure(args.data, args.embedder, args.cache, plots))
     print(json.dumps(measured, indent=1) if args.dry else machine.save("locomo", measured))
 
 

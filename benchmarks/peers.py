@@ -8,13 +8,12 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import os
 from pathlib import Path
 
 from benchmarks import machine
+from benchmarks.arguments import parsed, parser_for_locomo
 from echoic.bench.peers.comparing import measure_peers
 from echoic.bench.plots import plot_peers
 from echoic.bench.reading import read
@@ -22,20 +21,11 @@ from echoic.embedding import embedder_from
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--data", type=Path, default=os.environ.get("ECHOIC_LOCOMO"), help="LoCoMo's JSON file"
-    )
-    parser.add_argument("--embedder", default="local", help='as for echoic.open; default "local"')
+    parser = parser_for_locomo(__doc__, cache=False)
     parser.add_argument("--folder", type=Path, help="where to put the stores (a disk, not a RAM disk)")
-    parser.add_argument("--dry", action="store_true", help="print, and write nothing to results/")
-    args = parser.parse_args()
-    if not args.data:
-        parser.error("give the path of LoCoMo's JSON file with --data or in ECHOIC_LOCOMO")
+    args = parsed(parser)
     machine.one_core()
-    found = asyncio.run(
-        measure_peers(read(Path(args.data)), embedder_from(args.embedder), folder=args.folder)
-    )
+    found = asyncio.run(measure_peers(read(args.data), embedder_from(args.embedder), folder=args.folder))
     if args.dry:
         print(json.dumps(found.as_json(), indent=1))
         return

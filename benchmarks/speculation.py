@@ -10,14 +10,16 @@ takes. Several callers share one loop, one encoder and one core.
 
 `ready`: the final was answered by what was found before. `right`: with the same first five, in the same
 order, as the same question asked anew. `added_delay`: from the end of the last word to the answer, ready or
-not. A word shown only when it has ended (100 %) leaves no time at all; recognisers that show it later still
-also end the turn later, and no delay is added by what happens before they do.
+not. Two pacings of the end: the final comes `silence` after the last word, as a detector ends a turn that has
+heard so much silence; or at once (0 ms), which with words shown only when they have ended (100 %) leaves no
+time at all: what is measured then is the cost of one recall of new words.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -41,7 +43,10 @@ WORDS_A_MINUTE = 150
 WORD_S = 60 / WORDS_A_MINUTE
 PAUSE_S = (0.5, 3.0)
 """Between two questions of a caller, so that callers do not speak in step."""
-SHOWN = (0.0, 0.5, 0.9, 1.0)
+SHOWN = (0.5, 1.0)
+SILENCES_MS = (0, 200)
+"""OpenAI's detector waits for 500 ms unless told otherwise; the quickest ones of cascaded agents for about
+200."""
 CALLERS = (1, 8)
 LIMIT = 5
 SEED = 7
@@ -112,17 +117,31 @@ def _ids(recall: Recall) -> list[str]:
     return [hit.memory.id if hit.memory else hit.turn.id if hit.turn else "" for hit in recall.hits]
 
 
+@dataclass(frozen=True)
+class Pacing:
+    """How a recogniser keeps up with who speaks."""
+
+    shown: float
+    """Of each word, the share after which it is shown."""
+    silence_ms: int
+    """From the end of the last word to the final."""
+
+    def __str__(self) -> str:
+        return f"a word shown at {self.shown:.0%}, the end {self.silence_ms} ms after the last"
+
+
 async def _speak(
-    user: UserMemory, questions: Sequence[str], shown: float, draw: random.Random, tally: Tally
+    user: UserMemory, questions: Sequence[str], pacing: Pacing, draw: random.Random, tally: Tally
 ) -> None:
     async with user.listen(limit=LIMIT) as listening:
         for question in questions:
             await asyncio.sleep(draw.uniform(*PAUSE_S))
             words = question.split()
             for spoken in range(1, len(words) + 1):
-                await asyncio.sleep(WORD_S * shown)
+                await asyncio.sleep(WORD_S * pacing.shown)
                 listening.hear(" ".join(words[:spoken]))
-                await asyncio.sleep(WORD_S * (1 - shown))
+                await asyncio.sleep(WORD_S * (1 - pacing.shown))
+            await asyncio.sleep(pacing.silence_ms / 1000)
             before = listening.statistics.ready
             recall = await listening.final(question)
             tally.ready.append(listening.statistics.ready > before)
@@ -134,7 +153,7 @@ async def _speak(
 
 
 async def _setting(
-    service: MemoryService, asked: Sequence[tuple[str, str]], callers: int, shown: float
+    service: MemoryService, asked: Sequence[tuple[str, str]], callers: int, pacing: Pacing
 ) -> dict[str, Any]:
     """`asked`, (user, question), shared among `callers` who speak at the same time."""
     tally = Tally()
@@ -142,7 +161,7 @@ async def _setting(
     async def call(number: int) -> None:
         draw = random.Random(SEED + number)
         for user, question in asked[number::callers]:
-            await _speak(service.user(user), [question], shown, draw, tally)
+            await _speak(service.user(user), [question], pacing, draw, tally)
 
     await asyncio.gather(*(call(number) for number in range(callers)))
     return tally.summary()
@@ -173,10 +192,11 @@ async def measure(args: argparse.Namespace, loop: TalkLoop) -> dict[str, Any]:
                 await service.user(user).warm()
             loop.jumping = True
             for callers in args.callers:
-                for shown in args.shown:
-                    name = f"{callers} at once, a word shown at {shown:.0%}"
+                for shown, silence_ms in itertools.product(args.shown, args.silence):
+                    pacing = Pacing(shown, silence_ms)
+                    name = f"{callers} at once, {pacing}"
                     cached.clear()  # what the setting before embedded would be at hand
-                    found[name] = await _setting(service, asked, callers, shown)
+                    found[name] = await _setting(service, asked, callers, pacing)
                     print(name, found[name], file=sys.stderr)
             loop.jumping = False
     return found
@@ -189,6 +209,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=None, help="how many, drawn with a fixed seed; all")
     parser.add_argument("--callers", type=int, nargs="+", default=CALLERS, help="who speak at the same time")
     parser.add_argument("--shown", type=float, nargs="+", default=SHOWN, help="share of a word, 0 to 1")
+    parser.add_argument("--silence", type=int, nargs="+", default=SILENCES_MS, help="before the end, ms")
     parser.add_argument("--dry", action="store_true", help="print, and write nothing to results/")
     args = parser.parse_args()
     if not args.data:

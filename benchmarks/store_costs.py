@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
-import numpy as np
 
 from benchmarks import machine
 from benchmarks.speed import NOW, Data
-from benchmarks.stores import SPEC
+from benchmarks.store_simulation import Callers, simulated
+from benchmarks.store_threshold import SPEC
 from echoic.memory.records import index, record_of_memory
 from echoic.stores import store_from
 from echoic.stores.base import Attach, Drop, Put, Record
@@ -123,27 +123,6 @@ async def operations(url: str, server_s: Callable[[], float], times: int) -> dic
     return found
 
 
-def shards(callers: int) -> dict[str, Any]:
-    """Callers with a lognormal number of memories, put on shards by a hash."""
-    draw = np.random.default_rng(1)
-    memories = np.exp(draw.normal(np.log(40), 1.35, callers)).astype(np.int64) + 1
-    hashed = np.arange(callers, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)  # splitmix64 (Steele 2014)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        hashed = (hashed ^ (hashed >> np.uint64(shift))) * np.uint64(factor)
-    hashed ^= hashed >> np.uint64(31)
-    found: dict[str, Any] = {
-        "callers": callers,
-        "mean": round(float(memories.mean()), 1),
-        "most": int(memories.max()),
-        "above_10000": int((memories > 10_000).sum()),
-    }
-    for count in (8, 16, 64, 256):
-        place = (hashed % np.uint64(count)).astype(np.int64)
-        for name, loads in (("callers", np.bincount(place)), ("memories", np.bincount(place, memories))):
-            found[f"{count} shards, {name}, fullest to mean"] = round(float(loads.max() / loads.mean()), 4)
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="small sizes, nothing written to results/")
@@ -161,7 +140,7 @@ def main() -> None:
         }
     finally:
         server.remove()
-    measured["shards"] = shards(100_000 if args.smoke else 10_000_000)
+    measured["simulated"] = simulated(Callers(count=100_000 if args.smoke else 10_000_000))
     print(measured if args.smoke else machine.save("store_costs", measured))
 
 

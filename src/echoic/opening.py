@@ -23,13 +23,13 @@ def open(  # noqa: A001 - echoic.open is the way in
     global_writes: GlobalWrites = "propose",
     classifier: Classifier | None = None,
     fusion: str = "blend",
-    shares: Mapping[str, Sequence[str]] | None = None,
+    shares: str | Mapping[str, Sequence[str]] | None = None,
 ) -> MemoryService:
     """Memory kept at `url`. Nothing is opened until `async with`, or `await` of its `open()`.
 
     Args:
         url: "sqlite:///echoic.db" (relative; four slashes for an absolute path), "files:///dir",
-            "memory://".
+            "postgresql://…", "mongodb://…", "memory://".
         embedder: "local" (MiniLM on this machine), "local:int8", "lexical" (words and sounds only, nothing
             to install), a hosted one such as "voyageai:voyage-3.5-lite", or one of your own.
         model: a language model that joins the rules in forming memories and in judging what may be global,
@@ -38,15 +38,15 @@ def open(  # noqa: A001 - echoic.open is the way in
         global_writes: what a caller's global memory does: "propose" waits for an operator, "auto" does not.
         classifier: decides what may be global; rules by default.
         fusion: "blend", "rrf" as MongoDB's $rankFusion computes it, or a file of weights from `echoic tune`.
-
-        shares: by deployment, others whose global memories it reads too, such as a knowledge base. Off by
-            default; nobody's own memory is ever shared.
+        shares: by deployment, others whose global memories it reads too, such as a knowledge base; also as
+            text, "acme=kb,more; shop=kb". Off by default; nobody's own memory is ever shared.
 
     Raises:
-        InvalidInput: a URL, embedder, model, fusion or mode that is not known.
+        InvalidInput: a URL, embedder, model, fusion, mode or share that is not known or cannot be meant.
     """
     from echoic.embedding import embedder_from
     from echoic.memory.service import MemoryService
+    from echoic.memory.shares import shares_from
     from echoic.memory.weights import fusion_from
     from echoic.stores import store_from
 
@@ -63,6 +63,6 @@ def open(  # noqa: A001 - echoic.open is the way in
         global_writes=global_writes,
         classifier=classifier,
         fusion=fusion_from(fusion),
-        shares=shares,
+        shares=shares_from(shares) if isinstance(shares, str) else shares,
         **asked,
     )

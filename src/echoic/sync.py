@@ -1,9 +1,14 @@
 """The same memory for code that does not await: a loop in a thread behind a blocking façade.
 
     with echoic.sync.open("sqlite:///echoic.db") as memory:
-        memory.user("ana").set("user_name", "Ana")
+        ana = memory.user("ana")
+        ana.set("user_name", "Ana")
+        with ana.listen() as listening:
+            listening.hear("what is my")             # as the recogniser writes: returns at once
+            recall = listening.final("What is my name?", deadline_ms=150)
 
-There is no second implementation: every verb is the asynchronous one, run to its end.
+There is no second implementation: every verb is the asynchronous one, run to its end in the loop's thread,
+where hooks run too. Not here: live calls (`echoic.session`). Audio that flows both ways needs the loop.
 """
 
 from __future__ import annotations
@@ -13,56 +18,113 @@ import inspect
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ParamSpec, Self
 
 from echoic import opening
+from echoic.errors import NotAllowed, NotOpen
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.experience import AgentExperience
 from echoic.memory.proposals import Proposals
+from echoic.memory.revocations import Revocations
 from echoic.memory.service import MemoryService
+from echoic.memory.speculation import Speculation
 from echoic.memory.user import UserMemory
 
-_HANDLES = (UserMemory, OpenConversation, Proposals, AgentExperience)
+P = ParamSpec("P")
+
+_HANDLES = (UserMemory, OpenConversation, Proposals, Revocations, AgentExperience)
+
+
+class _Thread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="echoic-loop", daemon=True)
+
+    def start(self) -> None:
+        if self._loop.is_closed() or self._thread.is_alive():
+            raise NotOpen("this memory was opened before: echoic.sync.open() makes another")
+        self._thread.start()
+
+    def run(self, verb: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What `verb` returns, called in the loop and awaited where that is called for."""
+        if not self._thread.is_alive():
+            raise NotOpen("the memory is not open: use it inside `with echoic.sync.open(…) as memory:`")
+        if threading.current_thread() is self._thread:
+            raise NotAllowed(
+                "a hook runs in the thread that serves this call, which would wait for itself: "
+                "hand the event to a thread of your own, or make the hook asynchronous"
+            )
+        future = asyncio.run_coroutine_threadsafe(_awaited(verb, args, kwargs), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # nobody waits any more, as after ctrl-c
+            raise
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
 
 class Blocking:
-    """An asynchronous handle whose verbs block. Handles they return are wrapped as well."""
+    """An asynchronous handle whose verbs block. Handles they return are wrapped as well.
 
-    def __init__(self, handle: object, loop: asyncio.AbstractEventLoop) -> None:
+    Raises:
+        NotOpen: a verb is used before the memory is open, or after it was closed.
+        NotAllowed: a verb is used in a hook that is not asynchronous.
+    """
+
+    def __init__(self, handle: object, thread: _Thread) -> None:
         self._handle = handle
-        self._loop = loop
+        self._thread = thread
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._handle, name)
         if not callable(value):
-            return value
+            return _wrapped(value, self._thread)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            result = value(*args, **kwargs)
-            if inspect.isawaitable(result):
-                result = asyncio.run_coroutine_threadsafe(_awaited(result), self._loop).result()
-            return Blocking(result, self._loop) if isinstance(result, _HANDLES) else result
+            return _wrapped(self._thread.run(value, *args, **kwargs), self._thread)
 
         return call
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if name.startswith("_"):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._handle, name, value)
+
     def __dir__(self) -> list[str]:
         return dir(self._handle)
+
+
+class BlockingListening(Blocking):
+    """A `Speculation` for `with`. Its verbs may be called from any one thread at a time."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.aclose()
 
 
 class BlockingService(Blocking):
     """A memory service for `with`. Safe to share between threads."""
 
     def __init__(self, make: Callable[[], MemoryService]) -> None:
-        loop = asyncio.new_event_loop()
-        super().__init__(make(), loop)
-        self._thread = threading.Thread(target=loop.run_forever, name="echoic-loop", daemon=True)
+        super().__init__(make(), _Thread())
 
     def __enter__(self) -> Self:
         self._thread.start()
         try:
             self.open()
         except BaseException:
-            self._end()
+            self._thread.end()
             raise
         return self
 
@@ -72,18 +134,32 @@ class BlockingService(Blocking):
         try:
             self.aclose()
         finally:
-            self._end()
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+            self._thread.end()
 
 
-def open(*args: Any, **kwargs: Any) -> BlockingService:  # noqa: A001 - as echoic.open
-    """As `echoic.open`, to be used with `with`."""
-    return BlockingService(lambda: opening.open(*args, **kwargs))
+def _blocking(make: Callable[P, MemoryService]) -> Callable[P, BlockingService]:
+    def opened(*args: P.args, **kwargs: P.kwargs) -> BlockingService:
+        """As `echoic.open`, to be used with `with`."""
+        return BlockingService(lambda: make(*args, **kwargs))
+
+    return opened
 
 
-async def _awaited(result: Any) -> Any:
-    return await result
+open = _blocking(opening.open)  # noqa: A001 - as echoic.open
+"""As `echoic.open`, with the same arguments, to be used with `with`."""
+
+
+def _wrapped(result: Any, thread: _Thread) -> Any:
+    if isinstance(result, Speculation):
+        return BlockingListening(result, thread)
+    # stores and embedders are whatever has their verbs; what has to be closed belongs to the loop
+    is_handle = isinstance(result, _HANDLES) or hasattr(result, "aclose")
+    return Blocking(result, thread) if is_handle else result
+
+
+async def _awaited(verb: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    result = verb(*args, **kwargs)
+    return await result if inspect.isawaitable(result) else result
+
+
+__all__ = ["Blocking", "BlockingListening", "BlockingService", "open"]

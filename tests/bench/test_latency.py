@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
-from echoic.bench.latency import measure_latency
+from echoic.bench.latency import _questions, measure_latency
 from echoic.embedding import embedder_from
 from echoic.errors import InvalidInput
+from echoic.memory.times.phrases import may_mean_time
 
 
 async def test_every_size_is_timed_new_and_repeated_by_one_caller_and_several(tmp_path):
@@ -18,6 +21,7 @@ async def test_every_size_is_timed_new_and_repeated_by_one_caller_and_several(tm
         assert one.users == 3
         assert one.encoded.keys() == one.repeated.keys() == {1, 3}
         assert {times["n"] for times in (*one.encoded.values(), *one.repeated.values())} == {12}
+        assert {times["n"] for times in one.timed.values()} <= {1, 2}, "one in seven names a time"
         assert all(times["p50_ms"] > 0 for times in (*one.encoded.values(), one.first, one.write))
     assert list(tmp_path.iterdir()) == []
 
@@ -40,3 +44,10 @@ async def test_a_repeated_question_is_not_encoded_again(monkeypatch):
 async def test_numbers_below_one_are_refused(wrong):
     with pytest.raises(InvalidInput, match="whole numbers from 1"):
         await measure_latency(embedder_from("lexical"), **wrong)
+
+
+def test_no_two_questions_are_alike_and_as_many_name_a_time_as_people_do():
+    first = list(itertools.islice(_questions(seed=1), 700))
+    assert len(set(first)) == 700
+    assert sum(map(may_mean_time, first)) == 100
+    assert len({*_questions(seed=1)}) == len([*_questions(seed=1)]) > 20_000

@@ -7,7 +7,6 @@ import base64
 import contextlib
 import hashlib
 import json
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -16,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import uvicorn
 from blockbuster import blockbuster_ctx
 
 from echoic.embedding import weights
+from embedding.loopback_serving import served
 
 
 @pytest.fixture(autouse=True)
@@ -40,26 +39,6 @@ def published() -> Path:
 def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the tests' converted models are kept: made once a session, by the first that needs them."""
     return tmp_path_factory.mktemp("models")
-
-
-@contextlib.contextmanager
-def served(app: Any) -> Iterator[str]:
-    """The address of `app`, served on the loopback from a thread with an event loop of its own."""
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", lifespan="off", ws="none")
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        thread.join(0.01)
-    host, port = server.servers[0].sockets[0].getsockname()[:2]
-    try:
-        yield f"http://{host}:{port}"
-    finally:
-        server.should_exit = True
-        server.force_exit = True
-        thread.join()
 
 
 @pytest.fixture(scope="session")

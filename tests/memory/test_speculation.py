@@ -13,7 +13,7 @@ from echoic.embedding import embedder_from
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderUnavailable
 from echoic.memory.service import MemoryService
-from echoic.memory.speculation import PATIENCE_S, Speculation
+from echoic.memory.speculation import PATIENCE_S, REFRESH_S, Speculation
 from echoic.partition import Partition
 from echoic.stores import store_from
 from echoic.stores.in_memory import InMemoryStore
@@ -113,6 +113,45 @@ async def test_nothing_that_was_written_or_forgotten_meanwhile_is_missed(ana):
         await settled(listening)
         await ana.forget()
         assert (await listening.final(ASKED)).hits == ()
+
+
+async def until(true, seconds=5.0):
+    async with asyncio.timeout(seconds):
+        while not true():
+            await asyncio.sleep(0.002)
+
+
+async def test_what_is_written_while_the_caller_speaks_is_found_before_they_end(ana):
+    async with ana.listen() as listening:
+        listening.hear(ASKED)
+        await settled(listening)
+        await ana.set("dog_name", "Bello")
+        await until(lambda: listening.statistics.refreshed == 1 and not listening._running)
+        assert (await listening.final(ASKED)).hits[0].text == "Bello"
+        assert listening.statistics.ready == 1
+
+
+async def test_a_question_asked_once_more_is_looked_up_anew_where_something_changed_since(ana):
+    async with ana.listen() as listening:
+        listening.hear(ASKED)
+        await settled(listening)
+        await listening.final(ASKED)
+        await ana.set("dog_name", "Bello")
+        listening.hear(ASKED)
+        await until(lambda: listening.statistics.refreshed == 1 and not listening._running)
+        assert (await listening.final(ASKED)).hits[0].text == "Bello"
+        assert listening.statistics.ready == 2
+
+
+async def test_whoever_prepares_more_is_told_the_answer_that_the_final_gives(ana):
+    told = []
+    async with ana.listen() as listening:
+        listening.on_found = told.append
+        for partial in grown(ASKED):
+            listening.hear(partial)
+            await settled(listening)
+        final = await listening.final(f"{ASKED}?")
+    assert told[-1] is final
 
 
 async def test_two_callers_never_hear_each_others_answers(service, ana):
@@ -265,6 +304,49 @@ async def test_a_search_that_hangs_does_not_keep_newer_words_waiting():
 async def settled_but(listening, running):
     while len(listening._running) > running or listening._waiting:
         await asyncio.sleep(0.001)
+
+
+async def test_nothing_is_looked_after_once_the_utterance_has_ended():
+    gate = Gate()
+    looks = 0
+    partitions = gate.partitions
+
+    async def looked():
+        nonlocal looks
+        looks += 1
+        return await partitions()
+
+    gate.partitions = looked
+    async with Speculation(gate) as listening:
+        listening.hear("tea")
+        before = looks
+        await until(lambda: looks > before + 2)
+        await listening.final("tea")
+        ended = looks
+        await asyncio.sleep(REFRESH_S * 4)
+        assert looks == ended
+        assert gate.asked == ["tea"], "nothing changed, so nothing was searched for again"
+
+
+async def test_a_store_that_cannot_be_looked_at_meanwhile_does_not_end_listening(ana):
+    async with ana.listen() as listening:
+        listening.hear(ASKED)
+        await settled(listening)
+        searcher = listening._searcher
+        failures = 0
+
+        class Away:
+            search = searcher.search
+
+            async def partitions(self):
+                nonlocal failures
+                failures += 1
+                raise StoreUnavailable("away")
+
+        listening._searcher = Away()
+        await until(lambda: failures > 1)
+        listening._searcher = searcher
+        assert (await listening.final(ASKED)).hits[0].text == "Rex"
 
 
 async def test_the_final_stops_what_is_stale_and_joins_what_is_its_own():

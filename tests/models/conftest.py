@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -11,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import uvicorn
 
 import echoic
 from echoic.memory.service import MemoryService
 from echoic.models import classifier_from, extractor_from
 from echoic.stores import store_from
+from embedding.loopback_serving import served
 
 
 @dataclass
@@ -94,24 +93,6 @@ def _completion(request: dict[str, Any], reply: Reply) -> dict[str, Any]:
     }
 
 
-@contextlib.contextmanager
-def _served(app: Any) -> Iterator[str]:
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", lifespan="off", ws="none")
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        thread.join(0.01)
-    host, port = server.servers[0].sockets[0].getsockname()[:2]
-    try:
-        yield f"http://{host}:{port}/v1"
-    finally:
-        server.should_exit = True
-        thread.join(10)
-
-
 @pytest.fixture(scope="session")
 def _switchboard() -> Iterator[tuple[str, list[Provider]]]:
     current: list[Provider] = []
@@ -119,8 +100,8 @@ def _switchboard() -> Iterator[tuple[str, list[Provider]]]:
     async def forward(scope: Any, receive: Any, send: Any) -> None:
         await current[-1](scope, receive, send)
 
-    with _served(forward) as address:
-        yield address, current
+    with served(forward) as address:
+        yield f"{address}/v1", current
 
 
 @pytest.fixture

@@ -29,6 +29,8 @@ class _Lost:
 
     from_now_on: bool = False
     answered: asyncio.Event = field(default_factory=asyncio.Event)
+    heard: bool = True
+    """Whether the server spoke last."""
 
 
 class Line:
@@ -42,6 +44,8 @@ class Line:
         self.folder = folder
         self.cut: Moment | None = None
         self.cuts = 0
+        self.round_trips = 0
+        """How often a client spoke after it had listened."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
@@ -82,6 +86,8 @@ class Line:
         self, reader: asyncio.StreamReader, back: asyncio.StreamWriter, lost: _Lost
     ) -> None:
         while data := await reader.read(1 << 16):
+            self.round_trips += lost.heard
+            lost.heard = False
             moment = self.cut if _COMMIT in data else None
             if moment == "before the commit":
                 self._count()
@@ -104,6 +110,7 @@ async def _from_server(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         if lost.from_now_on:
             lost.answered.set()
             continue
+        lost.heard = True
         writer.write(data)
         await writer.drain()
 

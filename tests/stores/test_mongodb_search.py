@@ -13,8 +13,9 @@ from echoic.partition import Partition
 from echoic.ranking import query_of, rank
 from echoic.stores.base import Change, Drop
 from echoic.stores.mongodb import MongoDBStore
-from echoic.stores.mongodb_search import pipelines, segments_around
+from echoic.stores.mongodb_search import pipelines
 from echoic.stores.mongodb_url import mongodb_store
+from echoic.stores.narrowing import segments_around
 from echoic.testing.mongodb import MongoServer
 from echoic.testing.store_subject import (
     ANA,
@@ -98,11 +99,11 @@ class TestNarrowing:
         assert [r.seq for r in records] == small.origin.tolist()
 
     def test_a_row_near_an_edge_brings_the_segment_beside_it(self) -> None:
-        assert segments_around([0]) == {0}
-        assert segments_around([3, 27]) == {0}
-        assert segments_around([28]) == {0, 1}
-        assert segments_around([35]) == {0, 1}
-        assert segments_around([36]) == {1}
+        assert segments_around([0]) == [0]
+        assert segments_around([3, 27]) == [0]
+        assert segments_around([28]) == [0, 1]
+        assert segments_around([35]) == [0, 1]
+        assert segments_around([36]) == [1]
 
     async def test_a_misheard_word_is_found(self, store: MongoDBStore) -> None:
         await filled(store, ANA)

@@ -121,6 +121,10 @@ async def code_of(docs: Any, pipeline: Any) -> int | None:
     return error.value.code
 
 
+def around(**more: Any) -> dict[str, Any]:
+    return {"$geoNear": {"near": {"type": "Point", "coordinates": [0, 0]}, "key": "place", **more}}
+
+
 BOTH = {"v": [near()], "t": [text(), {"$limit": 3}]}
 SERVERS_GRAMMAR: dict[str, tuple[Any, int]] = {
     "a stage of two fields": ([{"$match": {}, "$limit": 1}], 40323),
@@ -159,6 +163,31 @@ SERVERS_GRAMMAR: dict[str, tuple[Any, int]] = {
     "a pipeline without a name": ([fused({"": [near()]})], 15998),
     "a pipeline named like a variable": ([fused({"$v": [near()]})], 16410),
     "a pipeline named like a path": ([fused({"v.w": [near()]})], 16412),
+    "a fusion that is no object": ([{"$rankFusion": "v"}], 9),
+    "a fusion of no pipelines": ([fused({})], 9834301),
+    "an unknown field beside the weights": ([fused(BOTH, combination={"method": "sum"})], 40415),
+    "a weight that is no number": ([fused(BOTH, combination={"weights": {"v": "much"}})], 13118),
+    "places that are measured within a fusion": ([fused({"g": [around(distanceField="far")]})], 9191103),
+    "places that are told within a fusion": ([fused({"g": [around(includeLocs="where")]})], 9191103),
+    **{
+        f"an input pipeline with {stage}": ([fused({"v": [near(), {stage: argument}]})], 9191103)
+        for stage, argument in {
+            "$addFields": {"m": 1},
+            "$set": {"m": 1},
+            "$lookup": {"from": "others", "pipeline": [], "as": "o"},
+            "$unionWith": "others",
+            "$group": {"_id": "$user"},
+            "$count": "n",
+        }.items()
+    },
+    "an unknown field of a listing": ([{"$listSearchIndexes": {"named": "v"}}], 40415),
+    "a skip backwards": ([{"$skip": -1}], 5107200),
+    "a projection of nothing": ([{"$project": {}}], 51272),
+    "an unknown score": ([{"$project": {"s": {"$meta": "rank"}}}], 17308),
+    "the score of what was not searched": ([{"$project": {"s": {"$meta": "vectorSearchScore"}}}], 40218),
+    "an unknown expression": ([{"$project": {"s": {"$shout": "$text"}}}], 168),
+    "an accumulator that is none": ([{"$group": {"_id": 1, "n": 1}}], 40234),
+    "a count without a name": ([{"$count": ""}], 40156),
 }
 SEARCH_GRAMMAR: dict[str, Any] = {
     "a limit above the candidates": [near(exact=None, numCandidates=2)],
@@ -194,8 +223,47 @@ SEARCH_GRAMMAR: dict[str, Any] = {
             }
         }
     ],
+    "no fewer candidates than a limit of nothing": [near(exact=None, numCandidates=5, limit=0)],
+    "a limit that is no number": [near(limit="all")],
+    "a vector that is none": [near(queryVector="tea")],
+    "a vector search that is no object": [{"$vectorSearch": "tea"}],
+    "a vector search without an index": [near(index=None)],
+    "a vector search without a path": [near(path=None)],
+    "a filter that is no document": [near(filter="ana")],
+    "a filter by bytes": [near(filter={"user": b"ana"})],
+    "a filter by an unknown name among others": [near(filter={"$and": [{"user": "ana"}, {"open": True}]})],
+    "a search that is no object": [{"$search": "tea"}],
+    "no edits": [text(fuzzy={"maxEdits": 0})],
+    "a prefix of less than nothing": [text(fuzzy={"prefixLength": -1})],
+    "fuzzy by its name": [text(fuzzy="yes")],
+    "a path that is no name": [text(path=3)],
+    "no path at all": [text(path=[])],
+    "an unknown field of a path": [text(path={"value": "text", "analyzer": "lucene.standard"})],
+    "a clause that is none": [{"$search": {"index": "t", "compound": {"must": [{"phrase": {}}]}}}],
+    "one of nothing": [{"$search": {"index": "t", "in": {"path": "user", "value": []}}}],
+    "equality with a document": [{"$search": {"index": "t", "equals": {"path": "user", "value": {"a": 1}}}}],
     "equality on what is no token": [{"$search": {"index": "t", "equals": {"path": "text", "value": "tea"}}}],
 }
+
+VECTOR_INDEXES: list[Any] = [
+    {"fields": []},
+    {"fields": [{"type": "vector", "path": "e", "numDimensions": 0, "similarity": "cosine"}]},
+    {"fields": [{"type": "vector", "path": "e", "numDimensions": 3, "similarity": "manhattan"}]},
+    {"fields": [{"type": "vector", "path": "e", "similarity": "cosine"}]},
+    {"fields": [*VECTOR["fields"], {"type": "filters", "path": "x"}]},
+    {"fields": [*VECTOR["fields"], {"type": "filter", "path": "x", "analyzer": "lucene.english"}]},
+    {"fields": VECTOR["fields"], "mappings": {}},
+    {"fields": [{**VECTOR["fields"][0], "metric": "cosine"}]},
+]
+TEXT_INDEXES: list[Any] = [
+    {},
+    {"mappings": {"fields": {"a": {"type": "text"}}}},
+    {"mappings": {"fields": {"a": {"type": "string", "analyzer": "lucene.klingon"}}}},
+    {"mappings": {"fields": {"a": {"type": "token", "analyzer": "lucene.english"}}}},
+    {"mappings": {"fields": {"a": {"type": "string", "multi": {"m": {"type": "nothing"}}}}}},
+    {"mappings": {"field": {}}},
+    {"mappings": {"dynamic": True}, "stopwords": []},
+]
 
 
 class TestGrammar:
@@ -225,34 +293,13 @@ class TestGrammar:
         assert await (await filled.aggregate([near(index="nope")])).to_list() == []
 
     @mongodb_server.stand_in_only
-    @pytest.mark.parametrize(
-        "definition",
-        [
-            {"fields": []},
-            {"fields": [{"type": "vector", "path": "e", "numDimensions": 0, "similarity": "cosine"}]},
-            {"fields": [{"type": "vector", "path": "e", "numDimensions": 3, "similarity": "manhattan"}]},
-            {"fields": [{"type": "vector", "path": "e", "similarity": "cosine"}]},
-            {"fields": [*VECTOR["fields"], {"type": "filters", "path": "x"}]},
-            {"fields": [*VECTOR["fields"], {"type": "filter", "path": "x", "analyzer": "lucene.english"}]},
-            {"fields": VECTOR["fields"], "mappings": {}},
-        ],
-    )
+    @pytest.mark.parametrize("definition", VECTOR_INDEXES)
     async def test_a_vector_index_that_cannot_be_is_refused(self, docs: Any, definition: Any) -> None:
         with pytest.raises(OperationFailure):
             await docs.create_search_index(SearchIndexModel(definition, name="x", type="vectorSearch"))
 
     @mongodb_server.stand_in_only
-    @pytest.mark.parametrize(
-        "definition",
-        [
-            {},
-            {"mappings": {"fields": {"a": {"type": "text"}}}},
-            {"mappings": {"fields": {"a": {"type": "string", "analyzer": "lucene.klingon"}}}},
-            {"mappings": {"fields": {"a": {"type": "token", "analyzer": "lucene.english"}}}},
-            {"mappings": {"fields": {"a": {"type": "string", "multi": {"m": {"type": "nothing"}}}}}},
-            {"mappings": {"field": {}}},
-        ],
-    )
+    @pytest.mark.parametrize("definition", TEXT_INDEXES)
     async def test_a_text_index_that_cannot_be_is_refused(self, docs: Any, definition: Any) -> None:
         with pytest.raises(OperationFailure):
             await docs.create_search_index(SearchIndexModel(definition, name="x", type="search"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import asyncpg
@@ -14,6 +15,8 @@ import pytest_asyncio
 
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, StoreUnavailable
+from echoic.memory.records import record_of_memory
+from echoic.memory.service import MemoryService
 from echoic.partition import Flag, Partition
 from echoic.ranking.query import query_of
 from echoic.ranking.rank import rank
@@ -21,6 +24,7 @@ from echoic.stores import postgres as postgres_store_module
 from echoic.stores import postgres_erase, postgres_schema, store_from
 from echoic.stores.base import Attach, Drop, Narrows, Record, Store
 from echoic.stores.in_memory import InMemoryStore
+from echoic.stores.postgres import NARROW_ABOVE
 from echoic.testing.store_subject import (
     ANA,
     SPEC,
@@ -35,7 +39,7 @@ from echoic.testing.store_subject import (
     put,
     unit,
 )
-from echoic.types import Scope
+from echoic.types import Memory, Scope
 from stores.postgres_between import pgbouncer
 from stores.postgres_server import new_schema, shared
 
@@ -499,6 +503,7 @@ async def _nearest(store: Store, text: str, vector: object, *, include_past: boo
         ("postgresql://h/d?rls=yes", ["rls", "on or off", "yes"]),
         ("postgresql://h/d?pool=0", ["pool", "'0'"]),
         ("postgres://h/d?cache_mb=x", ["cache_mb", "'x'"]),
+        ("postgres://h/d?narrow_above=0", ["narrow_above", "'0'"]),
         ("postgres://h/d?wait_s=-1", ["wait_s", "'-1'"]),
         ("postgres://h/d?stale_s=nan", ["stale_s", "nan"]),
         ("postgres://h/d?pool=1&pool=2", ["pool", "twice"]),
@@ -511,15 +516,36 @@ def test_an_option_that_is_not_known_is_refused_with_what_is(url: str, said: lis
     assert "secret" not in str(error.value)
 
 
+@pytest.mark.parametrize(("threshold", "is_loaded"), [(40, False), (200, True)])
+async def test_from_the_threshold_on_a_query_is_answered_in_the_database(
+    threshold: int, *, is_loaded: bool
+) -> None:
+    store, days = store_from(shared().url(narrow_above=threshold)), datetime(2026, 1, 1, tzinfo=UTC)
+    kept = [
+        Memory(id=f"m{n}", text=f"Keeps the key number {n} in drawer {n}", author="ana", valid_from=days)
+        for n in range(100)
+    ]
+    async with MemoryService(store, LexicalEmbedder(64)) as service:
+        await store.write(ANA, [put(record_of_memory(one)) for one in kept])
+        service._parts.background.poke()
+        assert await service.settle(60)
+        (first, *_) = await service.user("ana", "acme").query("where is the key number 73?")
+        assert first.text == kept[73].text
+        assert (store._fresh._cache.get(ANA) is not None) is is_loaded
+        assert await service.user("bob", "acme").query("where is the key number 73?") == []
+
+
 def test_the_options_are_ours_and_the_rest_is_the_drivers() -> None:
     store = store_from(
         "postgresql://ana:s%40cret@h:99/d?sslmode=disable&schema=mine&cache_mb=3&pool=2&wait_s=1.5&stale_s=9"
-        "&rls=on&listen=off&notify=off&host=a%2Cb"
+        "&rls=on&listen=off&notify=off&narrow_above=77&host=a%2Cb"
     )
     database, fresh = store._database, store._fresh
     assert database._dsn == "postgresql://ana:s%40cret@h:99/d?sslmode=disable&host=a%2Cb"
     assert (database.names.schema, database._size, database._wait_s, database.fence) == ("mine", 2, 1.5, True)
     assert (fresh._cache._limit, fresh._stale_s, fresh._listen, store._channel) == (3 << 20, 9, False, "")
+    assert store.narrow_above == 77
+    assert store_from("postgresql://h/d").narrow_above == NARROW_ABOVE
 
 
 async def test_what_postgres_cannot_keep_is_refused_and_not_repeated() -> None:

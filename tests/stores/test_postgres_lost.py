@@ -110,6 +110,23 @@ async def test_a_commit_whose_answer_is_lost_happens_exactly_once(line: Line, mo
         assert await loaded(other, ANA) == expected(await everything(other, ANA), {("memory", "a"): unit(0)})
 
 
+async def test_a_write_is_five_round_trips_and_a_query_two(line: Line) -> None:
+    url = f"postgresql://postgres@/postgres?host={line.folder}&schema={new_schema()}&listen=off&pool=1"
+    async with opened(store_from(url)) as store:
+        for n in range(3):  # statements are prepared the first time
+            await store.write(BOB, [put(note("n", n=n))])
+            await store.write(ANA, [put(memory("a")), put(note("n", n=n))])
+            await store.load(ANA)
+            await store.rows(ANA, [0])
+        line.round_trips = 0
+        await store.write(BOB, [put(note("n", n=3)), put(note("m", n=3))])
+        assert line.round_trips == 5
+        line.round_trips = 0
+        await store.load(ANA)
+        await store.rows(ANA, [0])
+        assert line.round_trips == 2
+
+
 async def test_control_a_lost_answer_taken_for_a_failure_is_found(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,8 +268,9 @@ async def test_what_another_process_writes_the_next_query_sees() -> None:
                 ]
 
 
-async def test_two_servers_and_three_workers_lose_no_turn_and_learn_from_none_twice() -> None:
-    url, turns = shared().url(), 25
+@pytest.mark.parametrize("_time", range(max(1, round(2 * SCALE))))
+async def test_two_servers_and_three_workers_lose_no_turn_and_learn_from_none_twice(_time: int) -> None:
+    url, turns = shared().url(wait_s=60), 25
     with contextlib.ExitStack() as processes:
         workers = [processes.enter_context(child(url, "work")) for _ in range(3)]
         servers = [processes.enter_context(child(url, "serve", turns, f"caller {n}")) for n in range(2)]

@@ -93,9 +93,13 @@ class HeldEmbedder(CachedEmbedder):
     async def aclose(self) -> None:
         """Nothing: the next service goes on with it. See `release`."""
 
+    async def stop(self) -> None:
+        """Likewise: a service that closes forgets nothing of it."""
+
     async def release(self) -> None:
         """Close it."""
-        await super().aclose()
+        await super().stop()
+        await self._inner.aclose()
 
 
 class VectorsOnly:

@@ -1,46 +1,73 @@
 """A second opinion on what may be global, asked for after the caller has been answered. Doubt means private.
 
-What the rules would share is kept private first. Only if another classifier says global too, and the memory
-is still what it was, does it become global, or a proposal. A process that dies meanwhile leaves it private.
+What the rules would share is kept private first, and in the same write a record says that it waits for its
+judgement. Only if another classifier says global too, and the memory is still what it was, does it become
+global, or a proposal. A process that dies meanwhile leaves it private and waiting; the next one goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
 
 from echoic.errors import EchoicError, WriteConflict
+from echoic.memory.distilling.progress import Leases
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.proposals import put_proposal
-from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory
+from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
 from echoic.memory.retry import until_written
 from echoic.memory.runs import RunsPerUser, Wanted
 from echoic.memory.sharing import Classifier, Shareable, Verdict, share
-from echoic.stores.base import Drop, Put, Record, Store
+from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Memory, Scope
 
 log = logging.getLogger(__name__)
 
+JUDGEMENT = "judgement"
+"""The kind of what waits to be judged: under the memory's id and key, how often it was tried. No text."""
 RETRY_S = 30.0
 ATTEMPTS = 3
 """How often a classifier that fails is asked about one memory; then it stays private until it is set
 again."""
-_KEPT_WITHIN_S = 5.0
-"""How long to wait for the memory itself to be written: it is, right after it was classified."""
+ANSWER_S = 60.0
+"""How long one answer may take, whatever the classifier itself allows."""
+_LEASE_S = 2 * ANSWER_S
+_HELD_FOR = "judge"
+AGREED = "agreed"
+"""Noted before anything is shared: what is then half shared is shared whole, whatever it would say today."""
+_AGAIN_S = 0.05
+SWEEP_AFTER_S = 2.0
+"""When to look for what an earlier process left waiting: not in a command that is over by then."""
+
+
+def waits(memory: Memory) -> Put:
+    """The change that has `memory` judged, to be written together with it."""
+    return Put(record=Record(kind=JUDGEMENT, id=memory.id, key=memory.key, data={}))
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
-    """A classifier of one user's memories: says private now, and has what may be global looked at again."""
+class _Case:
+    """A memory that is being judged."""
 
-    judge: Judge
     scope: Scope
+    record: Record
+    """Of the memory, as it was read."""
+    waiting: Record
+    """Of its judgement."""
 
-    async def classify(self, text: str, key: str | None) -> Verdict:
-        """Private; or the first classifier's reason where that says so too."""
-        return await self.judge.first(self.scope, text, key)
+    @property
+    def memory(self) -> Memory:
+        return memory_of(self.record)
+
+    @property
+    def closed(self) -> Drop:
+        """The change that ends the waiting."""
+        return Drop(kind=JUDGEMENT, id=self.record.id)
 
 
 class Judge:
@@ -48,111 +75,201 @@ class Judge:
 
     Args:
         store: where memories are.
-        first: decides at once; what it keeps private is asked no further.
-        second: asked afterwards. May raise anything: the memory stays private.
+        second: asked about what the rules share. May raise anything: the memory stays private.
         propose: whether what both share waits for an operator.
+        clock: the time, aware.
+        worker: the name of this process, unlike any other's.
     """
 
-    def __init__(self, store: Store, first: Classifier, second: Classifier, *, propose: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        second: Classifier,
+        *,
+        propose: bool,
+        clock: Callable[[], datetime],
+        worker: str,
+    ) -> None:
         self._store = store
-        self._first = first
         self._second = second
         self._propose = propose
+        self._clock = clock
+        self._leases = Leases(store, worker, clock)
         self._runs = RunsPerUser(self._judge)
-        self._asked: dict[tuple[Scope, str], tuple[str, int]] = {}
+        self._sweeper: asyncio.Task[None] | None = None
 
-    def of(self, scope: Scope) -> Later:
-        """What classifies for this user."""
-        return Later(self, scope)
+    def start(self) -> None:
+        """Begin, and look at what an earlier process left waiting."""
+        if self._sweeper is None:
+            self._sweeper = asyncio.create_task(self._sweep(), name="echoic-judging")
+
+    def want(self, scope: Scope, memory: str) -> None:
+        """Have the memory of this id judged, behind the caller's back."""
+        self._runs.want(scope, memory)
+
+    async def take_up(self, deployment: str | None = None) -> int:
+        """Have everything judged that waits and may be asked about now; how many memories that is.
+
+        Raises:
+            StoreUnavailable: could not look.
+        """
+        now, found = self._clock(), 0
+        for scope in await self._store.scopes(deployment):
+            for record in await scan_all(self._store, scope, JUDGEMENT):
+                if _due(record, now):
+                    self.want(scope, record.id)
+                    found += 1
+        return found
 
     async def settle(self) -> None:
         """Wait until nothing is being judged."""
         await self._runs.settle()
 
     async def aclose(self) -> None:
-        """End at once; what was not judged stays private. May be called twice."""
+        """End at once; what was not judged waits in the store. May be called twice."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+            self._sweeper = None
         await self._runs.stop()
-        close = getattr(self._second, "aclose", None)  # one that has nothing to close has no such verb
-        if close is not None:
+        close: Callable[[], Awaitable[None]] | None = getattr(self._second, "aclose", None)
+        if close is not None:  # one that has nothing to close has no such verb
             await close()
 
-    async def first(self, scope: Scope, text: str, key: str | None) -> Verdict:
-        """The verdict for now; what may be global is judged once more in the background."""
-        verdict = await self._first.classify(text, key)
-        if verdict.visibility == "private" or key is None or share(text, key, verdict=verdict) is None:
-            return verdict
-        self._asked[scope, key] = (text, 0)
-        self._runs.want(scope, key)
-        return Verdict("private", "doubt")
+    async def _sweep(self) -> None:
+        await asyncio.sleep(SWEEP_AFTER_S)
+        try:
+            await self.take_up()
+        except EchoicError as error:
+            log.warning("%s: what waits to be judged is looked for at the next start", type(error).__name__)
 
     async def _judge(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
         later: dict[str, float] = {}
-        for key in wanted:
-            text, attempts = self._asked.pop((scope, key), ("", ATTEMPTS))
-            if not text:  # it was set again, and judged since
-                continue
+        for name in wanted:
             try:
-                judged = await self._ask(scope, key, text)
-            except Exception as error:  # noqa: BLE001 - whatever a model or its driver raises, it stays private
-                log.warning("a memory stays private, its second judge failed: %s", type(error).__name__)
-                judged = False
-            if not judged and attempts + 1 < ATTEMPTS and (scope, key) not in self._asked:
-                self._asked[scope, key] = (text, attempts + 1)
-                later[key] = RETRY_S
+                again_s = await self._leased(scope, name)
+            except Exception as error:  # noqa: BLE001 - the outermost frame: one memory ends no other's judging
+                log.warning("%s: a memory waits to be judged", type(error).__name__)
+                again_s = RETRY_S
+            if again_s:
+                later[name] = again_s
         return later
 
-    async def _ask(self, scope: Scope, key: str, text: str) -> bool:
-        """Have one memory judged, and shared if it may be."""
-        verdict = await self._second.classify(text, key)
-        shareable = share(text, key, verdict=verdict)
-        if shareable is not None:
-            async with asyncio.timeout(_KEPT_WITHIN_S):
-                record = await self._written(scope, key, text)
-            await until_written(lambda: self._share(scope, record, shareable), f"key {key!r}")
+    async def _leased(self, scope: Scope, name: str) -> float:
+        """Judge one memory unless another process is at it; in how many seconds to look again, 0: never."""
+        waiting = await self._store.read(scope, JUDGEMENT, [name])
+        if not waiting:  # judged by another, or forgotten
+            return 0.0
+        standing = Put(record=waiting[0], expect=waiting[0].version)
+        busy_s = await self._leases.take(scope, _HELD_FOR, _LEASE_S, standing=standing)
+        if busy_s:
+            return busy_s
+        try:
+            return await self._decide(scope, name)
+        finally:
+            await self._leases.give_back(scope, _HELD_FOR)
+
+    async def _decide(self, scope: Scope, name: str) -> float:
+        waiting = await self._store.read(scope, JUDGEMENT, [name])
+        found = await self._store.read(scope, MEMORY, [name])
+        if not (waiting and found and _is_open(found[0], scope)):
+            # forgotten, taken back, set again or shared since
+            await self._store.write(scope, [Drop(kind=JUDGEMENT, id=name)])
+            return 0.0
+        case = _Case(scope, found[0], waiting[0])
+        try:
+            verdict = await self._asked(case)
+        except Exception as error:  # noqa: BLE001 - whatever a model or its driver raises, it stays private
+            return await self._failed(case, type(error).__name__)
+        shareable = share(case.memory.text, case.memory.key, verdict=verdict)
+        if shareable is None:
+            await self._store.write(scope, [case.closed])
+            return 0.0
+        if not await self._noted(case, {AGREED: verdict.reason}):
+            return _AGAIN_S
+        await until_written(lambda: self._share(case, shareable), f"key {case.record.key!r}")
+        return 0.0
+
+    async def _asked(self, case: _Case) -> Verdict:
+        """The second classifier's verdict; the one it gave before, where a process died after that."""
+        agreed = case.waiting.data.get(AGREED)
+        if agreed is not None:
+            return Verdict("global", agreed)
+        async with asyncio.timeout(ANSWER_S):
+            return await self._second.classify(case.memory.text, case.memory.key)
+
+    async def _failed(self, case: _Case, reason: str) -> float:
+        """Note that nobody could judge it; in how many seconds to ask again, 0: never."""
+        attempts = case.waiting.data.get("attempts", 0) + 1
+        log.warning("a memory stays private, its second judge failed (%d): %s", attempts, reason)
+        if attempts >= ATTEMPTS:
+            await self._store.write(case.scope, [case.closed])
+            return 0.0
+        retry_at = self._clock() + timedelta(seconds=RETRY_S)
+        noted = await self._noted(case, {"attempts": attempts, "retry_at": retry_at.isoformat()})
+        return RETRY_S if noted else _AGAIN_S
+
+    async def _noted(self, case: _Case, data: Mapping[str, Any]) -> bool:
+        """Write `data` into what waits; False if it was set again or forgotten in this moment."""
+        try:
+            noted = Put(record=replace(case.waiting, data=data), expect=case.waiting.version)
+            await self._store.write(case.scope, [noted])
+        except WriteConflict:
+            return False
         return True
 
-    async def _written(self, scope: Scope, key: str, text: str) -> Record:
-        while True:
-            records = await self._store.scan(scope, MEMORY, key=key, limit=1, newest_first=True)
-            if records and records[0].data["text"] == text:
-                return records[0]
-            await asyncio.sleep(0.02)
-
-    async def _share(self, scope: Scope, record: Record, shareable: Shareable) -> None:
-        own = memory_of(record)
-        if not own.current or own.visibility != "private" or own.author != scope.user:
-            return
-        shared = replace(own, text=shareable.text, redacted=shareable.kinds, statement=None, source=())
-        if self._propose:
-            await self._hand_in(scope, record, shared)
-        else:
-            await self._publish(scope, record, shared)
-
-    async def _hand_in(self, scope: Scope, record: Record, shared: Memory) -> None:
-        name = memory_id(scope.user or "", shared.key or "")
-        proposal = replace(shared, id=name, visibility="proposed")
-        await self._store.write(scope.everyone, [put_proposal(proposal)])
-        data = {**record.data, "visibility": "proposed"}
-        await self._unless_changed(
-            scope, Put(record=replace(record, data=data), expect=record.version), PROPOSAL, name
+    async def _share(self, case: _Case, shareable: Shareable) -> None:
+        shared = replace(
+            case.memory, text=shareable.text, redacted=shareable.kinds, statement=None, source=()
         )
+        if self._propose:
+            await self._hand_in(case, shared)
+        else:
+            await self._publish(case, shared)
 
-    async def _publish(self, scope: Scope, record: Record, shared: Memory) -> None:
-        ledger = Ledger(self._store, scope.everyone)
+    async def _hand_in(self, case: _Case, shared: Memory) -> None:
+        name = memory_id(case.scope.user or "", shared.key or "")
+        proposal = replace(shared, id=name, visibility="proposed")
+        await self._store.write(case.scope.everyone, [put_proposal(proposal)])
+        data = {**case.record.data, "visibility": "proposed"}
+        await self._unless_changed(case, replace(case.record, data=data), PROPOSAL, name)
+
+    async def _publish(self, case: _Case, shared: Memory) -> None:
+        ledger = Ledger(self._store, case.scope.everyone)
         kept = await ledger.set(replace(shared, visibility="global", supersedes=None))
-        await self._store.write(scope.everyone, ledger.changes)
-        own = record_of_memory(replace(memory_of(record), valid_until=shared.valid_from))
-        ended = replace(record, data={**own.data, "number": record.data.get("number", 0)})
-        await self._unless_changed(scope, Put(record=ended, expect=record.version), MEMORY, kept.id)
+        changes: list[Change] = ledger.changes
+        if changes:  # else it is there: a process died before it could note that here
+            await self._store.write(case.scope.everyone, changes)
+        own = record_of_memory(replace(case.memory, valid_until=shared.valid_from, visibility="global"))
+        ended = replace(case.record, data={**own.data, "number": case.record.data.get("number", 0)})
+        await self._unless_changed(case, ended, MEMORY, kept.id)
 
-    async def _unless_changed(self, scope: Scope, own: Put, kind: str, name: str) -> None:
+    async def _unless_changed(self, case: _Case, own: Record, kind: str, name: str) -> None:
         """Note in the user's own memory that it is shared; if they changed it meanwhile, it never was."""
         try:
-            await self._store.write(scope, [own])
+            await self._store.write(case.scope, [Put(record=own, expect=case.record.version), case.closed])
         except EchoicError as error:
-            await self._store.erase(scope.everyone, [Drop(kind=kind, id=name)])
             if not isinstance(error, WriteConflict):
-                raise
+                raise  # it goes on waiting, and is shared again to the same end
+            await self._taken_back(case, own, kind, name)
+
+    async def _taken_back(self, case: _Case, own: Record, kind: str, name: str) -> None:
+        now = await self._store.read(case.scope, MEMORY, [case.record.id])
+        if now and now[0].data.get("visibility") == own.data["visibility"]:
+            return  # another process shared it in this moment
+        await self._store.erase(case.scope.everyone, [Drop(kind=kind, id=name)])
+        await self._store.write(case.scope, [case.closed])
 
 
-__all__ = ["Judge", "Later"]
+def _is_open(record: Record, scope: Scope) -> bool:
+    memory = memory_of(record)
+    return memory.current and memory.visibility == "private" and memory.author == scope.user
+
+
+def _due(record: Record, now: datetime) -> bool:
+    retry_at = record.data.get("retry_at")
+    return retry_at is None or datetime.fromisoformat(retry_at) <= now
+
+
+__all__ = ["JUDGEMENT", "Judge", "waits"]

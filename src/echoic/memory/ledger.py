@@ -118,8 +118,15 @@ class Ledger:
             self._changed[kept.id] = None
         return kept
 
-    async def confirm(self, known: Memory, turn_id: str, at: datetime) -> Memory | None:
-        """Note that `known`, which holds, was said again in this turn; None if that was counted before."""
+    async def confirm(self, known: Memory, turn_id: str, at: datetime, *, sure: bool = True) -> Memory | None:
+        """Note that `known`, which holds, was said again in this turn; None if that was counted before.
+
+        Args:
+            known: what was said.
+            turn_id: where.
+            at: when.
+            sure: whether it was heard clearly: then what was doubted no longer is.
+        """
         held = await self._take(known.id)
         if held is None or turn_id in held.memory.source:
             return None
@@ -130,8 +137,20 @@ class Ledger:
             source=sources if len(sources) <= _SOURCES else (sources[0], *sources[1 - _SOURCES :]),
             times_said=memory.times_said + 1 if memory.source else memory.times_said,
             last_said_at=max(at, memory.last_said_at or at),
+            confirmed=memory.confirmed or sure,
         )
         self._changed[known.id] = None
+        return held.memory
+
+    async def affirm(self, name: str) -> Memory | None:
+        """Note that the memory with the id `name` is so, though it was doubted; None if it does not hold or
+        was not doubted.
+        """
+        held = await self._take(name)
+        if held is None or not held.memory.current or held.memory.confirmed:
+            return None
+        held.memory = replace(held.memory, confirmed=True)
+        self._changed[name] = None
         return held.memory
 
     async def retract(self, key: str, author: str | None, at: datetime) -> Memory | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -28,6 +28,7 @@ from echoic.memory.shares import Shares
 from echoic.memory.sharing import Classifier, RuleClassifier
 from echoic.memory.tasks import chooser, read_conversations
 from echoic.memory.telemetry import Telemetry
+from echoic.memory.times import rules
 from echoic.memory.user import UserMemory
 from echoic.ranking.fusion import Fusion
 from echoic.stores.base import Store
@@ -35,6 +36,9 @@ from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 
 GlobalWrites = Literal["auto", "propose"]
 """What a caller's global memory does. auto: all see it at once. propose: its author does, until approved."""
+
+WARM_AFTER_S = 0.5
+"""When to load the date parser, off the event loop: not in a command that is over by then."""
 
 SETTLE_S = 5.0
 """How long closing waits for vectors of what was just written; what is not done then waits in the store."""
@@ -56,6 +60,7 @@ class Parts:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     shares: Shares = field(default_factory=Shares)
+    judge: Judge | None = None
 
 
 class MemoryService:
@@ -109,17 +114,19 @@ class MemoryService:
             telemetry=telemetry,
             hooks=hooks,
         )
-        first = classifier or RuleClassifier()
-        self._judge: Judge | None = None
+        judge = None
         if second_judge is not None:
-            self._judge = Judge(store, first, second_judge, propose=global_writes == "propose")
+            propose = global_writes == "propose"
+            judge = Judge(store, second_judge, propose=propose, clock=clock, worker=uuid4().hex)
+        self._warming: asyncio.Task[None] | None = None
         self._parts = Parts(
             store=store,
             embedder=embedder,
             recaller=Recaller(store, embedder, fusion=fusion, shares=shared),
             distiller=distiller,
             background=Background(store, embedder, distiller),
-            classifier=first,
+            classifier=classifier or RuleClassifier(),
+            judge=judge,
             hooks=hooks,
             telemetry=telemetry,
             global_writes=global_writes,
@@ -146,16 +153,24 @@ class MemoryService:
             await self._parts.store.aclose()
             raise
         self._parts.background.start()
+        if self._parts.judge is not None:
+            self._parts.judge.start()
+        if self._warming is None:
+            self._warming = asyncio.create_task(_warm(), name="echoic-warming")
         return self
 
     async def aclose(self) -> None:
         """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice."""
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.wait([self._warming])
         await self.settle(SETTLE_S)
         await self._parts.background.stop()
         await self._parts.distiller.aclose()
-        if self._judge is not None:
-            await self._judge.aclose()
+        if self._parts.judge is not None:
+            await self._parts.judge.aclose()
         await self._parts.hooks.aclose()
+        await self._parts.recaller.aclose()
         await self._parts.embedder.aclose()
         await self._parts.store.aclose()
 
@@ -210,10 +225,7 @@ class MemoryService:
             InvalidInput: `user` or `deployment` is empty or cannot be kept exactly.
         """
         # None would be everyone's scope; nobody gets there by leaving the user out
-        scope = Scope(deployment, checked_name(user, "user"))
-        if self._judge is None:
-            return UserMemory(self._parts, scope)
-        return UserMemory(replace(self._parts, classifier=self._judge.of(scope)), scope)
+        return UserMemory(self._parts, Scope(deployment, checked_name(user, "user")))
 
     async def users(self, deployment: str = "default") -> list[str]:
         """Everyone something is known of. For operators."""
@@ -280,13 +292,21 @@ class MemoryService:
         """
         distilled = await self._parts.distiller.distil_all(deployment, parked=parked)
         self._parts.background.poke()
+        await self._judge_waiting(deployment)
         return distilled
 
     async def distil_due(self, deployment: str | None = None) -> Distilled:
         """Learn from every conversation it is time to read: what a worker does again and again."""
         distilled = await self._parts.distiller.distil_due(deployment)
         self._parts.background.poke()
+        await self._judge_waiting(deployment)
         return distilled
+
+    async def _judge_waiting(self, deployment: str | None) -> None:
+        """Have what earlier processes left unjudged judged, where this one has a second judge."""
+        if self._parts.judge is not None:
+            await self._parts.judge.take_up(deployment)
+            await self._parts.judge.settle()
 
     async def jobs(self, deployment: str | None = None) -> Jobs:
         """What is still to be distilled and what was given up. For operators; looks at every conversation."""
@@ -303,9 +323,9 @@ class MemoryService:
     async def settle(self, timeout_s: float = SETTLE_S) -> bool:
         """Wait until everything written has its vector and no model is asked; whether it came to that."""
         until = asyncio.get_running_loop().time() + timeout_s
-        if self._judge is not None:
+        if self._parts.judge is not None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._judge.settle(), timeout_s)
+                await asyncio.wait_for(self._parts.judge.settle(), timeout_s)
         return await self._parts.background.settle(max(0.0, until - asyncio.get_running_loop().time()))
 
     async def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
@@ -324,3 +344,9 @@ class MemoryService:
             "semantic": embedder.semantic,
             "embedding_trouble": self._parts.background.trouble,
         }
+
+
+async def _warm() -> None:
+    """Load what the first question that names a time would wait 0.3 s for."""
+    await asyncio.sleep(WARM_AFTER_S)
+    await asyncio.to_thread(rules.warm)

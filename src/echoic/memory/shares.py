@@ -38,6 +38,25 @@ def unsigned(memory: Memory) -> Memory:
     return replace(memory, author=None, source=())
 
 
+def shares_from(text: str) -> dict[str, tuple[str, ...]]:
+    """What `Shares` takes, read from a setting: "acme=kb,more; shop=kb" lets acme read kb and more, shop kb.
+
+    Names in which "=", "," or ";" stand cannot be written so; they can be given to `Shares` as they are.
+
+    Raises:
+        InvalidInput: it is not of that form, or names a reader twice.
+    """
+    given: dict[str, tuple[str, ...]] = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        reader, equals, named = (piece.strip() for piece in part.partition("="))
+        if not equals or "=" in named:
+            raise InvalidInput(f"shares must be READER=NAME,NAME;READER=NAME, not {text!r}: see {part!r}")
+        if reader in given:
+            raise InvalidInput(f"shares name the reader {reader!r} twice: put what it reads behind one '='")
+        given[reader] = tuple(name.strip() for name in named.split(","))
+    return given
+
+
 def _scopes(reader: str, named: Sequence[str]) -> tuple[Scope, ...]:
     own = Scope(reader, None)
     if isinstance(named, str):
@@ -50,4 +69,4 @@ def _scopes(reader: str, named: Sequence[str]) -> tuple[Scope, ...]:
     return scopes
 
 
-__all__ = ["Shares", "unsigned"]
+__all__ = ["Shares", "shares_from", "unsigned"]

@@ -15,7 +15,7 @@ import asyncio
 import logging
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
@@ -33,6 +33,11 @@ MAX_ALTERNATIVES = 3
 """Of a recogniser's other readings, the first ones."""
 PATIENCE_S = 0.05
 """How long one search may go on before a newer text begins beside it: longer than any local one takes."""
+REFRESH_S = 0.05
+"""How often it is looked whether what was found still stands. What is said to a caller is written down, and
+gets its vector, while the caller has begun to answer."""
+_WATCHED_S = 15.0
+"""After the last new word: an utterance that is never ended must not be looked after for ever."""
 _AT_ONCE = 2
 _KEPT = 16
 
@@ -65,6 +70,8 @@ class Statistics:
     """Partials that a newer one replaced before their turn came."""
     corrections: int = 0
     """Partials that took back words of the one before."""
+    refreshed: int = 0
+    """Searches that were made again, because something was written or forgotten meanwhile."""
     finals: int = 0
     ready: int = 0
     """Finals whose answer was there already."""
@@ -102,9 +109,14 @@ class Speculation:
         """What to search for next: the newest partial, then its alternatives."""
         self._running: dict[asyncio.Task[None], str] = {}
         self._begun_at = 0.0
+        self._heard_at = 0.0
+        self._watching: asyncio.Task[None] | None = None
         self._closed = False
         self._last: _Known | None = None
         self.statistics = Statistics()
+        self.on_found: Callable[[Recall], None] | None = None
+        """Told each complete answer to what was heard so far, so that more can be made of it ahead of time.
+        It is the object that `final` gives, if that is the answer to the whole. Must not wait, nor raise."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -133,15 +145,18 @@ class Speculation:
             return
         took_back = not text.casefold().startswith(self._heard.casefold())
         passed_over = self._heard in self._waiting
-        self._heard = text
+        self._heard, self._heard_at = text, asyncio.get_running_loop().time()
         self._count(partials=1, corrections=took_back, passed_over=passed_over)
         self._waiting = []
-        if self._answering(text) is not None:
+        if (known := self._answering(text)) is not None:
             self._count(spared=1)
+            self._found(known)
         elif text not in self._running.values():
             self._waiting = [text]
         self._waiting += [other for other in map(_spoken, alternatives[:MAX_ALTERNATIVES]) if other]
         self._advance()
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.get_running_loop().create_task(self._watch())
 
     async def final(
         self, text: str, *, alternatives: Sequence[str] = (), deadline_ms: float | None = None
@@ -164,6 +179,7 @@ class Speculation:
             StoreUnavailable: could not look.
         """
         self._check_open()
+        self._stop_watching()
         checked_text(text, "query")
         if deadline_ms is not None and not deadline_ms > 0:
             raise InvalidInput(f"deadline_ms must be above 0, not {deadline_ms!r}")
@@ -184,6 +200,7 @@ class Speculation:
         """Drop the utterance: it was noise, or the caller began anew. What was embedded stays at hand."""
         self._heard, self._last = "", None
         self._waiting = []
+        self._stop_watching()
         for task in self._running:
             task.cancel()
 
@@ -233,8 +250,40 @@ class Speculation:
         if recall.outcome == "complete":
             self._known[text] = self._last = known
             self._known.move_to_end(text)
+            if text == self._heard:
+                self._found(known)
         while len(self._known) > _KEPT:
             self._known.popitem(last=False)
+
+    # -- what was found, kept true until the end
+
+    def _found(self, known: _Known) -> None:
+        """There is an answer to what was heard so far."""
+        if self.on_found is not None:
+            self.on_found(known.recall)
+
+    async def _watch(self) -> None:
+        """Search again for what was heard where something was written since, until the utterance ends."""
+        clock = asyncio.get_running_loop().time
+        while clock() < self._heard_at + _WATCHED_S:
+            await asyncio.sleep(REFRESH_S)
+            text, known = self._heard, self._answering(self._heard)
+            if known is None or self._running or self._waiting:
+                continue  # it is being searched for
+            try:
+                state = await self._state()
+            except EchoicError:
+                continue  # `final` looks again, and its failure is told
+            if known.state != state and text == self._heard:
+                self._known.clear()
+                self._waiting = [text]
+                self._count(refreshed=1)
+                self._advance()
+
+    def _stop_watching(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
 
     async def _asked(self, text: str, until: Deadline) -> Recall:
         """Search for `text`; where that is being done already, wait for it. What else is being done stops."""

@@ -51,6 +51,16 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
 class MemoryServer(uvicorn.Server):
     """uvicorn's server, which would wait for listening pages until its patience ends: they go first."""
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve; where calls are served, with a garbage collector that does not stop them."""
+        await super().startup(sockets)
+        app: Any = self.config.app
+        served = getattr(app.state, "served", None)  # nothing where the start failed
+        if served is not None and served.voice is not None:
+            from echoic.session.collector import freeze_heap
+
+            freeze_heap()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let listening pages go and put live calls away, to be resumed by the next; then end as usual."""
         app: Any = self.config.app

@@ -11,6 +11,7 @@ from echoic.session.agents import CallContext, VoiceAgent
 from echoic.session.calls import Call, Exchange, read_call, read_calls, read_exchanges, read_given
 from echoic.session.captions import Caption
 from echoic.session.checkpoints import RecordSessionStore, SessionStore, as_json, from_json
+from echoic.session.collector import freeze_heap
 from echoic.session.heard import Heard, SpeechTrace, divide
 from echoic.session.hooks import Event
 from echoic.session.limits import CallLimits
@@ -40,6 +41,7 @@ __all__ = [
     "VoiceSession",
     "as_json",
     "divide",
+    "freeze_heap",
     "from_json",
     "read_call",
     "read_calls",

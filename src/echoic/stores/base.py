@@ -247,12 +247,45 @@ class Narrows(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing about a server that was looked at, and whether it is as it should be."""
+
+    name: str
+    well: bool
+    detail: str
+    advice: str = ""
+    """What to do about it, where it is not well."""
+    ms: float = 0.0
+    """How long it took to look."""
+
+
+@runtime_checkable
+class Examines(Protocol):
+    """A store whose server somebody else runs and may have set up in ways that show only later.
+
+    Optional, beside `Store`; for `echoic doctor`.
+    """
+
+    async def examine(self) -> list[Finding]:
+        """Version, indexes, lag and permissions, looked at for real: it writes what it removes again.
+
+        May take many seconds. Nothing of anybody's is in what it says.
+
+        Raises:
+            StoreUnavailable: the server could not be asked.
+        """
+        ...
+
+
 __all__ = [
     "FIRST_UNSEARCHABLE",
     "Attach",
     "Change",
     "Drop",
     "Erased",
+    "Examines",
+    "Finding",
     "Index",
     "Narrows",
     "Put",

@@ -21,14 +21,26 @@ from numpy.typing import NDArray
 
 from echoic.errors import EchoicError, NotOpen, StoreUnavailable
 from echoic.partition import Partition
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Put, Record, Waiting
+from echoic.stores.base import (
+    FIRST_UNSEARCHABLE,
+    Attach,
+    Change,
+    Drop,
+    Erased,
+    Finding,
+    Index,
+    Put,
+    Record,
+    Waiting,
+)
 from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.mongodb_article import Adoption
 from echoic.stores.mongodb_changes import WITHOUT_VECTORS, Clock, ScopeChanges, claim
 from echoic.stores.mongodb_connection import Connection, connect
 from echoic.stores.mongodb_documents import Document, moment, record_of, scope_fields, scope_of
 from echoic.stores.mongodb_erase import erase
-from echoic.stores.mongodb_facts import facts
+from echoic.stores.mongodb_examine import BUILT_S, examined
+from echoic.stores.mongodb_facts import facts, not_allowed
 from echoic.stores.mongodb_load import Moved, catch_up, head_of
 from echoic.stores.mongodb_reindex import index_again
 from echoic.stores.mongodb_schema import (
@@ -52,7 +64,7 @@ CACHE_BYTES = 256 << 20
 """Of partitions kept loaded: about 50,000 memories with 384-dimension vectors and their word pieces."""
 NARROW_ABOVE = 50_000
 """Rows of a scope from which on the database searches: about what `CACHE_BYTES` hold, so that one large scope
-does not drive out all others. Chosen by that, not by speed: no real server was measured."""
+does not drive out all others. That loading pays up to there was measured on PostgreSQL (docs/scale.md)."""
 TIMEOUT_S = 10.0
 _NEVER = sys.maxsize
 _LOOK_S, _LONGEST_LOOK_S = 0.5, 30.0
@@ -358,6 +370,15 @@ class MongoDBStore:
             "loaded_scopes": len(live.cache),
             "loaded_bytes": live.cache.nbytes,
         }
+
+    async def examine(self) -> list[Finding]:
+        """What the server is like; see `Examines`."""
+        live = self._opened()
+        async with live.connection.used(limited=False):
+            missing = await not_allowed(live.connection)
+            if "createSearchIndexes" not in missing:  # else nobody builds what would be waited for
+                await self.until_searchable(BUILT_S)
+            return await examined(live.connection, live.embedding.dimensions, missing)
 
     def _opened(self) -> _Live:
         if self._live is None:

@@ -12,9 +12,9 @@ from bson.objectid import ObjectId
 from numpy.typing import NDArray
 from pymongo import DeleteOne, InsertOne, ReturnDocument, UpdateOne
 
-from echoic.errors import WriteConflict
 from echoic.partition import SEGMENT_ROWS, Segment
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
+from echoic.stores.changing import Changing, Name, name_of, takes
 from echoic.stores.mongodb_documents import (
     OPTIONAL_FIELDS,
     VECTOR_FIELDS,
@@ -94,7 +94,7 @@ class Kept:
         return UpdateOne({"_id": self.place}, update) if update else None
 
 
-class ScopeChanges:
+class ScopeChanges(Changing):
     """One scope being changed: `gather` what the changes touch, `apply` them, `finish` before the commit.
 
     Args:
@@ -108,14 +108,13 @@ class ScopeChanges:
     def __init__(
         self, collections: Collections, session: Session, head: Document, index: Index, clock: Clock
     ) -> None:
+        super().__init__(index, head["nextRow"], head["nextOther"])
         self._collections, self._session = collections, session
         self._scope: Document = dict(head["_id"])
         self._version: int = head["version"]
-        self._next_row: int = head["nextRow"]
-        self._next_other: int = head["nextOther"]
         self._count: int = head["records"]
-        self._index, self._clock = index, clock
-        self._kept: dict[tuple[str, str], Kept | None] = {}
+        self._clock = clock
+        self._kept: dict[Name, Kept | None] = {}
         self._gone: list[Any] = []
         self._segments: dict[int, Segment] = {}
         self._touched: set[int] = set()
@@ -134,8 +133,8 @@ class ScopeChanges:
         """Read the records and segments that `changes` touch."""
         names: dict[str, set[str]] = {}
         for change in changes:
-            named = change.record if isinstance(change, Put) else change
-            names.setdefault(named.kind, set()).add(named.id)
+            kind, name = name_of(change)
+            names.setdefault(kind, set()).add(name)
         for kind, ids in names.items():
             found = self._collections.records.find(
                 {**self._scope, "kind": kind, "id": {"$in": sorted(ids)}},
@@ -154,46 +153,20 @@ class ScopeChanges:
         async for document in self._collections.segments.find(query, session=self._session):
             self._segments[document["number"]] = Segment.from_bytes(bytes(document["words"]))
 
-    def apply(self, changes: Iterable[Change]) -> None:
-        """Each change in order.
-
-        Raises:
-            WriteConflict: a `Put.expect` does not hold; the transaction is to be aborted.
-        """
-        for change in changes:
-            match change:
-                case Put():
-                    self._put(change)
-                case Drop():
-                    self._drop(change)
-                case Attach():
-                    self._attach(change)
-
     def _put(self, put: Put) -> None:
-        name = put.record.kind, put.record.id
-        old = self._kept.get(name)
-        version = old.record.version if old else 0
-        if put.expect is not None and put.expect != version:
-            raise WriteConflict(
-                f"{name[0]} {name[1]!r} is at version {version}, not {put.expect}; "
-                "nothing was written. Read it again and retry."
-            )
-        entry = self._index(put.record)
-        before = self._index(old.record) if old and entry is not None else None
-        seq = old.record.seq if old else self._next(searchable=entry is not None)
-        record = replace(put.record, version=version + 1, seq=seq)
+        old = self._kept.get(name_of(put))
+        record, entry, same = self._written(put, old.record if old else None)
         kept = old or self._begun(record)
         fields = fields_of(record, entry)
         kept.unset(field for field in OPTIONAL_FIELDS if field not in fields)
         kept.set(**fields, updatedAt=moment(self._clock()))
         kept.record = record
-        self._kept[name] = kept
+        self._kept[name_of(put)] = kept
         if entry is None:
             return
-        keep = before is not None and before.text == entry.text
-        if not keep:
+        if not same:
             self._let_wait(kept)
-        self._segment(seq).put(seq % SEGMENT_ROWS, entry, keep_vector=keep)
+        self._segment(record.seq).put(record.seq % SEGMENT_ROWS, entry, keep_vector=same)
 
     def _begun(self, record: Record) -> Kept:
         self._count += 1
@@ -206,13 +179,6 @@ class ScopeChanges:
         if not kept.waits:  # who waits already keeps its place
             kept.waits = True
             kept.set(waitsSince=self._clock())
-
-    def _next(self, *, searchable: bool) -> int:
-        if searchable:
-            self._next_row += 1
-            return self._next_row - 1
-        self._next_other += 1
-        return self._next_other - 1
 
     def _drop(self, drop: Drop) -> None:
         old = self._kept.get((drop.kind, drop.id))
@@ -227,7 +193,7 @@ class ScopeChanges:
 
     def _attach(self, attach: Attach) -> None:
         kept = self._kept.get((attach.kind, attach.id))
-        if kept is None or kept.record.version != attach.version or kept.record.seq >= FIRST_UNSEARCHABLE:
+        if kept is None or not takes(kept.record, attach):
             return
         kept.waits = False
         kept.unset(["waitsSince", "tokens"])

@@ -21,6 +21,10 @@ _NEEDED = ("find", "insert", "update", "remove", "createIndex", "changeStream", 
 """Actions on the database's collections; the role readWrite holds them all."""
 
 
+UNKNOWN, ANYBODY = "unknown", "none: the server lets anybody in"
+"""Instead of the permissions that are missing."""
+
+
 async def facts(connection: Connection, now: datetime) -> dict[str, Any]:
     """The state of the database and of its server. Writes a mark, to see whether it can be written.
 
@@ -39,15 +43,16 @@ async def facts(connection: Connection, now: datetime) -> dict[str, Any]:
         "records": await collections.records.count_documents({"kind": {"$exists": True}}),
         "waiting": await collections.records.count_documents(waiting),
         "left alone": await collections.records.count_documents({"kind": {"$exists": False}}),
-        "indexes missing": await _missing(collections),
+        "indexes missing": await missing_indexes(collections),
         "search": _told(await search_states(collections)),
-        "permissions missing": await _not_allowed(connection),
+        "permissions missing": await not_allowed(connection),
         "durable": True,
         "writable": True,
     }
 
 
-async def _missing(collections: Collections) -> list[str]:
+async def missing_indexes(collections: Collections) -> list[str]:
+    """The names of the regular indexes that are not there."""
     missing: list[str] = []
     for collection, wanted in (
         (collections.records, RECORD_INDEXES),
@@ -64,15 +69,15 @@ def _told(states: Mapping[str, Document] | None) -> Mapping[str, str] | str:
     return {name: str(state.get("status", "unknown")) for name, state in states.items()}
 
 
-async def _not_allowed(connection: Connection) -> list[str] | str:
-    """The actions this user lacks."""
+async def not_allowed(connection: Connection) -> list[str] | str:
+    """The actions this user lacks; a sentence where that cannot be told."""
     try:
         found = await connection.client.admin.command("connectionStatus", showPrivileges=True)
     except OperationFailure:  # some hosts keep privileges to themselves
-        return "unknown"
+        return UNKNOWN
     told = found.get("authInfo", {})
     if not told.get("authenticatedUsers"):
-        return "none: the server lets anybody in"
+        return ANYBODY
     database = connection.collections.database.name
     allowed: set[str] = set()
     for privilege in told.get("authenticatedUserPrivileges", []):
@@ -82,4 +87,4 @@ async def _not_allowed(connection: Connection) -> list[str] | str:
     return [action for action in _NEEDED if action not in allowed]
 
 
-__all__ = ["facts"]
+__all__ = ["ANYBODY", "UNKNOWN", "facts", "missing_indexes", "not_allowed"]

@@ -13,16 +13,15 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import SEGMENT_ROWS, Partition
+from echoic.partition import Partition
 from echoic.stores.mongodb_documents import Document, packed, scope_fields
 from echoic.stores.mongodb_load import put_in_place, read_segments, read_vectors
 from echoic.stores.mongodb_schema import TEXT_INDEX, VECTOR_INDEX, Collections
+from echoic.stores.narrowing import origins, segments_around
 from echoic.types import Scope
 
 VECTOR_WEIGHT, TEXT_WEIGHT = 0.7, 0.3
 """As in the voice memory demo that others know; they decide what is chosen, not how it is ordered."""
-REACH = 4
-"""As far from a found row as the ranking's windows look."""
 LAG = timedelta(seconds=60)
 """How far behind the data a search index may be: usually about a second, more while much is written."""
 YOUNG_SEGMENTS = 32
@@ -113,28 +112,19 @@ async def likely_rows(collections: Collections, scope: Scope, asked: Iterable[li
     return list(dict.fromkeys(int(document["seq"]) for document in ours if "seq" in document))
 
 
-def segments_around(rows: Iterable[int]) -> set[int]:
-    """The segments that hold `rows` and whatever a window around them reaches."""
-    found: set[int] = set()
-    for row in rows:
-        found.update(range(max(0, row - REACH) // SEGMENT_ROWS, (row + REACH) // SEGMENT_ROWS + 1))
-    return found
-
-
 async def narrowed(
     collections: Collections, scope: Scope, rows: Iterable[int], dimensions: int, now: datetime
 ) -> Partition:
     """A partition of the segments around `rows` and of those changed just now, one behind the other."""
-    found = await read_segments(collections, scope, {"number": {"$in": sorted(segments_around(rows))}})
+    found = await read_segments(collections, scope, {"number": {"$in": segments_around(rows)}})
     young = {"changedAt": {"$gte": now - LAG}}
     found |= await read_segments(collections, scope, young, newest=YOUNG_SEGMENTS)
     await read_vectors(collections, scope, found, dimensions)
     numbers = sorted(found)
     partition = Partition(dimensions)
     await put_in_place(partition, [(place, found[number]) for place, number in enumerate(numbers)])
-    starts = np.array(numbers, np.int64) * SEGMENT_ROWS
-    partition.origin = (starts[:, None] + np.arange(SEGMENT_ROWS)).reshape(-1)
+    partition.origin = origins(numbers)
     return partition
 
 
-__all__ = ["likely_rows", "narrowed", "pipelines", "segments_around", "text_stage", "vector_stage"]
+__all__ = ["likely_rows", "narrowed", "pipelines", "text_stage", "vector_stage"]

@@ -22,12 +22,24 @@ from echoic.errors import InvalidInput, NotOpen, StoreUnavailable
 from echoic.partition import Partition
 from echoic.stores import postgres_erase as erasure
 from echoic.stores import postgres_schema as schema
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Record, Waiting
+from echoic.stores.base import (
+    FIRST_UNSEARCHABLE,
+    Attach,
+    Change,
+    Drop,
+    Erased,
+    Finding,
+    Index,
+    Record,
+    Waiting,
+)
 from echoic.stores.held import copied
+from echoic.stores.narrowing import segments_around
 from echoic.stores.postgres_changes import RECORD, ScopeChanges, mismatch, record_of
 from echoic.stores.postgres_database import LOST, Connection, Database
+from echoic.stores.postgres_examine import examined
 from echoic.stores.postgres_fresh import PATIENCE_S, VERSION, FreshPartitions
-from echoic.stores.postgres_narrow import compact, likely_rows, segments_around
+from echoic.stores.postgres_narrow import compact, likely_rows
 from echoic.stores.postgres_reindex import index_again
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
@@ -41,7 +53,8 @@ WAIT_S = 10.0
 STALE_S = 300.0
 """How long loaded scopes answer while the server is out of reach."""
 NARROW_ABOVE = 50_000
-"""Rows from which on searching in the database is asked for; see docs/scale.md for the measurement."""
+"""Rows of a scope from which on the database searches: as many as `CACHE_BYTES` hold, for within a call
+loading pays at every size measured. Source: "threshold" of benchmarks/results/stores.json; docs/scale.md."""
 
 _OF = "from {s}.records where scope = (select id from {s}.scopes where deployment = $1 and usr = $2)"
 _READ = f"select {RECORD} {_OF} and kind = $3 and name = any($4::text[])"
@@ -74,9 +87,8 @@ class PostgresStore:
             bind the role that connects. A store that has it is used with it, whatever is said here.
         listen: whether to be told of other processes' writes; nothing but time depends on it.
         notify: whether to tell other processes of writes. Commits that tell wait for one another.
+        narrow_above: rows of a scope from which on the database searches; to be raised with `cache_bytes`.
     """
-
-    narrow_above = NARROW_ABOVE
 
     def __init__(
         self,
@@ -90,7 +102,9 @@ class PostgresStore:
         fence: bool = False,
         listen: bool = True,
         notify: bool = True,
+        narrow_above: int = NARROW_ABOVE,
     ) -> None:
+        self.narrow_above = narrow_above
         self._database = Database(dsn, schema.checked_schema(name), pool=pool, wait_s=wait_s, fence=fence)
         self._fresh = FreshPartitions(self._database, cache_bytes=cache_bytes, stale_s=stale_s, listen=listen)
         self._channel = self._database.channel if notify else ""
@@ -283,6 +297,11 @@ class PostgresStore:
             "writable": trouble is None,
             "trouble": trouble,
         }
+
+    async def examine(self) -> list[Finding]:
+        """What the server is like; see `Examines`."""
+        async with self._at_work():
+            return await examined(self._database)
 
     async def _write_trouble(self) -> str | None:
         names = self._database.names

@@ -16,16 +16,14 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.errors import EmbeddingMismatch, WriteConflict
+from echoic.errors import EmbeddingMismatch
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Segment
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
+from echoic.stores.changing import Changing, Name, name_of, takes
 from echoic.stores.postgres_database import Connection
 from echoic.stores.postgres_schema import Names
 from echoic.types import Scope
 from echoic.words import Word
-
-Name = tuple[str, str]
-"""Kind and id."""
 
 RECORD = "seq, kind, name, key, version, data"
 VECTOR_HEADER = struct.Struct(">HH")
@@ -135,7 +133,7 @@ class _Outcome:
     """Rows that no longer waited, and wait again: at the end of the queue."""
 
 
-class ScopeChanges:
+class ScopeChanges(Changing):
     """One scope being changed. In a transaction: `begin`, `apply`, `finish`.
 
     Args:
@@ -146,11 +144,10 @@ class ScopeChanges:
     """
 
     def __init__(self, connection: Connection, names: Names, index: Index, channel: str = "") -> None:
-        self._connection, self._names, self._index, self._channel = connection, names, index, channel
+        super().__init__(index)
+        self._connection, self._names, self._channel = connection, names, channel
         self.number = 0
         self.version = 0
-        self._next_row = 0
-        self._next_other = FIRST_UNSEARCHABLE
         self._held: dict[Name, Record | None] = {}
         self._segments: dict[int, Segment] = {}
         self._touched: set[int] = set()
@@ -182,7 +179,7 @@ class ScopeChanges:
                 return False
             found = await self._connection.fetchrow(self._names.sql(_BEGIN), *whose, FIRST_UNSEARCHABLE)
         self.number, self.version, self._next_row, self._next_other = found
-        await self._read(list(dict.fromkeys(_name(change) for change in changes)))
+        await self._read(list(dict.fromkeys(name_of(change) for change in changes)))
         return True
 
     async def _read(self, names: list[Name]) -> None:
@@ -214,38 +211,12 @@ class ScopeChanges:
         if self.model != ours:
             raise mismatch(self.model, ours)
 
-    def apply(self, changes: Iterable[Change]) -> None:
-        """Each change in order.
-
-        Raises:
-            WriteConflict: a `Put.expect` does not hold; the transaction is to be rolled back.
-        """
-        for change in changes:
-            match change:
-                case Put():
-                    self._put(change)
-                case Drop():
-                    self._drop(change)
-                case Attach():
-                    self._attach(change)
-
     def _put(self, put: Put) -> None:
-        record, old = put.record, self._held.get((put.record.kind, put.record.id))
-        version = old.version if old else 0
-        if put.expect is not None and put.expect != version:
-            raise WriteConflict(
-                f"{record.kind} {record.id!r} is at version {version}, not {put.expect}; "
-                "nothing was written. Read it again and retry."
-            )
-        entry = self._index(record)
-        seq = old.seq if old else self._next(searchable=entry is not None)
-        kept = Record(
-            kind=record.kind, id=record.id, key=record.key, data=record.data, version=version + 1, seq=seq
-        )
-        self._held[record.kind, record.id] = self._outcome.records[seq] = kept
+        name = name_of(put)
+        record, entry, same = self._written(put, self._held.get(name))
+        self._held[name] = self._outcome.records[record.seq] = record
         if entry is not None:
-            before = self._index(old) if old else None
-            self._put_row(seq, entry, keep=before is not None and before.text == entry.text)
+            self._put_row(record.seq, entry, keep=same)
 
     def _put_row(self, seq: int, entry: Entry, *, keep: bool) -> None:
         row = self._row(seq)
@@ -255,13 +226,6 @@ class ScopeChanges:
             if row.waits is False:
                 self._outcome.again.add(seq)
             row.vector, row.tokens, row.bare, row.waits = None, None, True, True
-
-    def _next(self, *, searchable: bool) -> int:
-        if searchable:
-            self._next_row += 1
-            return self._next_row - 1
-        self._next_other += 1
-        return self._next_other - 1
 
     def _drop(self, drop: Drop) -> None:
         old = self._held.get((drop.kind, drop.id))
@@ -276,7 +240,7 @@ class ScopeChanges:
 
     def _attach(self, attach: Attach) -> None:
         old = self._held.get((attach.kind, attach.id))
-        if old is None or old.version != attach.version or old.seq >= FIRST_UNSEARCHABLE:
+        if not takes(old, attach):
             return
         row = self._row(old.seq)
         row.vector, row.tokens, row.waits = packed(attach.vector), attach.tokens or None, False
@@ -380,10 +344,6 @@ def mismatch(theirs: str, ours: str) -> EmbeddingMismatch:
         model=model,
         dimensions=int(dimensions or 0),
     )
-
-
-def _name(change: Change) -> Name:
-    return (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
 
 
 __all__ = [

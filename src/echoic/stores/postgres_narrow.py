@@ -7,20 +7,17 @@ missed, no index has to be built, and nothing outlives an erasure in one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import SEGMENT_ROWS, Flag, Partition, Segment
+from echoic.partition import Flag, Partition, Segment
+from echoic.stores.narrowing import origins
 from echoic.stores.postgres_changes import packed, signed, sounds_of
 from echoic.stores.postgres_database import Connection
 from echoic.stores.postgres_load import read_parts
 from echoic.stores.postgres_schema import Names
 from echoic.words import content_words
 
-REACH = 4
-"""As far from a found row as the ranking's windows look."""
 _K1, _B = 1.2, 0.75
 """BM25's usual constants (Robertson and Zaragoza 2009)."""
 _MAX_WORDS = 64
@@ -78,14 +75,6 @@ async def likely_rows(
     return [row[0] for row in rows]
 
 
-def segments_around(rows: Iterable[int]) -> list[int]:
-    """The segments that hold `rows` and whatever a window around them reaches; the last may not be there."""
-    found: set[int] = set()
-    for row in rows:
-        found.update(range(max(0, row - REACH) // SEGMENT_ROWS, (row + REACH) // SEGMENT_ROWS + 1))
-    return sorted(found)
-
-
 async def compact(
     connection: Connection, names: Names, number: int, segments: list[int], dimensions: int
 ) -> Partition:
@@ -95,9 +84,8 @@ async def compact(
     placed: list[tuple[int, Segment]] = [(place, segment) for place, (_, segment, _) in enumerate(parts)]
     with partition.lock:
         partition.patch(placed)
-    starts = np.array([at * SEGMENT_ROWS for at, _, _ in parts], np.int64)
-    partition.origin = (starts[:, None] + np.arange(SEGMENT_ROWS)).reshape(-1)
+    partition.origin = origins([number for number, _, _ in parts])
     return partition
 
 
-__all__ = ["compact", "likely_rows", "segments_around"]
+__all__ = ["compact", "likely_rows"]

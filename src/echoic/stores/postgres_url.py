@@ -28,8 +28,8 @@ def postgres_store(url: str) -> PostgresStore:
         url: "postgresql://user:password@host:5432/database", and behind "?" what the driver knows, such as
             "sslmode=verify-full" or "host=/var/run/postgresql", and of ours: "schema=echoic"; "cache_mb=256",
             how much is kept loaded; "pool=10" connections; "wait_s=10" for a server that restarts;
-            "stale_s=300" of answers from what is loaded meanwhile; "rls=on"; "listen=off"; "notify=off". See
-            `PostgresStore`.
+            "stale_s=300" of answers from what is loaded meanwhile; "narrow_above=50000", rows of a user from
+            which on the database searches; "rls=on"; "listen=off"; "notify=off". See `PostgresStore`.
 
     Raises:
         InvalidInput: an option or its value is not known, or the driver is not installed.
@@ -98,6 +98,7 @@ _OURS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "rls": ("fence", _switch),
     "listen": ("listen", _switch),
     "notify": ("notify", _switch),
+    "narrow_above": ("narrow_above", _whole),
 }
 
 __all__ = ["postgres_store"]

@@ -1,17 +1,19 @@
 """Which of the proposed changes take effect, and what becomes of them in the ledger. Writes nothing.
 
 Every change is checked against the turns it cites, whoever proposed it: only the user's own words count, what
-is newer is never undone by what is older, and what the user took back does not return.
+is newer is never undone by what is older, and what the user took back does not return. What rests on words
+that were heard with doubt is marked so, until it is said again clearly or affirmed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from echoic.memory.distilling.changes import Add, Change, Confirm, Fact, Retract, Supersede, TakeBack, Unlearn
 from echoic.memory.distilling.dates import dated, mentions_a_day, zone_of
+from echoic.memory.distilling.doubt import affirmed, is_doubted, is_sure, mentions
 from echoic.memory.distilling.duplicates import same_words, statement_of
 from echoic.memory.distilling.withheld import of_user
 from echoic.memory.ledger import Ledger
@@ -51,8 +53,9 @@ class Reconciler:
         ledger: of the user's own scope.
         turns: those the extractor was shown as new; a change may cite no other.
         withheld: ids of turns that the user asked not to be kept, as of now.
-        known: what holds of the user, where it may have to be unlearned.
+        known: what holds of the user, where it may have to be unlearned or affirmed.
         duplicates: finds what is known in other words; None: only the same slot can hold the same.
+        context: the turns right before: what the agent read back there may be affirmed in the first new one.
     """
 
     def __init__(
@@ -63,11 +66,13 @@ class Reconciler:
         *,
         known: Sequence[Memory] = (),
         duplicates: Duplicates | None = None,
+        context: Sequence[Turn] = (),
     ) -> None:
         self._ledger = ledger
         self._turns = {turn.id: turn for turn in turns if of_user(turn) and turn.id not in withheld}
         self._all = {turn.id: turn for turn in turns}
         self._known = known
+        self._affirmed = affirmed([*context[-1:], *turns])
         self._duplicates = duplicates
         self._kept: list[Memory] = []
         self._retracted: list[Memory] = []
@@ -77,6 +82,8 @@ class Reconciler:
         """Take `changes` into the ledger, in order; what came of them."""
         for change in changes:
             await self._take(change)
+        for text, turn in self._affirmed:
+            await self._affirm(text, turn)
         return Distilled(
             turns=len(self._all),
             kept=tuple(self._kept),
@@ -143,8 +150,17 @@ class Reconciler:
 
     async def _confirm(self, known: Memory, cited: Sequence[Turn]) -> None:
         for turn in cited:
-            confirmed = await self._ledger.confirm(known, turn.id, turn.said_at)
+            confirmed = await self._ledger.confirm(known, turn.id, turn.said_at, sure=is_sure(turn))
             self._confirmed += [confirmed] if confirmed else []
+
+    async def _affirm(self, text: str, turn: Turn) -> None:
+        """What the agent read back is so: the user said yes to it in `turn`."""
+        if turn.id not in self._turns:
+            return
+        for memory in (*self._known, *self._kept):
+            if not memory.confirmed and mentions(text, memory) and memory.author == self._ledger.scope.user:
+                sure = await self._ledger.affirm(memory.id)
+                self._confirmed += [sure] if sure else []
 
     async def _take_back(self, change: TakeBack, last: Turn) -> None:
         known = await self._ledger.current(change.key, self._ledger.scope.user)
@@ -183,7 +199,7 @@ class Reconciler:
         if any(map(mentions_a_day, said)):
             said = await dated(said, last.said_at, zone_of(await self._zone()))
         text, statement, context = said
-        return Memory(
+        memory = Memory(
             id="",
             key=fact.key,
             text=text,
@@ -194,6 +210,7 @@ class Reconciler:
             source=tuple(turn.id for turn in cited),
             valid_from=last.said_at,
         )
+        return replace(memory, confirmed=False) if is_doubted(memory, cited) else memory
 
     async def _zone(self) -> str | None:
         for key in _ZONE_KEYS:

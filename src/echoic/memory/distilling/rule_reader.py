@@ -8,6 +8,7 @@ neither.
 from __future__ import annotations
 
 from echoic.memory.distilling.changes import Reading, Unlearn
+from echoic.memory.distilling.doubt import affirmed
 from echoic.memory.distilling.known import known_of
 from echoic.memory.distilling.reconcile import Distilled, Reconciler
 from echoic.memory.distilling.rules import RuleExtractor
@@ -58,10 +59,12 @@ class RuleReader:
         hushed = withheld([*stretch.context, *stretch.turns])
         reading = Reading(turns=stretch.turns, context=stretch.context, withheld=hushed)
         changes = await self._extractor.extract(reading)
-        unlearns = any(isinstance(change, Unlearn) for change in changes)
-        known = (await known_of(self._store, scope)).memories if unlearns else ()
+        needed = any(isinstance(change, Unlearn) for change in changes)
+        needed = needed or bool(affirmed([*stretch.context[-1:], *stretch.turns]))
+        known = (await known_of(self._store, scope)).memories if needed else ()
         ledger = Ledger(self._store, scope)
-        distilled = await Reconciler(ledger, stretch.turns, hushed, known=known).take(changes)
+        reconciler = Reconciler(ledger, stretch.turns, hushed, known=known, context=stretch.context)
+        distilled = await reconciler.take(changes)
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)
         await self._store.write(scope, [*ledger.changes, Put(record=moved, expect=record.version)])
         return distilled

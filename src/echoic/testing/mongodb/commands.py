@@ -6,7 +6,7 @@ A field that a command does not have is refused, and so is a command that is not
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from echoic.testing.mongodb.definitions import Definitions
@@ -63,6 +63,17 @@ _FIELDS: Mapping[str, set[str]] = {
     "configureFailPoint": {"mode", "data"},
 }
 _LEVELS = {"local", "available", "majority", "linearizable", "snapshot"}
+_ACTIONS = {
+    "insert": "insert",
+    "update": "update",
+    "findAndModify": "update",
+    "delete": "remove",
+    "find": "find",
+    "aggregate": "find",
+    "createIndexes": "createIndex",
+    "createSearchIndexes": "createSearchIndexes",
+}
+"""What a user has to be allowed for a command; what is not here anybody may do."""
 _RETRYABLE = {"insert", "update", "delete", "findAndModify"}
 
 
@@ -75,6 +86,7 @@ class Commands:
         version: what it says it is.
         build_looks: how often a new search index is listed as being built.
         lifetime_s: how long a transaction may take, as `transactionLifetimeLimitSeconds`.
+        allowed: the actions that whoever connects may do; None: all, as without access control.
     """
 
     def __init__(
@@ -85,13 +97,17 @@ class Commands:
         version: tuple[int, int, int] = (8, 2, 0),
         build_looks: int = 1,
         lifetime_s: float = 60,
+        allowed: Sequence[str] | None = None,
     ) -> None:
+        self._allowed = None if allowed is None else frozenset(allowed)
         self.storage = Storage()
         self.fail_point = FailPoint()
         self.search_indexes = SearchIndexes()
         self._replicated, self._version = replicated, version
         self._sessions = Sessions(self.storage, replicated=replicated, lifetime_s=lifetime_s)
-        reads = Reads(self.storage, self.search_indexes, replicated=replicated, search=search)
+        reads = Reads(
+            self.storage, self.search_indexes, replicated=replicated, search=search, version=version[:2]
+        )
         definitions = Definitions(self.storage, reads, search=search, build_looks=build_looks)
         self._parts = (self, Writes(self.storage), reads, definitions)
 
@@ -105,6 +121,7 @@ class Commands:
         if name not in _FIELDS:
             raise Refusal(NO_COMMAND, f"no such command: '{name}'")
         unknown_fields([key for key in command if key != name], _FIELDS[name] | _GENERIC, name)
+        self._check_allowed(name, command)
         self._check_concerns(command)
         self._sessions.check(name, command)
         if name in _RETRYABLE and (before := self._sessions.repeated(command)) is not None:
@@ -129,6 +146,15 @@ class Commands:
         )
         return found
 
+    def _check_allowed(self, name: str, command: Mapping[str, Any]) -> None:
+        if self._allowed is None:
+            return
+        action = _ACTIONS.get(name)
+        if name == "aggregate" and "$changeStream" in command["pipeline"][0]:
+            action = "changeStream"
+        if action is not None and action not in self._allowed:
+            raise Refusal(13, f"not authorized on {command['$db']} to execute command {name}")
+
     def _check_concerns(self, command: Mapping[str, Any]) -> None:
         concern = command.get("readConcern", {})
         unknown_fields(list(concern), {"level", "afterClusterTime", "atClusterTime"}, "readConcern")
@@ -151,7 +177,16 @@ class Commands:
     async def connection_status(
         self, _command: Mapping[str, Any], _transaction: Transaction | None
     ) -> Document:
-        return {"authInfo": {"authenticatedUsers": [], "authenticatedUserRoles": []}}
+        if self._allowed is None:
+            return {"authInfo": {"authenticatedUsers": [], "authenticatedUserRoles": []}}
+        everywhere = {"resource": {"db": "", "collection": ""}, "actions": sorted(self._allowed)}
+        return {
+            "authInfo": {
+                "authenticatedUsers": [{"user": "app", "db": "admin"}],
+                "authenticatedUserRoles": [],
+                "authenticatedUserPrivileges": [everywhere],
+            }
+        }
 
     async def end_sessions(self, command: Mapping[str, Any], _transaction: Transaction | None) -> Document:
         self._sessions.end(command["endSessions"])

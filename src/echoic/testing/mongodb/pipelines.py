@@ -11,6 +11,7 @@ from typing import Any
 
 from echoic.testing.mongodb.matching import Document, compiled, order, sorted_by, values_at
 from echoic.testing.mongodb.refusals import (
+    API_STRICT,
     BAD_VALUE,
     FAILED_TO_PARSE,
     INVALID_OPTIONS,
@@ -29,6 +30,7 @@ from echoic.testing.mongodb.text_search import TextSearch
 from echoic.testing.mongodb.vector_search import VectorSearch
 
 RANK_CONSTANT = 60
+FUSES_FROM = (8, 0)
 _RANKED = {"$search", "$vectorSearch", "$geoNear"}
 _SELECTING = {"$search", "$vectorSearch", "$geoNear", "$match", "$sort", "$limit", "$skip", "$sample"}
 _SOURCES = {"$search", "$vectorSearch", "$rankFusion", "$listSearchIndexes", "$changeStream"}
@@ -87,6 +89,19 @@ def check(pipeline: Any) -> None:
         if place and name in _SOURCES:
             raise Refusal(NOT_FIRST, f"{name} is only valid as the first stage in a pipeline")
         _check_stage(name, argument)
+
+
+def check_version(pipeline: Sequence[Mapping[str, Any]], version: tuple[int, ...], *, strict: bool) -> None:
+    """Refuse what came with a later version, or is in no stable API (`kNeverInVersion1`).
+
+    Raises:
+        Refusal: so it is.
+    """
+    for name in (stage_of(stage)[0] for stage in pipeline):
+        if name == "$rankFusion" and version < FUSES_FROM:
+            raise Refusal(UNKNOWN_STAGE, f"Unrecognized pipeline stage name: '{name}'")
+        if name == "$rankFusion" and strict:
+            raise Refusal(API_STRICT, f"stage {name} is not allowed with 'apiStrict: true'")
 
 
 def check_concern(pipeline: Sequence[Mapping[str, Any]], level: str, *, in_transaction: bool) -> None:
@@ -210,8 +225,9 @@ def _check_input(name: str, pipeline: Any) -> None:
             raise Refusal(10473002, f"{stage} is not allowed inside an input pipeline of $rankFusion")
         if stage == "$score":
             raise Refusal(10614800, "$score is not allowed inside an input pipeline of $rankFusion")
-        stored = stage == "$search" and argument.get("returnStoredSource")
-        if stage not in _SELECTING or stored:
+        changes = stage == "$search" and argument.get("returnStoredSource")
+        changes = changes or (stage == "$geoNear" and {"distanceField", "includeLocs"} & set(argument))
+        if stage not in _SELECTING or changes:
             raise Refusal(9191103, f"{stage} is not a selection stage: {name}")
     if stages[0][0] not in _RANKED and not any(stage == "$sort" for stage, _ in stages):
         raise Refusal(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from echoic.testing.mongodb import pipelines
@@ -18,7 +18,16 @@ from echoic.testing.mongodb.streams import FIRST_BATCH, ChangeStream, Cursor
 class Reads:
     """What reads documents, and the cursors that are open."""
 
-    def __init__(self, storage: Storage, indexed: SearchIndexes, *, replicated: bool, search: bool) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        indexed: SearchIndexes,
+        *,
+        replicated: bool,
+        search: bool,
+        version: Sequence[int],
+    ) -> None:
+        self._version = tuple(version)
         self.storage, self.search_indexes = storage, indexed
         self._replicated, self._search = replicated, search
         self._cursors: dict[int, Cursor] = {}
@@ -53,6 +62,7 @@ class Reads:
             stream = ChangeStream(self.storage, namespace, pipeline, self._now, replicated=self._replicated)
             return await self.opened(stream, size)
         pipelines.check(pipeline)
+        pipelines.check_version(pipeline or [], self._version, strict=bool(command.get("apiStrict")))
         level = command.get("readConcern", {}).get("level", "local")
         pipelines.check_concern(pipeline or [], level, in_transaction=transaction is not None)
         found = pipelines.run(self._source(namespace, transaction), pipeline or [])

@@ -10,7 +10,8 @@ import itertools
 import struct
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -52,6 +53,8 @@ class MongoServer:
         version: what it says it is.
         build_looks: how often a new search index is listed as being built before it is ready.
         lifetime_s: how long a transaction may take before it is aborted, as that of a client that died.
+        allowed: the actions that whoever connects may do; None: all, as without access control.
+        behind: how far the majority of the members says that it is behind.
     """
 
     def __init__(
@@ -62,7 +65,10 @@ class MongoServer:
         version: tuple[int, int, int] = (8, 2, 0),
         build_looks: int = 1,
         lifetime_s: float = 60,
+        allowed: Sequence[str] | None = None,
+        behind: timedelta = timedelta(0),
     ) -> None:
+        self._allowed, self._behind = allowed, behind
         self._replica_set, self._version = replica_set, version
         self._search, self._build_looks, self._lifetime_s = search, build_looks, lifetime_s
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -185,6 +191,7 @@ class MongoServer:
                 version=self._version,
                 build_looks=self._build_looks,
                 lifetime_s=self._lifetime_s,
+                allowed=self._allowed,
             )
         return self._commands
 
@@ -275,6 +282,8 @@ class MongoServer:
         if self._replica_set:
             told |= {"setName": self._replica_set, "setVersion": 1, "secondary": False}
             told |= {"hosts": [me], "primary": me, "me": me}
+            now = datetime.now(UTC)
+            told["lastWrite"] = {"lastWriteDate": now, "majorityWriteDate": now - self._behind}
         return told
 
 

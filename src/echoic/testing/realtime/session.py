@@ -80,6 +80,10 @@ class Session(ABC):
         self.input_bytes = 0
         self.step_began = 0
         """How many events there were when the step that runs began."""
+        self.steps_begun = 0
+        """How many steps of its script have begun."""
+        self.speech_began_ms: int | None = None
+        """At which millisecond of all audio the user last began to speak; None while they have not."""
         self.script_over = False
         self.ended = asyncio.Event()
         """The client or the provider has gone; nothing more will happen."""
@@ -173,9 +177,11 @@ class Session(ABC):
     async def voice_starts(self, said: UserSays) -> int:
         """Waits until the user speaks; at which millisecond of all audio that was."""
         if said.by_voice:
-            return await self._edge("start")
+            self.speech_began_ms = await self._edge("start")
+            return self.speech_began_ms
         due_ms = self._quiet_since_ms + said.after_ms
         await self.until(lambda: self.input_ms >= due_ms, f"{said.after_ms} ms of audio before {said.text!r}")
+        self.speech_began_ms = due_ms
         return due_ms
 
     async def voice_stops(self, said: UserSays, started_ms: int) -> int:
@@ -201,6 +207,7 @@ class Session(ABC):
         """Plays the script to its end."""
         for step in self.script.steps:
             self.step_began = self.record.position
+            self.steps_begun += 1
             await step(self)
         self.script_over = True
         self.news()

@@ -1,0 +1,117 @@
+"""Destroying what is kept of one user: which records an erasure means. How bytes go is the store's.
+
+Whatever kind of record is kept under a key or of a conversation has to be named here, or it would outlive it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Literal
+
+from echoic.memory.distilling.progress import PROGRESS, progress_id
+from echoic.memory.experience import unlearn
+from echoic.memory.hooks import Forgotten
+from echoic.memory.judging import JUDGEMENT
+from echoic.memory.records import (
+    CALL_PARTS,
+    CHECKPOINT,
+    CONVERSATION,
+    GIVEN,
+    MEMORY,
+    PROPOSAL,
+    TURN,
+    scan_all,
+)
+from echoic.memory.tasks import RESULT
+from echoic.stores.base import Drop, Erased, Record
+from echoic.types import Receipt, Scope, checked_name
+
+if TYPE_CHECKING:
+    from echoic.memory.service import Parts
+
+
+class Erasing:
+    """Erasures of one user. Holds no state of its own."""
+
+    def __init__(self, parts: Parts, scope: Scope) -> None:
+        self._parts = parts
+        self._scope = scope
+
+    async def forget(self, key: str | None, conversation: str | None) -> Receipt:
+        """See `UserMemory.forget`."""
+        with self._parts.telemetry.operation("erase", self._scope) as doing:
+            receipt = await self._forget(key, conversation)
+            doing.note(records=receipt.records, vectors=receipt.vectors, verified=int(receipt.verified))
+        self._parts.telemetry.erased(receipt.records)
+        what: Literal["everything", "key", "conversation"] = (
+            "key" if key is not None else "conversation" if conversation is not None else "everything"
+        )
+        event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
+        self._parts.hooks.emit(event)
+        return receipt
+
+    async def _forget(self, key: str | None, conversation: str | None) -> Receipt:
+        own = await self._chosen(key, conversation)
+        shared = [] if conversation else await self._authored(key)
+        drops = [Drop(kind=record.kind, id=record.id) for record in shared]
+        if own is None:
+            drops += await unlearn(self._parts.store, self._scope)
+        self._parts.recaller.forget()
+        erased = [await self._parts.store.erase(self._scope, own)]
+        if drops:
+            erased.append(await self._parts.store.erase(self._scope.everyone, drops))
+        return _receipt(erased)
+
+    async def _authored(self, key: str | None) -> list[Record]:
+        """Global memories and proposals of this user."""
+        everyone = self._scope.everyone
+        records = await scan_all(self._parts.store, everyone, MEMORY, key=key)
+        records += await scan_all(self._parts.store, everyone, PROPOSAL, key=key)
+        return [record for record in records if record.data.get("author") == self._scope.user]
+
+    async def _chosen(self, key: str | None, conversation: str | None) -> list[Drop] | None:
+        """What to destroy in the user's own scope; None: all of it."""
+        if key is None and conversation is None:
+            return None
+        chosen: list[Record] = []
+        if key is not None:
+            chosen += await self._under(checked_name(key, "key"))
+        if conversation is not None:
+            chosen += await self._of(checked_name(conversation, "conversation id"))
+        return [Drop(kind=record.kind, id=record.id) for record in chosen]
+
+    async def _under(self, key: str) -> list[Record]:
+        """What goes with a key."""
+        chosen = await scan_all(self._parts.store, self._scope, MEMORY, key=key)
+        chosen += await scan_all(self._parts.store, self._scope, JUDGEMENT, key=key)
+        # what a model was given in a call may quote it, and so may the state a call would go on from
+        chosen += await scan_all(self._parts.store, self._scope, GIVEN)
+        return chosen + await scan_all(self._parts.store, self._scope, CHECKPOINT)
+
+    async def _of(self, conversation: str) -> list[Record]:
+        """What goes with a conversation."""
+        chosen = await self._parts.store.read(self._scope, CONVERSATION, [conversation])
+        for kind in (TURN, RESULT, *CALL_PARTS):
+            chosen += await scan_all(self._parts.store, self._scope, kind, key=conversation)
+        held = await scan_all(self._parts.store, self._scope, CHECKPOINT)
+        chosen += [record for record in held if record.data.get("conversation") == conversation]
+        read = await scan_all(self._parts.store, self._scope, PROGRESS)
+        return chosen + [
+            record for record in read if record.id == progress_id(record.key or "", conversation)
+        ]
+
+
+def _receipt(erased: list[Erased]) -> Receipt:
+    kinds: Counter[str] = sum((Counter(part.records) for part in erased), Counter())
+    return Receipt(
+        memories=kinds.pop(MEMORY, 0),
+        turns=kinds.pop(TURN, 0),
+        conversations=kinds.pop(CONVERSATION, 0),
+        other=sum(kinds.values()),
+        vectors=sum(part.vectors for part in erased),
+        verified=all(part.verified for part in erased),
+        bytes_searched=sum(part.bytes_searched for part in erased),
+    )
+
+
+__all__ = ["Erasing"]

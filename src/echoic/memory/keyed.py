@@ -1,0 +1,141 @@
+"""What one user keeps under keys: one current version each, the earlier ones behind it.
+
+Decides where a version goes (private, proposed, global); which texts may leave is `sharing`'s to say, and how
+versions follow one another is the `Ledger`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from echoic.memory.judging import waits
+from echoic.memory.ledger import Ledger, memory_id
+from echoic.memory.proposals import put_proposal
+from echoic.memory.records import MEMORY, PROPOSAL, memory_of, scan_all
+from echoic.memory.retry import until_written
+from echoic.memory.shares import unsigned
+from echoic.memory.sharing import Shareable, share
+from echoic.stores.base import Drop
+from echoic.types import Category, Memory, Scope, checked_category, checked_name, checked_text
+
+if TYPE_CHECKING:
+    from echoic.memory.service import Parts
+
+
+class KeyedMemories:
+    """The keyed memories of one user. Holds no state of its own."""
+
+    def __init__(self, parts: Parts, scope: Scope) -> None:
+        self._parts = parts
+        self._scope = scope
+        self._user = scope.user or ""
+
+    async def set(self, key: str, value: str, category: Category, context: str | None) -> Memory:
+        """See `UserMemory.set`."""
+        memory = Memory(
+            id="",
+            key=checked_name(key, "key"),
+            text=checked_text(value, "value"),
+            category=checked_category(category),
+            context=context if context is None else checked_text(context, "context"),
+            author=self._user,
+            valid_from=self._parts.clock(),
+        )
+        shareable = await self._shareable(memory)
+        kept = await until_written(lambda: self._set(memory, shareable), f"key {key!r}")
+        self._parts.background.poke()
+        return kept
+
+    async def get(self, key: str) -> Memory | None:
+        """See `UserMemory.get`."""
+        checked_name(key, "key")
+        own = await self._parts.store.scan(self._scope, MEMORY, key=key, limit=1, newest_first=True)
+        if own and memory_of(own[0]).current:
+            return memory_of(own[0])
+        everyones = await self._parts.store.scan(self._scope.everyone, MEMORY, key=key, newest_first=True)
+        current = [memory for record in everyones if (memory := memory_of(record)).current]
+        # the user's own word first, then the deployment's, then the newest of anyone's
+        current.sort(key=lambda m: 0 if m.author == self._user else 1 if m.author is None else 2)
+        return current[0] if current else await self._shared(key)
+
+    async def delete(self, key: str) -> bool:
+        """See `UserMemory.delete`."""
+        checked_name(key, "key")
+        at = self._parts.clock()
+        deleted = [
+            await until_written(partial(self._end, scope, key, at), f"key {key!r}")
+            for scope in (self._scope, self._scope.everyone)
+        ]
+        await self._withdraw(key)
+        return any(deleted)
+
+    async def history(self, key: str) -> list[Memory]:
+        """See `UserMemory.history`."""
+        checked_name(key, "key")
+        own = await scan_all(self._parts.store, self._scope, MEMORY, key=key)
+        everyones = await scan_all(self._parts.store, self._scope.everyone, MEMORY, key=key)
+        shared = [memory for record in everyones if (memory := memory_of(record)).author == self._user]
+        versions = [memory_of(record) for record in own] + shared
+        return sorted(versions, key=lambda memory: memory.valid_from) if shared else versions
+
+    async def _shared(self, key: str) -> Memory | None:
+        """What holds under `key` in the first deployment that shares anything of that name."""
+        for scope in self._parts.shares.of(self._scope):
+            records = await self._parts.store.scan(scope, MEMORY, key=key, newest_first=True)
+            current = [memory for record in records if (memory := memory_of(record)).current]
+            if current:  # what its operator said first, then the newest of anyone's
+                return unsigned(next((memory for memory in current if memory.author is None), current[0]))
+        return None
+
+    async def _shareable(self, memory: Memory) -> Shareable | None:
+        verdict = await self._parts.classifier.classify(memory.text, memory.key)
+        # whoever classified: nothing is shared that the deterministic check does not let pass
+        return share(memory.text, memory.key, verdict=verdict)
+
+    async def _set(self, memory: Memory, shareable: Shareable | None) -> Memory:
+        judge = self._parts.judge
+        if shareable is None or judge is not None:
+            await self._withdraw(memory.key or "")
+            kept = await self._set_own(memory, judged=shareable is not None)
+            if judge is not None and shareable is not None:
+                judge.want(self._scope, kept.id)
+            return kept
+        shared = replace(memory, text=shareable.text, redacted=shareable.kinds)
+        if self._parts.global_writes == "propose":
+            proposal = replace(shared, id=memory_id(self._user, memory.key or ""), visibility="proposed")
+            await self._parts.store.write(self._scope.everyone, [put_proposal(proposal)])
+            return await self._set_own(replace(memory, visibility="proposed"))
+        kept = await self._set_in(self._scope.everyone, replace(shared, visibility="global"))
+        await self._end(self._scope, memory.key or "", memory.valid_from)
+        return kept
+
+    async def _set_own(self, memory: Memory, *, judged: bool = False) -> Memory:
+        kept = await self._set_in(self._scope, memory, judged=judged)
+        await self._end(self._scope.everyone, memory.key or "", memory.valid_from)
+        return kept
+
+    async def _set_in(self, scope: Scope, memory: Memory, *, judged: bool = False) -> Memory:
+        """Keep it; `judged`: and have it looked at again, which no process that dies in between forgets."""
+        ledger = Ledger(self._parts.store, scope)
+        kept = await ledger.set(memory)
+        await self._parts.store.write(scope, [*ledger.changes, *([waits(kept)] if judged else ())])
+        return kept
+
+    async def _end(self, scope: Scope, key: str, at: datetime) -> bool:
+        """What the user keeps under `key` in `scope` holds no longer; whether there was anything."""
+        ledger = Ledger(self._parts.store, scope)
+        ended = await ledger.retract(key, self._user, at)
+        await self._parts.store.write(scope, ledger.changes)
+        return ended is not None
+
+    async def _withdraw(self, key: str) -> None:
+        """What the user proposed under `key` is proposed no longer."""
+        name = memory_id(self._user, key)
+        if await self._parts.store.read(self._scope.everyone, PROPOSAL, [name]):
+            await self._parts.store.write(self._scope.everyone, [Drop(kind=PROPOSAL, id=name)])
+
+
+__all__ = ["KeyedMemories"]

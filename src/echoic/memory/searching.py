@@ -1,0 +1,108 @@
+"""The searches of one user: what is asked is checked, read for times, looked up, traced and told to hooks.
+
+How hits are found is `recall`'s, their order `ranking`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from echoic.errors import InvalidInput
+from echoic.memory.hooks import Recalled
+from echoic.memory.times.reader import TimeReader
+from echoic.partition import Partition
+from echoic.types import Recall, Scope, checked_text
+
+if TYPE_CHECKING:
+    from echoic.memory.service import Parts
+
+MAX_LIMIT = 1000
+"""Hits of one search, at most."""
+
+
+class Searching:
+    """What one user may search. Holds no state of its own."""
+
+    def __init__(self, parts: Parts, scope: Scope, times: TimeReader) -> None:
+        self._parts = parts
+        self._scope = scope
+        self._times = times
+
+    async def recall(
+        self,
+        text: str,
+        *,
+        limit: int,
+        deadline_ms: float | None = None,
+        include_past: bool = False,
+        timezone: str | tzinfo | None = None,
+        meanwhile: str | None = None,
+    ) -> Recall:
+        """See `UserMemory.recall`.
+
+        Args:
+            text: as there.
+            limit: as there.
+            deadline_ms: as there.
+            include_past: as there.
+            timezone: as there.
+            meanwhile: another text, whose vector stands in for one that is late where it is known already.
+        """
+        checked_text(text, "query")
+        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
+            raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {limit!r}")
+        if deadline_ms is not None and not deadline_ms > 0:
+            raise InvalidInput(f"deadline_ms must be above 0, not {deadline_ms!r}")
+        with self._parts.telemetry.operation("recall", self._scope) as doing:
+            recall = await self._parts.recaller.recall(
+                self._scope,
+                text,
+                limit=limit,
+                deadline_ms=deadline_ms,
+                include_past=include_past,
+                meant=self._times.read(self._scope, text, timezone),
+                meanwhile=meanwhile,
+            )
+            doing.outcome = recall.outcome
+            doing.note(hits=len(recall.hits), cut=",".join(recall.cut))
+        self._parts.telemetry.found(len(recall.hits))
+        event = Recalled(scope=self._scope, recall=recall, duration_ms=doing.duration_ms)
+        self._parts.hooks.emit(event)
+        return recall
+
+    def may_see(self, recall: Recall) -> bool:
+        """Whether all hits of `recall` are of places this user searches."""
+        places = self._parts.shares.places(self._scope)
+        return all(hit.scope in places for hit in recall.hits)
+
+    async def partitions(self) -> list[Partition]:
+        """Everything that is searched for this user, as it stands."""
+        places = self._parts.shares.places(self._scope)
+        return list(await asyncio.gather(*(self._parts.store.load(at) for at in places)))
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSearching:
+    """The searches of one listener; see `speculation.Searcher`."""
+
+    searching: Searching
+    limit: int
+    timezone: str | tzinfo | None
+
+    async def search(
+        self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
+    ) -> Recall:
+        """What is known for `text`."""
+        return await self.searching.recall(
+            text, limit=self.limit, deadline_ms=deadline_ms, timezone=self.timezone, meanwhile=meanwhile
+        )
+
+    async def partitions(self) -> list[Partition]:
+        """Where it is searched, as it stands."""
+        return await self.searching.partitions()
+
+
+__all__ = ["MAX_LIMIT", "ListenerSearching", "Searching"]

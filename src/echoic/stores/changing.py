@@ -1,0 +1,94 @@
+"""Changes to one scope, one after another, as every database does them: version, place, and kept vector.
+
+What a record, a row or a vector is written to is each store's own and not known here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeGuard
+
+from echoic.errors import WriteConflict
+from echoic.partition import Entry
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
+
+Name = tuple[str, str]
+"""Kind and id."""
+
+
+class Changing(ABC):
+    """One scope being changed, in a transaction somebody else began.
+
+    Args:
+        index: how records are found.
+        next_row: the place of the next searchable record.
+        next_other: the place of the next of the others.
+    """
+
+    def __init__(self, index: Index, next_row: int = 0, next_other: int = FIRST_UNSEARCHABLE) -> None:
+        self._index = index
+        self._next_row, self._next_other = next_row, next_other
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Each change in order.
+
+        Raises:
+            WriteConflict: a `Put.expect` does not hold; the transaction is to be rolled back.
+        """
+        for change in changes:
+            match change:
+                case Put():
+                    self._put(change)
+                case Drop():
+                    self._drop(change)
+                case Attach():
+                    self._attach(change)
+
+    @abstractmethod
+    def _put(self, put: Put) -> None: ...
+
+    @abstractmethod
+    def _drop(self, drop: Drop) -> None: ...
+
+    @abstractmethod
+    def _attach(self, attach: Attach) -> None: ...
+
+    def _written(self, put: Put, old: Record | None) -> tuple[Record, Entry | None, bool]:
+        """What stands in place of `old`, how it is found, and whether its text to embed stayed the same.
+
+        Raises:
+            WriteConflict: `old` is not at the version that `put` expects.
+        """
+        record, version = put.record, old.version if old else 0
+        if put.expect is not None and put.expect != version:
+            raise WriteConflict(
+                f"{record.kind} {record.id!r} is at version {version}, not {put.expect}; "
+                "nothing was written. Read it again and retry."
+            )
+        entry = self._index(record)
+        before = self._index(old) if old and entry else None
+        seq = old.seq if old else self._next(searchable=entry is not None)
+        same = before is not None and entry is not None and before.text == entry.text
+        return replace(record, version=version + 1, seq=seq), entry, same
+
+    def _next(self, *, searchable: bool) -> int:
+        if searchable:
+            self._next_row += 1
+            return self._next_row - 1
+        self._next_other += 1
+        return self._next_other - 1
+
+
+def takes(old: Record | None, attach: Attach) -> TypeGuard[Record]:
+    """Whether `old` is the record that the vector of `attach` was made for."""
+    return old is not None and old.version == attach.version and old.seq < FIRST_UNSEARCHABLE
+
+
+def name_of(change: Change) -> Name:
+    """The kind and id of the record that `change` is about."""
+    return (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
+
+
+__all__ = ["Changing", "Name", "name_of", "takes"]

@@ -1,0 +1,97 @@
+"""The blocking façade beyond single verbs: speculation, hooks, threads, and what it refuses."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+import pytest
+
+import echoic
+import echoic.sync
+from echoic.memory.speculation import Speculation
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with echoic.sync.open(f"sqlite:///{tmp_path}/sync.db", embedder="lexical") as opened:
+        yield opened
+
+
+def test_listening_finds_while_somebody_still_speaks(memory):
+    ana = memory.user("ana")
+    ana.set("dog", "Her dog is called Rex")
+    memory.settle()
+    found = queue.Queue()
+    with ana.listen(limit=3) as listening:
+        assert {name for name in dir(Speculation) if not name.startswith("_")} <= set(dir(listening))
+        listening.on_found = found.put
+        listening.hear("what is the dog")
+        assert found.get(timeout=10).hits[0].text == "Her dog is called Rex"
+        recall = listening.final("What is the dog?", deadline_ms=5000)
+        assert recall.hits[0].text == "Her dog is called Rex"
+        assert listening.statistics.ready == 1
+    with pytest.raises(echoic.NotOpen):
+        listening.hear("and the cat")
+
+
+def test_threads_that_share_it_lose_nothing(memory):
+    ana = memory.user("ana")
+    threads = [
+        threading.Thread(target=lambda n=n: ana.remember(f"Her number {n} is a number")) for n in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ana.facts()) == 20
+
+
+def test_every_handle_it_returns_blocks(memory):
+    from datetime import UTC, datetime, timedelta
+
+    revocations = memory.revocations()
+    revocations.revoke("token-1", datetime.now(UTC) + timedelta(days=1))
+    assert revocations.revoked("token-1") is True
+    assert memory.proposals().list() == []
+    assert memory.experience("concierge").get().agent == "concierge"
+    ana = memory.user("ana")
+    assert ana.store.scan(ana.scope, "memory") == []
+    assert memory.embedder.embed(["a dog"], "query").shape[0] == 1
+
+
+def test_hooks_are_told_and_one_that_would_wait_for_itself_is_refused(memory):
+    told, refused = queue.Queue(), queue.Queue()
+    ana = memory.user("ana")
+
+    @memory.on_recall
+    def asks_again(event):
+        told.put(event.recall.outcome)
+        try:
+            ana.get("dog")
+        except echoic.NotAllowed as error:
+            refused.put(str(error))
+
+    ana.query("dog")
+    assert told.get(timeout=10) == "complete"
+    assert "wait for itself" in refused.get(timeout=10)
+    assert ana.get("dog") is None, "it goes on"
+
+
+def test_what_is_not_open_says_so_and_does_not_wait_for_ever(tmp_path):
+    memory = echoic.sync.open(f"sqlite:///{tmp_path}/x.db", embedder="lexical")
+    with pytest.raises(echoic.NotOpen, match="with"):
+        memory.user("ana")
+    with memory:
+        ana = memory.user("ana")
+    with pytest.raises(echoic.NotOpen):
+        ana.get("dog")
+    with pytest.raises(echoic.NotOpen, match="another"):
+        memory.__enter__()
+
+
+def test_bad_arguments_are_refused_as_by_open():
+    with pytest.raises(echoic.InvalidInput, match="redis"):
+        echoic.sync.open("redis://x")
+    with pytest.raises(TypeError):
+        echoic.sync.open("memory://", nonsense=1)
