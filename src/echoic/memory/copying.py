@@ -11,6 +11,7 @@ from echoic.errors import EmbeddingMismatch
 from echoic.memory.directives import DIRECTIVES
 from echoic.memory.distilling.progress import LEASE, PROGRESS
 from echoic.memory.experience.lessons import EXPERIENCE
+from echoic.memory.judging import JUDGEMENT
 from echoic.memory.records import CALL_PARTS, CHECKPOINT, CONVERSATION, PROPOSAL, index
 from echoic.memory.revocations import REVOCATION
 from echoic.memory.tasks import RESULT
@@ -25,6 +26,7 @@ KINDS = (
     DIRECTIVES,
     PROGRESS,
     LEASE,
+    JUDGEMENT,
     EXPERIENCE,
     REVOCATION,
     *CALL_PARTS,

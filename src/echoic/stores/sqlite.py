@@ -109,7 +109,7 @@ class SQLiteStore:
             where = "scope = ? and kind = ? and name = ?"
             return [r for i in ids for r in select_records(connection, where, (found[0], kind, i))]
 
-        return await self._read(work)
+        return await self._read_few(work, len(ids))
 
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
         def work(connection: apsw.Connection) -> list[Record]:
@@ -125,12 +125,7 @@ class SQLiteStore:
                 records |= {r.seq: r for r in select_records(connection, f"id in ({marks})", some)}
             return [records[row] for row in rows if row in records]
 
-        self._opened()
-        if self._watch is not None and len(rows) <= _FEW_ROWS:
-            # the hits of a search lie in memory as a rule: to wake another thread takes longer than to read
-            with contextlib.suppress(apsw.Error):  # busy, or worse: the other thread finds out which
-                return work(self._watch)
-        return await self._read(work)
+        return await self._read_few(work, len(rows))
 
     async def scan(
         self,
@@ -158,7 +153,7 @@ class SQLiteStore:
             order = "desc" if newest_first else "asc"
             return select_records(connection, f"{where} order by id {order} limit ?", [*values, limit])
 
-        return await self._read(work)
+        return await self._read_few(work, limit)
 
     async def load(self, scope: Scope) -> Partition:
         self._opened()
@@ -237,6 +232,15 @@ class SQLiteStore:
         if self._thread is None or self._index is None:
             raise NotOpen("the store is not open: use `async with` or await open() first")
         return self._index
+
+    async def _read_few(self, work: Callable[[apsw.Connection], T], most: int) -> T:
+        """At once where at most `_FEW_ROWS` records come back."""
+        self._opened()
+        if self._watch is not None and most <= _FEW_ROWS:
+            # what a search asks for lies in memory as a rule: to wake another thread takes longer than to read
+            with contextlib.suppress(apsw.Error):  # busy, or worse: the other thread finds out which
+                return work(self._watch)
+        return await self._read(work)
 
     async def _read(self, work: Callable[[apsw.Connection], T]) -> T:
         self._opened()
