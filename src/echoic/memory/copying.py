@@ -12,7 +12,15 @@ from echoic.memory.directives import DIRECTIVES
 from echoic.memory.distilling.progress import LEASE, PROGRESS
 from echoic.memory.experience.lessons import EXPERIENCE
 from echoic.memory.judging import JUDGEMENT
-from echoic.memory.records import CALL_PARTS, CHECKPOINT, CONVERSATION, PROPOSAL, index
+from echoic.memory.records import (
+    CALL_PARTS,
+    CHECKPOINT,
+    CONVERSATION,
+    LINK_CODE,
+    LINK_GUESSES,
+    PROPOSAL,
+    index,
+)
 from echoic.memory.revocations import REVOCATION
 from echoic.memory.tasks import RESULT
 from echoic.stores.base import Store
@@ -31,6 +39,8 @@ KINDS = (
     REVOCATION,
     *CALL_PARTS,
     CHECKPOINT,
+    LINK_CODE,
+    LINK_GUESSES,
 )
 """Every kind of record that is not searchable."""
 

@@ -146,3 +146,5 @@ CALL, EXCHANGE, GIVEN, CHECKPOINT = "call", "call_exchange", "call_given", "chec
 """What a live session keeps of a call, under its conversation's id: the call, its turns, the bytes the model
 was given; and the state to go on from. Named here so that nothing forgotten or copied leaves them out."""
 CALL_PARTS = (CALL, EXCHANGE, GIVEN)
+LINK_CODE, LINK_GUESSES = "link-code", "link-guesses"
+"""What a telephone adapter keeps of codes that prove who is calling. Named here likewise."""

@@ -237,7 +237,7 @@ class SQLiteStore:
         """At once where at most `_FEW_ROWS` records come back."""
         self._opened()
         if self._watch is not None and most <= _FEW_ROWS:
-            # what a search asks for lies in memory as a rule: to wake another thread takes longer than to read
+            # what a search asks for lies in memory as a rule: to wake another thread takes longer
             with contextlib.suppress(apsw.Error):  # busy, or worse: the other thread finds out which
                 return work(self._watch)
         return await self._read(work)

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from echoic.adapters.twilio.claims import CODE_DIGITS
 from echoic.errors import WriteConflict
 from echoic.memory.ledger import memory_id
-from echoic.memory.records import scan_all
+from echoic.memory.records import LINK_CODE, LINK_GUESSES, scan_all
 from echoic.memory.retry import until_written
 from echoic.memory.service import MemoryService
 from echoic.stores.base import Drop, Put, Record
@@ -32,8 +32,6 @@ MAX_CODES: Final = 1000
 """Out at once; the oldest goes for a new one."""
 TYPED_DIGITS: Final = 8
 """Of a code that is typed into a page: there a machine may guess, and nobody has to say it."""
-_CODE: Final = "link-code"
-_GUESSES: Final = "link-guesses"
 
 Kind = Literal["user", "line"]
 """user: given in a page, proves that user to a phone. line: given in a call, proves that line to a page."""
@@ -63,7 +61,7 @@ class LinkCodes:
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        memory = service.user(_CODE, deployment)  # of nobody: only what is the deployment's own is used of it
+        memory = service.user(LINK_CODE, deployment)  # of nobody: only the deployment's own is used
         self._store, self._scope = memory.store, memory.scope.everyone
         self._clock = clock
 
@@ -96,7 +94,7 @@ class LinkCodes:
 
     async def waiting(self) -> bool:
         """Whether any code is out that a telephone would take."""
-        records = await scan_all(self._store, self._scope, _CODE, key="user")
+        records = await scan_all(self._store, self._scope, LINK_CODE, key="user")
         return bool(self._fresh(records))
 
     async def _give(self, kind: Kind, whose: str, digits: int) -> Code:
@@ -110,8 +108,8 @@ class LinkCodes:
             stale = [record for record in records if record.id not in kept]
             until = self._clock() + timedelta(seconds=LIFETIME_S)
             data = {"whose": whose, "until": until.isoformat(), "used": False}
-            record = Record(kind=_CODE, id=_mark(kind, code), key=kind, data=data)
-            drops = [Drop(kind=_CODE, id=old.id) for old in stale if old.id != record.id]
+            record = Record(kind=LINK_CODE, id=_mark(kind, code), key=kind, data=data)
+            drops = [Drop(kind=LINK_CODE, id=old.id) for old in stale if old.id != record.id]
             # a code that is out already, for somebody else, is a conflict: another is tried
             standing = {old.id: old.version for old in stale}
             await self._store.write(
@@ -124,11 +122,11 @@ class LinkCodes:
     async def _take(self, kind: Kind, code: str) -> str | None:
         if not await self._counted(kind):
             return None
-        found = await self._store.read(self._scope, _CODE, [_mark(kind, code)])
+        found = await self._store.read(self._scope, LINK_CODE, [_mark(kind, code)])
         if not self._fresh(found):
             return None
         record = found[0]
-        used = Record(kind=_CODE, id=record.id, key=kind, data={**record.data, "whose": "", "used": True})
+        used = Record(kind=LINK_CODE, id=record.id, key=kind, data={**record.data, "whose": "", "used": True})
         try:
             await self._store.write(self._scope, [Put(record=used, expect=record.version)])
         except WriteConflict:
@@ -161,7 +159,7 @@ class LinkCodes:
 
     async def _guesses(self, kind: Kind) -> tuple[int, list[datetime]]:
         """Which version of the count there is, and when there were guesses."""
-        found = await self._store.read(self._scope, _GUESSES, [kind])
+        found = await self._store.read(self._scope, LINK_GUESSES, [kind])
         if not found:
             return 0, []
         since = self._clock() - timedelta(seconds=LIFETIME_S)
@@ -170,18 +168,18 @@ class LinkCodes:
 
     async def _put_guesses(self, kind: Kind, times: list[datetime], version: int) -> None:
         data: dict[str, Any] = {"times": [at.isoformat() for at in times]}
-        record = Record(kind=_GUESSES, id=kind, data=data)
+        record = Record(kind=LINK_GUESSES, id=kind, data=data)
         await self._store.write(self._scope, [Put(record=record, expect=version)])
 
     async def _tidy(self) -> None:
         """Drop what is used or old."""
         records = await self._records()
         good = {record.id for record in self._fresh(records)}
-        gone = [Drop(kind=_CODE, id=record.id) for record in records if record.id not in good]
+        gone = [Drop(kind=LINK_CODE, id=record.id) for record in records if record.id not in good]
         await self._store.write(self._scope, gone)
 
     async def _records(self) -> list[Record]:
-        return await scan_all(self._store, self._scope, _CODE)
+        return await scan_all(self._store, self._scope, LINK_CODE)
 
     def _fresh(self, records: list[Record]) -> list[Record]:
         now = self._clock()
@@ -193,7 +191,7 @@ class LinkCodes:
 
 
 def _mark(kind: Kind, code: str) -> str:
-    return memory_id(_CODE, kind, code)
+    return memory_id(LINK_CODE, kind, code)
 
 
 __all__ = ["LIFETIME_S", "MAX_CODES", "MAX_GUESSES", "TYPED_DIGITS", "Code", "Kind", "LinkCodes"]
