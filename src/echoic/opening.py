@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from echoic.embedding.base import Embedder
-    from echoic.memory.service import GlobalWrites, MemoryService
+    from echoic.memory.parts import GlobalWrites
+    from echoic.memory.service import MemoryService
     from echoic.memory.sharing import Classifier
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from echoic.errors import InvalidInput, WriteConflict
 from echoic.memory.distil import Distilled
+from echoic.memory.parts import Parts
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
@@ -20,9 +21,6 @@ from echoic.memory.records import (
 from echoic.memory.retry import until_written
 from echoic.stores.base import Put
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
-
-if TYPE_CHECKING:
-    from echoic.memory.service import Parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

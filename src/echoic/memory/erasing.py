@@ -6,12 +6,13 @@ Whatever kind of record is kept under a key or of a conversation has to be named
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from echoic.memory.distilling.progress import PROGRESS, progress_id
 from echoic.memory.experience import unlearn
 from echoic.memory.hooks import Forgotten
 from echoic.memory.judging import JUDGEMENT
+from echoic.memory.parts import Parts
 from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,
@@ -25,9 +26,6 @@ from echoic.memory.records import (
 from echoic.memory.tasks import RESULT
 from echoic.stores.base import Drop, Erased, Record
 from echoic.types import Receipt, Scope, checked_name
-
-if TYPE_CHECKING:
-    from echoic.memory.service import Parts
 
 
 class Erasing:

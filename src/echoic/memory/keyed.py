@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 from echoic.memory.judging import waits
 from echoic.memory.ledger import Ledger, memory_id
+from echoic.memory.parts import Parts
 from echoic.memory.proposals import put_proposal
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, scan_all
 from echoic.memory.retry import until_written
@@ -20,9 +20,6 @@ from echoic.memory.shares import unsigned
 from echoic.memory.sharing import Shareable, share
 from echoic.stores.base import Drop
 from echoic.types import Category, Memory, Scope, checked_category, checked_name, checked_text
-
-if TYPE_CHECKING:
-    from echoic.memory.service import Parts
 
 
 class KeyedMemories:

@@ -8,16 +8,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import TYPE_CHECKING
 
 from echoic.errors import InvalidInput
 from echoic.memory.hooks import Recalled
+from echoic.memory.parts import Parts
 from echoic.memory.times.reader import TimeReader
 from echoic.partition import Partition
 from echoic.types import Recall, Scope, checked_text
-
-if TYPE_CHECKING:
-    from echoic.memory.service import Parts
 
 MAX_LIMIT = 1000
 """Hits of one search, at most."""

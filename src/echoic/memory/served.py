@@ -8,17 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS, Block, BlockMaker
 from echoic.memory.directives import change_directives, read_directives
+from echoic.memory.parts import Parts
 from echoic.memory.profile import model_profile, profile_of
 from echoic.memory.tasks import chooser, keep_result, mark, read_conversation, read_conversations, read_task
-from echoic.types import Conversation, Directives, Memory, Profile, Result, Scope, Task, checked_name
-
-if TYPE_CHECKING:
-    from echoic.memory.service import Parts
-    from echoic.memory.user import UserMemory
+from echoic.types import Conversation, Directives, Memory, Profile, Recall, Result, Scope, Task, checked_name
 
 P = TypeVar("P")
 
@@ -32,6 +29,10 @@ class Served(ABC):
     @abstractmethod
     async def facts(self) -> list[Memory]:
         """Everything that holds; see `UserMemory`."""
+
+    @abstractmethod
+    async def recall(self, text: str, *, limit: int = 10, deadline_ms: float | None = None) -> Recall:
+        """What `text` calls to mind; see `UserMemory`."""
 
     # -- who they are and how they want to be served
 
@@ -89,8 +90,7 @@ class Served(ABC):
             InvalidInput: a budget below 1, or a name or text that cannot be.
             StoreUnavailable: could not look; an empty block would say that nothing is known.
         """
-        user = cast("UserMemory", self)
-        return await BlockMaker(self._parts, user).make(agent, moment, budget_tokens, deadline_ms)
+        return await BlockMaker(self._parts, self).make(agent, moment, budget_tokens, deadline_ms)
 
     async def conversations(
         self,

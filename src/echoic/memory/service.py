@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 from uuid import uuid4
 
 from echoic.embedding.base import Embedder
@@ -20,6 +19,7 @@ from echoic.memory.experience import AgentExperience
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, Trouble
 from echoic.memory.judging import Judge
 from echoic.memory.observed import ObservedEmbedder, observed_store
+from echoic.memory.parts import GlobalWrites, Parts
 from echoic.memory.proposals import Proposals
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
@@ -34,33 +34,11 @@ from echoic.ranking.fusion import Fusion
 from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 
-GlobalWrites = Literal["auto", "propose"]
-"""What a caller's global memory does. auto: all see it at once. propose: its author does, until approved."""
-
 WARM_AFTER_S = 0.5
 """When to load the date parser, off the event loop: not in a command that is over by then."""
 
 SETTLE_S = 5.0
 """How long closing waits for vectors of what was just written; what is not done then waits in the store."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What the handles of one service share."""
-
-    store: Store
-    embedder: Embedder
-    recaller: Recaller
-    distiller: Distiller
-    background: Background
-    classifier: Classifier
-    hooks: Hooks
-    telemetry: Telemetry
-    global_writes: GlobalWrites
-    clock: Callable[[], datetime]
-    new_id: Callable[[], str]
-    shares: Shares = field(default_factory=Shares)
-    judge: Judge | None = None
 
 
 class MemoryService:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from echoic.errors import InvalidInput, WriteConflict
 from echoic.memory.block.tokens import counter_of
@@ -18,6 +18,7 @@ from echoic.memory.distil import Jobs
 from echoic.memory.erasing import Erasing
 from echoic.memory.keyed import KeyedMemories
 from echoic.memory.ledger import memory_id
+from echoic.memory.parts import Parts
 from echoic.memory.portable import export_scope, restore_scope
 from echoic.memory.records import (
     MEMORY,
@@ -44,9 +45,6 @@ from echoic.types import (
     checked_text,
     checked_time,
 )
-
-if TYPE_CHECKING:
-    from echoic.memory.service import Parts
 
 _GREETING = "hello"  # asks for nothing: what it makes ready is all it is for
 

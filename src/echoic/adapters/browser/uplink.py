@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from echoic.adapters.browser.line import Allowance, Line
-from echoic.adapters.browser.manners import FAILED
+from echoic.adapters.browser.manners import FAILED, Manners, Transport
 from echoic.adapters.browser.wire import REFUSED, BargeIn, HangUp, Muted, Played, Said, Typed, read
 from echoic.errors import InvalidInput, NotOpen
-
-if TYPE_CHECKING:
-    from echoic.adapters.browser.call import BrowserCall
+from echoic.session import VoiceSession
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +19,26 @@ _WAITING: Final = 500
 """Messages of audio that may wait for the provider: ten seconds. What comes then is lost."""
 _MUTED_S: Final = 1.0
 """Of silence, so that the provider hears a sentence end that a muted microphone broke off."""
+
+
+class Called(Protocol):
+    """The call that a page speaks to, as far as it is needed here."""
+
+    transport: Transport
+
+    @property
+    def session(self) -> VoiceSession | None:
+        """The call itself, while there is one."""
+        ...
+
+    @property
+    def manners(self) -> Manners:
+        """How it treats its sockets."""
+        ...
+
+    def played(self, line: Line, *, flushed: bool) -> None:
+        """The page has played what `line` says."""
+        ...
 
 
 class Uplink:
@@ -31,7 +49,7 @@ class Uplink:
         line: the socket.
     """
 
-    def __init__(self, call: BrowserCall, line: Line) -> None:
+    def __init__(self, call: Called, line: Line) -> None:
         self._call = call
         self._line = line
         self._sound: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from echoic.errors import InvalidInput
 from echoic.memory.block.packing import Block, Draft, pack
@@ -18,13 +18,10 @@ from echoic.memory.block.sections import (
 )
 from echoic.memory.block.tokens import counter_of
 from echoic.memory.experience import AgentExperience
+from echoic.memory.parts import Parts
 from echoic.memory.profile import profile_and_sources
 from echoic.memory.records import TURN
-from echoic.types import Conversation, Experience, Memory, checked_name
-
-if TYPE_CHECKING:
-    from echoic.memory.service import Parts
-    from echoic.memory.user import UserMemory
+from echoic.types import Conversation, Directives, Experience, Memory, Recall, Scope, checked_name
 
 DEFAULT_BUDGET_TOKENS: Final = 600
 _MOMENT_CHARACTERS: Final = 2000
@@ -34,10 +31,32 @@ _SOURCES: Final = 200
 """Memories whose turns are looked up to see which agent heard them; older ones count as heard by another."""
 
 
+class Known(Protocol):
+    """What a block is made from: a user's memory, as far as it is needed here."""
+
+    scope: Scope
+
+    async def facts(self) -> list[Memory]:
+        """Everything that holds."""
+        ...
+
+    async def conversations(self) -> list[Conversation]:
+        """Every conversation."""
+        ...
+
+    async def directives(self) -> Directives:
+        """How the user wants to be served."""
+        ...
+
+    async def recall(self, text: str, *, limit: int, deadline_ms: float | None) -> Recall:
+        """What `text` calls to mind."""
+        ...
+
+
 class BlockMaker:
     """Makes the blocks of one user."""
 
-    def __init__(self, parts: Parts, user: UserMemory) -> None:
+    def __init__(self, parts: Parts, user: Known) -> None:
         self._parts = parts
         self._user = user
 

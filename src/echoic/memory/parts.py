@@ -1,0 +1,44 @@
+"""What the handles of one service share. Made by the service alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from echoic.embedding.base import Embedder
+from echoic.memory.background import Background
+from echoic.memory.distil import Distiller
+from echoic.memory.hooks import Hooks
+from echoic.memory.judging import Judge
+from echoic.memory.recall import Recaller
+from echoic.memory.shares import Shares
+from echoic.memory.sharing import Classifier
+from echoic.memory.telemetry import Telemetry
+from echoic.stores.base import Store
+
+GlobalWrites = Literal["auto", "propose"]
+"""What a caller's global memory does. auto: all see it at once. propose: its author does, until approved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the handles of one service share."""
+
+    store: Store
+    embedder: Embedder
+    recaller: Recaller
+    distiller: Distiller
+    background: Background
+    classifier: Classifier
+    hooks: Hooks
+    telemetry: Telemetry
+    global_writes: GlobalWrites
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+    shares: Shares = field(default_factory=Shares)
+    judge: Judge | None = None
+
+
+__all__ = ["GlobalWrites", "Parts"]
