@@ -153,7 +153,8 @@ class SQLiteStore:
             order = "desc" if newest_first else "asc"
             return select_records(connection, f"{where} order by id {order} limit ?", [*values, limit])
 
-        return await self._read_few(work, limit)
+        # without a key there may be much to pass over before so many are found
+        return await (self._read(work) if key is None else self._read_few(work, limit))
 
     async def load(self, scope: Scope) -> Partition:
         self._opened()
