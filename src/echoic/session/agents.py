@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic_ai import Agent, RunContext, Tool
 from pydantic_ai.realtime import RealtimeModel, RealtimeModelSettings
@@ -15,7 +15,6 @@ from echoic.types import Directives, Memory, checked_name, checked_text
 
 if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
-    from echoic.session.session import VoiceSession
 
 TRANSFER_TOOL = "transfer_call"
 Hook = Callable[["CallContext"], Awaitable[None]]
@@ -75,10 +74,35 @@ class VoiceAgent:
         return Agent(name=self.name, deps_type=CallContext, instructions=said or None, tools=tools)
 
 
+class InCall(Protocol):
+    """What an agent may ask of the session it serves in."""
+
+    session_id: str
+    conversation_id: str
+    memory: UserMemory
+    """Of the caller."""
+
+    async def inject(self, text: str) -> None:
+        """Tell the model something without having it reply."""
+        ...
+
+    async def prompt(self, request: str) -> None:
+        """Have the agent say something now."""
+        ...
+
+    def plan_transfer(self, agent: str) -> None:
+        """Hand the call over at the next pause."""
+        ...
+
+    def plan_end(self, reason: str) -> None:
+        """End the call once what is being said has been played."""
+        ...
+
+
 class CallContext:
     """What hooks and tools of an agent may ask of the call they are in. In tools: `ctx.deps`."""
 
-    def __init__(self, session: VoiceSession, agent: str, directives: Directives, deps: Any) -> None:
+    def __init__(self, session: InCall, agent: str, directives: Directives, deps: Any) -> None:
         self._session = session
         self.agent = agent
         """Who serves, or whose hook this is."""
@@ -159,4 +183,4 @@ def _transfer_tool(names: tuple[str, ...]) -> Tool[CallContext]:
     return Tool(transfer_call, name=TRANSFER_TOOL, description=description)
 
 
-__all__ = ["TRANSFER_TOOL", "CallContext", "Hook", "TurnHook", "VoiceAgent"]
+__all__ = ["TRANSFER_TOOL", "CallContext", "Hook", "InCall", "TurnHook", "VoiceAgent"]

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from pydantic_ai.realtime import RealtimeModel
 
@@ -21,17 +20,15 @@ from echoic.session.hooks import Hooks, Listener
 from echoic.session.live import Live
 from echoic.session.playback import Playback
 from echoic.session.recalling import CallRecall
+from echoic.session.whole import Session
 from echoic.types import Checkpoint
-
-if TYPE_CHECKING:
-    from echoic.session.session import VoiceSession
 
 
 @dataclass(slots=True, kw_only=True)
 class Beginning:
     """Of one session."""
 
-    session: VoiceSession
+    session: Session
     agent: VoiceAgent
     """Who begins."""
     model: RealtimeModel

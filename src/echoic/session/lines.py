@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 from pydantic_ai.messages import ModelMessage, ModelRequest
@@ -23,9 +23,7 @@ from echoic.session.profile import ProviderProfile, waits_to_be_asked
 from echoic.session.remote import RemotePlayback
 from echoic.session.shield import ToolShield
 from echoic.session.sideband import ProviderCall, observed
-
-if TYPE_CHECKING:
-    from echoic.session.session import VoiceSession
+from echoic.session.whole import Session
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +48,7 @@ class Lines:
 
     def __init__(
         self,
-        session: VoiceSession,
+        session: Session,
         service: MemoryService,
         model: RealtimeModel,
         confidences: Confidences,

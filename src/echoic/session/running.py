@@ -29,10 +29,10 @@ from echoic.session.reattach import reattach
 from echoic.session.remote import RemotePlayback
 from echoic.session.sideband import ProviderCall
 from echoic.session.transfer import hand_over
+from echoic.session.whole import Session
 
 if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
-    from echoic.session.session import VoiceSession
 
 
 class Running:
@@ -49,7 +49,7 @@ class Running:
 
     def __init__(
         self,
-        session: VoiceSession,
+        session: Session,
         service: MemoryService,
         beginning: Beginning,
         *,

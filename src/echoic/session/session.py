@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -79,7 +79,7 @@ class VoiceSession:
         provider_call: str = "",
         captions: Captions | None = None,
     ) -> None:
-        self.agents = {agent.name: agent for agent in agents}
+        self.agents: Mapping[str, VoiceAgent] = {agent.name: agent for agent in agents}
         if not agents or len(self.agents) < len(agents):
             raise InvalidInput("a session needs agents, each with a name of its own")
         self._start = start or agents[0].name
