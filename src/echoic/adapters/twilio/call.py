@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from pydantic_ai.capabilities import AbstractCapability
 
@@ -17,18 +17,15 @@ from echoic.adapters.twilio.callers import Caller
 from echoic.adapters.twilio.figures import RECORD, Figures
 from echoic.adapters.twilio.kept import CallLog
 from echoic.adapters.twilio.phrases import Phrases
-from echoic.adapters.twilio.serving import Serving
+from echoic.adapters.twilio.serving import Number, Serving
 from echoic.adapters.twilio.spoken import Spoken
 from echoic.adapters.twilio.talk import Talk
 from echoic.adapters.twilio.tools import AnotherCaller, PhoneMemory
 from echoic.capability.tools import Answer
 from echoic.errors import EchoicError
+from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.types import Turn
-
-if TYPE_CHECKING:
-    from echoic.adapters.twilio.phone import Phone
-    from echoic.adapters.twilio.webhooks import Dialogue
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +35,21 @@ _RECALL_SHARE: Final = 0.5
 """Of a tool's time, what the recall for a turn may take."""
 
 Out = Callable[[str], Awaitable[None]]
+
+
+class Answering(Number, Protocol):
+    """Who answers, as far as a call needs it: `Phone` is one."""
+
+    service: MemoryService
+    capabilities: tuple[AbstractCapability[Any], ...]
+
+    def deps_of(self, call: Call) -> Any:
+        """What the agent depends on in `call`."""
+        ...
+
+    def ended(self, call: Call) -> None:
+        """Note that `call` is over."""
+        ...
 
 
 class Call:
@@ -50,13 +62,15 @@ class Call:
         attestation: whether the carrier vouches for it, as given.
     """
 
-    def __init__(self, phone: Phone, sid: str, number: str, attestation: str) -> None:
+    def __init__(self, phone: Answering, sid: str, number: str, attestation: str) -> None:
         self.sid = sid
         self._phone = phone
         self.serving = Serving(
             phone, self.conversation, number, attestation, deps=lambda: phone.deps_of(self)
         )
         """Who is calling, and what serves them."""
+        self.dialogue: Any = None
+        """What webhooks keep of it; nobody else looks into it."""
         self._speaking = asyncio.Lock()
         self._in_flight: set[asyncio.Task[Any]] = set()
         self._spoken: Spoken | None = None
@@ -70,8 +84,6 @@ class Call:
         self.touched = time.monotonic()
         self.lines = 0
         """Sockets that carry it."""
-        self.dialogue: Dialogue | None = None
-        """Where it stands, over webhooks."""
         self.opened: asyncio.Task[None] = asyncio.ensure_future(self._open())
 
     # -- what it is

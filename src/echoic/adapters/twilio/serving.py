@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
-from echoic.adapters.twilio.callers import Caller
+from pydantic_ai import Agent
+
+from echoic.adapters.twilio.callers import Caller, Callers
 from echoic.adapters.twilio.claims import claim_in, codes_in
 from echoic.adapters.twilio.interim import Ear
 from echoic.adapters.twilio.kept import CallLog
-from echoic.adapters.twilio.linking import Code
+from echoic.adapters.twilio.linking import Code, LinkCodes
+from echoic.adapters.twilio.settings import PhoneSettings
 from echoic.adapters.twilio.talk import Talk
 from echoic.errors import EchoicError, NotAllowed
 from echoic.memory.user import UserMemory
 from echoic.types import Conversation, Task
-
-if TYPE_CHECKING:
-    from echoic.adapters.twilio.phone import Phone
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,28 @@ _GUEST: Final = "Nobody knows who is calling: there is no memory to rely on, and
 _LANGUAGE: Final = "The line speaks and understands {language}: begin in it."
 
 
+class Number(Protocol):
+    """The number that was called, as far as serving a caller needs it: `Phone` is one."""
+
+    agent: Agent[Any, str]
+    settings: PhoneSettings
+    callers: Callers
+    links: LinkCodes
+
+    @property
+    def name(self) -> str:
+        """Of the agent."""
+        ...
+
+    def memory_of(self, user: str) -> UserMemory:
+        """The memory of one of the callers."""
+        ...
+
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do `work` beside everything else."""
+        ...
+
+
 class Serving:
     """The caller of one call, and what serves them. Made by `Call`.
 
@@ -56,7 +78,7 @@ class Serving:
     """
 
     def __init__(
-        self, phone: Phone, conversation: str, number: str, attestation: str, deps: Callable[[], Any]
+        self, phone: Number, conversation: str, number: str, attestation: str, deps: Callable[[], Any]
     ) -> None:
         self._phone = phone
         self._deps = deps

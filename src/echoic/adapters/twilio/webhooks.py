@@ -236,7 +236,8 @@ class Webhooks:
     def _dialogue(self, call: Call) -> Dialogue:
         if call.dialogue is None:
             call.dialogue = Dialogue(self._phone, call)
-        return call.dialogue
+        dialogue: Dialogue = call.dialogue
+        return dialogue
 
     def _scribe(self, request: Request) -> Scribe:
         return Scribe(self._phone.settings, self._phone.signatures.base_of(request))
