@@ -65,8 +65,9 @@ SEED = 11
 class Line:
     """A microphone that sends silence and a loudspeaker, `speed` times as fast as life."""
 
-    def __init__(self, session: VoiceSession, speed: float) -> None:
-        self.session, self.speed = session, speed
+    def __init__(self, session: VoiceSession, speed: float, *, keep: bool = True) -> None:
+        """With `keep` all that is heard, and how late each frame was; a soak would take these for a leak."""
+        self.session, self.speed, self.keep = session, speed, keep
         self.heard = bytearray()
         self.stop_at = sys.maxsize
         self.gaps: list[float] = []
@@ -89,6 +90,7 @@ class Line:
         while True:
             if not self.muted:
                 await self.session.send_audio(frame)
+            if not self.muted and self.keep:
                 now = time.perf_counter()
                 self.gaps.append(now - last)
                 self.works.append(time.thread_time() - worked)
@@ -97,7 +99,8 @@ class Line:
 
     async def _play(self) -> None:
         async for pcm in self.session.audio():
-            self.heard += pcm
+            if self.keep:
+                self.heard += pcm
             while len(self.heard) >= self.stop_at:
                 await asyncio.sleep(0.001)
             await asyncio.sleep(len(pcm) / 48_000 / self.speed)
@@ -305,7 +308,7 @@ async def one_call(memory: MemoryService, model: RealtimeModel, name: str, minut
         VoiceSession(
             memory, user=name, agents=[ROBIN], model=model, session_id=name, settings=settings
         ) as session,
-        Line(session, 1),
+        Line(session, 1, keep=False),
     ):
         await asyncio.sleep(60 * minutes)
     task = await memory.user(name).task(name)
