@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import inspect
 
-from pydantic_ai.realtime import RealtimeSession
+import pytest
+from pydantic_ai.realtime import RealtimeError, RealtimeSession
 
 from echoic.session import VoiceAgent, VoiceSession
+from echoic.session.leg import Leg
 from echoic.testing.realtime import Drop, Refusal, Says, Script, UserSays
 
 
@@ -59,3 +61,35 @@ async def test_a_line_that_is_gone_for_good_ends_the_call_and_leaves_it_to_be_go
         )
         async with again:
             assert again.state == "active"
+
+
+class Broken:
+    """A session whose background finds the line broken first; its reader dials anew."""
+
+    def __init__(self, message):
+        self.closed, self._stream_exhausted, self.rounds, self._message = False, False, 0, message
+
+    async def __aiter__(self):
+        self.rounds += 1
+        if self.rounds == 1:
+            raise RealtimeError(model_name="m", message=self._message)
+        self.closed = True
+        return
+        yield
+
+
+def leg_of_nobody():
+    leg = Leg.__new__(Leg)
+    leg._stopping = leg._silent = False
+    return leg
+
+
+async def test_a_line_that_a_sender_finds_broken_first_is_left_to_the_reader_to_dial_anew():
+    broken = Broken("Realtime connection failed while sending: no close frame received or sent")
+    await leg_of_nobody()._iterate(broken)
+    assert broken.rounds == 2
+
+
+async def test_any_other_failure_of_a_line_ends_it():
+    with pytest.raises(RealtimeError, match="refused"):
+        await leg_of_nobody()._iterate(Broken("refused"))

@@ -45,6 +45,8 @@ log = logging.getLogger(__name__)
 _PATIENCE_S: Final = 1.0
 """How long audio may wait for the event that says whose it is."""
 _STOP_S: Final = 3.0
+_WHILE_SENDING: Final = "connection failed while sending"
+"""What PydanticAI says of a line that a background task found broken before its reader did."""
 
 
 @dataclass(slots=True, eq=False)
@@ -261,17 +263,23 @@ class Leg:
                     if not self._silent:
                         self._take(event)
                         self._on_event(self, event)
-            except RealtimeError:
-                raise
+            except RealtimeError as error:
+                # what could not be sent is found out by whoever reads, too, and there it is dialled anew
+                if _WHILE_SENDING not in str(error) or self._is_over(session):
+                    raise
+                log.warning("on a call: a line broke while something was sent")
             except Exception as error:
                 if self._stopping or session.closed:
                     return
                 log.warning("on a call: %s", type(error).__name__)
                 self.error = error
-                if getattr(session, "_stream_exhausted", False):
+                if _is_exhausted(session):
                     raise
             else:
                 return
+
+    def _is_over(self, session: RealtimeSession) -> bool:
+        return self._stopping or session.closed or _is_exhausted(session)
 
     def _take(self, event: RealtimeEvent) -> None:
         if isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
@@ -371,6 +379,10 @@ class Leg:
             if name == id(chunk):
                 return utterance
         return None
+
+
+def _is_exhausted(session: RealtimeSession) -> bool:
+    return bool(getattr(session, "_stream_exhausted", False))
 
 
 def _stamp(stamp: Any) -> Stamp:
