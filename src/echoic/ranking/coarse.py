@@ -4,7 +4,7 @@ Of a large scope every query reads every vector, and reading is what takes the t
 it, and a processor multiplies 32 or 64 of them at once. Optional: numpy cannot, so it takes `simsimd` (the
 extra "fast"); without it, and for smaller scopes, all cosines are exact.
 
-100,000 rows of 384 on one core: 2.3 ms instead of 19 (both on a busy machine).
+What it is worth: `benchmarks/results/speed.json`, at 100,000 memories.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from echoic.partition import SEGMENT_ROWS, Partition
 Floats = NDArray[np.float32]
 
 LEAST_ROWS: Final = 30_000
-"""Below, reading everything takes under 2 ms, and the bytes are not worth being kept."""
+"""Below, reading everything takes little, and the bytes are not worth being kept."""
 EXACT: Final = 500
 """How many of the nearest are looked at as they are: far more than are ever looked at closely."""
 
