@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 import stat
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +16,11 @@ from blockbuster import BlockingError
 
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreUnavailable
 from echoic.partition import MAX_BYTES
-from echoic.stores import files_disk, files_register
+from echoic.stores import files, files_disk, files_register
 from echoic.stores.base import Attach, Drop
 from echoic.stores.files import FilesStore
+from echoic.stores.files_register import Known, Register
+from echoic.stores.files_scope import ScopeFiles
 from echoic.stores.files_vectors import Stored, VectorFile
 from echoic.testing.store_subject import (
     ODD_NAMES,
@@ -525,3 +529,38 @@ async def test_no_content_is_told_by_an_error(tmp_path: Path) -> None:
                 await store.scan(ANA, "memory")
             assert "giraffe" not in str(error.value)
             assert "secret" not in str(error.value)
+
+
+async def test_who_began_before_a_reindex_leaves_nothing_of_the_old_model_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody opens a user's files just as the model changes; whoever comes next must not be given those."""
+    async with opened(FilesStore(tmp_path)) as store:
+        await store.write(ANA, [put(memory("a"))])
+    at_it, go_on, there = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(ScopeFiles):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            if not at_it.is_set():
+                at_it.set()
+                assert go_on.wait(10)
+
+    def register_asked_after_the_change(register: Register) -> list[Known]:
+        go_on.set()
+        assert there.wait(10)
+        return all_known(register)
+
+    all_known = Register.all
+    monkeypatch.setattr(files, "ScopeFiles", Slow)
+    async with opened(FilesStore(tmp_path)) as store:
+        early = asyncio.create_task(store.load(ANA))
+        assert await asyncio.to_thread(at_it.wait, 10)
+        monkeypatch.setattr(Register, "all", register_asked_after_the_change)
+        changing = asyncio.create_task(store.reindex(OTHER_SPEC))
+        await early
+        there.set()
+        assert await changing == 1
+        [waits] = await store.waiting(10)
+        await store.write(ANA, [attach(waits.record, 5, OTHER_SPEC.dimensions)])
+        assert await store.waiting(10) == []

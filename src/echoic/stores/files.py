@@ -237,12 +237,15 @@ class FilesStore:
     @contextlib.asynccontextmanager
     async def _at(self, scope: Scope) -> AsyncIterator[tuple[_Place, _Run]]:
         async with self._using() as run:
-            place = self._places.get(scope)
-            if place is None:
-                index = self._index
+            while (place := self._places.get(scope)) is None:
+                index, spec = self._index, self._spec
                 assert index is not None
-                files = await run(lambda: ScopeFiles(self._folder, self._register, scope, self._spec, index))
-                place = self._places.setdefault(scope, _Place(files))
+                files = await run(
+                    functools.partial(ScopeFiles, self._folder, self._register, scope, spec, index)
+                )
+                if spec is self._spec:  # no reindex happened meanwhile
+                    place = self._places.setdefault(scope, _Place(files))
+                    break
             try:
                 yield place, run
             finally:
