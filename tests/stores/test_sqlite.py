@@ -6,8 +6,10 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -21,6 +23,7 @@ from echoic.testing.store_subject import (
     ANA,
     OTHER_SPEC,
     SPEC,
+    Content,
     attach,
     content,
     everything,
@@ -284,3 +287,63 @@ async def test_a_scope_larger_than_the_bound_is_not_loaded_anew_because_everyone
         for _ in range(3):
             await store.load(ANA.everyone)
             assert await store.load(ANA) is first
+
+
+async def test_who_asks_while_a_scope_is_loaded_gets_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a scope is warmed because the telephone rings, and the caller is quick."""
+    await filled(tmp_path / "echoic.db")
+    at_it, go_on = threading.Event(), threading.Event()
+    segments_since = sqlite._segments_since
+
+    def slow(*args: Any) -> Any:
+        at_it.set()
+        assert go_on.wait(10)
+        return segments_since(*args)
+
+    monkeypatch.setattr(sqlite, "_segments_since", slow)
+    async with opened(SQLiteStore(tmp_path / "echoic.db")) as store:
+
+        async def asked() -> Content:
+            return content(await store.load(ANA))
+
+        first = asyncio.create_task(asked())
+        assert await asyncio.to_thread(at_it.wait, 10)
+        second = asyncio.create_task(asked())
+        await asyncio.sleep(0)
+        go_on.set()
+        found = await asyncio.gather(first, second)
+        whole = expected(await everything(store, ANA), {("memory", "a"): unit(0)})
+        assert found == [whole, whole]
+
+
+@pytest.mark.parametrize("error", [apsw.BusyError("busy"), apsw.IOError("the disk")])
+async def test_what_could_not_be_loaded_is_not_taken_for_nothing_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    await filled(tmp_path / "echoic.db")
+    segments_since = sqlite._segments_since
+
+    def broken(*args: Any) -> Any:
+        yield next(iter(segments_since(*args)))
+        raise error
+
+    async with opened(SQLiteStore(tmp_path / "echoic.db")) as store:
+        with monkeypatch.context() as patched:
+            patched.setattr(sqlite, "_segments_since", broken)
+            for _ in range(2):
+                with pytest.raises(StoreUnavailable):
+                    await store.load(ANA)
+        assert await loaded(store, ANA) == expected(await everything(store, ANA), {("memory", "a"): unit(0)})
+
+
+async def test_a_file_that_cannot_be_watched_is_looked_at_every_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while another process recovers the log: nobody can say then whether somebody wrote."""
+    async with opened(SQLiteStore(tmp_path / "echoic.db")) as store:
+        monkeypatch.setattr(store, "_mark", lambda: sqlite._UNKNOWN)
+        await store.load(ANA)
+        await store.write(ANA, [put(memory("a"))])
+        assert await loaded(store, ANA) == expected(await everything(store, ANA), {})

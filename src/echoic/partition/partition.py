@@ -7,7 +7,7 @@ Words are scanned, not looked up: one gather over the postings finds every query
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition.entry import ROW
-from echoic.partition.segment import SEGMENT_ROWS, Segment
+from echoic.partition.segment import SEGMENT_ROWS, Listing, Segment
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Partition:
         self._postings: dict[int, tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]] = {}
         self._flat: tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]] | None = None
         # words of segments that the vocabulary has not taken in: it is built when first asked for
-        self._unread: dict[int, tuple[list[str], list[str], NDArray[np.uint32]]] = {}
+        self._unread: dict[int, tuple[Listing, NDArray[np.uint32]]] = {}
         self._vocabulary: Vocabulary | None = None
 
     @property
@@ -109,8 +109,8 @@ class Partition:
         """Built at the first misheard word, then kept current. A word may outlive its last row here."""
         if self._vocabulary is None:
             self._vocabulary = Vocabulary()
-        for words, codes, terms in self._unread.values():
-            self._vocabulary.add(words, codes, terms)
+        for listing, terms in self._unread.values():
+            self._vocabulary.add(listing.words, listing.codes, terms)
         self._unread.clear()
         return self._vocabulary
 
@@ -118,7 +118,7 @@ class Partition:
     def nbytes(self) -> int:
         """About how much memory this takes."""
         words = 120 * len(self._vocabulary.terms) if self._vocabulary else 0
-        words += sum(70 * len(unread[0]) for unread in self._unread.values())
+        words += sum(70 * len(terms) for _, terms in self._unread.values())
         postings = sum(p[0].nbytes + p[1].nbytes + p[2].nbytes for p in self._postings.values())
         derived = sum(getattr(value, "nbytes", 0) for value in self.scratch.values())
         rows = self._rows.nbytes + self._vectors.nbytes + self._token_bytes + 150 * len(self.tokens)
@@ -129,7 +129,7 @@ class Partition:
         changed = list(segments)
         if not changed:
             return
-        self._reserve((max(number for number, _ in changed) + 1) * SEGMENT_ROWS)
+        self._grow((max(number for number, _ in changed) + 1) * SEGMENT_ROWS)
         self.revision += 1
         for number, segment in changed:
             at = number * SEGMENT_ROWS
@@ -142,30 +142,37 @@ class Partition:
             else:
                 self._widen(segment.vectors.shape[1])
                 self._vectors[at : at + SEGMENT_ROWS] = segment.vectors
-            for slot, packed in segment.tokens.items():
-                self.tokens[at + slot] = packed
-                self._token_bytes += len(packed)
+            if segment.tokens:
+                self.add_tokens({at + slot: packed for slot, packed in segment.tokens.items()})
             docs = segment.slots.astype(np.int32) + at
             self._postings[number] = (docs, segment.terms[segment.which], segment.counts)
-            self._unread[number] = (segment.words, segment.codes, segment.terms)
+            self._unread[number] = (segment.listing, segment.terms)
         self._flat = None
+
+    def add_tokens(self, tokens: Mapping[int, bytes]) -> None:
+        """The word pieces of rows that are in place and have none here. The caller holds `lock`."""
+        self.tokens.update(tokens)
+        self._token_bytes += sum(map(len, tokens.values()))
 
     def _drop_tokens(self, at: int) -> None:
         for row in range(at, at + SEGMENT_ROWS):
             self._token_bytes -= len(self.tokens.pop(row, b""))
 
-    def _reserve(self, size: int) -> None:
+    def reserve(self, rows: int) -> None:
+        """Make room for so many, so that putting them in place part by part copies nothing twice."""
+        if rows > len(self._rows):
+            held = np.zeros(rows, ROW)
+            held[: self.size] = self.rows
+            vectors = np.zeros((rows, self._vectors.shape[1]), np.float32)
+            vectors[: self.size] = self.vectors
+            patched = np.zeros(rows // SEGMENT_ROWS + 1, np.int64)
+            patched[: len(self._patched)] = self._patched
+            self._rows, self._vectors, self._patched = held, vectors, patched
+
+    def _grow(self, size: int) -> None:
         if size > len(self._rows):
             # half as much again once a scope grows, so that a call appending turns copies rarely
-            room = size if not self.size else max(size, self.size + self.size // 2)
-            rows = np.zeros(room, ROW)
-            rows[: self.size] = self.rows
-            vectors = np.zeros((room, self._vectors.shape[1]), np.float32)
-            vectors[: self.size] = self.vectors
-            patched = np.zeros(room // SEGMENT_ROWS + 1, np.int64)
-            patched[: len(self.patched)] = self.patched
-            self._patched = patched
-            self._rows, self._vectors = rows, vectors
+            self.reserve(max(size, self.size + self.size // 2) if self.size else size)
         self.size = max(self.size, size)
 
     def _widen(self, dimensions: int) -> None:

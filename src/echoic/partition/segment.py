@@ -20,17 +20,58 @@ _MAGIC = b"ECS1"
 _HEADER = struct.Struct("<4sIIII")  # magic, words, postings, bytes of words, bytes of codes
 
 
+class Listing:
+    """The words of a segment and their sounds, cut apart when they are first asked for.
+
+    Loading a scope does not ask: only who misspoke or was misheard does.
+    """
+
+    __slots__ = ("_codes", "_lines", "_words")
+
+    def __init__(self, words: str = "", codes: str = "") -> None:
+        """Each a line; without a line there are none."""
+        self._lines: tuple[str, str] | None = (words, codes)
+        self._words: list[str] = []
+        self._codes: list[str] = []
+
+    @classmethod
+    def of(cls, words: list[str], codes: list[str]) -> Listing:
+        """These, each with its sounds."""
+        made = cls()
+        made._lines, made._words, made._codes = None, words, codes
+        return made
+
+    @property
+    def words(self) -> list[str]:
+        """May be appended to."""
+        self._cut()
+        return self._words
+
+    @property
+    def codes(self) -> list[str]:
+        """By word; may be appended to."""
+        self._cut()
+        return self._codes
+
+    def lines(self) -> tuple[str, str]:
+        """Words and codes as they lie in a file."""
+        return self._lines or ("\n".join(self._words), "\n".join(self._codes))
+
+    def _cut(self) -> None:
+        if self._lines is not None:
+            words, codes = self._lines
+            self._words, self._codes = (words.split("\n"), codes.split("\n")) if words else ([], [])
+            self._lines = None
+
+
 class Segment:
     """Rows 32 n to 32 n + 31 of a scope: their fields, words and vectors. One thread at a time."""
 
-    __slots__ = ("codes", "counts", "rows", "slots", "terms", "tokens", "vectors", "which", "words")
+    __slots__ = ("counts", "listing", "rows", "slots", "terms", "tokens", "vectors", "which")
 
     def __init__(self) -> None:
         self.rows: NDArray[np.void] = np.zeros(SEGMENT_ROWS, ROW)
-        self.words: list[str] = []
-        """Distinct folded words of these rows."""
-        self.codes: list[str] = []
-        """Their sounds, by word: Double Metaphone codes joined by a space."""
+        self.listing = Listing()
         self.terms: NDArray[np.uint32] = np.zeros(0, np.uint32)
         """Their stems as numbers, by word."""
         self.slots: NDArray[np.uint8] = np.zeros(0, np.uint8)
@@ -43,6 +84,16 @@ class Segment:
         """[32, dimensions]; zeros where there is none. None while no row has one."""
         self.tokens: dict[int, bytes] = {}
         """By slot, the word pieces that came with the vector; see `partition.tokens`."""
+
+    @property
+    def words(self) -> list[str]:
+        """Distinct folded words of these rows."""
+        return self.listing.words
+
+    @property
+    def codes(self) -> list[str]:
+        """Their sounds, by word: Double Metaphone codes joined by a space."""
+        return self.listing.codes
 
     @property
     def empty(self) -> bool:
@@ -106,15 +157,14 @@ class Segment:
         self.slots, self.which, self.counts = self.slots[keep], self.which[keep], self.counts[keep]
         used = np.unique(self.which)
         if len(used) < len(self.words):
-            self.words = [self.words[i] for i in used]
-            self.codes = [self.codes[i] for i in used]
+            self.listing = Listing.of([self.words[i] for i in used], [self.codes[i] for i in used])
             self.terms = self.terms[used]
             self.which = np.searchsorted(used, self.which).astype(np.uint32)
 
     def to_bytes(self) -> bytes:
         """Everything but the vectors and the word pieces."""
-        words, codes = "\n".join(self.words).encode(), "\n".join(self.codes).encode()
-        header = _HEADER.pack(_MAGIC, len(self.words), len(self.slots), len(words), len(codes))
+        words, codes = (lines.encode() for lines in self.listing.lines())
+        header = _HEADER.pack(_MAGIC, len(self.terms), len(self.slots), len(words), len(codes))
         arrays = (self.rows, self.terms, self.which, self.slots, self.counts)
         return b"".join((header, *(array.tobytes() for array in arrays), words, codes))
 
@@ -145,11 +195,12 @@ class Segment:
             segment.which = take(np.uint32, n_postings)  # type: ignore[assignment]
             segment.slots = take(np.uint8, n_postings)  # type: ignore[assignment]
             segment.counts = take(np.uint8, n_postings)  # type: ignore[assignment]
-            if n_words:
-                segment.words = data[at : at + word_bytes].decode().split("\n")
-                segment.codes = data[at + word_bytes : at + word_bytes + code_bytes].decode().split("\n")
-            if len(segment.words) != n_words or len(segment.codes) != n_words:
-                raise StoreCorrupt(f"a segment of {n_words} words holds {len(segment.words)}")
+            words = data[at : at + word_bytes].decode()
+            codes = data[at + word_bytes : at + word_bytes + code_bytes].decode()
+            breaks = {words.count("\n"), codes.count("\n")}
+            if breaks != {max(n_words - 1, 0)} or bool(words) != bool(n_words):
+                raise StoreCorrupt(f"a segment of {n_words} words holds {max(breaks) + bool(words)}")
+            segment.listing = Listing(words, codes)
             if vectors:
                 segment.vectors = np.frombuffer(vectors, np.float32).reshape(SEGMENT_ROWS, -1)
             segment.tokens = dict(tokens or {})

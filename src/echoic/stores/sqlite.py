@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -160,7 +161,7 @@ class SQLiteStore:
         self._opened()
         mark = self._mark()
         loaded = self._cache.get(scope)
-        if loaded is not None and loaded.seen == mark:
+        if loaded is not None and loaded.seen == mark != _UNKNOWN:
             return loaded.partition  # nobody wrote since: no other thread is asked
         return await self._read(lambda connection: self._load(connection, scope, mark))
 
@@ -284,18 +285,20 @@ class SQLiteStore:
     def _load(self, connection: apsw.Connection, scope: Scope, mark: int) -> Partition:
         loaded = self._cache.get(scope)
         with connection:  # one snapshot for the version and what it covers
-            number, version = (find_scope(connection, scope) or (_NOWHERE, 0))[:2]
-            if loaded is None or loaded.number != number:
-                loaded = Loaded(Partition(self._dimensions), number, mark)
-                self._cache.put(scope, loaded)
+            number, version, rows, _ = find_scope(connection, scope) or (_NOWHERE, 0, 0, 0)
+            if new := loaded is None or loaded.number != number:
+                loaded = Loaded(Partition(self._dimensions), number, _UNKNOWN)
+            assert loaded is not None
             partition = loaded.partition
-            if partition.version != version:
-                segments = _segments_since(connection, number, partition.version)
-                with partition.lock:
-                    partition.patch(segments)
+            if changed := partition.version != version:
+                if new:
+                    _fill(connection, partition, number, rows)
+                else:
+                    _renew(connection, partition, number)
                 partition.version = version
-                self._cache.put(scope, loaded)
             loaded.seen = mark
+            if new or changed:  # not before: who finds it there takes it as it is
+                self._cache.put(scope, loaded)
         return partition
 
     def _settle(self, connection: apsw.Connection, embedding: EmbeddingSpec) -> None:
@@ -323,31 +326,56 @@ def _model_of(embedding: EmbeddingSpec) -> str:
     return f"{embedding.model} {embedding.dimensions}"
 
 
-def _segments_since(connection: apsw.Connection, number: int, version: int) -> list[tuple[int, Segment]]:
+def _fill(connection: apsw.Connection, partition: Partition, number: int, rows: int) -> None:
+    """Put scope `number` of at most so many rows into `partition`, which nobody else has yet."""
+    partition.reserve(-(-rows // SEGMENT_ROWS) * SEGMENT_ROWS)
+    segments = _segments_since(connection, number, 0)
+    places: list[int] = []
+    # a few at a time: the memory of one part serves for the next
+    while part := [*itertools.islice(segments, _FEW_SEGMENTS)]:
+        partition.patch(part)
+        places += [at for at, _ in part]
+    partition.add_tokens(_tokens_of(connection, number, places))
+
+
+def _renew(connection: apsw.Connection, partition: Partition, number: int) -> None:
+    """Bring `partition` of scope `number` up to date: who reads it meanwhile sees all of that or nothing."""
+    segments = [*_segments_since(connection, number, partition.version)]
+    tokens = _tokens_of(connection, number, [at for at, _ in segments])
+    with partition.lock:
+        partition.patch(segments)
+        partition.add_tokens(tokens)
+
+
+def _segments_since(
+    connection: apsw.Connection, number: int, version: int
+) -> Iterator[tuple[int, Segment]]:
+    """The segments of scope `number` changed since `version`, in order, without word pieces."""
     first, last = number << SCOPE_BITS, ((number + 1) << SCOPE_BITS) - 1
     rows = connection.execute(
         "select s.id, s.words, v.data from segments s left join vectors v on v.id = s.id "
-        "where s.id between ? and ? and s.version > ?",
+        "where s.id between ? and ? and s.version > ? order by s.id",
         (first, last, version),
     )
-    found = [(key - first, words, vectors) for key, words, vectors in rows]
-    tokens = _tokens_of(connection, first, [number for number, _, _ in found])
-    return [(n, Segment.from_bytes(words, vectors, tokens.get(n))) for n, words, vectors in found]
+    return ((key - first, Segment.from_bytes(words, vectors)) for key, words, vectors in rows)
 
 
-def _tokens_of(connection: apsw.Connection, first: int, segments: list[int]) -> dict[int, dict[int, bytes]]:
-    """By segment and slot, the word pieces of the rows of `segments`, which are in order."""
-    found: dict[int, dict[int, bytes]] = {}
+def _tokens_of(connection: apsw.Connection, number: int, segments: list[int]) -> dict[int, bytes]:
+    """The word pieces of the rows of `segments` of scope `number`, which are in order."""
+    found: dict[int, bytes] = {}
+    first = number << SCOPE_BITS
     if not segments:
         return found
     # a scope loaded whole is one scan; after a patch the few segments it touched lie close together or apart
     whole = len(segments) > _FEW_SEGMENTS
-    spans = [(segments[0], segments[-1])] if whole else [(number, number) for number in segments]
+    spans = [(segments[0], segments[-1])] if whole else [(at, at) for at in segments]
+    changed = set(segments)
     for start, end in spans:
         rows = (first + start * SEGMENT_ROWS, first + end * SEGMENT_ROWS + SEGMENT_ROWS - 1)
         for key, data in connection.execute("select id, data from tokens where id between ? and ?", rows):
-            number, slot = divmod(key - first, SEGMENT_ROWS)
-            found.setdefault(number, {})[slot] = data
+            found[key - first] = data
+    if len(changed) <= segments[-1] - segments[0]:  # some between them did not change
+        found = {row: data for row, data in found.items() if row // SEGMENT_ROWS in changed}
     return found
 
 
