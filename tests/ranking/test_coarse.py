@@ -17,6 +17,7 @@ ROWS, DIMENSIONS = 3000, 64
 @pytest.fixture
 def large(monkeypatch):
     monkeypatch.setattr(coarse, "LEAST_ROWS", 1000)
+    monkeypatch.setattr(coarse, "QUERIES", 1)
 
 
 def units(count, seed):
@@ -52,7 +53,12 @@ def test_a_large_scope_answers_as_if_it_were_scanned_exactly(filled, monkeypatch
     query = query_of("number", units(1, seed + 100)[0] + 0.5 * partition.vectors[seed])
     exact = rank(query, [partition], limit=10)
     monkeypatch.setattr(coarse, "LEAST_ROWS", 1000)
+    monkeypatch.setattr(coarse, "QUERIES", 1)
+    scanned = []
+    cosines = Coarse.cosines
+    monkeypatch.setattr(Coarse, "cosines", lambda *given: scanned.append(given) or cosines(*given))
     found = rank(query, [partition], limit=10)
+    assert scanned
     assert [hit.row for hit in found] == [hit.row for hit in exact]
     assert [hit.ranks["vector"].rank for hit in found] == [hit.ranks["vector"].rank for hit in exact]
 
@@ -74,16 +80,33 @@ def test_what_is_patched_is_scanned_as_it_is_then(large, filled, memory):
     partition.patch([(last + 1, segments[last])])
     kept = Coarse.of(partition)
     fresh = Coarse(DIMENSIONS)
-    fresh.catch_up(partition)
+    assert fresh.catch_up(partition, len(partition.patched))
     first, second = (one.cosines(partition.vectors, asked) for one in (kept, fresh))
     np.testing.assert_array_equal(first, second)
     assert first.argmax() == 7 * SEGMENT_ROWS + 3
+
+
+def test_the_first_queries_make_the_bytes_and_are_answered_exactly(filled, monkeypatch):
+    monkeypatch.setattr(coarse, "LEAST_ROWS", 1000)
+    partition, segments = filled(units(ROWS, 8))
+    made = [Coarse.of(partition) for _ in range(4)]
+    assert made[:2] == [None, None], "94 segments, 32 a query"
+    assert made[2] is not None
+    assert made[3] is made[2]
+    partition.patch([(number, segments[number]) for number in range(1, 60, 2)])
+    assert Coarse.of(partition) is made[2], "30 segments are taken in at once"
+    fresh = Coarse(DIMENSIONS)
+    fresh.catch_up(partition, ROWS)
+    asked = units(1, 9)[0]
+    both = (one.cosines(partition.vectors, asked) for one in (made[2], fresh))
+    np.testing.assert_array_equal(*both)
 
 
 def test_smaller_scopes_and_machines_without_the_extra_are_scanned_exactly(filled, monkeypatch):
     partition, _ = filled(units(ROWS, 6))
     assert Coarse.of(partition) is None
     monkeypatch.setattr(coarse, "LEAST_ROWS", 1000)
+    monkeypatch.setattr(coarse, "QUERIES", 1)
     assert Coarse.of(partition) is not None
     monkeypatch.setattr(coarse, "_simsimd", lambda: None)
     assert Coarse.of(partition) is None

@@ -2,13 +2,15 @@
 
 Of a large scope every query reads every vector, and reading is what takes the time: bytes are a quarter of
 it, and a processor multiplies 32 or 64 of them at once. Optional: numpy cannot, so it takes `simsimd` (the
-extra "fast"); without it, and for smaller scopes, all cosines are exact.
+extra "fast"); without it, for smaller scopes, and until the first queries have made the bytes, a few rows
+each, all cosines are exact.
 
-What it is worth: `benchmarks/results/speed.json`, at 100,000 memories.
+What it is worth: `benchmarks/results/speed.json`, at 10,000 and 100,000 memories.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from types import ModuleType
 from typing import Any, Final
@@ -20,11 +22,17 @@ from echoic.partition import SEGMENT_ROWS, Partition
 
 Floats = NDArray[np.float32]
 
-LEAST_ROWS: Final = 30_000
+LEAST_ROWS: Final = 5_000
 """Below, reading everything takes little, and the bytes are not worth being kept."""
 EXACT: Final = 500
 """How many of the nearest are looked at as they are: far more than are ever looked at closely."""
+QUERIES: Final = 16
+"""About so many queries share the making of the bytes, 0.5 ms a thousand rows: none waits for all of it."""
+LEAST_MADE: Final = 32
+"""Segments that a query takes in at least: as many as a call writes are always current."""
 
+_AT_ONCE: Final = 8
+"""Segments made in one go: what fits into a processor's own cache."""
 _KEY = "ranking.coarse"
 _MOST = 127
 
@@ -36,11 +44,11 @@ class Coarse:
         """Of no rows yet."""
         self._bytes = np.zeros((0, dimensions), np.int8)
         self._scales = np.zeros(0, np.float32)
-        self._revision = 0
+        self._made = np.zeros(0, np.int64)  # by segment: of which revision its bytes are
 
     @classmethod
     def of(cls, partition: Partition) -> Coarse | None:
-        """Those of `partition`, brought up to date; None where they are not worth it, or cannot be had.
+        """Those of `partition`, current; None where they are not worth it, cannot be had, or are not ready.
 
         The caller holds the partition's lock.
         """
@@ -50,25 +58,27 @@ class Coarse:
         if kept is None or kept.dimensions != partition.vectors.shape[1]:
             kept = partition.scratch[_KEY] = cls(partition.vectors.shape[1])
         assert isinstance(kept, cls)
-        kept.catch_up(partition)
-        return kept
+        segments = partition.size // SEGMENT_ROWS
+        return kept if kept.catch_up(partition, max(LEAST_MADE, segments // QUERIES)) else None
 
     @property
     def dimensions(self) -> int:
         """Of each vector."""
         return self._bytes.shape[1]
 
-    def catch_up(self, partition: Partition) -> None:
-        """Take in what was patched since the last time."""
-        if self._revision == partition.revision:
-            return
+    def catch_up(self, partition: Partition, segments: int) -> bool:
+        """Take in what was patched since the last time, `segments` of it at most; whether that was all."""
         if len(self._bytes) != partition.size:
             self._bytes = _grown(self._bytes, partition.size)
             self._scales = _grown(self._scales, partition.size)
-        for number in np.flatnonzero(partition.patched > self._revision).tolist():
-            rows = slice(number * SEGMENT_ROWS, (number + 1) * SEGMENT_ROWS)
+            self._made = _grown(self._made, len(partition.patched))
+        behind = np.flatnonzero(partition.patched > self._made)
+        now = behind[:segments]
+        for first, end in _stretches(now):
+            rows = slice(first * SEGMENT_ROWS, end * SEGMENT_ROWS)
             self._bytes[rows], self._scales[rows] = as_bytes(partition.vectors[rows])
-        self._revision = partition.revision
+        self._made[now] = partition.patched[now]
+        return len(now) == len(behind)
 
     def cosines(self, vectors: Floats, vector: Floats) -> Floats:
         """[rows] Within 0.01 of the cosine of each of `vectors` and `vector`; of the nearest `EXACT`, it.
@@ -89,15 +99,23 @@ class Coarse:
     @property
     def nbytes(self) -> int:
         """What this takes."""
-        return self._bytes.nbytes + self._scales.nbytes
+        return self._bytes.nbytes + self._scales.nbytes + self._made.nbytes
 
 
 def as_bytes(vectors: Floats) -> tuple[NDArray[np.int8], Floats]:
     """[n, dimensions] rounded to 127 steps of each one's largest axis, and [n] how long a step is."""
-    largest = np.abs(vectors).max(axis=1)
+    largest = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))
     steps = np.divide(_MOST, largest, out=np.zeros_like(largest), where=largest > 0)
-    rounded = np.round(vectors * steps[:, None]).astype(np.int8)
-    return rounded, largest / np.float32(_MOST)
+    scaled = vectors * steps[:, None]
+    return np.rint(scaled, out=scaled).astype(np.int8), largest / np.float32(_MOST)
+
+
+def _stretches(numbers: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
+    """First and end of runs of consecutive numbers among `numbers`, which ascend; `_AT_ONCE` at most."""
+    for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
+        for start in range(0, len(run), _AT_ONCE):
+            part = run[start : start + _AT_ONCE]
+            yield int(part[0]), int(part[-1]) + 1
 
 
 def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:

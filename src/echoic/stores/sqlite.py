@@ -347,9 +347,7 @@ def _renew(connection: apsw.Connection, partition: Partition, number: int) -> No
         partition.add_tokens(tokens)
 
 
-def _segments_since(
-    connection: apsw.Connection, number: int, version: int
-) -> Iterator[tuple[int, Segment]]:
+def _segments_since(connection: apsw.Connection, number: int, version: int) -> Iterator[tuple[int, Segment]]:
     """The segments of scope `number` changed since `version`, in order, without word pieces."""
     first, last = number << SCOPE_BITS, ((number + 1) << SCOPE_BITS) - 1
     rows = connection.execute(
