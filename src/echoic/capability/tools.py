@@ -9,8 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from functools import cache
+from types import MethodType
 from typing import Any, Final, Literal
 
+from pydantic_ai import Tool
 from pydantic_ai.toolsets import FunctionToolset
 
 from echoic.errors import EchoicError, InvalidInput
@@ -64,11 +68,21 @@ class MemoryTools:
 
     def toolset(self) -> FunctionToolset[Any]:
         """All of them."""
-        tools: FunctionToolset[Any] = FunctionToolset(id="echoic")
-        tools.add_function(self.agent_memory, takes_ctx=False, name="agentMemory")
-        tools.add_function(self.store_conversation, takes_ctx=False)
-        tools.add_function(self.recall_conversation, takes_ctx=False)
-        return tools
+        methods = ("store_conversation", "recall_conversation")
+        return FunctionToolset(
+            [self.tool("agent_memory", "agentMemory"), *map(self.tool, methods)], id="echoic"
+        )
+
+    def tool(self, method: str, name: str | None = None, description: str | None = None) -> Tool[Any]:
+        """`method` as a tool, called `name`, said to do what its docstring or `description` says."""
+        schema = replace(_schema(getattr(type(self), method)), function=getattr(self, method))
+        return Tool(
+            schema.function,
+            takes_ctx=False,
+            name=name or method,
+            description=description,
+            function_schema=schema,
+        )
 
     async def agent_memory(
         self,
@@ -187,6 +201,12 @@ class MemoryTools:
         except EchoicError as error:
             log.warning("a memory tool failed: %s", type(error).__name__)
             return {"success": False, "say": failed}
+
+
+@cache
+def _schema(method: Callable[..., Any]) -> Any:
+    """What a tool takes, made once for all runs: making it takes longer than the rest of a run's set-up."""
+    return Tool(MethodType(method, object()), takes_ctx=False).function_schema
 
 
 def _told(hit: Hit) -> Answer:

@@ -7,11 +7,9 @@ that a caller decides what is remembered.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from pydantic_ai import Tool
 from pydantic_ai.toolsets import FunctionToolset
 
 from echoic.adapters.twilio.serving import Serving
@@ -134,18 +132,7 @@ class PhoneTools(MemoryTools):
             names["speak_language"] = "speak_language"
             descriptions["speak_language"] = _SPEAK.format(languages=", ".join(self._call.languages))
         return FunctionToolset(
-            [
-                Tool(
-                    schema.function,
-                    takes_ctx=False,
-                    name=name,
-                    description=descriptions.get(name),
-                    function_schema=schema,
-                )
-                for name, method in names.items()
-                for schema in [replace(_schema(method), function=getattr(self, method))]
-            ],
-            id="echoic",
+            [self.tool(method, name, descriptions.get(name)) for name, method in names.items()], id="echoic"
         )
 
     async def recall_passages(self, key: str, about: str | None = None, part: int | None = None) -> Answer:
@@ -280,13 +267,6 @@ class PhoneTools(MemoryTools):
     async def _unlink(self) -> Answer:
         await self._call.serving.unlink()
         return {"success": True, "result": {"linked": False}}
-
-
-@cache
-def _schema(method: str) -> Any:
-    """What a tool takes, made once for all calls: making it takes longer than the rest of a turn's set-up."""
-    blank = object.__new__(PhoneTools)
-    return Tool(getattr(blank, method), takes_ctx=False).function_schema
 
 
 def _which(names: Sequence[str | None]) -> str:
