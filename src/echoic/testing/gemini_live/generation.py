@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol
 
 from echoic.testing.realtime.audio import pcm_ms
 from echoic.testing.realtime.script import Calls
-
-if TYPE_CHECKING:
-    from echoic.testing.gemini_live.session import GeminiSession
 
 TOKENS_A_SECOND = 25
 """Of audio, in and out, by the provider's guide to tokens."""
 CHARACTERS_A_TOKEN = 4
 
 
+class Wire(Protocol):
+    """What a generation needs of the session it speaks in."""
+
+    output_rate_hz: ClassVar[int]
+    context: list[dict[str, Any]]
+    """What was said, as the provider keeps it."""
+    pending: dict[str, str]
+    """Calls without an answer: their names, by id."""
+
+    @property
+    def speaks(self) -> bool:
+        """Whether it answers in audio."""
+
+    @property
+    def transcribes_output(self) -> bool:
+        """Whether the client asked for the words of it."""
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the client asked for handles."""
+
+    @property
+    def input_ms(self) -> int:
+        """Of audio received."""
+
+    def emit(self, **message: Any) -> None:
+        """Sends a message."""
+
+    def new_id(self, prefix: str) -> str:
+        """One that nothing has yet."""
+
+    def give_handle(self) -> None:
+        """Sends one, where it is resumable."""
+
+    def news(self) -> None:
+        """Wakes whoever waits for something to have changed."""
+
+
 class Generation:
     """A generation under way; once over, it says no more."""
 
-    def __init__(self, session: GeminiSession) -> None:
+    def __init__(self, session: Wire) -> None:
         self._session = session
         self.over = False
         self.text = ""
@@ -110,4 +145,4 @@ class Generation:
         }
 
 
-__all__ = ["Generation"]
+__all__ = ["Generation", "Wire"]

@@ -11,16 +11,42 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from echoic.testing.realtime.audio import Speech, speech
-from echoic.testing.realtime.record import Event
+from echoic.testing.realtime.record import Event, Record
 
-if TYPE_CHECKING:
-    from echoic.testing.realtime.session import Session
 
-S = TypeVar("S", bound="Session")
-S_contra = TypeVar("S_contra", bound="Session", contravariant=True)
+class Stage(Protocol):
+    """What steps act on: a session, of whichever provider."""
+
+    record: Record
+    step_began: int
+
+    async def hear(self, said: UserSays) -> None:
+        """Hears a turn of the user."""
+
+    async def release_transcripts(self) -> None:
+        """Sends the transcripts that were held back."""
+
+    async def reply(self, reply: Reply) -> None:
+        """Answers, as soon as an answer is due."""
+
+    async def send_raw(self, body: Mapping[str, Any] | str | bytes) -> None:
+        """Sends a message that nobody checked."""
+
+    async def drop(self) -> None:
+        """Cuts every connection, after what was sent before is delivered."""
+
+    async def close(self, code: int, reason: str) -> None:
+        """Closes every connection with a close frame."""
+
+    async def until(self, ready: Callable[[], bool], what: str) -> None:
+        """Waits for the client; `what` is told if it does not come."""
+
+
+S = TypeVar("S", bound=Stage)
+S_contra = TypeVar("S_contra", bound=Stage, contravariant=True)
 Step: TypeAlias = Callable[[S], Awaitable[None]]
 Final: TypeAlias = Literal["on_time", "held", "missing", "failed"]
 
@@ -87,7 +113,7 @@ class UserSays:
     confidence: float | None = None
     """Of every word, 0 to 1, where the provider tells it and the client asked for it."""
 
-    async def __call__(self, session: Session) -> None:
+    async def __call__(self, session: Stage) -> None:
         await session.hear(self)
 
 
@@ -95,7 +121,7 @@ class UserSays:
 class HeldTranscripts:
     """The transcripts held back so far arrive."""
 
-    async def __call__(self, session: Session) -> None:
+    async def __call__(self, session: Stage) -> None:
         await session.release_transcripts()
 
 
@@ -122,7 +148,7 @@ class Says:
         words = self.word_ms if isinstance(self.word_ms, int) else list(self.word_ms)
         return speech(self.text, rate_hz=rate_hz, word_ms=words, gap_ms=self.gap_ms)
 
-    async def __call__(self, session: Session) -> None:
+    async def __call__(self, session: Stage) -> None:
         await session.reply(Reply(self))
 
 
@@ -145,7 +171,7 @@ class Calls:
     def __init__(self, *calls: ToolCall) -> None:
         object.__setattr__(self, "calls", calls)
 
-    async def __call__(self, session: Session) -> None:
+    async def __call__(self, session: Stage) -> None:
         await session.reply(Reply(self))
 
 
@@ -158,7 +184,7 @@ class Reply:
     def __init__(self, *outputs: Says | Calls) -> None:
         object.__setattr__(self, "outputs", outputs)
 
-    async def __call__(self, session: Session) -> None:
+    async def __call__(self, session: Stage) -> None:
         await session.reply(self)
 
 
@@ -168,7 +194,7 @@ class Pause:
 
     seconds: float
 
-    async def __call__(self, session: Session) -> None:
+    async def __call__(self, session: Stage) -> None:
         del session
         await asyncio.sleep(self.seconds)
 
@@ -177,7 +203,7 @@ class Pause:
 class Drop:
     """The network is lost: no close frame, no goodbye."""
 
-    async def __call__(self, session: Session) -> None:
+    async def __call__(self, session: Stage) -> None:
         await session.drop()
 
 
@@ -188,7 +214,7 @@ class Close:
     code: int = 1000
     reason: str = ""
 
-    async def __call__(self, session: Session) -> None:
+    async def __call__(self, session: Stage) -> None:
         await session.close(self.code, self.reason)
 
 
@@ -199,7 +225,7 @@ class ClientSends:
     kind: str
     where: Callable[[Event], bool] = lambda _: True
 
-    async def __call__(self, session: Session) -> None:
+    async def __call__(self, session: Stage) -> None:
         seen = session.step_began
 
         def arrived() -> bool:
@@ -217,7 +243,7 @@ class SendsRaw:
 
     body: Mapping[str, Any] | str | bytes
 
-    async def __call__(self, session: Session) -> None:
+    async def __call__(self, session: Stage) -> None:
         await session.send_raw(self.body)
 
 
@@ -277,6 +303,7 @@ __all__ = [
     "Says",
     "Script",
     "SendsRaw",
+    "Stage",
     "Step",
     "Together",
     "ToolCall",
