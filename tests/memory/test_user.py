@@ -370,6 +370,82 @@ class TestConversations:
             await call.append(Turn(speaker="user", text="x", conversation="two"))
 
 
+class TestTruncating:
+    """An answer was kept before it was spoken, and the caller cut in."""
+
+    ANSWER = "Roast chicken needs an hour. The secret is a pinch of cinnamon."
+
+    async def talked(self, ana):
+        talk = await ana.conversation("dinner")
+        await talk.append(Turn(speaker="agent", text="Hello there, what is it?"))
+        (asked,) = await talk.append(Turn(speaker="user", text="How do I cook a chicken?"))
+        await talk.append(
+            Turn(speaker="agent", text=self.ANSWER), Turn(speaker="agent", text="Enjoy your meal.")
+        )
+        return talk, asked.id
+
+    @pytest.mark.parametrize(
+        ("heard", "kept"),
+        [
+            ("Roast chicken needs an hour. The sec", ["Roast chicken needs an hour. The", ""]),
+            ("Roast chicken  needs\n", ["Roast chicken needs", ""]),
+            ("Ro", ["", ""]),
+            ("", ["", ""]),
+            (ANSWER, [None, ""]),
+            (ANSWER + " Enjoy yo", [None, "Enjoy"]),
+            (ANSWER + " Enjoy your meal.", [None, None]),
+        ],
+    )
+    async def test_what_was_not_heard_counts_no_longer_and_stays_as_it_was_meant(self, memory, heard, kept):
+        ana = memory.user("ana")
+        talk, asked = await self.talked(ana)
+        before = await talk.turns()
+        cut = await talk.truncate(heard, after=asked)
+        assert [turn.heard for turn in cut] == kept
+        after = await talk.turns()
+        assert after == [*before[:2], *cut]
+        assert [turn.text for turn in after] == [turn.text for turn in before]
+
+    async def test_what_was_not_heard_is_found_no_longer(self, memory):
+        ana = memory.user("ana")
+        talk, asked = await self.talked(ana)
+        assert any("cinnamon" in hit.text for hit in await ana.query("cinnamon"))
+        await talk.truncate("Roast chicken needs an hour. The", after=asked)
+        await memory.settle()
+        assert not any("cinnamon" in hit.text for hit in await ana.query("a pinch of cinnamon", limit=50))
+        found = await ana.query("how long does roast chicken take?")
+        assert "Roast chicken needs an hour. The" in [hit.text for hit in found]
+
+    async def test_the_words_it_began_with_are_the_greeting(self, memory):
+        talk, _ = await self.talked(memory.user("ana"))
+        (greeting,) = await talk.truncate("Hello there,")
+        assert greeting.heard == "Hello there,"
+        (greeting,) = await talk.truncate("Hello")
+        assert greeting.heard == "Hello"
+
+    @pytest.mark.parametrize(
+        ("heard", "names"),
+        [
+            ("Boiled chicken", "Boiled chicken"),
+            ("Roast chicken takes an hour", "Roast chicken takes"),
+            (ANSWER + " Enjoy your meal. And more", "And more"),
+        ],
+    )
+    async def test_what_the_agent_did_not_say_is_refused_and_changes_nothing(self, memory, heard, names):
+        talk, asked = await self.talked(memory.user("ana"))
+        before = await talk.turns()
+        with pytest.raises(InvalidInput, match=names):
+            await talk.truncate(heard, after=asked)
+        with pytest.raises(InvalidInput, match="'nobody'"):
+            await talk.truncate("Hello", after="nobody")
+        (last,) = await talk.append(Turn(speaker="user", text="Thanks"))
+        with pytest.raises(InvalidInput, match="said nothing"):
+            await talk.truncate("Hello", after=last.id)
+        with pytest.raises(InvalidInput, match="before the user spoke"):
+            await (await memory.user("eve").conversation("dinner")).truncate("Hello")
+        assert (await talk.turns())[:-1] == before
+
+
 class TestDistilling:
     async def test_what_the_user_said_is_known_afterwards(self, memory, later):
         ana = memory.user("ana")

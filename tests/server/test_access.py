@@ -29,6 +29,7 @@ BY_TOKEN = [
     ("GET", "/api/memories/home/history", None),
     ("POST", "/api/conversations", {}),
     ("POST", "/api/conversations/abc/complete", None),
+    ("POST", "/api/conversations/abc/truncate", {"heard": ""}),
     ("POST", "/api/chat", {"text": "I live in Oslo"}),
     ("POST", "/api/forget", {"everything": True}),
     ("GET", "/api/export", None),
@@ -172,6 +173,11 @@ async def test_nobody_reads_changes_or_destroys_what_is_anothers(server):
     for method, path, body in [
         *(route for route in BY_TOKEN if route not in (LISTENING, REVOKING)),  # one has no end, one ends all
         ("POST", f"/api/conversations/{said['conversation']}/complete", None),
+        (
+            "POST",
+            f"/api/conversations/{said['conversation']}/truncate",
+            {"heard": "", "after": said["heard"]["id"]},
+        ),
     ]:
         answer = await server.client.request(method, path, json=body, headers=eve.headers)
         assert "Kyoto" not in answer.text
@@ -181,6 +187,7 @@ async def test_nobody_reads_changes_or_destroys_what_is_anothers(server):
     (conversation,) = exported["conversations"]
     assert conversation["status"] == "active"
     assert conversation["turns"][0]["text"] == "My sister is called Maya."
+    assert [turn.get("heard") for turn in conversation["turns"]] == [None, None]
 
 
 async def test_what_is_anothers_is_answered_like_what_is_nobodys(server):

@@ -77,6 +77,18 @@ async def hears(page, text, *, final=True):
     await page.evaluate("([text, final]) => ears.hears(text, final)", [text, final])
 
 
+async def turns(page):
+    """What the server kept of all that was said."""
+    exported = await page.evaluate(
+        """async () => {
+          const { callers, current } = JSON.parse(localStorage.getItem("echoic.callers"));
+          const { token } = callers.find(({ user }) => user === current);
+          return (await fetch("/api/export", { headers: { Authorization: `Bearer ${token}` } })).json();
+        }"""
+    )
+    return [turn for conversation in exported["conversations"] for turn in conversation["turns"]]
+
+
 async def to_the_end(page):
     """The voice says all it has to say."""
     await expect(state(page)).to_have_text("Speaking")
@@ -121,6 +133,36 @@ async def test_who_speaks_while_the_agent_does_silences_it_and_what_was_not_hear
     assert await cut.locator("s").inner_text() == whole[whole.index(word) :]
     await hears(page, "Actually I moved to Lisbon")
     await expect(card(page, "home").locator(".value").first).to_have_text("Lisbon")
+    await to_the_end(page)
+    kept = await turns(page)
+    assert [turn["text"] for turn in kept if "heard" in turn] == [whole]
+    assert [turn["heard"] for turn in kept if turn["text"] == whole] == [whole[: whole.index(word)].strip()]
+
+
+async def test_who_hangs_up_has_not_heard_the_rest_of_the_greeting(page):
+    await talk(page)
+    first = await page.evaluate("mouth.now.text")
+    await page.evaluate("mouth.finishes()")
+    second = await page.evaluate("mouth.now.text")
+    await page.evaluate("(word) => mouth.upTo(word)", second.split()[1])
+    await page.get_by_role("button", name="Hang up").click()
+    await page.get_by_role("button", name="Come back tomorrow").click()
+    await expect(page.locator(".divider").last).to_have_text("The next day")
+    heard = [turn["heard"] for turn in await turns(page) if "heard" in turn]
+    assert heard == [f"{first} {second.split()[0]}"]
+
+
+async def test_an_erasure_whose_question_was_not_heard_out_is_not_agreed_to(page):
+    await talk(page)
+    await to_the_end(page)
+    await hears(page, "I live in Tel Aviv")
+    await to_the_end(page)
+    await hears(page, "Forget everything about me")
+    await expect(state(page)).to_have_text("Speaking")
+    await page.evaluate("mouth.upTo(mouth.now.text.split(' ')[2])")
+    await hears(page, "Yes")
+    await to_the_end(page)
+    await expect(card(page, "home")).to_contain_text("Tel Aviv")
 
 
 async def test_what_the_loudspeaker_says_is_not_taken_for_the_caller(page):

@@ -67,6 +67,21 @@ async def test_the_next_call_begins_with_the_callers_name(server, pavel):
     assert [c["turns"][0]["text"] for c in exported["conversations"]] == [begun["text"], again["text"]]
 
 
+async def test_an_answer_that_was_cut_off_is_kept_as_it_was_heard(server, pavel):
+    said = await server.say(pavel, "I live in Tel Aviv")
+    path = f"/api/conversations/{said['conversation']}/truncate"
+    first = said["text"].split()[0]
+    asked = {"heard": first, "after": said["heard"]["id"]}
+    answer = await server.client.post(path, json=asked, headers=pavel.headers)
+    assert answer.status_code == 200
+    assert [(turn["text"], turn["heard"]) for turn in answer.json()["turns"]] == [(said["text"], first)]
+    wrong = await server.client.post(path, json={**asked, "heard": "Never said"}, headers=pavel.headers)
+    assert wrong.status_code == 422
+    assert "Never said" in wrong.json()["error"]
+    exported = (await server.client.get("/api/export", headers=pavel.headers)).json()
+    assert exported["conversations"][-1]["turns"][-1]["heard"] == first
+
+
 async def test_a_conversation_goes_on_under_its_id(server, pavel):
     first = (
         await server.client.post("/api/conversations", json={"conversation": "call 7"}, headers=pavel.headers)

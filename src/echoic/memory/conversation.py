@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +22,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.retry import until_written
-from echoic.stores.base import Put
+from echoic.stores.base import Put, Record
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
 
 
@@ -65,6 +68,40 @@ class OpenConversation:
                 known |= missing
                 self._parts.background.poke((self._scope, self.id))
         return tuple(known[turn.id] for turn in new)
+
+    async def truncate(self, heard: str, *, after: str | None = None) -> list[Turn]:
+        """The caller cut in: of what the agent said last, only `heard` reached them. Durable when it returns.
+
+        For channels that keep an answer before it was spoken. From now on history, recall and what is learned
+        go by what was heard; the rest stays in `Turn.text`. May be said again, and with less.
+
+        Args:
+            heard: the words up to where it was silenced; a word that was broken off does not count. Empty:
+                nothing was.
+            after: the id of the user's turn that was being answered; None: these are the words it began with.
+
+        Returns:
+            the agent's turns of that answer, as they are kept now.
+
+        Raises:
+            InvalidInput: there is no such answer here, or `heard` is not how it begins.
+        """
+
+        async def attempt() -> list[Turn]:
+            records = await scan_all(self._parts.store, self._scope, TURN, key=self.id)
+            answer = _answer([(turn_of(record), record) for record in records], after)
+            cut = _as_heard([turn for turn, _ in answer], heard)
+            changed = [
+                Put(record=record_of_turn(now), expect=record.version)
+                for now, (turn, record) in zip(cut, answer, strict=True)
+                if now != turn
+            ]
+            if changed:
+                await self._parts.store.write(self._scope, changed)
+                self._parts.background.poke()
+            return cut
+
+        return await until_written(attempt, f"conversation {self.id!r}")
 
     async def turns(self) -> list[Turn]:
         """Everything said so far, in order."""
@@ -134,3 +171,48 @@ class OpenConversation:
                 f"turn {turn.id!r} belongs to conversation {turn.conversation!r}, not to {self.id!r}"
             )
         return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)
+
+
+def _answer(turns: Sequence[tuple[Turn, Record]], after: str | None) -> list[tuple[Turn, Record]]:
+    """What the agent said next after the user's turn `after`, or before any of the user's.
+
+    Raises:
+        InvalidInput: there is no such turn, or nothing was said then.
+    """
+    begin = 0
+    if after is not None:
+        begin = next((n + 1 for n, (turn, _) in enumerate(turns) if turn.id == after), len(turns))
+    answer = list(itertools.takewhile(lambda item: item[0].speaker == "agent", turns[begin:]))
+    if not answer:
+        what = "before the user spoke" if after is None else f"after turn {after!r}"
+        raise InvalidInput(f"the agent said nothing {what}: there is no answer that could be cut off")
+    return answer
+
+
+def _as_heard(turns: Sequence[Turn], heard: str) -> list[Turn]:
+    """`turns` of one answer of which `heard` reached the caller.
+
+    Raises:
+        InvalidInput: the answer does not begin like that.
+    """
+    left = heard.split()
+    found = []
+    for turn in turns:
+        words = list(re.finditer(r"\S+", turn.text))
+        same = [word.group() == one for word, one in zip(words, left, strict=False)]
+        count = same.index(False) if False in same else len(same)
+        broken_off = (
+            len(left) == count + 1 and count < len(words) and words[count].group().startswith(left[-1])
+        )
+        if count < len(same) and not broken_off:
+            raise InvalidInput(
+                f"the agent's answer does not begin with {heard!r}: give the words as it said them"
+            )
+        whole = count == len(words)
+        found.append(
+            replace(turn, heard=None if whole else turn.text[: words[count - 1].end()] if count else "")
+        )
+        left = left[count + broken_off :]
+    if left:
+        raise InvalidInput(f"the agent's answer does not go on with {' '.join(left)!r}: it is shorter")
+    return found

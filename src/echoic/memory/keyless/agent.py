@@ -207,9 +207,9 @@ class KeylessAgent:
         return replace(reply, heard=heard, timings=steps.timings_ms)
 
     async def _asked_last(self, conversation: OpenConversation, question: str) -> bool:
-        """Whether `question` is the last thing the agent said."""
+        """Whether `question` is the last thing the caller heard of the agent, all of it."""
         turns = await conversation.turns()
-        return bool(turns) and turns[-1].speaker == "agent" and turns[-1].text == question
+        return bool(turns) and turns[-1].speaker == "agent" and turns[-1].heard_text == question
 
     async def _name(self) -> str | None:
         name = await self._memory.get("user_name")

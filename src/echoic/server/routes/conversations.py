@@ -8,9 +8,10 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from pydantic import Field
 
+from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import KeylessAgent
-from echoic.server.callers import AsCaller, Shared
-from echoic.server.models import Shown, ShownConversation
+from echoic.server.callers import AsCaller, Caller, Shared
+from echoic.server.models import Shown, ShownConversation, ShownTurn
 from echoic.server.problems import not_found, responses
 
 router = APIRouter(tags=["conversation"])
@@ -54,6 +55,35 @@ async def begin_conversation(
     )
 
 
+class Heard(Shown):
+    """How much of an answer reached the caller."""
+
+    heard: str = Field(description="Its words up to where it was silenced; empty: none.")
+    after: str | None = Field(
+        default=None, description="The id of the user's turn that was being answered; null: the greeting."
+    )
+
+
+class Truncated(Shown):
+    """An answer, as it was heard."""
+
+    turns: list[ShownTurn]
+
+
+@router.post(
+    "/api/conversations/{conversation}/truncate",
+    summary="Say how much of the agent's answer was heard",
+    responses=responses(401, 404, 413, 422, 429, 503),
+)
+async def truncate_answer(caller: AsCaller, conversation: str, asked: Heard) -> Truncated:
+    """The caller cut in while the agent's answer was being spoken: what they did not hear is in no history,
+    no recall and nothing that is learned.
+    """
+    opened = await _known(caller, conversation)
+    turns = await opened.truncate(asked.heard, after=asked.after)
+    return Truncated(turns=[ShownTurn.of(turn) for turn in turns])
+
+
 @router.post(
     "/api/conversations/{conversation}/complete",
     summary="End a conversation",
@@ -61,11 +91,14 @@ async def begin_conversation(
 )
 async def complete_conversation(caller: AsCaller, conversation: str) -> ShownConversation:
     """The call is over; what was said in it is learned from, if it was not yet."""
-    known = {begun.id for begun in await caller.memory.conversations()}
-    if conversation not in known:
-        raise not_found("conversation")
-    opened = await caller.memory.conversation(conversation)
+    opened = await _known(caller, conversation)
     return ShownConversation.of(await opened.complete())
+
+
+async def _known(caller: Caller, conversation: str) -> OpenConversation:
+    if conversation not in {begun.id for begun in await caller.memory.conversations()}:
+        raise not_found("conversation")
+    return await caller.memory.conversation(conversation)
 
 
 __all__ = ["router"]

@@ -32,6 +32,15 @@ export class Api {
   }
 
   /**
+   * Of the answer to the user's turn `after`, or of the greeting, only so much was heard.
+   * @param {string} heard
+   * @param {string} [after]
+   */
+  truncate(conversation, heard, after) {
+    return this.#send("POST", `/api/conversations/${encodeURIComponent(conversation)}/truncate`, { heard, after });
+  }
+
+  /**
    * Say something; the whole answer, once it is there.
    * @param {(name: "text" | "tool", data: any) => void} coming called with what comes before that
    */

@@ -78,7 +78,7 @@ export class Calling {
   /** End the call, if there is one; done once what was heard is kept. */
   async hangUp() {
     this.#state("ending");
-    this.#dialogue?.stop();
+    await this.#dialogue?.stop();
     await this.#call?.hangUp();
   }
 

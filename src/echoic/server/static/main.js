@@ -45,7 +45,9 @@ const calling = new Calling({
   exchange: async (text, coming) => {
     const reply = await exchange(text, coming);
     showMemories().catch(() => {});
-    return reply.text;
+    // an erasure took the answer along
+    const cut = (heard) => reply.heard && api.truncate(reply.conversation, heard, reply.heard.id);
+    return { text: reply.text, cut };
   },
   user: () => callers.current?.user ?? "",
   leave: () => complete("What was typed before the call"),
@@ -128,7 +130,7 @@ async function begin(title) {
     { name: "greet", ms: begun.timings.greet, detail: "from what is known" },
   ]);
   await showMemories();
-  return begun.text;
+  return { text: begun.text, cut: (heard) => api.truncate(begun.conversation, heard) };
 }
 
 async function showMemories() {

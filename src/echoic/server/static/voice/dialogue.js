@@ -7,6 +7,8 @@ import { Speaker } from "./speaker.js";
 /** For so long a recogniser may still bring what the loudspeaker said. */
 const ECHO_MS = 1500;
 
+/** @typedef {{text: string, cut: (heard: string) => Promise<any>}} Answer `cut`: only so much of it was heard */
+
 export class Dialogue {
   /** Whether this browser can. */
   static get possible() {
@@ -21,6 +23,7 @@ export class Dialogue {
   #user = "";
   #agent = null;
   #pending = Promise.resolve();
+  #cutting = Promise.resolve();
   #state = "connecting";
   #thinking = 0;
   #silentAt = -Infinity;
@@ -28,7 +31,7 @@ export class Dialogue {
   muted = false;
 
   /**
-   * @param {(text: string, coming: (words: string) => void) => Promise<string>} exchange says something to the
+   * @param {(text: string, coming: (words: string) => void) => Promise<Answer>} exchange says something to the
    *   server; its answer, and before that the words of it as they come
    * @param {{state: (state: string) => void, turn: (turn: any) => void, failed: (message: string) => void}} told
    *   `state`: listening, thinking, speaking or ended
@@ -44,11 +47,11 @@ export class Dialogue {
     });
   }
 
-  /** @param {string} greeting said first */
-  start(greeting) {
-    this.#agent = { id: this.#name("agent"), text: greeting, shown: false };
+  /** @param {Answer} greeting said first */
+  start({ text, cut }) {
+    this.#agent = { id: this.#name("agent"), text, cut, shown: false };
     this.#speaker.begin();
-    this.#speaker.say(greeting);
+    this.#speaker.say(text);
     this.#recogniser.listen();
     this.#turn();
   }
@@ -66,12 +69,15 @@ export class Dialogue {
     this.#say(text);
   }
 
+  /** Fall silent; done once the server knows what was heard. */
   stop() {
-    if (this.#state === "ended") return;
-    this.#recogniser.pause();
-    this.#interrupt();
-    this.#state = "ended";
-    this.#told.state("ended");
+    if (this.#state !== "ended") {
+      this.#recogniser.pause();
+      this.#interrupt();
+      this.#state = "ended";
+      this.#told.state("ended");
+    }
+    return this.#cutting;
   }
 
   #fail(message) {
@@ -104,7 +110,6 @@ export class Dialogue {
 
   async #answer(text) {
     const agent = { id: this.#name("agent"), text: "", shown: true };
-    let cut = false;
     this.#agent = agent;
     this.#speaker.begin();
     try {
@@ -112,10 +117,9 @@ export class Dialogue {
         agent.text += words;
         this.#told.turn({ id: agent.id, speaker: "agent", text: agent.text, final: false });
       });
-      cut = agent.heard !== undefined;
-      agent.text = whole;
-      this.#told.turn({ id: agent.id, speaker: "agent", text: whole, final: true, heard: agent.heard });
-      if (!cut && this.#state !== "ended") this.#speaker.say(whole);
+      Object.assign(agent, whole);
+      this.#told.turn({ id: agent.id, speaker: "agent", text: agent.text, final: true });
+      if (this.#state !== "ended") this.#speaker.say(agent.text);
     } catch (error) {
       this.#told.turn({ id: agent.id, speaker: "agent", text: agent.text, final: true });
       this.#told.failed(error.message);
@@ -128,9 +132,11 @@ export class Dialogue {
   #interrupt() {
     if (!this.#speaker.speaking) return;
     const heard = this.#speaker.stop();
-    const { id, text, shown } = this.#agent;
-    this.#agent.heard = heard;
+    const { id, text, cut, shown } = this.#agent;
     if (shown) this.#told.turn({ id, speaker: "agent", text, final: true, heard });
+    const cutting = Promise.resolve(cut(heard)).catch((error) => this.#told.failed(error.message));
+    this.#cutting = cutting;
+    this.#pending = this.#pending.then(() => cutting); // before anything that is said next is answered
   }
 
   /** The microphone hears the loudspeaker: what it brings are words that were just said, in their order. */
