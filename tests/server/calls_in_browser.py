@@ -125,10 +125,21 @@ async def speak(page, words, *, cutting_in=False):
     """Unmute until the provider has understood `words`; once the agent was heard, or right into what it says."""
     if not cutting_in:
         await heard_out(page)
-    mute = page.get_by_role("button", name="Mute")
-    await mute.click()
-    await expect(last(page, "user")).to_have_text(words, timeout=30_000)
-    await mute.click()
+    # muted again by the page itself: the microphone's pause is shorter than a look from here may take
+    await page.evaluate(
+        """async (words) => {
+          const mute = document.getElementById("mute");
+          const said = () => [...document.querySelectorAll(".turn.user:not(.growing) .words")].at(-1)?.innerText;
+          const until = performance.now() + 30_000;
+          mute.click();
+          while (said()?.trim() !== words && performance.now() < until) {
+            await new Promise((done) => setTimeout(done, 10));
+          }
+          mute.click();
+        }""",
+        words,
+    )
+    await expect(last(page, "user")).to_have_text(words)
 
 
 async def hang_up(page):

@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from pydantic_ai.realtime.google import GoogleRealtimeConnection
 
 import echoic
 from echoic import InvalidInput
+from echoic.memory.background import Background
 from echoic.session import VoiceAgent, VoiceSession, as_json, from_json
-from echoic.session.checkpoints import CHECKPOINT, store_of
+from echoic.session.checkpoints import CHECKPOINT, RecordSessionStore, store_of
 from echoic.session.history import UNFINISHED
 from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
 from echoic.types import Checkpoint, PendingTool, Turn
@@ -164,6 +166,34 @@ async def test_a_call_can_be_gone_on_with_on_another_provider(memory, serve, pho
         assert "I like jazz" in str(server.sessions[0].record.received())
     turns = (await memory.user("ana").task("moves")).turns
     assert [turn.text for turn in turns] == ["I like jazz", "so do I", "what do I like", "jazz"]
+
+
+async def test_what_a_process_died_before_learning_from_is_known_from_the_first_word(
+    memory, provider, serve, phone, eventually, monkeypatch
+):
+    monkeypatch.setattr(Background, "poke", lambda *_, **__: None)  # as if it died at once
+    robin = VoiceAgent(name="robin")
+    talk = await memory.user("ana").conversation("talk")
+    said = Turn(speaker="user", text="my name is Pavel", id="talk-1", conversation="talk")
+    await talk.append(replace(said, id="talk-0", text="I live in Lisbon"))
+    ours = memory.user("ana")
+    checkpoint = Checkpoint(
+        session="died",
+        conversation="talk",
+        agent="robin",
+        messages="[]",
+        unkept=(said,),
+        saved_at=datetime.now(UTC),
+    )
+    assert not await ours.facts()
+    await RecordSessionStore(store_of(ours)).save(ours.scope, checkpoint)
+    async with serve(provider, Script(open_ended=True)) as (server, model):
+        again = await VoiceSession.resume(memory, "died", user="ana", agents=[robin], model=model)
+        async with again:
+            await eventually(server.sessions[0].record.received)
+            first = str(server.sessions[0].record.received()[0])
+    assert "Pavel" in first
+    assert "Lisbon" in first
 
 
 async def test_a_call_of_another_user_or_one_that_ended_is_not_found(memory, serve):

@@ -36,6 +36,8 @@ async def taken_up(
         kept = await live.conversation.append(*checkpoint.unkept)
         live.kept += len(kept)
         live.turns |= {turn.id: turn for turn in kept}
+    # what the other process kept and died before learning from: the model is to know it from its first word
+    await live.conversation.listen()
     again = [tool for tool in checkpoint.pending if tool.idempotent and tool.name in agent.toolbox]
     results = await asyncio.gather(*(_again(tool, agent, context, model) for tool in again))
     by_call: dict[str, Any] = {tool.call: result for tool, result in zip(again, results, strict=True)}
