@@ -5,7 +5,8 @@
 
 Data is synthetic: clustered unit vectors, texts of 8 to 16 words from a Zipf vocabulary, two word pieces a
 word; a query is a stored row's vector with noise and four of its words. Ours is durable on SQLite; the raw
-append is the floor.
+append is the floor. Everything is measured in rounds, one after the other: a slow minute of the machine then
+falls on a part of every figure and not on one of them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ from echoic.types import EmbeddingSpec, Memory, Scope
 
 DIMENSIONS = 384
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ROUNDS = 5
+WRITES = 200
+APPENDS = 300
+ENCODED = 10_000
 
 
 class Given:
@@ -134,8 +139,7 @@ async def fill(store: SQLiteStore, scope: Scope, texts: list[str], vectors: np.n
         await store.write(scope, attaches)
 
 
-def raw_append_ms(folder: Path, n: int = 300) -> dict[str, float]:
-    """4 KiB appended and synced: what durability costs here with no database at all."""
+def raw_appends(folder: Path, n: int) -> list[float]:
     samples = []
     with (folder / "raw").open("wb") as file:
         for _ in range(n):
@@ -144,45 +148,63 @@ def raw_append_ms(folder: Path, n: int = 300) -> dict[str, float]:
             file.flush()
             os.fdatasync(file.fileno())
             samples.append(time.perf_counter() - began)
-    return machine.percentiles(samples)
+    return samples
 
 
-async def one_user(folder: Path, size: int, data: Data, queries: int) -> dict[str, Any]:
-    path, given = folder / f"{size}.db", Given()
-    texts, vectors = data.memories(size)
-    asked = [data.question(texts[i], vectors[i]) for i in data.rng.integers(0, size, queries)]
-    given.know(asked)
-    store = SQLiteStore(path)
-    await store.open(given.spec, index)
-    await fill(store, Scope("bench", "user"), texts, vectors)
-    await store.aclose()
-    cold = [await cold_query(path, given, asked[i][0]) for i in range(5)]
-    async with MemoryService(SQLiteStore(path), given) as memory:
-        user = memory.user("user", "bench")
-        await user.query(asked[0][0])
-        query, found = [], 0
-        for text, _ in asked:
-            began = time.perf_counter()
-            hits = await user.query(text)
-            query.append(time.perf_counter() - began)
-            found += bool(hits)
-        write, after = [], []
-        for i in range(200):
-            began = time.perf_counter()
-            await user.remember(f"benchmark sentence number {i} about {texts[i % size][:40]}")
-            write.append(time.perf_counter() - began)
-            began = time.perf_counter()
-            await user.query(asked[i % len(asked)][0])
-            after.append(time.perf_counter() - began)
-    return {
-        "memories": size,
-        "query": machine.percentiles(query),
-        "found": found / len(asked),
-        "cold_first_query": machine.percentiles(cold),
-        "durable_write": machine.percentiles(write),
-        "query_right_after_a_write": machine.percentiles(after),
-        "file_mb": round(path.stat().st_size / 1e6, 1),
-    }
+class OneUser:
+    """So many memories of one user, and how long each thing took with them."""
+
+    def __init__(self, path: Path, size: int, data: Data, queries: int) -> None:
+        self._path, self._size, self._data, self._given = path, size, data, Given()
+        self._texts, self._vectors = data.memories(size)
+        picked = data.rng.integers(0, size, queries)
+        self._asked = [data.question(self._texts[i], self._vectors[i]) for i in picked]
+        self._given.know(self._asked)
+        self._query, self._cold, self._write, self._after = (
+            list[float](),
+            list[float](),
+            list[float](),
+            list[float](),
+        )
+        self._found = 0
+
+    async def fill(self) -> None:
+        store = SQLiteStore(self._path)
+        await store.open(self._given.spec, index)
+        await fill(store, Scope("bench", "user"), self._texts, self._vectors)
+        await store.aclose()
+
+    async def measure(self, number: int) -> None:
+        """The round of this number."""
+        part = self._asked[number::ROUNDS]
+        self._cold.append(await cold_query(self._path, self._given, part[0][0]))
+        async with MemoryService(SQLiteStore(self._path), self._given) as memory:
+            user = memory.user("user", "bench")
+            await user.query(part[0][0])
+            for text, _ in part:
+                began = time.perf_counter()
+                hits = await user.query(text)
+                self._query.append(time.perf_counter() - began)
+                self._found += bool(hits)
+            for i in range(WRITES // ROUNDS):
+                said = f"benchmark sentence number {number} {i} about {self._texts[i % self._size][:40]}"
+                began = time.perf_counter()
+                await user.remember(said)
+                self._write.append(time.perf_counter() - began)
+                began = time.perf_counter()
+                await user.query(part[i % len(part)][0])
+                self._after.append(time.perf_counter() - began)
+
+    def measured(self) -> dict[str, Any]:
+        return {
+            "memories": self._size,
+            "query": machine.percentiles(self._query),
+            "found": self._found / len(self._asked),
+            "cold_first_query": machine.percentiles(self._cold),
+            "durable_write": machine.percentiles(self._write),
+            "query_right_after_a_write": machine.percentiles(self._after),
+            "file_mb": round(self._path.stat().st_size / 1e6, 1),
+        }
 
 
 async def cold_query(path: Path, given: Given, text: str) -> float:
@@ -196,30 +218,40 @@ async def cold_query(path: Path, given: Given, text: str) -> float:
         return time.perf_counter() - began
 
 
-async def with_encoding(folder: Path, size: int, data: Data, queries: int) -> dict[str, Any]:
-    """The same store, questions encoded by MiniLM on the one core; every question is new."""
-    measured: dict[str, Any] = {"memories": size}
-    for variant in ("local", "local:int8"):
-        embedder = embedder_from(variant)
-        store, path = None, folder / f"encoded-{variant.replace(':', '-')}.db"
-        texts, vectors = data.memories(size)
-        store = SQLiteStore(path)
-        await store.open(embedder.spec, index)
+class Encoding:
+    """One user's memories, and questions encoded by MiniLM on the one core; every question is new."""
+
+    def __init__(self, path: Path, variant: str, size: int, data: Data, queries: int) -> None:
+        self._path, self._size, self._data = path, size, data
+        self._embedder = embedder_from(variant)
+        self._questions = [
+            f"where did {data.words[i]} say the {data.words[i + 500]} was" for i in range(queries)
+        ]
+        # to read the time out of a question takes a little more
+        self._endings = {variant: "?", f"{variant}, naming a time": " last week?"}
+        self._samples: dict[str, list[float]] = {name: [] for name in self._endings}
+
+    async def fill(self) -> None:
+        texts, vectors = self._data.memories(self._size)
+        store = SQLiteStore(self._path)
+        await store.open(self._embedder.spec, index)
         await fill(store, Scope("bench", "user"), texts, vectors)
         await store.aclose()
-        async with MemoryService(SQLiteStore(path), embedder) as memory:
+
+    async def measure(self, number: int) -> None:
+        """The round of this number."""
+        async with MemoryService(SQLiteStore(self._path), self._embedder) as memory:
             user = memory.user("user", "bench")
             await user.query("a first question")
             await user.warm()
-            for ending in ("", " last week"):  # to read the time out of a question takes a little more
-                samples = []
-                for i in range(queries):
-                    question = f"where did {data.words[i]} say the {data.words[i + 500]} was{ending}?"
+            for name, ending in self._endings.items():
+                for question in self._questions[number::ROUNDS]:
                     began = time.perf_counter()
-                    await user.query(question)
-                    samples.append(time.perf_counter() - began)
-                measured[f"{variant}{', naming a time' if ending else ''}"] = machine.percentiles(samples)
-    return measured
+                    await user.query(question + ending)
+                    self._samples[name].append(time.perf_counter() - began)
+
+    def measured(self) -> dict[str, Any]:
+        return {name: machine.percentiles(samples) for name, samples in self._samples.items()}
 
 
 async def million(folder: Path, data: Data, users: int, each: int, queries: int) -> dict[str, Any]:
@@ -274,20 +306,27 @@ def import_ms() -> dict[str, float]:
 
 async def measure(folder: Path, *, sizes: list[int], users: int, queries: int) -> dict[str, Any]:
     data = Data(seed=7)
-    measured: dict[str, Any] = {
-        "import_echoic": import_ms(),
-        "raw_4k_append_fdatasync": raw_append_ms(folder),
-    }
-    measured["one_user"] = []
-    for size in sizes:
-        measured["one_user"].append(await one_user(folder, size, data, queries))
-        print(measured["one_user"][-1], file=sys.stderr, flush=True)
-    measured["with_encoding"] = await with_encoding(folder, 10_000, data, queries)
-    print(measured["with_encoding"], file=sys.stderr, flush=True)
+    measured: dict[str, Any] = {"import_echoic": import_ms()}
+    one = [OneUser(folder / f"{size}.db", size, data, queries) for size in sizes]
+    encoding = [
+        Encoding(folder / f"encoded-{variant.replace(':', '-')}.db", variant, ENCODED, data, queries)
+        for variant in ("local", "local:int8")
+    ]
+    for filled in (*one, *encoding):
+        await filled.fill()
+    raw: list[float] = []
+    for number in range(ROUNDS):
+        raw += raw_appends(folder, APPENDS // ROUNDS)
+        for filled in (*one, *encoding):
+            await filled.measure(number)
+        print(f"  round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
+    measured["raw_4k_append_fdatasync"] = machine.percentiles(raw)
+    measured["one_user"] = [user.measured() for user in one]
+    measured["with_encoding"] = {"memories": ENCODED}
+    for each in encoding:
+        measured["with_encoding"] |= each.measured()
     if users:
         measured["many_users"] = await million(folder, data, users, 100, queries)
-        print(measured["many_users"], file=sys.stderr, flush=True)
-    measured["raw_4k_append_fdatasync_again"] = raw_append_ms(folder)
     return measured
 
 
