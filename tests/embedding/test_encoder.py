@@ -190,7 +190,8 @@ def test_a_model_as_the_hugging_face_exporters_write_it_is_read_the_same(
         onnx.helper.make_tensor_value_info("token_type_ids", onnx.TensorProto.INT64, ["b", "s"])
     )
     for node in graph.node:
-        node.output[:] = ["last_hidden_state" if name == "token_embeddings" else name for name in node.output]
+        for names in (node.input, node.output):
+            names[:] = ["last_hidden_state" if name == "token_embeddings" else name for name in names]
     hidden = next(output for output in graph.output if output.name == "token_embeddings")
     hidden.name = "last_hidden_state"
     graph.output.remove(next(output for output in graph.output if output.name == "sentence_embedding"))

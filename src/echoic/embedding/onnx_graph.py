@@ -90,18 +90,29 @@ class _Writer:
         )
         return output
 
-    def linear(self, x: str, name: str) -> str:
-        product = self.node("MatMul", x, self.constant(self.weight(f"{name}.weight").T))
-        return self.node("Add", product, self.constant(self.weight(f"{name}.bias")))
+    def linear(self, x: str, *names: str) -> str:
+        """[rows, width] -> [rows, width of all `names`], side by side: one product for all of them."""
+        weights = np.concatenate([self.weight(f"{name}.weight") for name in names])
+        biases = np.concatenate([self.weight(f"{name}.bias") for name in names])
+        return self.node("Gemm", x, self.constant(weights.T), self.constant(biases))
+
+    def split(self, x: str, count: int) -> list[str]:
+        """Equal parts of the columns of `x`."""
+        parts = [f"value_{len(self.nodes)}_{part}" for part in range(count)]
+        self.nodes.append(
+            helper.make_node("Split", [x], parts, name=f"node_{len(self.nodes)}", axis=1, num_outputs=count)
+        )
+        return parts
 
     def norm(self, x: str, name: str) -> str:
         scale = self.constant(self.weight(f"{name}.weight"))
         shift = self.constant(self.weight(f"{name}.bias"))
         return self.node("LayerNormalization", x, scale, shift, axis=-1, epsilon=self.shape.epsilon)
 
-    def heads(self, x: str, order: tuple[int, ...]) -> str:
-        """[batch, tokens, width] cut into heads, its axes (batch, tokens, head, rest) in `order`."""
-        cut = self.integers(0, 0, self.shape.heads, self.shape.width // self.shape.heads)
+    def heads(self, x: str, places: str, order: tuple[int, ...]) -> str:
+        """[batch * tokens, width] cut into heads, its axes (batch, tokens, head, rest) in `order`."""
+        heads = self.integers(self.shape.heads, self.shape.width // self.shape.heads)
+        cut = self.node("Concat", places, heads, axis=0)
         return self.node("Transpose", self.node("Reshape", x, cut), perm=list(order))
 
 
@@ -139,11 +150,13 @@ def _encoder(write: _Writer) -> None:
     present = write.node("Unsqueeze", mask, write.integers(1, 2))
     absent = write.node("Sub", write.constant(np.float32(1)), present)
     bias = write.node("Mul", absent, write.constant(_MASKED))
-    x = _embeddings(write)
+    places = write.node("Shape", "input_ids")  # [batch, tokens]
+    flat = write.integers(-1, write.shape.width)  # a product of two axes and its sum are one operator
+    x = write.node("Reshape", _embeddings(write), flat)
     for layer in range(write.shape.layers):
-        x = _layer(write, x, bias, f"encoder.layer.{layer}")
-    write.node("Identity", x, output=HIDDEN)
-    _mean(write, x, mask)
+        x = _layer(write, x, places, bias, f"encoder.layer.{layer}")
+    whole = write.node("Concat", places, write.integers(write.shape.width), axis=0)
+    _mean(write, write.node("Reshape", x, whole, output=HIDDEN), mask)
 
 
 def _embeddings(write: _Writer) -> str:
@@ -157,8 +170,8 @@ def _embeddings(write: _Writer) -> str:
     return write.norm(write.node("Add", words, places), "embeddings.LayerNorm")
 
 
-def _layer(write: _Writer, x: str, bias: str, name: str) -> str:
-    mixed = _attention(write, x, bias, f"{name}.attention.self")
+def _layer(write: _Writer, x: str, places: str, bias: str, name: str) -> str:
+    mixed = _attention(write, x, places, bias, f"{name}.attention.self")
     attended = write.linear(mixed, f"{name}.attention.output.dense")
     x = write.norm(write.node("Add", x, attended), f"{name}.attention.output.LayerNorm")
     inner = write.node("Gelu", write.linear(x, f"{name}.intermediate.dense"))
@@ -167,15 +180,15 @@ def _layer(write: _Writer, x: str, bias: str, name: str) -> str:
     )
 
 
-def _attention(write: _Writer, x: str, bias: str, name: str) -> str:
-    query = write.heads(write.linear(x, f"{name}.query"), (0, 2, 1, 3))
-    key = write.heads(write.linear(x, f"{name}.key"), (0, 2, 3, 1))
-    value = write.heads(write.linear(x, f"{name}.value"), (0, 2, 1, 3))
+def _attention(write: _Writer, x: str, places: str, bias: str, name: str) -> str:
+    every = write.split(write.linear(x, f"{name}.query", f"{name}.key", f"{name}.value"), 3)
+    orders = ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3))
+    query, key, value = (write.heads(part, places, order) for part, order in zip(every, orders, strict=True))
     scale = write.constant(np.float32((write.shape.width // write.shape.heads) ** -0.5))
     scores = write.node("Add", write.node("Mul", write.node("MatMul", query, key), scale), bias)
     mixed = write.node("MatMul", write.node("Softmax", scores, axis=-1), value)
     together = write.node("Transpose", mixed, perm=[0, 2, 1, 3])
-    return write.node("Reshape", together, write.integers(0, 0, write.shape.width))
+    return write.node("Reshape", together, write.integers(-1, write.shape.width))
 
 
 def _mean(write: _Writer, x: str, mask: str) -> None:

@@ -24,7 +24,7 @@ Floats = NDArray[np.float32]
 
 LEAST_ROWS: Final = 5_000
 """Below, reading everything takes little, and the bytes are not worth being kept."""
-EXACT: Final = 500
+EXACT: Final = 256
 """How many of the nearest are looked at as they are: far more than are ever looked at closely."""
 QUERIES: Final = 16
 """About so many queries share the making of the bytes, 0.5 ms a thousand rows: none waits for all of it."""
