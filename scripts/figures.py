@@ -1,4 +1,4 @@
-"""Write the figures of benchmarks/results into the README and docs/ranking.md, so that none is ever typed.
+"""Write the figures of benchmarks/results into the README and two of the docs, so that none is ever typed.
 
 .venv/bin/python scripts/figures.py          # rewrite
 .venv/bin/python scripts/figures.py --check  # exit 1 if a document says something else
@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 RANKING = ROOT / "docs" / "ranking.md"
+PHONE = ROOT / "docs" / "phone.md"
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 
 
@@ -163,9 +164,59 @@ def misheard_lines() -> list[str]:
     ]
 
 
+def phone() -> str:
+    measured = result("phone")
+    machine, gather, relay = measured["machine"], measured["gather"], measured["relay"]
+    claude, gpt = measured["caching_claude"], measured["caching_gpt"]
+    interim, media = measured["interim"], measured["media"]
+    wrong = sum(one["replies_wrong"] + one["turns_lost_or_doubled"] for one in (gather, relay))
+    return "\n".join(
+        [
+            f"{gather['calls']} calls at once, {gather['turns']} turns a channel, server and callers",
+            f"in two processes. {machine['cores_used']} cores of {machine['cpu']} that had other work beside",
+            f"(load average {machine['load_average_1m']:.1f}).",
+            "",
+            row("", ""),
+            "|---|--:|",
+            row(
+                "webhooks, p95, with the 0.8 s they may wait for the model",
+                f"{gather['webhook']['p95_ms'] / 1000:.2f} s",
+            ),
+            row("of that the server's own, p95", f"{gather['own']['p95_ms'] / 1000:.2f} s"),
+            row("slowest webhook", f"{gather['webhook_slowest_s']:.2f} s"),
+            row(
+                "CPU for a turn over webhooks, over a relay, with its share of ringing and hanging up",
+                f"{gather['cpu_ms_a_turn']:.0f} ms, {relay['cpu_ms_a_turn']:.0f} ms",
+            ),
+            row("from the model's token to the caller, p95", f"{relay['token']['p95_ms']:.0f} ms"),
+            row("turns lost, doubled or out of order", wrong),
+            row(
+                f"a model that takes {measured['slow_gather']['model_s']:.0f} s: longest silence over "
+                "webhooks, over a relay",
+                f"{measured['slow_gather']['longest_silence_s']:.2f} s, "
+                f"{measured['slow_relay']['longest_silence_s']:.2f} s",
+            ),
+            row(
+                "recalls that were there when the turn ended, among 1,000 memories",
+                f"{interim['recalls_ready']} of {interim['recalls']}",
+            ),
+            row(
+                f"{media['calls']} callers as audio at once: heard wrong; CPU of the server, of a core",
+                f"{media['heard_wrong']}; {media['cpu_share_of_a_core']:.0%}".replace("%", " %"),
+            ),
+            row(
+                "a call that recalls 200 turns and goes on for ten: share of what was sent that was cached, "
+                "Anthropic's rules, OpenAI's",
+                f"{100 * claude['cached_share_of_the_call']:.0f} %, "
+                f"{100 * gpt['cached_share_of_the_call']:.0f} %",
+            ),
+        ]
+    )
+
+
 def main() -> int:
     stale = False
-    for path, figures in ((README, table()), (RANKING, ranking())):
+    for path, figures in ((README, table()), (RANKING, ranking()), (PHONE, phone())):
         text = path.read_text()
         before, rest = text.split(BEGIN)
         _, after = rest.split(END)
