@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 
+import grimp
 import pytest
 
 import echoic
@@ -87,3 +89,9 @@ def test_every_public_verb_says_what_it_does(handle):
     verbs = [v for n, v in vars(handle).items() if inspect.isfunction(v) and not n.startswith("_")]
     assert verbs
     assert all(v.__doc__ for v in verbs)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = grimp.build_graph("echoic")
+    imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle
