@@ -146,7 +146,8 @@ class Talker:
         checked_text(text, "text")
         steps = Steps()
         before = await memory.facts()
-        history = _history((await conversation.turns())[-_TURNS:])
+        turns = await conversation.turns()
+        history = _history(turns[-_TURNS:])
         with steps.step("recall"):
             recall = await memory.recall(text, limit=_HITS, deadline_ms=self._recall_deadline_ms)
         said: list[str] = []
@@ -154,7 +155,7 @@ class Talker:
             if isinstance(piece, Words):
                 said.append(piece.text)
             yield piece
-        heard = await _heard(conversation)
+        heard = await _heard(conversation, text, {turn.id for turn in turns})
         if heard is None:  # forgotten meanwhile: nothing is to be learned
             yield Reply(text="".join(said), query=text, recall=recall, timings=steps.timings_ms)
             return
@@ -266,9 +267,11 @@ def _history(turns: Sequence[Turn]) -> list[ModelMessage]:
     return messages
 
 
-async def _heard(conversation: OpenConversation) -> Turn | None:
+async def _heard(conversation: OpenConversation, text: str, known: set[str]) -> Turn | None:
     turns = await conversation.turns()
-    return next((turn for turn in reversed(turns) if turn.speaker == "user"), None)
+    new = [turn for turn in turns if turn.speaker == "user" and turn.id not in known]
+    # something else may have been said meanwhile; a long text is several turns, the last of which is answered
+    return next((turn for turn in reversed(new) if turn.text.strip() and text.endswith(turn.text)), None)
 
 
 __all__ = ["INSTRUCTIONS", "NAME", "ModelFailed", "Piece", "Talker", "ToolCall", "Words"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class CachedEmbedder:
         self._known: OrderedDict[str, Embedded] = OrderedDict()  # some 20 KB each, with word pieces
         self._coming: dict[str, asyncio.Future[Embedded]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._cleared = 0
 
     @property
     def spec(self) -> EmbeddingSpec:
@@ -79,6 +80,7 @@ class CachedEmbedder:
     def clear(self) -> None:
         """Forget every query and its vector."""
         self._known.clear()
+        self._cleared += 1
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order.
@@ -127,10 +129,19 @@ class CachedEmbedder:
         if not missing:
             return
         loop = asyncio.get_running_loop()
-        self._coming |= {text: loop.create_future() for text in missing}
+        coming = {text: loop.create_future() for text in missing}
+        self._coming |= coming
         task = loop.create_task(self._fetch(missing))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda task: self._ended(task, coming))
+
+    def _ended(self, task: asyncio.Task[None], coming: Mapping[str, asyncio.Future[Embedded]]) -> None:
+        self._tasks.discard(task)
+        for text, one in coming.items():
+            if not one.done():  # it was cancelled before it began
+                one.cancel()
+                if self._coming.get(text) is one:
+                    del self._coming[text]
 
     def _of(self, text: str) -> asyncio.Future[Embedded]:
         known = self._known.get(text)
@@ -142,6 +153,7 @@ class CachedEmbedder:
         return there
 
     async def _fetch(self, texts: list[str]) -> None:
+        cleared = self._cleared
         try:
             made = await embedded(self._inner, texts, "query")
         except asyncio.CancelledError:
@@ -157,7 +169,8 @@ class CachedEmbedder:
         for i, text in enumerate(texts):
             # a copy: a row would keep the whole batch in memory
             one = Embedded(made.vectors[i : i + 1].copy(), [made.pieces[i]] if made.pieces else None)
-            self._known[text] = one
+            if self._cleared == cleared:  # else it was to be forgotten while it was under way
+                self._known[text] = one
             self._coming.pop(text).set_result(one)
         while len(self._known) > self._entries:
             self._known.popitem(last=False)

@@ -21,6 +21,8 @@ from echoic.types import Scope
 
 log = logging.getLogger(__name__)
 
+_SILENCE = "(silence)"
+"""What is embedded for an answer of which nothing was heard: it is found by nobody, but waits like others."""
 BATCH = 32
 """Texts embedded at once: one segment of a scope, and short enough for a query to slip in between."""
 FIRST_RETRY_S = 1.0
@@ -92,11 +94,11 @@ class Background:
         """End at once; what is unfinished waits in the store."""
         tasks = [self._sweeper, self._task]
         self._sweeper = self._task = None
-        for task in tasks:
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        running = [task for task in tasks if task is not None]
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)  # whatever one of them ended with is no reason not to close
         await self._runs.stop()
 
     async def _run(self) -> None:
@@ -105,28 +107,37 @@ class Background:
             await self._wake.wait()
             self._wake.clear()
             try:
-                await self._hear_poked()
-                await self.embed_waiting()
+                failed = await self._hear_poked()
+                await self.embed_waiting()  # one conversation keeps nobody's vectors back
+            except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
+                failed = error
+            if failed is None:
                 self.trouble, retry_s = None, FIRST_RETRY_S
-            except EchoicError as error:
-                self.trouble = type(error).__name__
+            else:
+                self.trouble = type(failed).__name__
                 log.warning("%s: what waits is tried again in %.0f s", self.trouble, retry_s)
                 asyncio.get_running_loop().call_later(retry_s, self._wake.set)
                 retry_s = min(2 * retry_s, LAST_RETRY_S)
             if not self._wake.is_set():
                 self._idle.set()
 
-    async def _hear_poked(self) -> None:
+    async def _hear_poked(self) -> Exception | None:
+        """Let the rules hear what was poked; why some of it is to be heard again after a pause."""
+        failed: Exception | None = None
+        again: dict[tuple[Scope, str], bool] = {}
         while self._poked:
             (scope, conversation), urgent = next(iter(self._poked.items()))
             del self._poked[scope, conversation]
             try:
                 await self._distiller.listen(scope, conversation)
-            except EchoicError:
-                self.poke((scope, conversation), urgent=urgent)
-                raise
+            except Exception as error:  # noqa: BLE001 - one conversation keeps no other back
+                failed, again[scope, conversation] = error, urgent
+                continue
             if self._distiller.asks_a_model:
                 self._runs.want(scope, conversation, urgent=urgent)
+        for name, urgent in again.items():  # without waking: after the pause
+            self._poked[name] = self._poked.get(name, False) or urgent
+        return failed
 
     async def _ask(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
         """Let the model read what is wanted of one user; when to come back to what could not be read now."""
@@ -164,13 +175,20 @@ class Background:
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
         texts = [entry.text if (entry := index(waiting.record)) else "" for waiting in batch]
+        # of an answer nothing was heard of: a hosted model refuses what is blank, and the whole batch with it
+        texts = [text if text.strip() else _SILENCE for text in texts]
         made = await embedded(self._embedder, texts, "document")
         tokens = [one.packed() for one in made.pieces] if made.pieces else [None] * len(batch)
         by_scope: dict[Scope, list[Attach]] = {}
         for waiting, vector, pieces in zip(batch, made.vectors, tokens, strict=True):
             record = waiting.record
             attach = Attach(
-                kind=record.kind, id=record.id, version=record.version, vector=vector, tokens=pieces
+                kind=record.kind,
+                id=record.id,
+                version=record.version,
+                vector=vector,
+                tokens=pieces,
+                was=record.data,
             )
             by_scope.setdefault(waiting.scope, []).append(attach)
         for scope, attaches in by_scope.items():

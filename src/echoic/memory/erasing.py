@@ -50,12 +50,16 @@ class Erasing:
 
     async def _forget(self, key: str | None, conversation: str | None) -> Receipt:
         own = await self._chosen(key, conversation)
-        shared = [] if conversation else await self._authored(key)
-        drops = [Drop(kind=record.kind, id=record.id) for record in shared]
-        if own is None:
-            drops += await unlearn(self._parts.store, self._scope)
         self._parts.recaller.forget()
         erased = [await self._parts.store.erase(self._scope, own)]
+        # what was written meanwhile, as by a call that goes on, goes as well
+        while own and (own := await self._chosen(key, conversation)):
+            erased.append(await self._parts.store.erase(self._scope, own))
+        # only now: what is judged or handed in meanwhile is taken back once the user's own is gone
+        shared = [] if conversation else await self._authored(key)
+        drops = [Drop(kind=record.kind, id=record.id) for record in shared]
+        if key is None and conversation is None:
+            drops += await unlearn(self._parts.store, self._scope)
         if drops:
             erased.append(await self._parts.store.erase(self._scope.everyone, drops))
         return _receipt(erased)

@@ -56,7 +56,13 @@ class KeyedMemories:
         current = [memory for record in everyones if (memory := memory_of(record)).current]
         # the user's own word first, then the deployment's, then the newest of anyone's
         current.sort(key=lambda m: 0 if m.author == self._user else 1 if m.author is None else 2)
-        return current[0] if current else await self._shared(key)
+        if current:
+            return current[0]
+        # it may have become the user's own between the two looks
+        own = await self._parts.store.scan(self._scope, MEMORY, key=key, limit=1, newest_first=True)
+        if own and memory_of(own[0]).current:
+            return memory_of(own[0])
+        return await self._shared(key)
 
     async def delete(self, key: str) -> bool:
         """See `UserMemory.delete`."""
@@ -106,12 +112,12 @@ class KeyedMemories:
             await self._parts.store.write(self._scope.everyone, [put_proposal(proposal)])
             return await self._set_own(replace(memory, visibility="proposed"))
         kept = await self._set_in(self._scope.everyone, replace(shared, visibility="global"))
-        await self._end(self._scope, memory.key or "", memory.valid_from)
+        await self._end_older(self._scope, memory)
         return kept
 
     async def _set_own(self, memory: Memory, *, judged: bool = False) -> Memory:
         kept = await self._set_in(self._scope, memory, judged=judged)
-        await self._end(self._scope.everyone, memory.key or "", memory.valid_from)
+        await self._end_older(self._scope.everyone, memory)
         return kept
 
     async def _set_in(self, scope: Scope, memory: Memory, *, judged: bool = False) -> Memory:
@@ -120,6 +126,17 @@ class KeyedMemories:
         kept = await ledger.set(memory)
         await self._parts.store.write(scope, [*ledger.changes, *([waits(kept)] if judged else ())])
         return kept
+
+    async def _end_older(self, scope: Scope, than: Memory) -> None:
+        """End what is kept under the key in `scope`, unless it was set later: that then ends `than`."""
+        ledger = Ledger(self._parts.store, scope)
+        held = await ledger.current(than.key or "", self._user)
+        # of two set in one moment the user's own stays
+        if held and (
+            held.valid_from < than.valid_from or (held.valid_from == than.valid_from and scope.user is None)
+        ):
+            await ledger.retract(than.key or "", self._user, than.valid_from)
+            await self._parts.store.write(scope, ledger.changes)
 
     async def _end(self, scope: Scope, key: str, at: datetime) -> bool:
         """What the user keeps under `key` in `scope` holds no longer; whether there was anything."""

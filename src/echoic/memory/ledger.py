@@ -7,10 +7,12 @@ id that follows from what it says, for the same reason.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 from itertools import count
+from typing import Any
 
 from echoic.memory.records import MEMORY, memory_of, record_of_memory
 from echoic.stores.base import Change, Put, Record, Store
@@ -36,6 +38,8 @@ class _Held:
     """0: there is no such record yet."""
     number: int
     """Of the version of its key; 0 without one."""
+    was: Mapping[str, Any] | None = None
+    """What its record held when it was read."""
 
 
 class Ledger:
@@ -191,7 +195,7 @@ class Ledger:
         return self._held[name]
 
     def _hold(self, record: Record) -> _Held:
-        fresh = _Held(memory_of(record), record.version, record.data.get("number", 0))
+        fresh = _Held(memory_of(record), record.version, record.data.get("number", 0), record.data)
         return self._held.setdefault(record.id, fresh)
 
 
@@ -199,7 +203,7 @@ def _put(held: _Held) -> Put:
     record = record_of_memory(held.memory)
     if held.number:
         record = replace(record, data={**record.data, "number": held.number})
-    return Put(record=record, expect=held.version)
+    return Put(record=record, expect=held.version, was=held.was)
 
 
 def _same(known: Memory, said: Memory) -> bool:

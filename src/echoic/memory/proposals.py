@@ -11,7 +11,7 @@ from echoic.errors import InvalidInput, WriteConflict
 from echoic.memory.ledger import Ledger
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory
 from echoic.memory.retry import until_written
-from echoic.stores.base import Drop, Put, Store
+from echoic.stores.base import Drop, Put, Record, Store
 from echoic.types import Memory, Scope
 
 
@@ -36,9 +36,13 @@ class Proposals:
         Raises:
             InvalidInput: there is no such proposal (any more).
         """
+        seen = await self._read(proposal_id)
 
         async def attempt() -> Memory:
-            proposal = await self._get(proposal_id)
+            waiting = await self._read(proposal_id)
+            if waiting.version != seen.version or waiting.data != seen.data:
+                raise InvalidInput(f"proposal {proposal_id!r} was changed by its author: look at it again")
+            proposal = memory_of(waiting)
             ledger = Ledger(self._store, self._everyone)
             adopted = Memory(
                 id="",
@@ -50,8 +54,10 @@ class Proposals:
                 redacted=proposal.redacted,
             )
             approved = await ledger.set(adopted)
+            # as it was read, or nothing: it may be withdrawn, replaced or forgotten in this moment
+            still = Put(record=waiting, expect=waiting.version)
             drop = Drop(kind=PROPOSAL, id=proposal_id)
-            await self._store.write(self._everyone, [*ledger.changes, drop])
+            await self._store.write(self._everyone, [still, *ledger.changes, drop])
             await self._decided(proposal)
             return approved
 
@@ -79,10 +85,13 @@ class Proposals:
                     await self._store.write(own, [decided])
 
     async def _get(self, proposal_id: str) -> Memory:
+        return memory_of(await self._read(proposal_id))
+
+    async def _read(self, proposal_id: str) -> Record:
         records = await self._store.read(self._everyone, PROPOSAL, [proposal_id])
         if not records:
             raise InvalidInput(f"there is no proposal {proposal_id!r}; `echoic proposals` lists them")
-        return memory_of(records[0])
+        return records[0]
 
 
 def put_proposal(proposal: Memory) -> Put:

@@ -12,6 +12,7 @@ from typing import Final
 
 from echoic.memory.ledger import memory_id
 from echoic.memory.records import scan_all
+from echoic.memory.retry import until_written
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Scope, checked_name, checked_time
 
@@ -45,8 +46,11 @@ class Revocations:
         """
         ends = checked_time(until, "until")
         record = Record(kind=REVOCATION, id=_hashed(token_id), data={"until": ends.isoformat()})
-        changes: list[Change] = [*await self._expired(), Put(record=record)]
-        await self._store.write(self._scope, changes)
+
+        async def attempt() -> None:
+            await self._store.write(self._scope, [*await self._expired(record.id), Put(record=record)])
+
+        await until_written(attempt, "what is revoked")
 
     async def revoked(self, token_id: str) -> bool:
         """Whether the token of this id was revoked.
@@ -56,13 +60,13 @@ class Revocations:
         """
         return bool(await self._store.read(self._scope, REVOCATION, [_hashed(token_id)]))
 
-    async def _expired(self) -> list[Drop]:
-        now = self._clock()
-        return [
-            Drop(kind=record.kind, id=record.id)
-            for record in await scan_all(self._store, self._scope, REVOCATION)
-            if datetime.fromisoformat(record.data["until"]) <= now
-        ]
+    async def _expired(self, ours: str) -> list[Change]:
+        now, changes = self._clock(), list[Change]()
+        for record in await scan_all(self._store, self._scope, REVOCATION):
+            if record.id != ours and datetime.fromisoformat(record.data["until"]) <= now:
+                # as it was read, or nothing: it may be revoked for longer in this moment
+                changes += [Put(record=record, expect=record.version), Drop(kind=record.kind, id=record.id)]
+        return changes
 
 
 def _hashed(token_id: str) -> str:

@@ -7,7 +7,6 @@ dropped.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -58,15 +57,16 @@ class RunsPerUser:
 
     async def stop(self) -> None:
         """End at once."""
-        for timer in self._timers.values():
+        self._wanted.clear()
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._tasks.clear()  # one that had not begun has not taken itself out
+        for timer in self._timers.values():  # last: a run that ended meanwhile may have planned one
             timer.cancel()
         self._timers.clear()
-        self._wanted.clear()
-        for task in list(self._tasks.values()):
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._tasks.clear()  # one that had not begun has not taken itself out
 
     async def _run(self, scope: Scope) -> None:
         try:

@@ -184,7 +184,7 @@ class Speculation:
         if deadline_ms is not None and not deadline_ms > 0:
             raise InvalidInput(f"deadline_ms must be above 0, not {deadline_ms!r}")
         clock = asyncio.get_running_loop().time
-        begun, until = clock(), Deadline(deadline_ms)
+        begun, until, heard = clock(), Deadline(deadline_ms), self._heard
         self._waiting = []
         known = await self._fresh(self._answering(_spoken(text)), until)
         recall = known.recall if known else await self._asked(_spoken(text), until)
@@ -193,7 +193,8 @@ class Speculation:
                 recall = await self._asked(other, until)
         self._count(finals=1, ready=known is not None, late=recall.outcome == "deadline")
         self.statistics = replace(self.statistics, added_delay_ms=1000 * (clock() - begun))
-        self._heard, self._last = "", None
+        if self._heard == heard:  # else somebody speaks again already
+            self._heard, self._last = "", None
         return recall
 
     def reset(self) -> None:

@@ -67,7 +67,7 @@ class Live:
         finally:
             with contextlib.suppress(ValueError):
                 pages.remove(queue)
-            if not pages:
+            if not pages and self._pages.get(scope) is pages:  # another page may have begun a list
                 self._pages.pop(scope, None)
 
     def _tell(self, event: Told) -> None:

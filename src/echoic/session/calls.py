@@ -172,7 +172,9 @@ class CallLog:
         """
         if not self.enabled:
             return
-        given, changed = list(self._given), dict(self._changed)
+        given = list(self._given)
+        changed, self._changed = self._changed, {}
+        call_changed, self._call_changed = self._call_changed, False
         records = [
             self._record(EXCHANGE, f"{number:05d}", _exchange_data(e)) for number, e in changed.items()
         ]
@@ -180,17 +182,19 @@ class CallLog:
             self._record(GIVEN, f"{self._first}-{self._givens + place:05d}", asdict(each))
             for place, each in enumerate(given)
         ]
-        if self._call_changed:
+        if call_changed:
             records.append(
                 Record(kind=CALL, id=self.call.id, key=self.call.conversation, data=_call_data(self.call))
             )
         if not records:
             return
-        await store.write(scope, [Put(record=record) for record in records])
+        try:
+            await store.write(scope, [Put(record=record) for record in records])
+        except BaseException:
+            self._changed, self._call_changed = changed | self._changed, call_changed or self._call_changed
+            raise
         self._givens += len(given)
         del self._given[: len(given)]
-        self._changed = {n: e for n, e in self._changed.items() if changed.get(n) is not e}
-        self._call_changed = False
 
     def _record(self, kind: str, number: str, data: Mapping[str, Any]) -> Record:
         return Record(kind=kind, id=f"{self.call.id}:{number}", key=self.call.conversation, data=data)

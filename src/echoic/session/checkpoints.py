@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, WriteConflict
 from echoic.memory.records import CHECKPOINT, record_of_turn, turn_of
 from echoic.stores.base import Drop, Put, Record, Store
 from echoic.types import Checkpoint, PendingTool, Scope, checked_name
@@ -53,11 +54,21 @@ class RecordSessionStore:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._version: int | None = None
+        self._writer = uuid4().hex
+        """Stands in what it writes: a write may arrive though its answer does not."""
 
     async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
         """See `SessionStore`."""
-        record = Record(kind=CHECKPOINT, id=checkpoint.session, data=as_json(checkpoint))
-        await self._store.write(scope, [Put(record=record, expect=self._version or 0)])
+        data = as_json(checkpoint) | {"writer": self._writer}
+        record = Record(kind=CHECKPOINT, id=checkpoint.session, data=data)
+        try:
+            await self._store.write(scope, [Put(record=record, expect=self._version or 0)])
+        except WriteConflict:
+            there = await self._store.read(scope, CHECKPOINT, [checkpoint.session])
+            if not there or there[0].data.get("writer") != self._writer:
+                raise
+            self._version = there[0].version
+            await self._store.write(scope, [Put(record=record, expect=self._version)])
         self._version = (self._version or 0) + 1
 
     async def load(self, scope: Scope, session: str) -> Checkpoint | None:
@@ -70,6 +81,9 @@ class RecordSessionStore:
 
     async def delete(self, scope: Scope, session: str) -> None:
         """See `SessionStore`."""
+        there = await self._store.read(scope, CHECKPOINT, [session])
+        if there and there[0].version != self._version and there[0].data.get("writer") != self._writer:
+            raise WriteConflict(f"call {session!r} goes on in another process")
         await self._store.write(scope, [Drop(kind=CHECKPOINT, id=session)])
         self._version = None
 

@@ -110,7 +110,10 @@ class Keeper:
             try:
                 await self._cycle(checkpoint=keep_checkpoint)
                 if not keep_checkpoint and not self._live.lost:
-                    await self._live.sessions.delete(self._live.memory.scope, self._live.session_id)
+                    try:
+                        await self._live.sessions.delete(self._live.memory.scope, self._live.session_id)
+                    except WriteConflict:  # another process has the call by now: it is not ours to end
+                        self._lose("taken over")
             except EchoicError as error:
                 log.warning("the end of a call is not kept yet: %s", type(error).__name__)
                 if isinstance(error, NotOpen) or time.monotonic() > until:
@@ -135,7 +138,7 @@ class Keeper:
             live.dirty.clear()
             try:
                 await self._cycle(checkpoint=True)
-            except EchoicError as error:
+            except Exception as error:  # noqa: BLE001 - nobody else would keep the rest of the call
                 log.warning("a call is not kept yet: %s", type(error).__name__)
                 live.hooks.tell(live.leg.setup.context, "error", kind=type(error).__name__)
                 await asyncio.sleep(_RETRY_S)

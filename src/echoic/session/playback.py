@@ -192,6 +192,8 @@ class Playback:
         """Drop what was not played; the utterances that were cut off, the sounding one first."""
         left = [span.of for span in self._spans] + [of for of, _ in self._waiting]
         cut = list(dict.fromkeys(left))
+        if not cut:
+            return cut  # cut already: the device is still to be told, and still to say how much it played
         self._cut = [(of, self._handed_of(of)) for of in cut]
         for utterance in cut:
             utterance.cut = True
@@ -199,7 +201,7 @@ class Playback:
         self._spans.clear()
         self._waiting.clear()
         self._base = self._position = self._handed
-        self._flush = bool(cut)
+        self._flush = True
         self._news.set()
         self.moved.set()
         return cut

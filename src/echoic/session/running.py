@@ -116,6 +116,8 @@ class Running:
             history = await taken_up(resumed, live, agent, context, beginning.model)
         leg = await lines.open(agent, context, history, playback, self._take)
         live.legs.append(leg)
+        if self._closing is not None:
+            raise NotOpen("the call is over")
         self._keeper = Keeper(
             live, exchange_of=pump.exchange_of, on_idle=self.end_soon, on_lost=self.end_soon
         )
@@ -140,8 +142,10 @@ class Running:
             RealtimeError: the next agent's line could not be opened; the one before goes on.
         """
         chosen = self._session.agent(agent)
-        if self._moving is not None:
-            await asyncio.shield(self._moving)
+        while self._moving is not None and not self._moving.done():
+            await asyncio.wait({self._moving})  # what became of it is its own caller's
+        if self._closing is not None:
+            raise NotOpen("the call is over")
         self._moving = asyncio.create_task(self._transfer(chosen))
         await asyncio.shield(self._moving)
 
@@ -215,15 +219,17 @@ class Running:
         self.reason = reason
         if self._pump is not None:
             self._pump.close()
-        await wind_up(
-            self.live,
-            self._lines,
-            self._keeper,
-            [self._watch, self._moving],
-            reason=reason,
-            keep_checkpoint=keep_checkpoint,
-        )
-        await self.let_go()
+        try:
+            await wind_up(
+                self.live,
+                self._lines,
+                self._keeper,
+                [self._watch, self._moving],
+                reason=reason,
+                keep_checkpoint=keep_checkpoint,
+            )
+        finally:
+            await self.let_go()
 
 
 __all__ = ["Running"]

@@ -52,9 +52,13 @@ async def hand_over(
     context = await lines.context(agent)
     new = await lines.open(agent, context, history, live.playback, on_event)
     began = time.perf_counter()
-    async with sending:
-        live.legs.append(new)
-        gap_ms = 1000 * (time.perf_counter() - began)
+    try:
+        async with sending:
+            live.legs.append(new)
+    except BaseException:
+        await new.stop()  # hung up meanwhile: nobody else knows of it yet
+        raise
+    gap_ms = 1000 * (time.perf_counter() - began)
     live.log.call.agents.append(agent.name)
     live.log.call.gaps_ms.append(round(gap_ms, 3))
     live.log.changed()

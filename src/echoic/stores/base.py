@@ -53,6 +53,9 @@ class Put:
     record: Record
     expect: int | None = None
     """The version it must be at, 0 for "not there"; None: whatever it is."""
+    was: Mapping[str, Any] | None = None
+    """The data it must hold besides, where it must be at a version: one that was forgotten and written anew
+    may be at the same. None: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,8 @@ class Attach:
     """[dimensions], unit length, of the model the store was opened with."""
     tokens: bytes | None = None
     """Word pieces that go with the vector, packed (`partition.tokens`); they stay and go as it does."""
+    was: Mapping[str, Any] | None = None
+    """The data it was made of: of a record that was forgotten and written anew nothing happens. None: any."""
 
     def __post_init__(self) -> None:
         """Refuse what no store has room for.
@@ -137,7 +142,7 @@ class Store(Protocol):
         """Apply `changes` in order: all of them or none, durable when it returns, seen by the next read.
 
         Raises:
-            WriteConflict: a `Put.expect` did not hold; nothing was written.
+            WriteConflict: a `Put.expect` or `was` did not hold; nothing was written.
         """
         ...
 

@@ -62,11 +62,7 @@ class Changing(ABC):
             WriteConflict: `old` is not at the version that `put` expects.
         """
         record, version = put.record, old.version if old else 0
-        if put.expect is not None and put.expect != version:
-            raise WriteConflict(
-                f"{record.kind} {record.id!r} is at version {version}, not {put.expect}; "
-                "nothing was written. Read it again and retry."
-            )
+        check_expected(put, old)
         entry = self._index(record)
         before = self._index(old) if old and entry else None
         seq = old.seq if old else self._next(searchable=entry is not None)
@@ -81,9 +77,30 @@ class Changing(ABC):
         return self._next_other - 1
 
 
+def check_expected(put: Put, old: Record | None) -> None:
+    """Whether `old` is what `put` is to replace.
+
+    Raises:
+        WriteConflict: it is not.
+    """
+    record, version = put.record, old.version if old else 0
+    if put.expect is not None and put.expect != version:
+        raise WriteConflict(
+            f"{record.kind} {record.id!r} is at version {version}, not {put.expect}; "
+            "nothing was written. Read it again and retry."
+        )
+    if put.was is not None and (old is None or old.data != put.was):
+        raise WriteConflict(
+            f"{record.kind} {record.id!r} was forgotten and written anew; nothing was written. "
+            "Read it again and retry."
+        )
+
+
 def takes(old: Record | None, attach: Attach) -> TypeGuard[Record]:
     """Whether `old` is the record that the vector of `attach` was made for."""
-    return old is not None and old.version == attach.version and old.seq < FIRST_UNSEARCHABLE
+    if old is None or old.version != attach.version or old.seq >= FIRST_UNSEARCHABLE:
+        return False
+    return attach.was is None or old.data == attach.was
 
 
 def name_of(change: Change) -> Name:

@@ -115,12 +115,17 @@ class Register:
                 touched, self._touched = self._touched, {}
                 state = disk.seen(self._changes)
                 others = (state.size if state is not None else 0) - self._own_writes
-            if others != self._other_writes or began >= self._look_again:
-                self._look_at_all()
-                took = time.monotonic() - began
-                self._other_writes, self._look_again = others, began + max(LOOK_AGAIN_S, _SHARE * took)
-            for path, scope in touched.items():
-                self._look_at(path, scope)
+            try:
+                if others != self._other_writes or began >= self._look_again:
+                    self._look_at_all()
+                    took = time.monotonic() - began
+                    self._other_writes, self._look_again = others, began + max(LOOK_AGAIN_S, _SHARE * took)
+                for path, scope in touched.items():
+                    self._look_at(path, scope)
+            except BaseException:
+                with self._telling:  # nobody else will tell of these
+                    self._touched = touched | self._touched
+                raise
 
     def _look_at_all(self) -> None:
         listed = {found.path: found.scope for found in self._folder.files()}

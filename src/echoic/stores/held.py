@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.errors import WriteConflict
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Partition, Segment
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
+from echoic.stores.changing import check_expected, takes
 
 Name = tuple[str, str]
 """Kind and id."""
@@ -92,8 +92,9 @@ class HeldScope:
                 case Drop():
                     step = Step(change, old, None)
                 case Attach():
-                    step = Step(change, old, old)
-                    if old and old.version == change.version:
+                    taken = takes(old, change)
+                    step = Step(change, old, old if taken else None)
+                    if old and taken:
                         staged.embedded[old.seq] = True
             if not isinstance(change, Attach):
                 staged.records[name] = step.left
@@ -102,11 +103,7 @@ class HeldScope:
 
     def _staged_put(self, staged: Staged, put: Put, old: Record | None) -> Step:
         version = old.version if old else 0
-        if put.expect is not None and put.expect != version:
-            raise WriteConflict(
-                f"{put.record.kind} {put.record.id!r} is at version {version}, not {put.expect}; "
-                "nothing was written. Read it again and retry."
-            )
+        check_expected(put, old)
         entry = self._index(put.record)
         if old:
             seq = old.seq
@@ -137,7 +134,8 @@ class HeldScope:
         for step in staged.steps:
             name = _name(step.change)
             if isinstance(step.change, Attach):
-                self._attach(step.change, touched)
+                if step.left is not None:
+                    self._attach(step.change, touched)
             elif step.left is None:
                 self._remove(name, touched)
             else:

@@ -305,8 +305,15 @@ class MongoDBStore:
         live = self._opened()
         await live.connection.ask()
         async with live.connection.used(limited=False) as collections:
-            live.embedding = embedding
-            await index_again(live.connection, live.wanted, live.index, self._tick, detach=True)
+            wanted = {"analysis": ANALYSIS, **model_fields(embedding)}
+            try:
+                await index_again(live.connection, wanted, live.index, self._tick, detach=True)
+            finally:  # the database says whose vectors it wants, whether or not all of it was done
+                meta = await collections.meta.find_one({"_id": "store"})
+                if meta is not None and {n: meta.get(n) for n in ("model", "dimensions")} == model_fields(
+                    embedding
+                ):
+                    live.embedding = embedding
             live.cache.clear()
             self.narrow_above = _NEVER
             waiting = await collections.records.count_documents({"waitsSince": {"$exists": True}})

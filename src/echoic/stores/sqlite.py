@@ -56,30 +56,43 @@ class SQLiteStore:
         self._watch: apsw.Connection | None = None
         self._index: Index | None = None
         self._dimensions, self._model = 0, ""
+        self._opening = asyncio.Lock()
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
+        async with self._opening:
+            await self._open(embedding, index)
+
+    async def _open(self, embedding: EmbeddingSpec, index: Index) -> None:
         if self._thread is not None:
             return
+        if (closing := self._writer.stop()) is not None:  # of an `aclose` that was cancelled
+            await asyncio.shield(asyncio.wrap_future(closing))
         self._index = index
         try:
             await asyncio.wrap_future(self._writer.start())
             await asyncio.wrap_future(self._writer.submit(lambda c: self._settle(c, embedding)))
             self._dimensions, self._model = embedding.dimensions, _model_of(embedding)
+            self._cache.clear()  # also after an `aclose` that was cancelled
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-reader")
             await self._read(self._begin_watch)
         except BaseException:
-            await self.aclose()
+            await self._close()
             raise
 
     async def aclose(self) -> None:
+        async with self._opening:
+            await self._close()
+
+    async def _close(self) -> None:
         thread, self._thread = self._thread, None
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.close()
-        self._cache.clear()  # marks are a connection's own
         if thread is not None:
             await asyncio.wrap_future(thread.submit(self._close_reader))
             thread.shutdown(wait=False)
+        # marks are a connection's own; not before: what was being loaded was kept until now
+        self._cache.clear()
         closing = self._writer.stop()
         if closing is not None:
             await asyncio.wrap_future(closing)
@@ -185,7 +198,9 @@ class SQLiteStore:
 
         # what was loaded goes first, so that no copy in this process outlives the receipt
         await self._read(lambda _connection: self._cache.drop(scope))
-        return await asyncio.wrap_future(self._writer.alone(work))
+        erased = await asyncio.wrap_future(self._writer.alone(work))
+        await self._read(lambda _connection: self._cache.drop(scope))  # loaded while it was still there
+        return erased
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         def work(connection: apsw.Connection) -> list[Scope]:

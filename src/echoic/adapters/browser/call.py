@@ -180,9 +180,10 @@ class BrowserCall:
 
     async def serve(self, socket: Socket) -> None:
         """Serve one socket until it ends; the one before it is let go."""
-        if self._line is not None:
-            self._line.end(REPLACED)
-        await self._served.wait()
+        while not self._served.is_set():  # whoever waited here as well may be served by now
+            if self._line is not None:
+                self._line.end(REPLACED)
+            await self._served.wait()
         line = self._line = Line(socket)
         self._served.clear()
         self._cancel_grace()

@@ -76,6 +76,8 @@ class Call:
         self._spoken: Spoken | None = None
         self._unkept = ""
         """The beginning of the reply that is nobody's to keep."""
+        self._unanswered: dict[str, str] = {}
+        """What was said and is not noted yet, by turn."""
         self._turns = self._interruptions = 0
         self._replying: asyncio.Task[Any] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -170,6 +172,7 @@ class Call:
             confidence: the recogniser's, 0 to 1.
             out: where the words go.
         """
+        self.unanswered(said, turn)
         async with self._speaking:
             self._replying = asyncio.current_task()
             try:
@@ -198,6 +201,7 @@ class Call:
             memory = self.serving.memory
         self._turns += 1
         await self._durably(self.log.add(_turn(said, "user", f"{self.sid}:{turn}:user", confidence)))
+        self._unanswered.pop(turn, None)
         self._spoken = Spoken(id=f"{self.sid}:{turn}:agent", said_at=datetime.now(UTC))
         if own:
             await out(own)
@@ -243,6 +247,11 @@ class Call:
         more = self._phone.capabilities
         caching = caching_of(self._phone.agent, more, settings.prompt_cache, self.conversation)
         return [phone_memory, *caching, *more]
+
+    def unanswered(self, said: str, turn: str) -> None:
+        """Note that `said` waits for an answer: it is kept, even where none comes."""
+        if not self.over:
+            self._unanswered[turn] = said
 
     async def overheard(self, said: str, turn: str) -> bool:
         """Keep what the caller said to a voice model, which answers by itself; whether they are the same.
@@ -319,6 +328,10 @@ class Call:
         await self.cut_off()
         with suppress(Exception):
             await self.opened
+        for turn, said in list(self._unanswered.items()):
+            with suppress(EchoicError):
+                await self.overheard(said, turn)
+        self._unanswered = {}
         if self._in_flight:
             await asyncio.wait(self._in_flight, timeout=_SETTLE_S)
         await self._record()
@@ -367,6 +380,7 @@ class Call:
         """Let go of all that was said: the call is over, and what was to be kept is."""
         self.talk.forget()
         self.log.turns, self.serving.stored, self.moment = [], [], ""
+        self._unanswered = {}
         self.dialogue = None
 
     async def in_flight(self, work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -127,6 +127,11 @@ class Bridge:
                 working = {watch, speak, self._line}
                 await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
                 self._session = None
+                # hung up: what was not played was not heard; the last mark may be on its way
+                little = 2 * PIECE_MS * session.audio_output_sample_rate * 2 // 1000
+                if self._line.done() and not speak.done() and self._sent - self._played > little:
+                    with suppress(RealtimeError, UserError):
+                        await session.interrupt(played_bytes=self._played)
                 for task in (watch, speak):
                     task.cancel()
                 ended = await asyncio.gather(watch, speak, return_exceptions=True)
@@ -183,13 +188,13 @@ class Bridge:
         async for pcm in session.stream_audio():
             era = self._era
             for at in range(0, len(pcm), size):
+                piece = pcm[at : at + size]
+                await self._room(rate)
                 if era != self._era:
                     # the caller cut in: the rest of it is not said, but was taken out of the stream
                     self._sent += len(pcm) - at
                     self._played = self._sent
                     break
-                piece = pcm[at : at + size]
-                await self._room(rate)
                 self._sent += len(piece)
                 await self._send("media", media={"payload": _text(mulaw_encode(down(samples_of(piece))))})
                 await self._send("mark", mark={"name": f"{self._era}:{self._sent}"})
@@ -237,12 +242,13 @@ class Bridge:
             part, turn = spoken[self._noted], f"{id(self):x}-{self._noted}"
             if part.speaker == "user" and part.transcript is None and not final:
                 return True  # its words come later
-            self._noted += 1
             if part.speaker != "user":
                 cut = part.interrupted_at_ms is not None
                 await self._call.spoke(self._heard_of(part), turn, interrupted=cut)
             elif part.transcript and not await self._call.overheard(part.transcript, turn):
+                self._noted += 1
                 return False
+            self._noted += 1  # not before: at a hang-up this is cancelled, and what was not kept comes again
         return True
 
     def _heard_of(self, part: SpeechPart) -> str:

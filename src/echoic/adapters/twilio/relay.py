@@ -114,7 +114,7 @@ class Relay:
         self._phone = phone
         self._call = call
         self._socket = socket
-        self._prompts: asyncio.Queue[tuple[str, float | None]] = asyncio.Queue(_MAX_WAITING)
+        self._prompts: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_MAX_WAITING)
         self._worker = asyncio.ensure_future(self._work())
         self._keys = ""
         self._keyed: asyncio.TimerHandle | None = None
@@ -184,15 +184,16 @@ class Relay:
 
     def _say(self, said: str) -> None:
         try:
-            self._prompts.put_nowait((said, None))
+            self._prompts.put_nowait((said, turn := uuid4().hex[:12]))
+            self._call.unanswered(said, turn)
         except asyncio.QueueFull:
             log.warning("a caller said more while %d things wait for an answer: left out", _MAX_WAITING)
 
     async def _work(self) -> None:
         """Answer what was said, one after the other."""
         while True:
-            said, confidence = await self._prompts.get()
-            speaking = asyncio.ensure_future(self._answer(said, confidence))
+            said, turn = await self._prompts.get()
+            speaking = asyncio.ensure_future(self._answer(said, turn))
             try:
                 await self._accompany(speaking)
             except asyncio.CancelledError:
@@ -200,9 +201,9 @@ class Relay:
                 await asyncio.wait({speaking})
                 raise
 
-    async def _answer(self, said: str, confidence: float | None) -> None:
+    async def _answer(self, said: str, turn: str) -> None:
         try:
-            await self._call.speak(said, turn=uuid4().hex[:12], confidence=confidence, out=self._out)
+            await self._call.speak(said, turn=turn, out=self._out)
         finally:  # whatever ended it: what comes next is another utterance
             await self._send({"type": "text", "token": "", "last": True})
 

@@ -114,6 +114,7 @@ export class Calling {
     this.#open();
     try {
       await call.listen();
+      if (call !== this.#call) return; // hung up meanwhile
       await this.#showDevices();
       await this.#page.leave();
       this.#page.transcript.divide(asked.resume ? "The call goes on" : "A voice call");
@@ -159,13 +160,21 @@ export class Calling {
   async #talk() {
     await this.#page.leave();
     this.#page.transcript.divide("A talk");
-    this.#dialogue = new Dialogue(this.#page.exchange, {
+    const dialogue = new Dialogue(this.#page.exchange, {
       state: (state) => (state === "ended" ? this.#talked() : this.#state(state)),
       turn: (turn) => this.#turns.show(turn),
       failed: (message) => this.#page.notice(message),
     });
+    this.#dialogue = dialogue;
     this.#open();
-    this.#dialogue.start(await this.#page.begin());
+    try {
+      const greeting = await this.#page.begin();
+      if (dialogue === this.#dialogue) dialogue.start(greeting);
+      else await greeting.cut("");
+    } catch (error) {
+      dialogue.stop();
+      throw error;
+    }
   }
 
   #talked() {

@@ -187,10 +187,11 @@ async function say(text) {
 
 /** What memory made of one thing that was said, and the answer to it. */
 async function exchange(text, coming, uses = () => {}) {
-  const reply = await api.say(text, conversation, (name, data) => (name === "tool" ? uses(data.name) : coming(data.text)));
+  const held = conversation;
+  const reply = await api.say(text, held, (name, data) => (name === "tool" ? uses(data.name) : coming(data.text)));
   operations.add(`“${text}”`, stepsOfReply(reply));
   // an erasure took the conversation along; what is said next begins another
-  conversation = reply.receipt ? "" : reply.conversation;
+  if (conversation === held) conversation = reply.receipt ? "" : reply.conversation;
   return reply;
 }
 

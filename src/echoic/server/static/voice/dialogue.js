@@ -23,10 +23,11 @@ export class Dialogue {
   #user = "";
   #agent = null;
   #pending = Promise.resolve();
-  #cutting = Promise.resolve();
   #state = "connecting";
   #thinking = 0;
   #silentAt = -Infinity;
+  #interruptions = 0;
+  #waiting = [];
 
   muted = false;
 
@@ -49,10 +50,11 @@ export class Dialogue {
 
   /** @param {Answer} greeting said first */
   start({ text, cut }) {
+    if (this.#state === "ended") return; // hung up meanwhile
     this.#agent = { id: this.#name("agent"), text, cut, shown: false };
     this.#speaker.begin();
     this.#speaker.say(text);
-    this.#recogniser.listen();
+    if (!this.muted) this.#recogniser.listen();
     this.#turn();
   }
 
@@ -77,7 +79,7 @@ export class Dialogue {
       this.#state = "ended";
       this.#told.state("ended");
     }
-    return this.#cutting;
+    return this.#pending;
   }
 
   #fail(message) {
@@ -110,8 +112,6 @@ export class Dialogue {
 
   async #answer(text) {
     const agent = { id: this.#name("agent"), text: "", shown: true };
-    this.#agent = agent;
-    this.#speaker.begin();
     try {
       const whole = await this.#exchange(text, (words) => {
         agent.text += words;
@@ -119,7 +119,15 @@ export class Dialogue {
       });
       Object.assign(agent, whole);
       this.#told.turn({ id: agent.id, speaker: "agent", text: agent.text, final: true });
-      if (this.#state !== "ended") this.#speaker.say(agent.text);
+      const before = this.#interruptions;
+      await this.#untilSilent();
+      if (this.#state === "ended" || before !== this.#interruptions) {
+        this.#told.turn({ id: agent.id, speaker: "agent", text: agent.text, final: true, heard: "" });
+        return void (await agent.cut(""));
+      }
+      this.#agent = agent;
+      this.#speaker.begin();
+      this.#speaker.say(agent.text);
     } catch (error) {
       this.#told.turn({ id: agent.id, speaker: "agent", text: agent.text, final: true });
       this.#told.failed(error.message);
@@ -129,13 +137,18 @@ export class Dialogue {
     }
   }
 
+  /** What was said before is said to its end, or cut off. */
+  #untilSilent() {
+    return this.#speaker.speaking ? new Promise((silent) => this.#waiting.push(silent)) : Promise.resolve();
+  }
+
   #interrupt() {
     if (!this.#speaker.speaking) return;
+    this.#interruptions += 1;
     const heard = this.#speaker.stop();
     const { id, text, cut, shown } = this.#agent;
     if (shown) this.#told.turn({ id, speaker: "agent", text, final: true, heard });
     const cutting = Promise.resolve(cut(heard)).catch((error) => this.#told.failed(error.message));
-    this.#cutting = cutting;
     this.#pending = this.#pending.then(() => cutting); // before anything that is said next is answered
   }
 
@@ -146,7 +159,10 @@ export class Dialogue {
   }
 
   #spoke(on) {
-    if (!on) this.#silentAt = performance.now();
+    if (!on) {
+      this.#silentAt = performance.now();
+      for (const silent of this.#waiting.splice(0)) silent();
+    }
     this.#turn();
   }
 

@@ -17,6 +17,7 @@ export class NoMicrophone extends Error {}
 export class Microphone {
   #stream = null;
   #muted = false;
+  #closed = false;
   #told;
   #look = () => this.#told.devices();
 
@@ -61,9 +62,9 @@ export class Microphone {
    * @throws {NoMicrophone} the one there was goes on
    */
   async choose(device) {
-    const before = this.#stream;
-    this.#stream = await this.#ask({ exact: device });
-    stop(before);
+    const stream = await this.#ask({ exact: device });
+    stop(this.#stream);
+    this.#stream = stream;
     remember(device);
     this.#told.changed(this.#stream);
   }
@@ -75,6 +76,7 @@ export class Microphone {
   }
 
   close() {
+    this.#closed = true;
     navigator.mediaDevices?.removeEventListener("devicechange", this.#look);
     stop(this.#stream);
     this.#stream = null;
@@ -90,6 +92,10 @@ export class Microphone {
       stream = await navigator.mediaDevices.getUserMedia({ audio });
     } catch (error) {
       throw new NoMicrophone(TROUBLE[error.name] ?? `The microphone cannot be used (${error.name}). ${TYPING}`);
+    }
+    if (this.#closed) {
+      stop(stream);
+      throw new NoMicrophone("The call is over.");
     }
     const [track] = stream.getAudioTracks();
     track.enabled = !this.#muted;

@@ -25,6 +25,7 @@ export class Recogniser {
   #wanted = false;
   #began = 0;
   #short = 0;
+  #again = 0;
 
   /**
    * @param {{interim: (text: string) => void, final: (text: string) => void, failed: (message: string) => void}} told
@@ -42,6 +43,7 @@ export class Recogniser {
   /** Hear nothing more, and forget what was half heard. */
   pause() {
     this.#wanted = false;
+    clearTimeout(this.#again);
     this.#recognition?.abort();
     this.#recognition = null;
   }
@@ -80,6 +82,6 @@ export class Recogniser {
     if (!this.#wanted) return;
     this.#short = performance.now() - this.#began < SHORT_MS ? this.#short + 1 : 0;
     if (this.#short >= LIVES) return this.#failed("it ends at once");
-    setTimeout(() => this.#wanted && this.#begin(), AGAIN_MS);
+    this.#again = setTimeout(() => this.#wanted && this.#begin(), AGAIN_MS);
   }
 }
