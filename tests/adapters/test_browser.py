@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from echoic import InvalidInput
 from echoic.adapters.browser import Manners
+from echoic.adapters.browser.call import BrowserCall
 from echoic.adapters.browser.line import WAITING, Allowance, Line
 from echoic.adapters.browser.telling import told
-from echoic.adapters.browser.wire import BargeIn, HangUp, Muted, Played, Typed, read, written
+from echoic.adapters.browser.wire import REPLACED, BargeIn, HangUp, Muted, Played, Typed, read, written
 from echoic.session import Event
 
 
@@ -155,3 +156,36 @@ class TestALine:
 def test_manners_that_leave_no_time_are_refused(wrong):
     with pytest.raises(InvalidInput):
         Manners(**wrong)
+
+
+class Held(Socket):
+    """One that stays until it is closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.closed = asyncio.Event()
+
+    async def receive(self):
+        await self.closed.wait()
+
+    async def close(self, code=1000):
+        await super().close(code)
+        self.closed.set()
+
+
+async def test_of_two_sockets_that_wait_for_a_third_to_go_only_the_last_is_served():
+    async def opens(_call):
+        raise AssertionError("nobody made an offer")
+
+    call = BrowserCall(
+        "call", "call", transport="webrtc", opens=opens, manners=Manners(), on_over=lambda _call: None
+    )
+    sockets = first, second, last = Held(), Held(), Held()
+    serving = [asyncio.create_task(call.serve(socket)) for socket in sockets]
+    async with asyncio.timeout(10):
+        await asyncio.gather(*serving[:2])
+        assert (first.codes, second.codes, last.codes) == ([REPLACED], [REPLACED], [])
+        await call.end("ended", keep=False)
+        await serving[2]
+    assert last.codes == [1000]
+    assert json.loads(last.got[-1])["type"] == "closed"

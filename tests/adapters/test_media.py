@@ -85,6 +85,20 @@ async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_
     assert said.startswith(agent.text)
 
 
+async def test_a_hang_up_in_mid_sentence_keeps_only_what_was_played(stream):
+    said = "your train leaves at nine from platform four and the secret word is zanzibar"
+    phone, call, line_, _ = await stream(
+        [UserSays("when is my train", after_ms=200), Says(said, pace=0.2)],
+        lambda stream, server: "platform" in heard_words(stream, said) and server.sessions[0].script_over,
+        pace=Pace(),
+    )
+    asked, answered = (await phone.turns(call)).turns
+    assert asked.text == "when is my train"
+    assert answered.heard_text
+    assert heard_words(line_, said).startswith(answered.heard_text)
+    assert "zanzibar" not in str(await phone.memory().export())
+
+
 async def test_a_voice_model_has_the_memory_of_the_caller_and_its_tools(stream):
     calls = Calls(ToolCall("agentMemory", {"operation": "set", "key": "seat", "value": "aisle"}))
     phone, _, _, session = await stream(

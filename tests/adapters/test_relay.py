@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 
 from echoic.adapters.twilio import CallFailed, Pace
+from echoic.adapters.twilio.interim import Ear
 from echoic.adapters.twilio.settings import FILLERS
 
 LONG = "Your train leaves at nine from platform four and the secret word is zanzibar so do not be late"
@@ -126,6 +127,43 @@ async def test_a_hang_up_right_after_a_reply_keeps_no_more_than_can_have_been_sp
     await call.hang_up()
     said = (await phone.turns(call)).turns
     assert len(said) == 1 or len(said[1].heard_text) < len(LONG), "five lines take half a minute to say"
+
+
+async def test_what_waited_for_an_answer_at_the_hang_up_is_kept(relay):
+    answering, never = asyncio.Event(), asyncio.Event()
+    phone = await relay(lambda _said, _given: "unused")
+
+    async def stream(_messages, _info):
+        answering.set()
+        yield "Let me look. "
+        await never.wait()
+
+    phone.phone.agent.model.stream_function = stream
+    call = await phone.call()
+    for said in ("I need a taxi", "And cancel order seven"):
+        await call.send({"type": "prompt", "voicePrompt": said, "lang": "en-US", "last": True})
+        await answering.wait()
+    await call.hang_up()
+    users = [t.text for t in (await phone.turns(call)).turns if t.speaker == "user"]
+    assert users == ["I need a taxi", "And cancel order seven"]
+
+
+async def test_what_was_said_last_is_kept_though_memory_was_still_searched_at_the_hang_up(relay, monkeypatch):
+    searching, never = asyncio.Event(), asyncio.Event()
+    phone = await relay(lambda _said, _given: "Fine.")
+    call = await phone.call()
+    await call.say("hello")
+
+    async def final(*_given):
+        searching.set()
+        await never.wait()
+
+    monkeypatch.setattr(Ear, "final", final)
+    await call.send({"type": "prompt", "voicePrompt": "my number is 555 0199", "lang": "en-US", "last": True})
+    await searching.wait()
+    await call.hang_up()
+    said = [t.text for t in (await phone.turns(call)).turns if t.speaker == "user"]
+    assert said == ["hello", "my number is 555 0199"]
 
 
 async def test_keys_that_are_pressed_are_one_thing_that_was_said(relay):

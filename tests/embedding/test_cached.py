@@ -148,6 +148,30 @@ async def test_closing_forgets_everything_and_refuses_those_who_wait(inner: Coun
     assert [texts for texts, _ in inner.asked] == [["cat"], ["dog"], ["cat"]]
 
 
+async def test_closing_before_a_fetch_began_leaves_nobody_waiting(inner: Counting) -> None:
+    cached = CachedEmbedder(inner)
+    waiting = asyncio.create_task(cached.embed(["dog"], "query"))
+    await asyncio.sleep(0)  # it has asked, and nothing has been fetched yet
+    await cached.aclose()
+    assert inner.asked == []
+    with pytest.raises(NotOpen):
+        await asyncio.wait_for(waiting, 5)
+    assert (await asyncio.wait_for(cached.embed(["dog"], "query"), 5)).shape == (1, 768)
+
+
+async def test_clearing_forgets_what_is_under_way_too(inner: Counting) -> None:
+    cached = CachedEmbedder(inner)
+    inner.gate.clear()
+    waiting = asyncio.create_task(cached.embed(["dog"], "query"))
+    while not inner.asked:
+        await asyncio.sleep(0)
+    cached.clear()
+    inner.gate.set()
+    assert (await waiting).shape == (1, 768)
+    await cached.embed(["dog"], "query")
+    assert len(inner.asked) == 2
+
+
 async def test_clearing_forgets_every_query(inner: Counting) -> None:
     cached = CachedEmbedder(inner)
     await cached.embed(["dog"], "query")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import numpy as np
 import pytest
 
 import echoic
+from echoic import Turn
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.errors import EmbedderUnavailable
+from echoic.errors import EmbedderUnavailable, InvalidInput, NotOpen, StoreCorrupt
 from echoic.memory import background
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
@@ -21,6 +23,8 @@ class Moody:
         self._inner = LexicalEmbedder()
         self.spec, self.semantic = self._inner.spec, False
         self.down = False
+        self.error: Exception | None = None
+        self.asked = asyncio.Event()
         self.hangs: asyncio.Event | None = None
         self.texts: list[str] = []
 
@@ -31,8 +35,14 @@ class Moody:
         await self._inner.aclose()
 
     async def embed(self, texts, kind):
+        if kind == "document":
+            self.asked.set()
         if self.hangs is not None:
             await self.hangs.wait()
+        if self.error is not None:
+            raise self.error
+        if not all(text.strip() for text in texts):
+            raise InvalidInput("a text is blank")  # as hosted models say
         if self.down:
             raise EmbedderUnavailable("the line is dead")
         self.texts += texts if kind == "document" else []
@@ -123,3 +133,97 @@ async def test_reindexing_embeds_everything_anew_with_another_model(tmp_path):
         await MemoryService(store_from(url), other).open()
     async with echoic.open(url, embedder="lexical") as memory:
         assert (await memory.user("ana").get("home")).text == "Boston"
+
+
+async def test_a_conversation_that_cannot_be_heard_waits_and_keeps_nobody_back(url, moody, monkeypatch):
+    monkeypatch.setattr(background, "FIRST_RETRY_S", 60.0)
+    async with MemoryService(store_from(url), moody) as memory:
+        ana, bob = memory.user("ana"), memory.user("bob")
+        heard = []
+        listen = memory._parts.distiller.listen
+
+        async def broken_for_ana(scope, conversation):
+            heard.append(scope.user)
+            if scope.user == "ana":
+                raise StoreCorrupt("somebody wrote into her file")
+            return await listen(scope, conversation)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(memory._parts.distiller, "listen", broken_for_ana)
+            for user, name in ((ana, "Ana"), (bob, "Bob")):
+                call = await user.conversation("call")
+                await call.append(Turn(speaker="user", text=f"My name is {name}."))
+            await bob.remember("plays the violin")
+            assert await memory.settle(5) is False
+            assert memory.embedding_trouble == "StoreCorrupt"
+            assert "vector" in (await bob.query("violin"))[0].ranks
+            assert (await bob.get("user_name")).text == "Bob"
+            assert len(heard) < 20, "it was tried again without a pause"
+        assert await memory.settle(20)
+        assert (await ana.get("user_name")).text == "Ana"
+
+
+async def test_an_error_that_is_not_echoics_ends_nothing_either(url, moody, quick_retries):
+    async with MemoryService(store_from(url), moody) as memory:
+        ana = memory.user("ana")
+        moody.error = ConnectionResetError("peer")
+        await ana.set("dog", "a beagle called Biscuit")
+        assert await memory.settle(1) is False
+        assert memory.embedding_trouble == "ConnectionResetError"
+        moody.error = None
+        for _ in range(200):
+            if await memory.settle(1):
+                break
+            await asyncio.sleep(0.01)
+        assert memory.embedding_trouble is None
+        assert "vector" in (await ana.query("Biscuit"))[0].ranks
+
+
+async def test_whatever_ended_what_goes_on_behind_closing_closes_all(url, moody, monkeypatch):
+    monkeypatch.setattr(background, "SWEEP_AFTER_S", 0)
+    swept = asyncio.Event()
+
+    async def unfinished():
+        swept.set()
+        raise OSError(24, "Too many open files")
+        yield
+
+    store = store_from(url)
+    memory = MemoryService(store, moody)
+    monkeypatch.setattr(memory._parts.distiller, "unfinished", unfinished)
+    async with memory:
+        await swept.wait()
+    with pytest.raises(NotOpen):
+        await store.scopes()
+
+
+async def test_an_answer_of_which_nothing_was_heard_keeps_nobodys_vector_back(url, moody):
+    async with MemoryService(store_from(url), moody) as memory:
+        ana, bob = memory.user("ana"), memory.user("bob")
+        call = await ana.conversation("call")
+        await call.append(Turn(speaker="user", text="Hello?", id="asked"))
+        await call.append(Turn(speaker="agent", text="Good morning, what can I do?", id="answer"))
+        await call.truncate("", after="asked")
+        await bob.remember("plays the violin")
+        assert await memory.settle(5)
+        assert "vector" in (await bob.query("violin"))[0].ranks
+        hits = await ana.query("silence", limit=50)
+        assert "answer" not in [hit.turn.id for hit in hits]
+
+
+@pytest.mark.parametrize("what", [{"key": "diagnosis"}, {}], ids=["key", "everything"])
+async def test_what_is_forgotten_while_it_is_embedded_leaves_no_vector_to_what_comes_after(url, moody, what):
+    moody.hangs = asyncio.Event()
+    store = store_from(url)
+    async with MemoryService(store, moody) as memory:
+        ana = memory.user("ana")
+        await ana.set("diagnosis", "Multiple sclerosis, since March.")
+        await moody.asked.wait()
+        assert (await ana.forget(**what)).verified
+        await ana.set("diagnosis", "Perfectly healthy again.")
+        moody.hangs.set()
+        assert await memory.settle(20)
+        assert len(moody.texts) == 2, "the new words were not embedded"
+        [vector] = [row for row in (await store.load(ana.scope)).vectors if row.any()]
+        [made] = await LexicalEmbedder().embed(moody.texts[1:], "document")
+        assert np.allclose(vector, made, atol=1e-6)

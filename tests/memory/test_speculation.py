@@ -542,3 +542,37 @@ async def test_while_the_embedder_is_down_words_answer_and_nothing_of_it_is_take
         embedder.down = False
         assert (await listening.final("where is the dog sleeping")).outcome == "complete"
         assert listening.statistics.ready == 0
+
+
+class Held:
+    """Finds nothing, and each text only when it is let."""
+
+    def __init__(self, *texts):
+        self.let_go = {text: asyncio.Event() for text in texts}
+        self.asked = {text: asyncio.Event() for text in texts}
+
+    async def search(self, text, **_options):
+        self.asked[text].set()
+        await self.let_go[text].wait()
+        return Recall(hits=(), outcome="complete", cut=())
+
+    async def partitions(self):
+        return []
+
+
+async def test_what_is_heard_before_the_last_final_is_answered_is_an_utterance_of_its_own():
+    dog, cat = "my dog", "and what about my cat"
+    held, told = Held(dog, cat), []
+    async with Speculation(held) as listening:
+        listening.on_found = told.append
+        final = asyncio.create_task(listening.final(dog))
+        await held.asked[dog].wait()
+        listening.hear(cat)
+        held.let_go[dog].set()
+        await final
+        assert told == []
+        held.let_go[cat].set()
+        await settled(listening)
+        assert len(told) == 1
+        assert await listening.final(cat) is told[0]
+        assert listening.statistics.ready == 1

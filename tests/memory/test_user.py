@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -12,6 +12,12 @@ from hypothesis import strategies as st
 
 import echoic
 from echoic import InvalidInput, Turn
+from echoic.embedding.lexical import LexicalEmbedder
+from echoic.memory.keyed import KeyedMemories
+from echoic.memory.ledger import Ledger
+from echoic.memory.service import MemoryService
+from echoic.memory.sharing import Verdict
+from echoic.stores import store_from
 
 HOURS = ("store_hours", "The store is open Monday to Friday, nine to five.")
 
@@ -252,6 +258,54 @@ class TestGlobal:
         await ana.delete("store_policy")
         assert await memory.proposals().list() == []
 
+    @pytest.mark.parametrize(
+        ("happened", "proposed"),
+        [("forgotten", []), ("deleted", []), ("replaced", ["The store is open Monday to Friday, all day."])],
+    )
+    async def test_what_its_author_takes_back_while_it_is_approved_is_not_approved(
+        self, memory, monkeypatch, happened, proposed
+    ):
+        ana = memory.user("ana")
+        await ana.set(*HOURS)
+        (waiting,) = await memory.proposals().list()
+        decide = Ledger.set
+
+        async def overtaken(ledger, said):
+            monkeypatch.setattr(Ledger, "set", decide)
+            if happened == "forgotten":
+                assert (await ana.forget()).verified
+            elif happened == "deleted":
+                await ana.delete("store_hours")
+            else:
+                await ana.set("store_hours", *proposed)
+            return await decide(ledger, said)
+
+        monkeypatch.setattr(Ledger, "set", overtaken)
+        with pytest.raises(InvalidInput, match="changed by its author|no proposal"):
+            await memory.proposals().approve(waiting.id)
+        assert await memory.user("bob").get("store_hours") is None
+        assert [proposal.text for proposal in await memory.proposals().list()] == proposed
+
+    async def test_of_a_private_and_a_global_value_set_at_once_one_holds(self, auto, monkeypatch):
+        ana = auto.user("ana")
+        keep, kept, both = KeyedMemories._set_in, [], asyncio.Event()
+
+        async def kept_by_both(*args, **options):
+            kept.append(await keep(*args, **options))
+            if len(kept) == 2:
+                both.set()
+            await both.wait()
+            return kept[-1]
+
+        monkeypatch.setattr(KeyedMemories, "_set_in", kept_by_both)
+        await asyncio.gather(
+            ana.set("store_hours", "My own shop opens at nine, I am Ana Lopez."), ana.set(*HOURS)
+        )
+        assert {memory.visibility for memory in kept} == {"private", "global"}
+        holds = await ana.get("store_hours")
+        assert holds is not None
+        assert [memory.text for memory in await ana.facts()] == [holds.text]
+
     async def test_a_thousand_callers_change_nothing_global_by_default(self, memory):
         for i in range(100):
             await memory.user(f"caller {i}").set(f"policy_{i % 7}", "Refunds take ten days at the store.")
@@ -300,6 +354,66 @@ class TestForget:
         assert (receipt.turns, receipt.conversations) == (1, 1)
         assert [c.id for c in await ana.conversations()] == ["two"]
         assert [h.turn.id for h in await ana.query("about number")] == ["two"]
+
+    async def test_what_is_said_while_its_conversation_is_forgotten_goes_with_it(self, memory, monkeypatch):
+        ana = memory.user("ana")
+        call = await ana.conversation("one")
+        await call.append(Turn(speaker="user", text="My dog is called Rex.", id="t1"))
+        store = memory._parts.store._observed
+        erase = store.erase
+
+        async def overtaken(*args):
+            monkeypatch.setattr(store, "erase", erase)
+            await call.append(Turn(speaker="user", text="My diagnosis is diabetes.", id="t2"))
+            return await erase(*args)
+
+        monkeypatch.setattr(store, "erase", overtaken)
+        assert (await ana.forget(conversation="one")).turns == 2
+        assert await ana.conversations() == []
+        assert await call.turns() == []
+        assert await ana.query("diabetes diagnosis") == []
+
+    async def test_what_is_forgotten_while_its_key_is_set_comes_back_in_no_version(self, memory, monkeypatch):
+        ana = memory.user("ana")
+        await ana.set("diagnosis", "Multiple sclerosis, since March.")
+        decide = Ledger.set
+
+        async def overtaken(ledger, said):
+            decided = await decide(ledger, said)
+            monkeypatch.setattr(Ledger, "set", decide)
+            assert (await ana.forget(key="diagnosis")).verified
+            await ana.set("diagnosis", "A cold.")
+            return decided
+
+        monkeypatch.setattr(Ledger, "set", overtaken)
+        await ana.set("diagnosis", "Nothing at all.")
+        assert [m.text for m in await ana.history("diagnosis")] == ["A cold.", "Nothing at all."]
+
+    @pytest.mark.parametrize("what", [{"key": HOURS[0]}, {}], ids=["key", "everything"])
+    async def test_what_is_judged_while_it_is_forgotten_is_shared_with_nobody(self, url, monkeypatch, what):
+        answered = asyncio.Event()
+
+        class Second:
+            async def classify(self, text, key):
+                await answered.wait()
+                return Verdict("global", "model")
+
+        store = store_from(url)
+        erase = store.erase
+        made = MemoryService(store, LexicalEmbedder(), global_writes="auto", second_judge=Second())
+        async with made as memory:
+            ana = memory.user("ana")
+            await ana.set(*HOURS)
+
+            async def overtaken(*args):
+                answered.set()
+                await memory._parts.judge.settle()
+                return await erase(*args)
+
+            monkeypatch.setattr(store, "erase", overtaken)
+            assert (await ana.forget(**what)).verified
+            assert await memory.user("bob").get("store_hours") is None
+            assert await ana.history("store_hours") == []
 
 
 class TestConversations:
@@ -581,3 +695,24 @@ class TestCorrections:
         await call.distil()
         await memory.settle(20)
         assert [m for m in await ana.facts() if "peanut" in m.text.lower()] == []
+
+
+async def test_what_is_revoked_for_longer_while_the_expired_go_stays_revoked(url, monkeypatch):
+    start = datetime(2026, 11, 20, 9, tzinfo=UTC)
+    now = start
+    store = store_from(url)
+    write = store.write
+    async with MemoryService(store, LexicalEmbedder(), clock=lambda: now) as memory:
+        revocations = memory.revocations()
+        await revocations.revoke("ana's", start + timedelta(minutes=1))
+        now = start + timedelta(minutes=2)
+
+        async def overtaken(*args):
+            monkeypatch.setattr(store, "write", write)
+            await revocations.revoke("ana's", start + timedelta(days=1))
+            await write(*args)
+
+        monkeypatch.setattr(store, "write", overtaken)
+        await revocations.revoke("bob's", start + timedelta(days=1))
+        assert await revocations.revoked("ana's")
+        assert await revocations.revoked("bob's")

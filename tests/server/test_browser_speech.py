@@ -6,6 +6,8 @@ Web Speech API defines; all else is real.
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 import pytest_asyncio
 from playwright.async_api import async_playwright, expect
@@ -152,6 +154,101 @@ async def test_who_hangs_up_has_not_heard_the_rest_of_the_greeting(page):
     assert heard == [f"{first} {second.split()[0]}"]
 
 
+class Held:
+    """Answers of the server that do not reach the page before they are let go."""
+
+    def __init__(self):
+        self.come, self._go = asyncio.Event(), asyncio.Event()
+
+    async def hold(self, page, path):
+        await page.route(path, self._hold)
+        return self
+
+    async def _hold(self, route):
+        answer = await route.fetch()
+        self.come.set()
+        await self._go.wait()
+        await route.fulfill(response=answer)
+
+    def let_go(self):
+        self._go.set()
+
+
+async def test_who_hangs_up_before_the_greeting_has_come_is_heard_and_spoken_to_no_more(page):
+    greeting = await Held().hold(page, "**/api/conversations")
+    await page.get_by_role("button", name="Talk").click()
+    await greeting.come.wait()
+    await page.get_by_role("button", name="Hang up").click()
+    await expect(page.locator("#call")).not_to_be_visible()
+    greeting.let_go()
+    await settled(page)
+    assert await page.evaluate("[ears.lives, mouth.said]") == [0, []]
+    assert [turn["heard"] for turn in await turns(page) if "heard" in turn] == [""]
+
+
+async def test_two_things_said_before_the_first_answer_are_answered_one_after_the_other(page):
+    await talk(page)
+    await to_the_end(page)
+    before = await page.evaluate("mouth.said.length")
+    first = await Held().hold(page, "**/api/chat/stream")
+    await hears(page, "I live in Haifa")
+    await first.come.wait()
+    await hears(page, "Where do I live?")
+    first.let_go()
+    answers = page.locator(".turn.agent:not(.growing) .words")
+    await expect(answers).to_have_count(4)
+    one, two = (await answers.all_inner_texts())[2:]
+    await to_the_end(page)
+    said = " ".join(await page.evaluate("(before) => mouth.said.slice(before)", before))
+    assert said == f"{one} {two}"
+    kept = await turns(page)
+    assert [turn["text"] for turn in kept][-4:] == ["I live in Haifa", one, "Where do I live?", two]
+    assert not [turn for turn in kept if "heard" in turn]
+
+
+async def test_who_cuts_in_while_a_second_answer_waits_has_heard_nothing_of_it(page):
+    await talk(page)
+    await to_the_end(page)
+    first = await Held().hold(page, "**/api/chat/stream")
+    await hears(page, "I live in Haifa")
+    await first.come.wait()
+    await hears(page, "Where do I live?")
+    first.let_go()
+    answers = page.locator(".turn.agent:not(.growing) .words")
+    await expect(answers).to_have_count(4)
+    one, two = (await answers.all_inner_texts())[2:]
+    word = one.split()[2]
+    await expect(state(page)).to_have_text("Speaking")
+    await page.evaluate("(word) => mouth.upTo(word)", word)
+    await hears(page, "stop please")
+    assert await page.evaluate("mouth.now") is None
+    await to_the_end(page)
+    assert two not in await page.evaluate("mouth.said")
+    kept = await turns(page)
+    assert {turn["text"]: turn["heard"] for turn in kept if "heard" in turn} == {
+        one: one[: one.index(word)].strip(),
+        two: "",
+    }
+    assert [turn["text"] for turn in kept if turn["speaker"] == "user"][-1] == "stop please"
+
+
+async def test_who_hangs_up_while_an_answer_is_on_its_way_has_not_heard_it(page):
+    await talk(page)
+    await to_the_end(page)
+    answer = await Held().hold(page, "**/api/chat/stream")
+    await hears(page, "I live in Haifa")
+    await answer.come.wait()
+    await page.get_by_role("button", name="Hang up").click()
+    await expect(page.locator("#call")).not_to_be_visible()
+    before = await page.evaluate("mouth.said.length")
+    async with page.expect_response("**/truncate"):
+        answer.let_go()
+    assert await page.evaluate("mouth.said.length") == before
+    kept = await turns(page)
+    assert [turn["heard"] for turn in kept if "heard" in turn] == [""]
+    assert kept[-2]["text"] == "I live in Haifa"
+
+
 async def test_an_erasure_whose_question_was_not_heard_out_is_not_agreed_to(page):
     await talk(page)
     await to_the_end(page)
@@ -195,6 +292,32 @@ async def test_a_recogniser_that_ends_is_begun_again_and_one_that_is_muted_is_no
     await expect(state(page)).to_have_text("Listening")
     await hears(page, "I live in Haifa")
     await expect(card(page, "home")).to_contain_text("Haifa")
+
+
+async def test_who_mutes_before_the_greeting_has_come_is_not_listened_to(page):
+    greeting = await Held().hold(page, "**/api/conversations")
+    await page.get_by_role("button", name="Talk").click()
+    await greeting.come.wait()
+    mute = page.get_by_role("button", name="Mute")
+    await mute.click()
+    greeting.let_go()
+    await expect(state(page)).to_have_text("Speaking")
+    assert await page.evaluate("ears.lives") == 0
+    await mute.click()
+    assert await page.evaluate("ears.lives") == 1
+
+
+async def test_one_recogniser_listens_however_quickly_who_speaks_mutes_and_unmutes(page):
+    await talk(page)
+    await to_the_end(page)
+    lives = await page.evaluate("ears.lives")
+    await page.clock.install()
+    # it ends, and is to begin again in a moment
+    await page.evaluate(
+        "ears.fails('no-speech'); for (let n = 0; n < 2; n++) document.getElementById('mute').click()"
+    )
+    await page.clock.run_for(1000)
+    assert await page.evaluate("ears.lives") == lives + 1
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from echoic import NotAllowed, NotOpen
 from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession
+from echoic.session.lines import Lines
 from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
 
 
@@ -204,3 +205,93 @@ async def test_a_task_that_is_cancelled_has_its_call_kept(memory, serve, phone, 
             await task
         assert await session.wait_closed() == "ended"
     assert [turn[1] for turn in await turns_of(memory, "gone")] == ["I prefer tea", "noted"]
+
+
+async def test_who_hangs_up_before_the_line_is_open_leaves_none_open(memory, serve, monkeypatch):
+    opened, closed, legs = asyncio.Event(), asyncio.Event(), []
+    plain = Lines.open
+
+    async def opens(lines, *given):
+        legs.append(await plain(lines, *given))
+        opened.set()
+        await closed.wait()
+        return legs[0]
+
+    monkeypatch.setattr(Lines, "open", opens)
+    async with serve("openai", Script(open_ended=True)) as (_, model):
+        session = VoiceSession(memory, user="ana", agents=[robin()], model=model)
+        entering = asyncio.create_task(session.__aenter__())
+        await opened.wait()
+        await session.close()
+        closed.set()
+        with pytest.raises(NotOpen):
+            await entering
+        assert session.state == "closed"
+        assert not legs[0].is_open
+
+
+class Kept:
+    """A session store of one's own, which fails as it likes."""
+
+    def __init__(self, *, saves_fail=0, deletes_fail=False):
+        self.there = {}
+        self._saves_fail, self._deletes_fail = saves_fail, deletes_fail
+
+    async def save(self, _scope, checkpoint):
+        if self._saves_fail:
+            self._saves_fail -= 1
+            raise ConnectionResetError("by its server")
+        self.there[checkpoint.session] = checkpoint
+
+    async def load(self, _scope, session):
+        return self.there.get(session)
+
+    async def delete(self, _scope, session):
+        if self._deletes_fail:
+            raise ConnectionResetError("by its server")
+        self.there.pop(session, None)
+
+
+async def test_a_call_is_kept_on_after_an_error_that_is_not_echoics(memory, serve, eventually):
+    told = []
+
+    async def listener(_ctx, event):
+        if event.what == "error":
+            told.append(event.details["kind"])
+
+    sessions = Kept(saves_fail=1)
+    async with (
+        serve("openai", Script(open_ended=True)) as (_, model),
+        VoiceSession(
+            memory,
+            user="ana",
+            agents=[robin()],
+            model=model,
+            session_id="on",
+            sessions=sessions,
+            listener=listener,
+        ) as session,
+    ):
+        await eventually(lambda: "on" in sessions.there)
+        assert session.state == "active"
+        await eventually(lambda: told == ["ConnectionResetError"])
+
+
+async def test_a_call_whose_end_fails_is_over_and_counts_no_longer(memory, serve):
+    limits = CallLimits(per_user=1)
+    async with serve("openai", Script(open_ended=True)) as (_, model):
+        session = VoiceSession(
+            memory,
+            user="ana",
+            agents=[robin()],
+            model=model,
+            limits=limits,
+            sessions=Kept(deletes_fail=True),
+        )
+        with pytest.raises(ConnectionResetError):
+            async with session:
+                assert limits.calls == 1
+        async with asyncio.timeout(10):
+            assert await session.wait_closed() == "ended"
+        assert session.state == "closed"
+        assert limits.calls == 0

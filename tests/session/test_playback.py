@@ -109,6 +109,22 @@ async def test_after_a_cut_the_devices_count_goes_on_from_what_it_played():
     assert second.settled
 
 
+async def test_a_second_cut_undoes_nothing_of_the_first():
+    playback = Playback()
+    said, spoken = utterance()
+    playback.feed(said, spoken.pcm)
+    media = playback.media()
+    playback.played(0)
+    await pull(media, 50)
+    playback.played(210 * MS)
+    assert playback.cut() == [said]
+    assert playback.cut() == []  # the page notices that somebody speaks, and then the provider does
+    assert playback.flush_due
+    assert isinstance(await anext(media), Flush)
+    playback.played(520 * MS, flushed=True)
+    assert said.divided().heard == "one two three"
+
+
 async def test_a_count_that_goes_backwards_is_refused():
     playback = Playback()
     said, spoken = utterance()

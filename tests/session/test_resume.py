@@ -17,6 +17,7 @@ from pydantic_ai.realtime.google import GoogleRealtimeConnection
 
 import echoic
 from echoic import InvalidInput
+from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory.background import Background
 from echoic.session import VoiceAgent, VoiceSession, as_json, from_json
 from echoic.session.checkpoints import CHECKPOINT, RecordSessionStore, store_of
@@ -228,6 +229,80 @@ async def test_a_call_that_another_process_took_over_writes_nothing_more(memory,
                 async with asyncio.timeout(10):
                     assert await session.wait_closed() == "taken over"
                 assert other.state == "active"
+
+
+async def test_a_process_that_ends_leaves_the_call_to_whoever_took_it_over(memory, serve):
+    robin = VoiceAgent(name="robin")
+    ours = memory.user("ana")
+    async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (_, model):
+        session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="call")
+        async with session:
+            keeper = session._running._keeper
+            await keeper._stop()  # it hangs, and does not notice
+            await keeper._cycle(checkpoint=True)
+            other = await VoiceSession.resume(memory, "call", user="ana", agents=[robin], model=model)
+            async with other:
+                await other._running._keeper._stop()
+                await other._running._keeper._cycle(checkpoint=True)
+                await session.close("idle")
+                assert await checkpoint_in(memory) is not None
+                assert (await ours.find_conversation("call")).status == "active"
+                other.live.summary = "changed"
+                await other._running._keeper._cycle(checkpoint=True)
+                assert (await checkpoint_in(memory)).summary == "changed"
+                assert other.state == "active"
+    assert await checkpoint_in(memory) is None, "whoever has the call ends it"
+
+
+class Unanswered:
+    """A store that does what it is asked to, and says once that it is not there."""
+
+    def __init__(self, store):
+        self._store, self._left = store, 1
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def write(self, *given):
+        await self._store.write(*given)
+        if self._left:
+            self._left = 0
+            raise StoreUnavailable("the answer got lost")
+
+
+def of_a_call(summary):
+    now = datetime.now(UTC)
+    return Checkpoint(
+        session="call", conversation="call", agent="robin", messages="[]", summary=summary, saved_at=now
+    )
+
+
+async def test_a_checkpoint_whose_answer_was_lost_is_not_taken_for_a_takeover(memory):
+    ours = memory.user("ana")
+    await ours.conversation("call")
+    sessions = RecordSessionStore(Unanswered(store_of(ours)))
+    with pytest.raises(StoreUnavailable):
+        await sessions.save(ours.scope, of_a_call("first"))
+    for summary in ("second", "third"):
+        await sessions.save(ours.scope, of_a_call(summary))
+        assert (await checkpoint_in(memory)).summary == summary
+    await sessions.delete(ours.scope, "call")
+    assert await checkpoint_in(memory) is None
+
+
+async def test_a_takeover_is_noticed_even_by_who_did_not_hear_of_its_own_checkpoint(memory):
+    ours = memory.user("ana")
+    await ours.conversation("call")
+    sessions, others = RecordSessionStore(Unanswered(store_of(ours))), RecordSessionStore(store_of(ours))
+    with pytest.raises(StoreUnavailable):
+        await sessions.save(ours.scope, of_a_call("first"))
+    await others.load(ours.scope, "call")
+    await others.save(ours.scope, of_a_call("theirs"))
+    with pytest.raises(WriteConflict):
+        await sessions.save(ours.scope, of_a_call("second"))
+    with pytest.raises(WriteConflict):
+        await sessions.delete(ours.scope, "call")
+    assert (await checkpoint_in(memory)).summary == "theirs"
 
 
 async def test_forgetting_the_caller_in_mid_call_brings_nothing_back(memory, serve, phone, eventually):

@@ -1,14 +1,18 @@
 # ruff: noqa: SIM117 - a provider's life encloses the calls that are made to it
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
+from pydantic_ai.exceptions import ModelHTTPError
 
 from echoic import InvalidInput
+from echoic.errors import NotOpen
 from echoic.session import VoiceAgent, VoiceSession, read_call
 from echoic.session.agents import TRANSFER_TOOL
 from echoic.session.checkpoints import store_of
-from echoic.testing.realtime import Calls, Reply, Says, Script, ToolCall, UserSays
+from echoic.testing.realtime import Calls, Refusal, Reply, Says, Script, ToolCall, UserSays
 
 TO_BILLING = Calls(ToolCall(TRANSFER_TOOL, {"agent": "billing"}))
 
@@ -73,8 +77,6 @@ async def test_frames_arrive_in_order_and_none_is_lost_while_a_slow_line_is_open
             mic = Marked(session.profile.input_hz)
 
             async def mark():
-                import asyncio
-
                 while True:
                     await session.send_audio(mic.frame())
                     await asyncio.sleep(0.004)
@@ -126,8 +128,6 @@ async def test_the_next_agent_has_its_own_instructions_the_memory_and_what_was_s
 async def test_an_agent_that_cannot_be_reached_leaves_the_call_with_the_one_before(
     memory, serve, phone, eventually
 ):
-    from echoic.testing.realtime import Refusal
-
     agents = [VoiceAgent(name="front"), VoiceAgent(name="billing")]
     first = Script(
         UserSays("my bill", after_ms=300),
@@ -154,3 +154,81 @@ async def test_a_call_goes_only_to_agents_of_the_session(memory, serve):
     ):
         with pytest.raises(InvalidInput, match="no agent 'nobody'"):
             await session.transfer("nobody")
+
+
+AGENTS = [VoiceAgent(name="front"), VoiceAgent(name="billing"), VoiceAgent(name="desk")]
+
+
+async def test_a_transfer_that_failed_forbids_no_later_one(memory, serve):
+    away = Script(refuse=Refusal(status=503, message="busy"))
+    async with serve("openai", Script(open_ended=True), away, Script(open_ended=True)) as (_, model):
+        async with VoiceSession(memory, user="ana", agents=AGENTS, model=model) as session:
+            with pytest.raises(ModelHTTPError):
+                await session.transfer("billing")
+            await session.transfer("billing")
+            assert session.current_agent == "billing"
+            assert session.state == "active"
+
+
+async def test_transfers_that_are_asked_for_at_once_happen_one_after_the_other(memory, serve):
+    opening, most = [], []
+    async with serve("openai", *[Script(open_ended=True)] * 4) as (_, model):
+        async with VoiceSession(memory, user="ana", agents=AGENTS, model=model) as session:
+            lines = session._running._lines
+            plain = lines.open
+
+            async def counted(agent, *given):
+                opening.append(agent.name)
+                most.append(len(opening))
+                try:
+                    return await plain(agent, *given)
+                finally:
+                    opening.remove(agent.name)
+
+            lines.open = counted
+            await asyncio.gather(*(session.transfer(agent) for agent in ("billing", "desk", "front")))
+            assert most == [1, 1, 1]
+            assert session.current_agent == "front"
+            assert [leg.setup.agent.name for leg in session.live.legs if leg.is_open] == ["front"]
+            assert session.live.log.call.agents == ["front", "billing", "desk", "front"]
+
+
+async def test_a_call_that_ends_is_handed_to_nobody(memory, serve):
+    refused = []
+    async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (server, model):
+        async with VoiceSession(memory, user="ana", agents=AGENTS, model=model) as session:
+            keeper = session._running._keeper
+            plain = keeper.finish
+
+            async def finish(**given):
+                try:
+                    await session.transfer("billing")
+                except NotOpen as error:
+                    refused.append(error)
+                return await plain(**given)
+
+            keeper.finish = finish
+        assert len(refused) == 1
+        assert len(server.sessions) == 1
+        assert session.state == "closed"
+
+
+async def test_a_line_that_is_opened_while_the_caller_hangs_up_is_closed_again(memory, serve, eventually):
+    opened = []
+    async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (_, model):
+        async with VoiceSession(memory, user="ana", agents=AGENTS, model=model) as session:
+            running = session._running
+            plain = running._lines.open
+
+            async def noted(*given):
+                opened.append(await plain(*given))
+                return opened[-1]
+
+            running._lines.open = noted
+            async with running.sending:  # a frame is on its way to a slow line
+                moving = asyncio.create_task(session.transfer("billing"))
+                await eventually(lambda: opened)
+                await session.close()
+            with pytest.raises(asyncio.CancelledError):
+                await moving
+            assert not opened[0].is_open

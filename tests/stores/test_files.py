@@ -507,6 +507,27 @@ async def test_users_are_not_all_looked_at_for_every_write(
         assert len({path.name for path in looks}) == 20, "what another instance wrote was not looked for"
 
 
+async def test_one_failed_look_loses_none_of_the_files_that_were_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files_register, "LOOK_AGAIN_S", 1e9)
+    users = [Scope("default", f"user{n}") for n in range(4)]
+
+    def failing(*_args: Any) -> None:
+        raise OSError(24, "Too many open files")
+
+    async with opened(FilesStore(tmp_path)) as store:
+        assert await store.waiting(10) == []
+        for scope in users:
+            await store.write(scope, [put(memory("a"))])
+        with monkeypatch.context() as patched:
+            patched.setattr(files_register.Register, "_look_at", failing)
+            with pytest.raises(StoreUnavailable):
+                await store.waiting(10)
+        assert {waiting.scope for waiting in await store.waiting(10)} == set(users)
+        assert await store.scopes() == users
+
+
 async def test_a_file_that_turns_up_while_the_store_is_open_is_found(tmp_path: Path) -> None:
     maria = Scope("default", "María")
     async with opened(FilesStore(tmp_path)) as store:

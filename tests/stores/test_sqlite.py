@@ -318,6 +318,62 @@ async def test_who_asks_while_a_scope_is_loaded_gets_all_of_it(
         assert found == [whole, whole]
 
 
+async def test_what_was_being_loaded_while_the_store_closed_is_not_taken_for_new_when_it_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each connection counts from the same mark on, so one mark says nothing of two of them."""
+    path = tmp_path / "echoic.db"
+    await filled(path)
+    at_it, go_on = threading.Event(), threading.Event()
+    segments_since = sqlite._segments_since
+
+    def slow(*args: Any) -> Any:
+        at_it.set()
+        assert go_on.wait(10)
+        return segments_since(*args)
+
+    store = SQLiteStore(path)
+    await store.open(SPEC, index)
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite, "_segments_since", slow)
+        loading = asyncio.create_task(store.load(ANA))
+        assert await asyncio.to_thread(at_it.wait, 10)
+        closing = asyncio.create_task(store.aclose())
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(loading, closing)
+    async with opened(SQLiteStore(path)) as other:
+        await other.write(ANA, [put(memory(f"m{n}")) for n in range(4)])
+    async with opened(store):
+        assert await loaded(store, ANA) == expected(await everything(store, ANA), {("memory", "a"): unit(0)})
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_opened_while_it_closes_it_is_open_when_it_says_so(tmp_path: Path, cancelled: bool) -> None:
+    store = SQLiteStore(tmp_path / "echoic.db")
+    await store.open(SPEC, index)
+    at_it, go_on = threading.Event(), threading.Event()
+
+    def busy(_connection: apsw.Connection) -> None:
+        at_it.set()
+        assert go_on.wait(10)
+
+    writing = asyncio.wrap_future(store._writer.submit(busy))
+    assert await asyncio.to_thread(at_it.wait, 10)
+    closing = asyncio.create_task(store.aclose())
+    while store._writer._thread is not None:  # until it waits for the writer
+        await asyncio.sleep(0)
+    if cancelled:
+        closing.cancel()
+    opening = asyncio.create_task(store.open(SPEC, index))
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(writing, closing, opening, return_exceptions=True)
+    await store.write(ANA, [put(memory("a"))])
+    assert await loaded(store, ANA) == expected(await everything(store, ANA), {})
+    await store.aclose()
+
+
 @pytest.mark.parametrize("error", [apsw.BusyError("busy"), apsw.IOError("the disk")])
 async def test_what_could_not_be_loaded_is_not_taken_for_nothing_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception

@@ -92,7 +92,7 @@ class OpenConversation:
             answer = _answer([(turn_of(record), record) for record in records], after)
             cut = _as_heard([turn for turn, _ in answer], heard)
             changed = [
-                Put(record=record_of_turn(now), expect=record.version)
+                Put(record=record_of_turn(now), expect=record.version, was=record.data)
                 for now, (turn, record) in zip(cut, answer, strict=True)
                 if now != turn
             ]
@@ -160,7 +160,9 @@ class OpenConversation:
                 raise InvalidInput(f"conversation {self.id!r} was forgotten; open a new one")
             changed = replace(conversation_of(records[0]), updated_at=self._parts.clock(), **fields)
             record = record_of_conversation(changed, cursor=cursor_of(records[0]))
-            await self._parts.store.write(self._scope, [Put(record=record, expect=records[0].version)])
+            await self._parts.store.write(
+                self._scope, [Put(record=record, expect=records[0].version, was=records[0].data)]
+            )
             return changed
 
         return await until_written(attempt, f"conversation {self.id!r}")

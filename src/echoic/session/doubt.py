@@ -63,7 +63,9 @@ async def _mark(store: Store, scope: Scope, record: Record, memory: Memory, *, s
     number = record.data.get("number")
     data = dict(marked.data) | ({"number": number} if number is not None else {})
     try:
-        await store.write(scope, [Put(record=replace(marked, data=data), expect=record.version)])
+        await store.write(
+            scope, [Put(record=replace(marked, data=data), expect=record.version, was=record.data)]
+        )
     except WriteConflict:
         return False  # it was changed meanwhile; the next turn looks again
     return True

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pydantic_ai.realtime import RealtimeError
-
 from echoic.errors import EchoicError
 from echoic.session.keeper import Keeper
 from echoic.session.lines import Lines
@@ -58,7 +56,7 @@ class Plans:
         live = self._live
         try:
             await self._transfer(agent)
-        except (EchoicError, RealtimeError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever a provider's client raises: who served goes on
             log.warning("on a call: %s", type(error).__name__)
             live.hooks.tell(live.leg.setup.context, "error", kind=type(error).__name__)
 

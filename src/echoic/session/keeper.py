@@ -196,11 +196,21 @@ class Keeper:
                     continue
                 if utterance is not None and not self._is_settled(utterance, message):
                     return ripe
+                if who is None and self._is_ending(part, said, leg):
+                    return ripe
                 turn = self._turn(part, utterance, who, leg, place)
                 ripe.append(_Ripe(turn, leg, place + 1, utterance))
             if leg is not self._live.leg and not leg.ended.is_set():
                 return ripe  # it may still say something, before what is said on the next
         return ripe
+
+    def _is_ending(self, part: Any, said: list[Said], leg: Leg) -> bool:
+        """Whether the end of what the caller said is recorded, and not yet taken in by `leg`: it will be."""
+        by_user = isinstance(part, SpeechPart) and part.speaker == "user"
+        if not by_user or self._finishing or leg.ended.is_set():
+            return False
+        text = text_of(part)
+        return any(one.text and not one.final and text.startswith(one.text) for one in said)
 
     def _is_settled(self, utterance: Utterance, message: ModelMessage) -> bool:
         lost = isinstance(message, ModelResponse) and message.state == "interrupted"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from echoic.errors import WriteConflict
 from echoic.partition import Flag
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Record, Store
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Put, Record, Store
 from echoic.testing.store_subject import (
     ANA,
     attach,
@@ -50,6 +52,9 @@ _EXAMPLES = settings(
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+)
+_ERASURES = pytest.mark.parametrize(
+    "drops", [None, [Drop(kind="memory", id="a")]], ids=["everything", "one of them"]
 )
 
 
@@ -92,6 +97,33 @@ class StoreWriting:
         assert [told(r) for r in await live.read(ANA, "note", ["n"])] == [
             ("note", "n", None, 2, FIRST_UNSEARCHABLE, exact({"n": 2}))
         ]
+
+    @_ERASURES
+    async def test_expecting_what_it_held_fails_once_it_was_forgotten_and_written_anew(
+        self, live: Store, drops: Sequence[Drop] | None
+    ) -> None:
+        """Versions begin anew with a record: only what it held tells it from the one that was forgotten."""
+        data: dict[str, Any] = {
+            "source": ["t1"],
+            "confidence": 0.5,
+            "more": {"é": None, "sure": True, "n": 1},
+        }
+        await live.write(ANA, [put(memory("a", "one", **data))])
+        old = (await live.read(ANA, "memory", ["a"]))[0]
+        await live.erase(ANA, drops)
+        with pytest.raises(WriteConflict):
+            await live.write(ANA, [Put(record=memory("a", "two"), was=old.data)])
+        await live.write(ANA, [put(memory("a", "another", **data)), put(note("n", n=1))])
+        before = [told(r) for r in await everything(live, ANA)], await loaded(live, ANA)
+        new = (await live.read(ANA, "memory", ["a"]))[0]
+        assert new.version == old.version
+        overtaken = Put(record=memory("a", "two"), expect=old.version, was=old.data)
+        with pytest.raises(WriteConflict):
+            await live.write(ANA, [put(note("n", n=2)), overtaken])
+        assert ([told(r) for r in await everything(live, ANA)], await loaded(live, ANA)) == before
+        await live.write(ANA, [replace(overtaken, was=new.data)])
+        taken = (await live.read(ANA, "memory", ["a"]))[0]
+        assert (taken.version, taken.data) == (2, {"text": "two"})
 
     async def test_a_batch_sees_what_it_did_before(self, live: Store) -> None:
         changes: list[Change] = [
@@ -187,6 +219,29 @@ class StoreWriting:
         assert await loaded(live, ANA) == expected(await everything(live, ANA), {("memory", "a"): unit(2)})
         await live.write(ANA, [attach(new, 3)])
         assert (await loaded(live, ANA)).vectors == {0: unit(3).tobytes()}, "a second vector takes its place"
+
+    @_ERASURES
+    async def test_a_vector_of_what_was_forgotten_is_not_taken_for_the_one_of_what_was_written_anew(
+        self, live: Store, drops: Sequence[Drop] | None
+    ) -> None:
+        data: dict[str, Any] = {
+            "source": ["t1"],
+            "confidence": 0.5,
+            "more": {"é": None, "sure": True, "n": 1},
+        }
+        await live.write(ANA, [put(memory("a", "one", **data))])
+        old = (await live.waiting(1))[0].record
+        await live.erase(ANA, drops)
+        await live.write(ANA, [put(memory("a", "another", **data))])
+        new = (await live.waiting(1))[0].record
+        assert new.version == old.version
+        await live.write(ANA, [replace(attach(old, 1), was=old.data)])
+        records = await everything(live, ANA)
+        assert await loaded(live, ANA) == expected(records, {})
+        assert [waiting.record.id for waiting in await live.waiting(10)] == ["a"]
+        await live.write(ANA, [replace(attach(new, 2), was=new.data)])
+        assert await loaded(live, ANA) == expected(records, {("memory", "a"): unit(2)})
+        assert await live.waiting(10) == []
 
     async def test_a_vector_for_what_is_gone_or_not_searchable_is_passed_over(self, live: Store) -> None:
         await live.write(ANA, [put(memory("a")), put(note("n")), put(memory("b"))])
