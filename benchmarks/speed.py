@@ -140,6 +140,7 @@ async def fill(store: SQLiteStore, scope: Scope, texts: list[str], vectors: np.n
 
 
 def raw_appends(folder: Path, n: int) -> list[float]:
+    """4 KiB appended and synced: what durability costs here with no database at all."""
     samples = []
     with (folder / "raw").open("wb") as file:
         for _ in range(n):
@@ -160,12 +161,10 @@ class OneUser:
         picked = data.rng.integers(0, size, queries)
         self._asked = [data.question(self._texts[i], self._vectors[i]) for i in picked]
         self._given.know(self._asked)
-        self._query, self._cold, self._write, self._after = (
-            list[float](),
-            list[float](),
-            list[float](),
-            list[float](),
-        )
+        self._query: list[float] = []
+        self._cold: list[float] = []
+        self._write: list[float] = []
+        self._after: list[float] = []
         self._found = 0
 
     async def fill(self) -> None:

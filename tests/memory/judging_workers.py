@@ -83,6 +83,8 @@ async def tell(url: str, mode: str, heard: Path, deadly: int = 0) -> int:
             await memory.user("ana").set(f"{day}_hours", f"The store is open on {day}, nine to five.")
             with heard.open("a") as file:
                 file.write(f"{day}_hours\n")
+        await memory.settle()
+        steps.last()
     return steps.taken
 
 

@@ -16,15 +16,6 @@ from echoic.stores.base import Put
 HOURS = ("store_hours", "The store is open Monday to Friday, nine to five.")
 
 
-@pytest.fixture(params=["memory", "sqlite", "files"])
-def url(request, tmp_path):
-    return {
-        "memory": "memory://",
-        "sqlite": f"sqlite:///{tmp_path}/echoic.db",
-        "files": f"files:///{tmp_path}/people",
-    }[request.param]
-
-
 class TestForgottenAndWrittenAnew:
     """Versions begin anew with a record: who read the forgotten one writes nothing over the new one."""
 

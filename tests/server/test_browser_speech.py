@@ -186,10 +186,8 @@ async def test_who_hangs_up_before_the_greeting_has_come_is_heard_and_spoken_to_
     assert [turn["heard"] for turn in await turns(page) if "heard" in turn] == [""]
 
 
-async def test_two_things_said_before_the_first_answer_are_answered_one_after_the_other(page):
-    await talk(page)
-    await to_the_end(page)
-    before = await page.evaluate("mouth.said.length")
+async def two_things_at_once(page):
+    """Said before there is an answer to the first; both answers, of which the first is being spoken."""
     first = await Held().hold(page, "**/api/chat/stream")
     await hears(page, "I live in Haifa")
     await first.come.wait()
@@ -197,7 +195,14 @@ async def test_two_things_said_before_the_first_answer_are_answered_one_after_th
     first.let_go()
     answers = page.locator(".turn.agent:not(.growing) .words")
     await expect(answers).to_have_count(4)
-    one, two = (await answers.all_inner_texts())[2:]
+    return (await answers.all_inner_texts())[2:]
+
+
+async def test_two_things_said_before_the_first_answer_are_answered_one_after_the_other(page):
+    await talk(page)
+    await to_the_end(page)
+    before = await page.evaluate("mouth.said.length")
+    one, two = await two_things_at_once(page)
     await to_the_end(page)
     said = " ".join(await page.evaluate("(before) => mouth.said.slice(before)", before))
     assert said == f"{one} {two}"
@@ -209,14 +214,7 @@ async def test_two_things_said_before_the_first_answer_are_answered_one_after_th
 async def test_who_cuts_in_while_a_second_answer_waits_has_heard_nothing_of_it(page):
     await talk(page)
     await to_the_end(page)
-    first = await Held().hold(page, "**/api/chat/stream")
-    await hears(page, "I live in Haifa")
-    await first.come.wait()
-    await hears(page, "Where do I live?")
-    first.let_go()
-    answers = page.locator(".turn.agent:not(.growing) .words")
-    await expect(answers).to_have_count(4)
-    one, two = (await answers.all_inner_texts())[2:]
+    one, two = await two_things_at_once(page)
     word = one.split()[2]
     await expect(state(page)).to_have_text("Speaking")
     await page.evaluate("(word) => mouth.upTo(word)", word)

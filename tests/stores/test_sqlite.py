@@ -289,19 +289,25 @@ async def test_a_scope_larger_than_the_bound_is_not_loaded_anew_because_everyone
             assert await store.load(ANA) is first
 
 
+class SlowLoading:
+    """Reads the segments of a scope once it may."""
+
+    def __init__(self) -> None:
+        self.at_it, self.go_on = threading.Event(), threading.Event()
+        self._segments_since = sqlite._segments_since
+
+    def __call__(self, *args: Any) -> Any:
+        self.at_it.set()
+        assert self.go_on.wait(10)
+        return self._segments_since(*args)
+
+
 async def test_who_asks_while_a_scope_is_loaded_gets_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when a scope is warmed because the telephone rings, and the caller is quick."""
     await filled(tmp_path / "echoic.db")
-    at_it, go_on = threading.Event(), threading.Event()
-    segments_since = sqlite._segments_since
-
-    def slow(*args: Any) -> Any:
-        at_it.set()
-        assert go_on.wait(10)
-        return segments_since(*args)
-
+    slow = SlowLoading()
     monkeypatch.setattr(sqlite, "_segments_since", slow)
     async with opened(SQLiteStore(tmp_path / "echoic.db")) as store:
 
@@ -309,10 +315,10 @@ async def test_who_asks_while_a_scope_is_loaded_gets_all_of_it(
             return content(await store.load(ANA))
 
         first = asyncio.create_task(asked())
-        assert await asyncio.to_thread(at_it.wait, 10)
+        assert await asyncio.to_thread(slow.at_it.wait, 10)
         second = asyncio.create_task(asked())
         await asyncio.sleep(0)
-        go_on.set()
+        slow.go_on.set()
         found = await asyncio.gather(first, second)
         whole = expected(await everything(store, ANA), {("memory", "a"): unit(0)})
         assert found == [whole, whole]
@@ -324,23 +330,16 @@ async def test_what_was_being_loaded_while_the_store_closed_is_not_taken_for_new
     """Each connection counts from the same mark on, so one mark says nothing of two of them."""
     path = tmp_path / "echoic.db"
     await filled(path)
-    at_it, go_on = threading.Event(), threading.Event()
-    segments_since = sqlite._segments_since
-
-    def slow(*args: Any) -> Any:
-        at_it.set()
-        assert go_on.wait(10)
-        return segments_since(*args)
-
+    slow = SlowLoading()
     store = SQLiteStore(path)
     await store.open(SPEC, index)
     with monkeypatch.context() as patched:
         patched.setattr(sqlite, "_segments_since", slow)
         loading = asyncio.create_task(store.load(ANA))
-        assert await asyncio.to_thread(at_it.wait, 10)
+        assert await asyncio.to_thread(slow.at_it.wait, 10)
         closing = asyncio.create_task(store.aclose())
         await asyncio.sleep(0)
-        go_on.set()
+        slow.go_on.set()
         await asyncio.gather(loading, closing)
     async with opened(SQLiteStore(path)) as other:
         await other.write(ANA, [put(memory(f"m{n}")) for n in range(4)])

@@ -59,7 +59,7 @@ class OpenConversation:
         known: dict[str, Turn] = {}
         while missing := {turn.id: turn for turn in new if turn.id not in known}:
             try:
-                puts = [Put(record=record_of_turn(turn), expect=0) for turn in missing.values()]
+                puts = [Put.over(None, record_of_turn(turn)) for turn in missing.values()]
                 await self._parts.store.write(self._scope, puts)
             except WriteConflict:  # some were appended before, by us or by another process
                 there = await self._parts.store.read(self._scope, TURN, list(missing))
@@ -92,7 +92,7 @@ class OpenConversation:
             answer = _answer([(turn_of(record), record) for record in records], after)
             cut = _as_heard([turn for turn, _ in answer], heard)
             changed = [
-                Put(record=record_of_turn(now), expect=record.version, was=record.data)
+                Put.over(record, record_of_turn(now))
                 for now, (turn, record) in zip(cut, answer, strict=True)
                 if now != turn
             ]
@@ -149,7 +149,7 @@ class OpenConversation:
         now = self._parts.clock()
         new = Conversation(id=self.id, agent=self._agent, status="active", started_at=now, updated_at=now)
         try:
-            await self._parts.store.write(self._scope, [Put(record=record_of_conversation(new), expect=0)])
+            await self._parts.store.write(self._scope, [Put.over(None, record_of_conversation(new))])
         except WriteConflict:
             return
 
@@ -160,9 +160,7 @@ class OpenConversation:
                 raise InvalidInput(f"conversation {self.id!r} was forgotten; open a new one")
             changed = replace(conversation_of(records[0]), updated_at=self._parts.clock(), **fields)
             record = record_of_conversation(changed, cursor=cursor_of(records[0]))
-            await self._parts.store.write(
-                self._scope, [Put(record=record, expect=records[0].version, was=records[0].data)]
-            )
+            await self._parts.store.write(self._scope, [Put.over(records[0], record)])
             return changed
 
         return await until_written(attempt, f"conversation {self.id!r}")

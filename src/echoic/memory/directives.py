@@ -63,8 +63,8 @@ async def change_directives(store: Store, scope: Scope, changes: Mapping[str, st
         old = directives_of(records[0]) if records else Directives()
         new = _changed(old, changes)
         if new != old:
-            expect = records[0].version if records else 0
-            await store.write(scope, [Put(record=record_of_directives(new), expect=expect)])
+            held = records[0] if records else None
+            await store.write(scope, [Put.over(held, record_of_directives(new))])
         return new
 
     return await until_written(attempt, "the user's directives")

@@ -161,7 +161,7 @@ class Judge:
         waiting = await self._store.read(scope, JUDGEMENT, [name])
         if not waiting:  # judged by another, or forgotten
             return 0.0
-        standing = Put(record=waiting[0], expect=waiting[0].version, was=waiting[0].data)
+        standing = Put.over(waiting[0], waiting[0])
         busy_s = await self._leases.take(scope, _HELD_FOR, _LEASE_S, standing=standing)
         if busy_s:
             return busy_s
@@ -213,10 +213,7 @@ class Judge:
     async def _noted(self, case: _Case, data: Mapping[str, Any]) -> bool:
         """Write `data` into what waits; False if it was set again or forgotten in this moment."""
         try:
-            noted = Put(
-                record=replace(case.waiting, data=data), expect=case.waiting.version, was=case.waiting.data
-            )
-            await self._store.write(case.scope, [noted])
+            await self._store.write(case.scope, [Put.over(case.waiting, replace(case.waiting, data=data))])
         except WriteConflict:
             return False
         return True
@@ -250,9 +247,7 @@ class Judge:
     async def _unless_changed(self, case: _Case, own: Record, kind: str, name: str) -> None:
         """Note in the user's own memory that it is shared; if they changed it meanwhile, it never was."""
         try:
-            await self._store.write(
-                case.scope, [Put(record=own, expect=case.record.version, was=case.record.data), case.closed]
-            )
+            await self._store.write(case.scope, [Put.over(case.record, own), case.closed])
         except EchoicError as error:
             if not isinstance(error, WriteConflict):
                 raise  # it goes on waiting, and is shared again to the same end

@@ -49,9 +49,8 @@ class KeyedMemories:
     async def get(self, key: str) -> Memory | None:
         """See `UserMemory.get`."""
         checked_name(key, "key")
-        own = await self._parts.store.scan(self._scope, MEMORY, key=key, limit=1, newest_first=True)
-        if own and memory_of(own[0]).current:
-            return memory_of(own[0])
+        if own := await self._own(key):
+            return own
         everyones = await self._parts.store.scan(self._scope.everyone, MEMORY, key=key, newest_first=True)
         current = [memory for record in everyones if (memory := memory_of(record)).current]
         # the user's own word first, then the deployment's, then the newest of anyone's
@@ -59,10 +58,12 @@ class KeyedMemories:
         if current:
             return current[0]
         # it may have become the user's own between the two looks
+        return await self._own(key) or await self._shared(key)
+
+    async def _own(self, key: str) -> Memory | None:
+        """What the user keeps under `key` for themselves, if it holds."""
         own = await self._parts.store.scan(self._scope, MEMORY, key=key, limit=1, newest_first=True)
-        if own and memory_of(own[0]).current:
-            return memory_of(own[0])
-        return await self._shared(key)
+        return memory_of(own[0]) if own and memory_of(own[0]).current else None
 
     async def delete(self, key: str) -> bool:
         """See `UserMemory.delete`."""
@@ -131,10 +132,10 @@ class KeyedMemories:
         """End what is kept under the key in `scope`, unless it was set later: that then ends `than`."""
         ledger = Ledger(self._parts.store, scope)
         held = await ledger.current(than.key or "", self._user)
+        if held is None or held.valid_from > than.valid_from:
+            return
         # of two set in one moment the user's own stays
-        if held and (
-            held.valid_from < than.valid_from or (held.valid_from == than.valid_from and scope.user is None)
-        ):
+        if held.valid_from < than.valid_from or scope.user is None:
             await ledger.retract(than.key or "", self._user, than.valid_from)
             await self._parts.store.write(scope, ledger.changes)
 

@@ -99,7 +99,7 @@ async def _continue(store: Store, scope: Scope, conversation: str, read: str | N
         return
     moved = record_of_conversation(conversation_of(found[0]), cursor=last[0].seq)
     with contextlib.suppress(WriteConflict):  # somebody goes on with it already
-        await store.write(scope, [Put(record=moved, expect=found[0].version)])
+        await store.write(scope, [Put.over(found[0], moved)])
 
 
 def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:

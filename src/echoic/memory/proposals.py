@@ -55,7 +55,7 @@ class Proposals:
             )
             approved = await ledger.set(adopted)
             # as it was read, or nothing: it may be withdrawn, replaced or forgotten in this moment
-            still = Put(record=waiting, expect=waiting.version, was=waiting.data)
+            still = Put.over(waiting, waiting)
             drop = Drop(kind=PROPOSAL, id=proposal_id)
             await self._store.write(self._everyone, [still, *ledger.changes, drop])
             await self._decided(proposal)
@@ -80,7 +80,7 @@ class Proposals:
         for record in records:
             if record.data.get("visibility") == "proposed":
                 data = {name: value for name, value in record.data.items() if name != "visibility"}
-                decided = Put(record=replace(record, data=data), expect=record.version, was=record.data)
+                decided = Put.over(record, replace(record, data=data))
                 with contextlib.suppress(WriteConflict):  # its author changed it meanwhile, and proposes anew
                     await self._store.write(own, [decided])
 

@@ -65,10 +65,7 @@ class Revocations:
         for record in await scan_all(self._store, self._scope, REVOCATION):
             if record.id != ours and datetime.fromisoformat(record.data["until"]) <= now:
                 # as it was read, or nothing: it may be revoked for longer in this moment
-                changes += [
-                    Put(record=record, expect=record.version, was=record.data),
-                    Drop(kind=record.kind, id=record.id),
-                ]
+                changes += [Put.over(record, record), Drop(kind=record.kind, id=record.id)]
         return changes
 
 

@@ -147,7 +147,7 @@ async def _write_with(
     moved = record_of_conversation(changed, cursor=cursor_of(records[0]))
     # whatever else stands in its record is somebody else's, and stays
     kept = replace(moved, data={**records[0].data, **moved.data})
-    await store.write(scope, [Put(record=kept, expect=records[0].version, was=records[0].data), *changes])
+    await store.write(scope, [Put.over(records[0], kept), *changes])
     return changed
 
 

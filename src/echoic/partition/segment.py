@@ -7,7 +7,6 @@ instead of 10,000: measured 5 to 20 times faster than a row at a time from 1,000
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,10 +168,8 @@ class Segment:
         return b"".join((header, *(array.tobytes() for array in arrays), words, codes))
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, vectors: bytes | None = None, tokens: Mapping[int, bytes] | None = None
-    ) -> Segment:
-        """The inverse of `to_bytes`, with the vectors' bytes and, by slot, the word pieces beside it.
+    def from_bytes(cls, data: bytes, vectors: bytes | None = None) -> Segment:
+        """The inverse of `to_bytes`, with the vectors' bytes beside it; without word pieces.
 
         Raises:
             StoreCorrupt: these are not the bytes of a segment.
@@ -203,7 +200,6 @@ class Segment:
             segment.listing = Listing(words, codes)
             if vectors:
                 segment.vectors = np.frombuffer(vectors, np.float32).reshape(SEGMENT_ROWS, -1)
-            segment.tokens = dict(tokens or {})
         except (struct.error, ValueError, UnicodeDecodeError) as error:
             raise StoreCorrupt(f"a segment of {len(data)} bytes cannot be read: {error}") from error
         return segment

@@ -4,8 +4,6 @@ Of a large scope every query reads every vector, and reading is what takes the t
 it, and a processor multiplies 32 or 64 of them at once. Optional: numpy cannot, so it takes `simsimd` (the
 extra "fast"); without it, for smaller scopes, and until the first queries have made the bytes, a few rows
 each, all cosines are exact.
-
-What it is worth: `benchmarks/results/speed.json`, at 10,000 and 100,000 memories.
 """
 
 from __future__ import annotations
@@ -73,6 +71,8 @@ class Coarse:
             self._scales = _grown(self._scales, partition.size)
             self._made = _grown(self._made, len(partition.patched))
         behind = np.flatnonzero(partition.patched > self._made)
+        if not len(behind):
+            return True
         now = behind[:segments]
         for first, end in _stretches(now):
             rows = slice(first * SEGMENT_ROWS, end * SEGMENT_ROWS)

@@ -63,9 +63,7 @@ async def _mark(store: Store, scope: Scope, record: Record, memory: Memory, *, s
     number = record.data.get("number")
     data = dict(marked.data) | ({"number": number} if number is not None else {})
     try:
-        await store.write(
-            scope, [Put(record=replace(marked, data=data), expect=record.version, was=record.data)]
-        )
+        await store.write(scope, [Put.over(record, replace(marked, data=data))])
     except WriteConflict:
         return False  # it was changed meanwhile; the next turn looks again
     return True

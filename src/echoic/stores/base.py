@@ -57,6 +57,11 @@ class Put:
     """The data it must hold besides, where it must be at a version: one that was forgotten and written anew
     may be at the same. None: any."""
 
+    @classmethod
+    def over(cls, old: Record | None, record: Record) -> Put:
+        """`record` in place of `old` as it was read; None: of nothing. The same twice only checks."""
+        return cls(record=record, expect=old.version if old else 0, was=old.data if old else None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:

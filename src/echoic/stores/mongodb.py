@@ -309,10 +309,8 @@ class MongoDBStore:
             try:
                 await index_again(live.connection, wanted, live.index, self._tick, detach=True)
             finally:  # the database says whose vectors it wants, whether or not all of it was done
-                meta = await collections.meta.find_one({"_id": "store"})
-                if meta is not None and {n: meta.get(n) for n in ("model", "dimensions")} == model_fields(
-                    embedding
-                ):
+                meta = await collections.meta.find_one({"_id": "store"}) or {}
+                if all(meta.get(name) == value for name, value in wanted.items()):
                     live.embedding = embedding
             live.cache.clear()
             self.narrow_above = _NEVER

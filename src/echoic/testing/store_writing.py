@@ -53,6 +53,7 @@ _EXAMPLES = settings(
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
 )
+_DATA: dict[str, Any] = {"source": ["t1"], "confidence": 0.5, "more": {"é": None, "sure": True, "n": 1}}
 _ERASURES = pytest.mark.parametrize(
     "drops", [None, [Drop(kind="memory", id="a")]], ids=["everything", "one of them"]
 )
@@ -103,17 +104,12 @@ class StoreWriting:
         self, live: Store, drops: Sequence[Drop] | None
     ) -> None:
         """Versions begin anew with a record: only what it held tells it from the one that was forgotten."""
-        data: dict[str, Any] = {
-            "source": ["t1"],
-            "confidence": 0.5,
-            "more": {"é": None, "sure": True, "n": 1},
-        }
-        await live.write(ANA, [put(memory("a", "one", **data))])
+        await live.write(ANA, [put(memory("a", "one", **_DATA))])
         old = (await live.read(ANA, "memory", ["a"]))[0]
         await live.erase(ANA, drops)
         with pytest.raises(WriteConflict):
             await live.write(ANA, [Put(record=memory("a", "two"), was=old.data)])
-        await live.write(ANA, [put(memory("a", "another", **data)), put(note("n", n=1))])
+        await live.write(ANA, [put(memory("a", "another", **_DATA)), put(note("n", n=1))])
         before = [told(r) for r in await everything(live, ANA)], await loaded(live, ANA)
         new = (await live.read(ANA, "memory", ["a"]))[0]
         assert new.version == old.version
@@ -224,15 +220,10 @@ class StoreWriting:
     async def test_a_vector_of_what_was_forgotten_is_not_taken_for_the_one_of_what_was_written_anew(
         self, live: Store, drops: Sequence[Drop] | None
     ) -> None:
-        data: dict[str, Any] = {
-            "source": ["t1"],
-            "confidence": 0.5,
-            "more": {"é": None, "sure": True, "n": 1},
-        }
-        await live.write(ANA, [put(memory("a", "one", **data))])
+        await live.write(ANA, [put(memory("a", "one", **_DATA))])
         old = (await live.waiting(1))[0].record
         await live.erase(ANA, drops)
-        await live.write(ANA, [put(memory("a", "another", **data))])
+        await live.write(ANA, [put(memory("a", "another", **_DATA))])
         new = (await live.waiting(1))[0].record
         assert new.version == old.version
         await live.write(ANA, [replace(attach(old, 1), was=old.data)])

@@ -111,10 +111,8 @@ class LinkCodes:
             record = Record(kind=LINK_CODE, id=_mark(kind, code), key=kind, data=data)
             drops = [Drop(kind=LINK_CODE, id=old.id) for old in stale if old.id != record.id]
             # a code that is out already, for somebody else, is a conflict: another is tried
-            standing = {old.id: old.version for old in stale}
-            await self._store.write(
-                self._scope, [*drops, Put(record=record, expect=standing.get(record.id, 0))]
-            )
+            standing = {old.id: old for old in stale}
+            await self._store.write(self._scope, [*drops, Put.over(standing.get(record.id), record)])
             return Code(code=code, good_until=until)
 
         return await until_written(attempt, "the codes")
@@ -128,7 +126,7 @@ class LinkCodes:
         record = found[0]
         used = Record(kind=LINK_CODE, id=record.id, key=kind, data={**record.data, "whose": "", "used": True})
         try:
-            await self._store.write(self._scope, [Put(record=used, expect=record.version)])
+            await self._store.write(self._scope, [Put.over(record, used)])
         except WriteConflict:
             return None  # somebody else was faster
         await self._uncounted(kind)

@@ -137,9 +137,9 @@ class Leases:
             return left
         until = (now + timedelta(seconds=seconds)).isoformat()
         lease = Record(kind=LEASE, id=reader, data={"holder": self._worker, "until": until})
-        version = records[0].version if records else 0
+        held = records[0] if records else None
         try:
-            await self._store.write(scope, [standing, Put(record=lease, expect=version)])
+            await self._store.write(scope, [standing, Put.over(held, lease)])
         except WriteConflict:  # another took it in this moment, or the conversation was written to
             return _AGAIN_S
         return 0.0
@@ -150,7 +150,7 @@ class Leases:
         if records and records[0].data["holder"] == self._worker:
             free = replace(records[0], data={"holder": "", "until": self._clock().isoformat()})
             with contextlib.suppress(WriteConflict):
-                await self._store.write(scope, [Put(record=free, expect=records[0].version)])
+                await self._store.write(scope, [Put.over(records[0], free)])
 
 
 def _left(record: Record, now: datetime) -> float:

@@ -66,9 +66,7 @@ class RuleReader:
         reconciler = Reconciler(ledger, stretch.turns, hushed, known=known, context=stretch.context)
         distilled = await reconciler.take(changes)
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)
-        await self._store.write(
-            scope, [*ledger.changes, Put(record=moved, expect=record.version, was=record.data)]
-        )
+        await self._store.write(scope, [*ledger.changes, Put.over(record, moved)])
         return distilled
 
 

@@ -66,7 +66,7 @@ async def conversation_record(store: Store, scope: Scope, conversation: str) -> 
 
 def standing(record: Record) -> Put:
     """A change that changes nothing, and holds only while the conversation is as it was read."""
-    return Put(record=record, expect=record.version, was=record.data)
+    return Put.over(record, record)
 
 
 def marked(record: Record) -> Put | None:
@@ -75,9 +75,7 @@ def marked(record: Record) -> Put | None:
     if conversation.status != "completed":
         return None
     done = replace(conversation, status="distilled")
-    return Put(
-        record=record_of_conversation(done, cursor=cursor_of(record)), expect=record.version, was=record.data
-    )
+    return Put.over(record, record_of_conversation(done, cursor=cursor_of(record)))
 
 
 __all__ = ["CONTEXT", "Stretch", "conversation_record", "marked", "standing", "stretch_of"]
