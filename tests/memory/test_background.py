@@ -27,6 +27,8 @@ class Moody:
         self.asked = asyncio.Event()
         self.hangs: asyncio.Event | None = None
         self.texts: list[str] = []
+        self.requests = 0
+        self.refuses = lambda text: not text.strip()
 
     async def open(self) -> None:
         await self._inner.open()
@@ -41,10 +43,11 @@ class Moody:
             await self.hangs.wait()
         if self.error is not None:
             raise self.error
-        if not all(text.strip() for text in texts):
-            raise InvalidInput("a text is blank")  # as hosted models say
         if self.down:
             raise EmbedderUnavailable("the line is dead")
+        self.requests += 1
+        if any(self.refuses(text) for text in texts):
+            raise InvalidInput("refused (status 400)")  # as hosted models say: of one text for all
         self.texts += texts if kind == "document" else []
         return await self._inner.embed(texts, kind)
 
@@ -75,6 +78,61 @@ async def test_a_write_is_found_by_its_words_before_it_is_embedded(url, moody):
         recall = await ana.recall("is Biscuit a beagle?")
         assert recall.outcome == "complete"
         assert "vector" in recall.hits[0].ranks
+
+
+async def test_a_text_that_is_refused_keeps_no_other_waiting(url, moody, caplog):
+    moody.refuses = lambda text: len(text) > 500 or "forbidden" in text
+    long = "the boat was named after her grandmother " + "and so on " * 60
+    async with MemoryService(store_from(url), moody) as memory:
+        ana = memory.user("ana")
+        moody.down = True
+        texts = [
+            "a beagle called Biscuit",
+            long.strip(),
+            "a forbidden word",
+            *(f"the number {n}" for n in range(29)),
+        ]
+        for n, text in enumerate(texts):
+            await ana.set(f"k{n}", text)
+        moody.down, moody.requests = False, 0
+        assert await memory.settle(20)
+        assert moody.requests < 32, "as many as there are texts: they might have been sent one by one"
+        for asked, found in [("is Biscuit a beagle?", texts[0]), ("named after grandmother", texts[1])]:
+            (hit, *_) = await ana.query(asked)
+            assert hit.text == found
+            assert "vector" in hit.ranks
+        (hit, *_) = await ana.query("which word is it that is not allowed, a forbidden one?")
+        assert hit.text == texts[2]
+        assert (await memory.check())["embedding_trouble"] is None
+        assert (await memory.check())["waiting"] == 0
+    assert "grandmother" not in caplog.text
+    assert "forbidden" not in caplog.text
+
+
+async def test_a_request_that_is_refused_whatever_the_text_is_no_reason_to_give_up_on_vectors(
+    url, moody, quick_retries
+):
+    moody.refuses = lambda _text: True  # a setting is wrong
+    async with MemoryService(store_from(url), moody) as memory:
+        ana = memory.user("ana")
+        await ana.set("dog", "a beagle called Biscuit")
+        assert await memory.settle(0.3) is False
+        assert (await memory.check())["embedding_trouble"] == "InvalidInput"
+        assert (await memory.check())["waiting"] == 1
+        moody.refuses = lambda _text: False
+        assert await memory.settle(20)
+        assert "vector" in (await ana.query("is Biscuit a beagle?"))[0].ranks
+
+
+async def test_a_question_that_is_refused_is_answered_by_its_words(url, moody):
+    async with MemoryService(store_from(url), moody) as memory:
+        ana = memory.user("ana")
+        await ana.set("dog", "a beagle called Biscuit")
+        assert await memory.settle(20)
+        moody.refuses = lambda _text: True
+        recall = await ana.recall("Biscuit")
+        assert (recall.outcome, recall.cut) == ("unavailable", ("vector",))
+        assert recall.hits[0].text == "a beagle called Biscuit"
 
 
 async def test_an_embedder_that_is_down_loses_nothing_and_catches_up(url, moody, quick_retries):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,20 @@ async def test_an_ordinary_scope_is_loaded_as_ever(large):
 async def test_nothing_that_is_likely_is_nothing_known(large):
     memory, _ = large
     assert await memory.user("ana").query("zeppelin?") == []
+
+
+async def test_who_listens_loads_no_more_than_who_asks_and_finds_what_was_written_meanwhile(large):
+    memory, store = large
+    ana = memory.user("ana")
+    store.loaded.clear()
+    async with ana.listen() as listening:
+        listening.hear("what is played on")
+        await asyncio.sleep(0.05)
+        listening.hear("what is played on sundays")
+        await asyncio.sleep(0.05)
+        await ana.remember("Sundays are for the zither, which is played at noon")
+        found = await listening.final("What is played on Sundays?")
+    assert Scope("default", "ana") not in store.loaded
+    assert {"Plays the theremin on Sundays", "Sundays are for the zither, which is played at noon"} <= {
+        hit.text for hit in found.hits
+    }

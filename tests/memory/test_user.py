@@ -258,6 +258,21 @@ class TestGlobal:
         await ana.delete("store_policy")
         assert await memory.proposals().list() == []
 
+    @pytest.mark.parametrize("decided", ["approve", "reject"])
+    async def test_a_decision_is_about_the_wording_that_was_listed(self, memory, decided):
+        ana = memory.user("ana")
+        await ana.set(*HOURS)
+        (listed,) = await memory.proposals().list()
+        await ana.set("store_hours", "The store is open all night.")
+        with pytest.raises(InvalidInput, match="changed by its author"):
+            await getattr(memory.proposals(), decided)(listed.id)
+        assert await memory.user("bob").get("store_hours") is None
+        (changed,) = await memory.proposals().list()
+        assert changed.text == "The store is open all night."
+        await ana.set(*HOURS)  # what was read is what stands again
+        await getattr(memory.proposals(), decided)(listed.id)
+        assert await memory.proposals().list() == []
+
     @pytest.mark.parametrize(
         ("happened", "proposed"),
         [("forgotten", []), ("deleted", []), ("replaced", ["The store is open Monday to Friday, all day."])],

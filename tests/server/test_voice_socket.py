@@ -12,7 +12,7 @@ from echoic.adapters.browser import Manners
 from echoic.server.voice import GREETING
 from echoic.session import CallLimits, SessionSettings, VoiceAgent
 from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays, speech, words_heard
-from server.voice_calling import Page, admitted, calling, connecting, providing
+from server.voice_calling import Page, admitted, calling, connected, connecting, providing
 
 QUICK = SessionSettings(checkpoint_every_s=0.1)
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")
@@ -401,6 +401,59 @@ class TestWhoMay:
             "result": {"transport": "none", "provider": None, "agents": [], "greeting": False},
         }
         assert answer.status_code == 404
+
+
+class TestWhileItIsOpened:
+    """The agent takes its time to enter: the page is connected, and not ready yet."""
+
+    @pytest.fixture
+    async def entering(self, open_server):
+        there, let_in = asyncio.Event(), asyncio.Event()
+
+        async def enters(_ctx):
+            there.set()
+            await let_in.wait()
+
+        slow = VoiceAgent(name="robin", instructions="You are Robin.", on_enter=enters)
+        async with providing("openai", Script(Says("noted", word_ms=100), open_ended=True)) as (_, model):
+            async with open_server(model, voice_agents=[slow], voice_manners=Manners(grace_s=0.2)) as server:
+                yield server, there, let_in
+
+    async def test_what_is_typed_waits_for_the_call(self, entering):
+        server, there, let_in = entering
+        ana = await server.identity()
+        async with connected(server, ana) as page:
+            await there.wait()
+            await page.say("text", text="I prefer tea")
+            await (await page.socket.ping())  # the server has read what came before
+            await asyncio.sleep(0.1)
+            let_in.set()
+            await page.until_heard("noted")
+            await page.say("hang_up")
+            await page.until_told("closed")
+        assert await turns_of(server, ana, page.conversation) == ["I prefer tea", "noted"]
+
+    async def test_who_hangs_up_has_ended_it(self, entering):
+        server, there, _ = entering
+        ana = await server.identity()
+        async with connected(server, ana) as page:
+            await there.wait()
+            await page.say("hang_up")
+            closed = await page.until_told("closed")
+        assert closed == {"type": "closed", "reason": "ended", "resumable": False}
+        assert (await not_resumed(server, ana, page.session))[0] == 404
+        conversation = await server.memory.user(ana.user, ana.deployment).find_conversation(page.conversation)
+        assert conversation.status in {"completed", "distilled"}
+
+    async def test_whose_line_breaks_can_come_back(self, entering):
+        server, there, let_in = entering
+        ana = await server.identity()
+        async with connected(server, ana) as page:
+            await there.wait()
+        await until(lambda: server.app.state.served.voice.calls == 0)
+        let_in.set()
+        async with calling(server, ana, resume=page.session) as again:
+            assert again.ready["resumed"] is True
 
 
 class TestWhatIsNoCall:

@@ -142,8 +142,8 @@ class Page:
 
 
 @asynccontextmanager
-async def calling(server, identity, *, speed=4.0, reports=True, **asked):
-    """A page in a call of `identity`'s, ready."""
+async def connected(server, identity, *, speed=4.0, reports=True, **asked):
+    """A page whose call is being opened."""
     admission = await admitted(server.client, identity, **asked)
     async with (
         connecting(server.url, admission["ticket"]) as socket,
@@ -156,5 +156,12 @@ async def calling(server, identity, *, speed=4.0, reports=True, **asked):
         ) as page,
     ):
         page.session, page.conversation = admission["session"], admission["conversation"]
+        yield page
+
+
+@asynccontextmanager
+async def calling(server, identity, **options):
+    """A page in a call of `identity`'s, ready."""
+    async with connected(server, identity, **options) as page:
         page.ready = await page.until_told("ready")
         yield page

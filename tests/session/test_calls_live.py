@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from echoic import NotAllowed, NotOpen
+from echoic import InvalidInput, NotAllowed, NotOpen
 from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.lines import Lines
 from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
@@ -228,6 +228,41 @@ async def test_who_hangs_up_before_the_line_is_open_leaves_none_open(memory, ser
             await entering
         assert session.state == "closed"
         assert not legs[0].is_open
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_who_hangs_up_while_the_agent_enters_leaves_nothing_running(
+    memory, serve, monkeypatch, resumed
+):
+    options = {"user": "ana", "agents": [robin()]}
+    entering = asyncio.Event()
+
+    async def enters(*_given, **_options):
+        entering.set()
+        await asyncio.Event().wait()
+
+    async with serve("openai", *[Script(open_ended=True)] * 2) as (_, model):
+        session = VoiceSession(memory, session_id="call", model=model, **options)
+        if resumed:
+            async with session:
+                await session.suspend()
+            session = await VoiceSession.resume(memory, "call", model=model, **options)
+        monkeypatch.setattr(Lines, "enter", enters)
+        opening = asyncio.create_task(session.__aenter__())
+        await entering.wait()
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert session.state == "closed"
+        assert not [task for task in asyncio.all_tasks() if task.get_name() == "echoic-keeper"]
+        status = (await memory.user("ana").find_conversation("call")).status
+        assert (status in {"completed", "distilled"}) is not resumed
+        again = VoiceSession.resume(memory, "call", model=model, **options)
+        if resumed:  # it can be gone on with, as before
+            assert (await again).conversation_id == "call"
+        else:
+            with pytest.raises(InvalidInput, match="no call"):
+                await again
 
 
 class Kept:

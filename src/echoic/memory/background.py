@@ -11,7 +11,8 @@ import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 
-from echoic.embedding.base import Embedder, embedded
+from echoic.embedding.base import Embedder
+from echoic.embedding.refused import embedded_documents
 from echoic.errors import EchoicError
 from echoic.memory.distil import Distiller
 from echoic.memory.records import index
@@ -21,8 +22,6 @@ from echoic.types import Scope
 
 log = logging.getLogger(__name__)
 
-_SILENCE = "(silence)"
-"""What is embedded for an answer of which nothing was heard: it is found by nobody, but waits like others."""
 BATCH = 32
 """Texts embedded at once: one segment of a scope, and short enough for a query to slip in between."""
 FIRST_RETRY_S = 1.0
@@ -175,9 +174,7 @@ class Background:
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
         texts = [entry.text if (entry := index(waiting.record)) else "" for waiting in batch]
-        # of an answer nothing was heard of: a hosted model refuses what is blank, and the whole batch with it
-        texts = [text if text.strip() else _SILENCE for text in texts]
-        made = await embedded(self._embedder, texts, "document")
+        made = await embedded_documents(self._embedder, texts)
         tokens = [one.packed() for one in made.pieces] if made.pieces else [None] * len(batch)
         by_scope: dict[Scope, list[Attach]] = {}
         for waiting, vector, pieces in zip(batch, made.vectors, tokens, strict=True):

@@ -1,8 +1,14 @@
-"""What callers would have everyone know, waiting for an operator."""
+"""What callers would have everyone know, waiting for an operator.
+
+An operator decides about what they read. A caller may propose something else under the same key at any time,
+so the id that an operator is shown names the wording too: a decision about another wording is refused.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -24,24 +30,24 @@ class Proposals:
         self._clock = clock
 
     async def list(self, limit: int = 1000) -> list[Memory]:
-        """What waits, oldest first."""
+        """What waits, oldest first. The id of each is of this very wording."""
         records = await self._store.scan(self._everyone, PROPOSAL, limit=limit)
-        return [memory_of(record) for record in records]
+        return [replace(memory_of(record), id=_shown(record)) for record in records]
 
     async def approve(self, proposal_id: str) -> Memory:
         """Make it global, superseding what was approved under its key before.
 
         It becomes the deployment's own: its author is no longer recorded and can no longer change it.
 
+        Args:
+            proposal_id: as listed.
+
         Raises:
-            InvalidInput: there is no such proposal (any more).
+            InvalidInput: there is no such proposal (any more), or its author changed it since it was listed.
         """
-        seen = await self._read(proposal_id)
 
         async def attempt() -> Memory:
             waiting = await self._read(proposal_id)
-            if waiting.version != seen.version or waiting.data != seen.data:
-                raise InvalidInput(f"proposal {proposal_id!r} was changed by its author: look at it again")
             proposal = memory_of(waiting)
             ledger = Ledger(self._store, self._everyone)
             adopted = Memory(
@@ -56,7 +62,7 @@ class Proposals:
             approved = await ledger.set(adopted)
             # as it was read, or nothing: it may be withdrawn, replaced or forgotten in this moment
             still = Put.over(waiting, waiting)
-            drop = Drop(kind=PROPOSAL, id=proposal_id)
+            drop = Drop(kind=PROPOSAL, id=waiting.id)
             await self._store.write(self._everyone, [still, *ledger.changes, drop])
             await self._decided(proposal)
             return approved
@@ -66,12 +72,15 @@ class Proposals:
     async def reject(self, proposal_id: str) -> None:
         """Remove it. Its author keeps it as their own.
 
+        Args:
+            proposal_id: as listed.
+
         Raises:
-            InvalidInput: there is no such proposal (any more).
+            InvalidInput: there is no such proposal (any more), or its author changed it since it was listed.
         """
-        proposal = await self._get(proposal_id)
-        await self._store.erase(self._everyone, [Drop(kind=PROPOSAL, id=proposal_id)])
-        await self._decided(proposal)
+        waiting = await self._read(proposal_id)
+        await self._store.erase(self._everyone, [Drop(kind=PROPOSAL, id=waiting.id)])
+        await self._decided(memory_of(waiting))
 
     async def _decided(self, proposal: Memory) -> None:
         """The author's own copy is a private memory from now on: nothing waits any more."""
@@ -84,14 +93,23 @@ class Proposals:
                 with contextlib.suppress(WriteConflict):  # its author changed it meanwhile, and proposes anew
                     await self._store.write(own, [decided])
 
-    async def _get(self, proposal_id: str) -> Memory:
-        return memory_of(await self._read(proposal_id))
-
     async def _read(self, proposal_id: str) -> Record:
-        records = await self._store.read(self._everyone, PROPOSAL, [proposal_id])
+        stored, _, _ = proposal_id.rpartition("-")
+        records = await self._store.read(self._everyone, PROPOSAL, [stored]) if stored else ()
         if not records:
             raise InvalidInput(f"there is no proposal {proposal_id!r}; `echoic proposals` lists them")
+        if _shown(records[0]) != proposal_id:
+            raise InvalidInput(
+                f"proposal {proposal_id!r} was changed by its author: `echoic proposals` lists what it is now"
+            )
         return records[0]
+
+
+def _shown(record: Record) -> str:
+    """The id of a proposal as it stands: another wording has another."""
+    memory = memory_of(record)
+    content = json.dumps([memory.key, memory.text, memory.category])
+    return f"{record.id}-{hashlib.blake2b(content.encode(), digest_size=12).hexdigest()}"
 
 
 def put_proposal(proposal: Memory) -> Put:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded, Embedder
 from echoic.embedding.cached import CachedEmbedder
-from echoic.errors import EmbedderError, NotOpen
+from echoic.errors import EmbedderError, InvalidInput, NotOpen
 from echoic.memory.deadline import Deadline
 from echoic.memory.records import MEMORY, memory_of, turn_of
 from echoic.memory.shares import Shares, unsigned
@@ -122,6 +122,14 @@ class Recaller:
         """Wait for no more of what is being embedded, and let go of it."""
         await self._embedder.stop()
 
+    async def partitions(self, scope: Scope) -> list[Partition | None]:
+        """Where a recall looks, as it stands; None for what is too large to load: it is looked into anew."""
+        always = Deadline(None)
+        return [
+            None if await self._is_large(at, always) else await self._store.load(at)
+            for at in self._shares.places(scope)
+        ]
+
     async def _load(self, scope: Scope, until: Deadline) -> dict[Scope, Partition]:
         """What is loaded whole: all but scopes that are too large for it."""
         loaded = {}
@@ -192,7 +200,7 @@ class Recaller:
             if works[0].cancelled():
                 raise NotOpen("the memory was closed while a recall was under way; open it again") from None
             raise
-        except EmbedderError as error:
+        except (EmbedderError, InvalidInput) as error:  # the text is sound: a provider may refuse it still
             log.warning("recall without vectors: %s", type(error).__name__)
             outcome = "unavailable"
         there = [work.result() for work in works[1:] if _made(work)]

@@ -5,7 +5,6 @@ How hits are found is `recall`'s, their order `ranking`'s.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -75,10 +74,9 @@ class Searching:
         places = self._parts.shares.places(self._scope)
         return all(hit.scope in places for hit in recall.hits)
 
-    async def partitions(self) -> list[Partition]:
-        """Everything that is searched for this user, as it stands."""
-        places = self._parts.shares.places(self._scope)
-        return list(await asyncio.gather(*(self._parts.store.load(at) for at in places)))
+    async def partitions(self) -> list[Partition | None]:
+        """Everything that is searched for this user, as it stands; None for what is not loaded."""
+        return await self._parts.recaller.partitions(self._scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +95,8 @@ class ListenerSearching:
             text, limit=self.limit, deadline_ms=deadline_ms, timezone=self.timezone, meanwhile=meanwhile
         )
 
-    async def partitions(self) -> list[Partition]:
-        """Where it is searched, as it stands."""
+    async def partitions(self) -> list[Partition | None]:
+        """Where it is searched, as it stands; None for what is not loaded."""
         return await self.searching.partitions()
 
 

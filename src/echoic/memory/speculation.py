@@ -51,8 +51,8 @@ class Searcher(Protocol):
         """What is known for `text`; `meanwhile` is a text whose vector may stand in for one that is late."""
         ...
 
-    async def partitions(self) -> Sequence[Partition]:
-        """Where it is searched, as it stands."""
+    async def partitions(self) -> Sequence[Partition | None]:
+        """Where it is searched, as it stands; None for what is not loaded, and may be another each time."""
         ...
 
 
@@ -81,7 +81,7 @@ class Statistics:
     """Of the last final: from asking to answering."""
 
 
-_State = tuple[tuple["weakref.ref[Partition]", int] | None, ...]
+_State = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,14 +328,18 @@ class Speculation:
         return None
 
     async def _state(self) -> _State:
-        # of what is empty there may be a new one each time
-        return tuple(
-            (weakref.ref(at), at.revision) if at.size else None for at in await self._searcher.partitions()
-        )
+        return tuple(_state_of(at) for at in await self._searcher.partitions())
 
     def _count(self, **more: int) -> None:
         now = self.statistics
         self.statistics = replace(now, **{name: getattr(now, name) + count for name, count in more.items()})
+
+
+def _state_of(at: Partition | None) -> object:
+    if at is None:
+        return object()  # nobody knows whether it changed: what was found before is looked for again
+    # of what is empty there may be a new one each time
+    return (weakref.ref(at), at.revision) if at.size else None
 
 
 def _spoken(text: str) -> str:

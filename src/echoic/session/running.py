@@ -160,8 +160,17 @@ class Running:
         assert self._closing is not None
         await asyncio.shield(self._closing)
 
-    async def let_go(self) -> None:
-        """Close what is open, as where the call could not begin."""
+    async def give_up(self) -> None:
+        """End what did not begin wholly; a call that was taken up again can be taken up again."""
+        if self._keeper is None:
+            await self._let_go()
+        elif self._beginning.resumed is None:
+            await self.close("ended", keep_checkpoint=False)
+        else:
+            await self.close("lost", keep_checkpoint=True)
+
+    async def _let_go(self) -> None:
+        """Close what is open."""
         if self._live is not None:
             await self._live.recall.aclose()
             for leg in self._live.legs:
@@ -229,7 +238,7 @@ class Running:
                 keep_checkpoint=keep_checkpoint,
             )
         finally:
-            await self.let_go()
+            await self._let_go()
 
 
 __all__ = ["Running"]

@@ -179,7 +179,7 @@ class VoiceSession:
         try:
             await self._running.open()
         except BaseException:
-            await self._running.let_go()
+            await self._running.give_up()
             raise
         return self
 

@@ -76,6 +76,8 @@ class BrowserCall:
         self._session: VoiceSession | None = None
         self._ready = asyncio.Event()
         self._opening: asyncio.Task[None] | None = None
+        self._entering: VoiceSession | None = None
+        """What `_opening` opens, from the moment there is something to be ended."""
         self._exchanging = asyncio.Lock()
         self._line: Line | None = None
         self._served = asyncio.Event()
@@ -113,6 +115,11 @@ class BrowserCall:
         """How it treats its sockets."""
         return self._manners
 
+    async def ready(self) -> VoiceSession | None:
+        """Wait until there is a call, or will be none any more."""
+        await self._ready.wait()
+        return self._session
+
     def played(self, line: Line, *, flushed: bool) -> None:
         """The page has played what `line` says.
 
@@ -146,9 +153,7 @@ class BrowserCall:
             keep: it can be resumed.
         """
         self._cancel_grace()
-        if self._opening is not None and not self._opening.done():
-            self._opening.cancel()
-            await asyncio.wait({self._opening})
+        await self._abandon_opening(reason, keep=keep)
         if self._session is not None:
             await self._session.close(reason, keep_checkpoint=keep)
         if self._line is not None:
@@ -293,7 +298,7 @@ class BrowserCall:
         return False
 
     async def _open(self) -> None:
-        session = await self._opens(self)
+        session = self._entering = await self._opens(self)
         await session.__aenter__()  # left by `end`, `_hang_up` or the session itself
         if self.over:
             await session.close("left", keep_checkpoint=True)
@@ -355,16 +360,24 @@ class BrowserCall:
     # -- its end
 
     async def _hang_up(self, line: Line) -> None:
-        await self._abandon_opening()
+        await self._abandon_opening("ended", keep=False)
         if self._session is not None:
             await self._session.close("ended")
         self._say_closed(line, "ended")
         self._finish()
 
-    async def _abandon_opening(self) -> None:
-        if self._opening is not None and not self._opening.done():
-            self._opening.cancel()
-            await asyncio.wait({self._opening})
+    async def _abandon_opening(self, reason: str, *, keep: bool) -> None:
+        if self._opening is None or self._opening.done():
+            return
+        closing = asyncio.create_task(self._close_entering(reason, keep=keep))
+        await asyncio.sleep(0)  # how it ends is settled before what opens it is stopped
+        self._opening.cancel()
+        await asyncio.wait({self._opening})
+        await closing
+
+    async def _close_entering(self, reason: str, *, keep: bool) -> None:
+        if self._entering is not None:  # it may have come so far that something was said
+            await self._entering.close(reason, keep_checkpoint=keep)
 
     def _gone(self) -> None:
         self._leaving = asyncio.create_task(self.end("left", keep=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 from echoic.adapters.browser.line import Allowance, Line
@@ -17,6 +18,8 @@ log = logging.getLogger(__name__)
 
 _WAITING: Final = 500
 """Messages of audio that may wait for the provider: ten seconds. What comes then is lost."""
+_TYPED: Final = 50
+"""Texts that may wait for a call that is being opened, or goes on beside another call of the provider's."""
 _MUTED_S: Final = 1.0
 """Of silence, so that the provider hears a sentence end that a muted microphone broke off."""
 
@@ -36,6 +39,10 @@ class Called(Protocol):
         """How it treats its sockets."""
         ...
 
+    async def ready(self) -> VoiceSession | None:
+        """Wait until there is a call, or will be none any more."""
+        ...
+
     def played(self, line: Line, *, flushed: bool) -> None:
         """The page has played what `line` says."""
         ...
@@ -53,18 +60,19 @@ class Uplink:
         self._call = call
         self._line = line
         self._sound: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
+        self._typed: asyncio.Queue[str] = asyncio.Queue(_TYPED)
         self._allowance: Allowance | None = None
 
     async def run(self) -> bool:
         """Until the socket is gone; whether the caller hung up."""
-        sending = asyncio.create_task(self._send())
+        sending = [asyncio.create_task(work) for work in (self._send(), self._type())]
         try:
             while (message := await self._line.hear()) is not None:
                 said = read(message) if isinstance(message, str) else None
                 if isinstance(said, HangUp):
                     return True
                 if said is not None:
-                    await self._obey(said)
+                    self._obey(said)
                 elif isinstance(message, bytes):
                     self._take(message)
         except InvalidInput as error:
@@ -72,8 +80,9 @@ class Uplink:
             self._line.end(REFUSED)
             await self._line.wait_gone()
         finally:
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
+            for task in sending:
+                task.cancel()
+            await asyncio.gather(*sending, return_exceptions=True)
         return False
 
     def _take(self, pcm: bytes) -> None:
@@ -95,20 +104,40 @@ class Uplink:
                 with contextlib.suppress(NotOpen):
                     await session.send_audio(pcm)
 
-    async def _obey(self, said: Said) -> None:
-        session = self._call.session
-        if session is None:
-            return
+    async def _type(self) -> None:
+        while True:
+            text = await self._typed.get()
+            session = await self._call.ready()
+            if session is not None:
+                with self._told():
+                    await session.send_text(text)
+
+    def _obey(self, said: Said) -> None:
+        if isinstance(said, Typed):
+            if self._typed.full():
+                self._line.say(
+                    "problem", error=f"{_TYPED} texts wait for the call to begin: say it again then"
+                )
+            else:
+                self._typed.put_nowait(said.text)
+        elif (session := self._call.session) is not None:
+            with self._told():
+                self._do(said, session)
+
+    def _do(self, said: Said, session: VoiceSession) -> None:
+        match said:
+            case Played():
+                self._note_played(said)
+            case BargeIn():
+                session.barge_in()
+            case Muted(muted=True) if self._call.transport == "websocket" and not self._sound.full():
+                self._sound.put_nowait(bytes(2 * int(session.profile.input_hz * _MUTED_S)))
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """The page is told what it did wrong; what went wrong elsewhere ends nothing here."""
         try:
-            match said:
-                case Played():
-                    self._note_played(said)
-                case Typed():
-                    await session.send_text(said.text)
-                case BargeIn():
-                    session.barge_in()
-                case Muted(muted=True) if self._call.transport == "websocket" and not self._sound.full():
-                    self._sound.put_nowait(bytes(2 * int(session.profile.input_hz * _MUTED_S)))
+            yield
         except InvalidInput as error:
             self._line.say("problem", error=str(error))
         except NotOpen:

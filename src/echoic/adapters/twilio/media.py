@@ -16,7 +16,13 @@ from contextlib import suppress
 from typing import Any, Final
 
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelMessage, RealtimeInputSpeechStartEvent, SpeechPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    PartStartEvent,
+    RealtimeInputSpeechStartEvent,
+    RealtimeTurnCompleteEvent,
+    SpeechPart,
+)
 from pydantic_ai.realtime.model import RealtimeError
 from starlette.websockets import WebSocket
 
@@ -41,6 +47,8 @@ PIECE_MS: Final = 100
 AHEAD_MS: Final = 400
 """Of audio at most on its way: enough for a bad moment of the network, and little to throw away."""
 _START_S: Final = 10.0
+_LAST_WORDS_S: Final = 1.0
+"""How long a model may take to stop once the caller has hung up: until then its words are not all known."""
 _SESSIONS: Final = 5
 """Voice sessions at most in one call: each new one is because somebody else speaks."""
 
@@ -87,6 +95,7 @@ class Bridge:
         self._sent = self._played = 0  # bytes of the model's audio
         self._era = 0  # how often what was on its way was thrown away
         self._marked = asyncio.Event()
+        self._silent = asyncio.Event()  # the model is not saying anything
         self._noted = 0
         self._session: Any = None
         self._line: asyncio.Task[None] | None = None
@@ -118,6 +127,7 @@ class Bridge:
             usage=call.talk.usage,
         )
         self._noted = self._sent = self._played = 0
+        self._silent.set()
         try:
             async with live.session() as session:
                 self._session = session
@@ -127,11 +137,10 @@ class Bridge:
                 working = {watch, speak, self._line}
                 await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
                 self._session = None
-                # hung up: what was not played was not heard; the last mark may be on its way
-                little = 2 * PIECE_MS * session.audio_output_sample_rate * 2 // 1000
-                if self._line.done() and not speak.done() and self._sent - self._played > little:
-                    with suppress(RealtimeError, UserError):
-                        await session.interrupt(played_bytes=self._played)
+                if self._line.done() and not speak.done():
+                    with suppress(RealtimeError, UserError, TimeoutError):
+                        async with asyncio.timeout(_LAST_WORDS_S):
+                            await self._hung_up(session)
                 for task in (watch, speak):
                     task.cancel()
                 ended = await asyncio.gather(watch, speak, return_exceptions=True)
@@ -214,6 +223,10 @@ class Bridge:
         async for event in session:
             if isinstance(event, RealtimeInputSpeechStartEvent):
                 await self._cut_in(session)
+            elif isinstance(event, RealtimeTurnCompleteEvent):
+                self._silent.set()
+            elif isinstance(event, PartStartEvent) and _is_models(event.part):
+                self._silent.clear()
             if not await self._note(session.all_messages(), final=False):
                 await self._clear()
                 return True
@@ -224,6 +237,17 @@ class Bridge:
         played, self._played = self._played, self._sent
         await self._clear()
         await session.interrupt(played_bytes=played)
+
+    async def _hung_up(self, session: Any) -> None:
+        """What was not played was not heard; what was being said is known once the model has stopped."""
+        little = 2 * PIECE_MS * session.audio_output_sample_rate * 2 // 1000
+        if self._silent.is_set() and self._sent - self._played <= little:
+            return  # the last mark was on its way
+        played = self._played
+        while not await session.interrupt(played_bytes=played) and not self._silent.is_set():
+            with suppress(TimeoutError):  # all there is was played: what comes next was not
+                await asyncio.wait_for(self._silent.wait(), PIECE_MS / 1000)
+        await self._silent.wait()
 
     async def _clear(self) -> None:
         self._era += 1
@@ -261,6 +285,10 @@ class Bridge:
 
     async def _send(self, event: str, **fields: Any) -> None:
         await sent(self._socket, {"event": event, "streamSid": self._stream, **fields})
+
+
+def _is_models(part: object) -> bool:
+    return isinstance(part, SpeechPart) and part.speaker == "assistant"
 
 
 def _text(audio: bytes) -> str:
