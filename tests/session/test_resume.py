@@ -19,7 +19,7 @@ import echoic
 from echoic import InvalidInput
 from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory.background import Background
-from echoic.session import VoiceAgent, VoiceSession, as_json, from_json
+from echoic.session import SessionSettings, VoiceAgent, VoiceSession, as_json, from_json
 from echoic.session.checkpoints import CHECKPOINT, RecordSessionStore, store_of
 from echoic.session.history import UNFINISHED
 from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
@@ -113,6 +113,43 @@ async def test_a_call_killed_in_mid_sentence_is_gone_on_with_by_another_process(
     assert "my name is Pavel" in seeded
     assert "fifteen" not in seeded, "what was not heard is not in the history it goes on with"
     assert "order desk" in seeded
+
+
+@pytest.mark.crash
+async def test_what_was_being_said_on_a_killed_call_is_kept_when_the_caller_calls_anew(
+    tmp_path, provider, serve, eventually
+):
+    store, ledger = f"sqlite:///{tmp_path}/echoic.db", tmp_path / "ledger"
+    first = Script(UserSays("count for me", after_ms=300), Says(LONG), open_ended=True)
+    async with (
+        serve(provider, first, *[Script(open_ended=True)] * 3) as (server, model),
+        echoic.open(store, embedder="lexical") as memory,
+    ):
+        ana = memory.user("ana")
+        async with Child(provider, server, store, ledger) as child:
+
+            async def in_mid_sentence():
+                checkpoint = await checkpoint_in(memory)
+                spoken = [turn for turn in checkpoint.unkept if turn.text == LONG] if checkpoint else []
+                return bool(spoken) and len((spoken[0].heard or "").split()) >= 3
+
+            await eventually(in_mid_sentence, 30)
+            await child.kill()
+        before = await checkpoint_in(memory)
+        agents = calling.agents_with(ledger, hang=False)
+        options = {"user": "ana", "agents": agents, "model": model, "settings": calling.SETTINGS}
+        patient = {**options, "settings": SessionSettings(checkpoint_every_s=60)}
+        async with VoiceSession(memory, session_id="at once", **patient):
+            assert (await checkpoint_in(memory)) == before, "it may live: its next checkpoint is not due"
+        await asyncio.sleep(10 * calling.SETTINGS.checkpoint_every_s)
+        async with VoiceSession(memory, session_id="another", **options):
+            assert (await checkpoint_in(memory)).unkept == ()
+            kept = (await ana.task("call")).turns
+        async with await VoiceSession.resume(memory, "call", **options) as resumed:
+            assert resumed.live.kept == before.cursor + len(before.unkept) == 2
+        assert (await ana.task("call")).turns == kept
+    assert [turn.text for turn in kept] == ["count for me", LONG]
+    assert kept[1].heard == before.unkept[-1].heard
 
 
 @pytest.mark.crash

@@ -144,4 +144,11 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
         raise InvalidInput(f"this is not a checkpoint of a call: {type(error).__name__}") from error
 
 
-__all__ = ["CHECKPOINT", "RecordSessionStore", "SessionStore", "as_json", "from_json", "store_of"]
+__all__ = [
+    "CHECKPOINT",
+    "RecordSessionStore",
+    "SessionStore",
+    "as_json",
+    "from_json",
+    "store_of",
+]

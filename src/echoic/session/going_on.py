@@ -1,20 +1,61 @@
-"""Taking up a call that another process was in the middle of."""
+"""Taking up what another process was in the middle of: a call, or the words of one that nobody resumes."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.realtime import RealtimeModel
 
+from echoic.errors import EchoicError
+from echoic.memory.records import scan_all
+from echoic.memory.user import UserMemory
 from echoic.session.agents import CallContext, VoiceAgent
+from echoic.session.checkpoints import CHECKPOINT, from_json, store_of
 from echoic.session.history import read, run_again, settled
 from echoic.session.live import Live
 from echoic.session.shield import LATE
+from echoic.stores.base import Put, Record
 from echoic.types import Checkpoint, PendingTool
+
+log = logging.getLogger(__name__)
+
+_MISSED: Final = 5
+"""Checkpoints that did not come, after which a call with words on its way is taken for dead."""
+
+
+async def kept_of_earlier_calls(memory: UserMemory, session_id: str, every_s: float) -> None:
+    """Keep what was said on calls of this caller whose process died before it kept it, and learn from it.
+
+    Who is cut off calls again, and seldom resumes. While words are on their way a call that lives saves a
+    checkpoint every time. What could not be kept now is kept at a later call.
+
+    Args:
+        memory: the caller's.
+        session_id: of the call that begins; it takes up its own.
+        every_s: how often a call saves a checkpoint.
+    """
+    dead = datetime.now(UTC) - timedelta(seconds=_MISSED * every_s)
+    try:
+        for record in await scan_all(store_of(memory), memory.scope, CHECKPOINT):
+            checkpoint = from_json(record.data)
+            if checkpoint.unkept and checkpoint.saved_at < dead and checkpoint.session != session_id:
+                await _keep(memory, checkpoint, record)
+    except EchoicError as error:
+        log.warning("what was said on an earlier call is not kept yet: %s", type(error).__name__)
+
+
+async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> None:
+    if await memory.find_conversation(checkpoint.conversation) is not None:  # else it was forgotten
+        conversation = await memory.conversation(checkpoint.conversation)
+        await conversation.append(*checkpoint.unkept)
+        await conversation.listen()
+    data = {**record.data, "unkept": [], "cursor": checkpoint.cursor + len(checkpoint.unkept)}
+    await store_of(memory).write(memory.scope, [Put.over(record, replace(record, data=data))])
 
 
 async def taken_up(
@@ -52,4 +93,4 @@ async def _again(tool: PendingTool, agent: VoiceAgent, context: CallContext, mod
         return LATE
 
 
-__all__ = ["taken_up"]
+__all__ = ["kept_of_earlier_calls", "taken_up"]

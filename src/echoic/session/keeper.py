@@ -156,8 +156,10 @@ class Keeper:
     async def _cycle(self, *, checkpoint: bool) -> None:
         if self._live.lost:
             return
-        # what is being recalled for must not be found by its own recall
         if self._live.recalls:
+            if checkpoint:
+                await self._save()  # the words are durable before anything is waited for
+            # what is being recalled for must not be found by its own recall
             await asyncio.wait(set(self._live.recalls), timeout=1.0)
         await self._keep_turns()
         if checkpoint and not self._live.lost:

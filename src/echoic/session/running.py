@@ -18,7 +18,7 @@ from echoic.session.beginning import Beginning
 from echoic.session.captions import Captions, caption_of
 from echoic.session.confidence import Confidences, with_confidence
 from echoic.session.ending import Plans, line_lost, wind_up
-from echoic.session.going_on import taken_up
+from echoic.session.going_on import kept_of_earlier_calls, taken_up
 from echoic.session.keeper import Keeper
 from echoic.session.leg import Leg
 from echoic.session.lines import Lines
@@ -105,6 +105,8 @@ class Running:
         """Connect, and have the agent enter."""
         beginning, lines = self._beginning, self._lines
         agent, resumed = beginning.agent, beginning.resumed
+        session = self._session
+        await kept_of_earlier_calls(session.memory, session.session_id, session.settings.checkpoint_every_s)
         context = await lines.context(agent)
         beside = lines.call is not None
         playback = RemotePlayback() if beside else Playback(self._session.settings.frame_ms)
