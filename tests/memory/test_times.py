@@ -66,6 +66,10 @@ def day(first, last=None):
         ("what did I buy the week before last", day("2026-11-02", "2026-11-08")),
         ("what did I say last month?", day("2026-10-01", "2026-10-31")),
         ("what did I do last year", day("2025-01-01", "2025-12-31")),
+        ("what did I do the past year", ("2025-11-18 00:00", "2026-11-18 15:29")),
+        ("what have I said this past week", ("2026-11-11 00:00", "2026-11-18 15:29")),
+        ("what did I say a couple weeks ago", day("2026-10-28", "2026-11-08")),
+        ("what did I say couple of days ago", day("2026-11-15", "2026-11-17")),
         ("what have I said in the last two weeks", ("2026-11-04 00:00", "2026-11-18 15:29")),
         ("what happened in May", day("2026-05-01", "2026-05-31")),
         ("what happened in December", day("2025-12-01", "2025-12-31")),
@@ -96,6 +100,24 @@ def day(first, last=None):
 def test_a_phrase_means_the_time_people_mean_by_it(text, span):
     assert ranges(text) == [span]
     assert may_mean_time(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "clock", "span"),
+    [
+        ("what did I say tonight", (0, 10), ("2026-11-17 18:00", "2026-11-18 03:59")),
+        ("what did I tell you this evening", (0, 10), ("2026-11-17 17:00", "2026-11-17 23:59")),
+        ("what did I say this afternoon", (3, 59), ("2026-11-17 12:00", "2026-11-17 17:59")),
+        ("what did I say this morning", (1, 0), ("2026-11-17 05:00", "2026-11-17 11:59")),
+        ("what did I say tonight", (23, 50), ("2026-11-18 18:00", "2026-11-19 03:59")),
+        ("what did I say this evening", (9, 0), ("2026-11-18 17:00", "2026-11-18 23:59")),
+        ("what did I say this morning", (6, 0), ("2026-11-18 05:00", "2026-11-18 11:59")),
+        ("what did I say today", (0, 10), day("2026-11-18")),
+    ],
+)
+def test_after_midnight_the_evening_goes_on_until_people_sleep(text, clock, span):
+    now = datetime(2026, 11, 18, *clock, tzinfo=NEW_YORK)
+    assert ranges(text, NEW_YORK, now) == [span]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ async def test_what_is_told_is_learned_said_back_and_answered(talk):
         ("I'm vegan", "Am I vegan?", "You're vegan."),
         ("I love jazz", "Do I like jazz?", "You love jazz."),
         ("I hate flying", "What do I hate?", "You hate flying."),
+        ("I don't like mushrooms", "Do I like mushrooms?", "You don't like mushrooms."),
         ("My favourite colour is green", "What's my favourite colour?", "Your favourite colour is green."),
         ("My sister is called Maya", "What is my sister's name?", "Your sister is called Maya."),
         ("My mum's name is Anna", "What's my mum called?", "Your mother is called Anna."),
@@ -113,6 +114,82 @@ async def test_nothing_is_quoted_that_no_longer_holds(talk):
     await talk.say("Forget where I live")
     for question in ("Where do I live?", "Do I live in Tel Aviv?", "What did I say of Tel Aviv?"):
         assert "live in Tel Aviv" not in (await talk.say(question)).text
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("I'm allergic to nuts", "Is my wife allergic to nuts?"),
+        ("I'm allergic to nuts", "What is my daughter allergic to?"),
+        ("I live in Rome", "Where does my sister live?"),
+        ("My birthday is May 3rd", "When is my mother's birthday?"),
+        ("My phone number is 555 123 4567", "What's my boss's phone number?"),
+        ("I'm 34", "How old is my dog?"),
+        ("I speak French", "What languages does my husband speak?"),
+        ("My brother is called Tom", "What's my brother's wife's name?"),
+        ("My name is Pavel", "Who am I married to?"),
+        ("I have a dog named Rex", "What's my cat's name?"),
+        ("I have a dog named Rex", "Do I have a cat?"),
+        ("I have a son called Tom", "Do I have a daughter?"),
+    ],
+)
+async def test_what_is_so_of_one_is_not_the_answer_for_another(talk, told, asked):
+    await talk.say(told)
+    assert (await talk.say(asked)).text == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("told", "asked", "answer"),
+    [
+        (
+            "My wife is allergic to nuts",
+            "Is my wife allergic to nuts?",
+            "You told me, “My wife is allergic to nuts.”",
+        ),
+        (
+            "My mum lives in Bath",
+            "Where does my mother live?",
+            "The closest I remember: you told me, “My mum lives in Bath.”",
+        ),
+        ("I have a cat named Tofu", "What's my cat's name?", "You have a cat called Tofu."),
+        ("My best friend is called Jo", "What's my best friend's name?", "Your best friend is called Jo."),
+    ],
+)
+async def test_what_was_said_of_somebody_else_is_the_answer_for_them(talk, told, asked, answer):
+    await talk.say(told)
+    assert (await talk.say(asked)).text == answer
+
+
+@pytest.mark.parametrize("told", ["i used to live in madrid", "my wife lives in madrid"])
+async def test_words_like_those_of_a_question_for_oneself_are_close_and_no_more(talk, told):
+    await talk.say(told)
+    assert (await talk.say("where do i live")).text == f"The closest I remember: you told me, “{told}.”"
+
+
+async def test_questions_and_requests_are_not_quoted_as_what_was_told(talk):
+    for text in ("is dana a doctor", "do i have a boat", "forget my boat", "can i eat peanuts"):
+        await talk.say(text)
+    for text in ("am i a doctor", "is there a boat", "what about peanuts"):
+        assert (await talk.say(text)).text == UNKNOWN
+
+
+async def test_what_holds_now_is_not_given_for_what_held_before(talk):
+    await talk.say("My phone number is 555 123 4567")
+    now = "I know only how it is now: your phone number is 5551234567."
+    assert (await talk.say("What's my old phone number?")).text == now
+    assert (await talk.say("What was my previous phone number?")).text == now
+    await talk.say("My phone number is 555 999 4567")
+    asked = await talk.say("What's my old phone number?")
+    assert asked.text == "Before, you told me: your phone number is 5551234567."
+    assert (await talk.say("How old am I?")).text == UNKNOWN
+
+
+async def test_what_was_told_of_the_past_comes_before_what_holds_now(talk):
+    await talk.say("i used to work at google")
+    await talk.say("i work at apple")
+    asked = await talk.say("where did i work before")
+    assert asked.text == "The closest I remember: you told me, “i used to work at google.”"
+    assert (await talk.say("where do i work")).text == "You work at Apple."
 
 
 async def test_nobody_is_told_what_another_said(talk, another):
@@ -229,6 +306,20 @@ async def test_erasing_everything_is_asked_back_and_then_done_with_a_receipt(tal
     assert done.heard is None
     assert await talk.memory.facts() == []
     assert await talk.memory.conversations() == []
+
+
+async def test_what_is_answered_while_all_is_erased_is_said_and_not_kept(talk, monkeypatch):
+    await talk.say("I'm Pavel and I live in Oslo")
+    recall = talk.memory.recall
+
+    async def erased_meanwhile(*args, **kwargs):
+        found = await recall(*args, **kwargs)
+        assert (await talk.memory.forget()).verified
+        return found
+
+    monkeypatch.setattr(talk.memory, "recall", erased_meanwhile)
+    assert (await talk.say("What rhymes with Oslo?")).text
+    assert await talk.conversation.turns() == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, TakeBack, Unlearn
 from echoic.memory.distilling.withheld import RECENT, of_user, withheld
 from echoic.memory.listening import Heard, listen
+from echoic.memory.listening.slots import rivals
 from echoic.types import Turn
 
 
@@ -26,31 +27,49 @@ class RuleExtractor:
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """See `Extractor`; never fails."""
         # "actually it's Paula" corrects what was just said, not what was said an hour ago
-        recent: deque[list[Heard]] = deque(maxlen=RECENT)
+        recent: _Recent = deque(maxlen=RECENT)
         for turn in reading.context:
             _hear(turn, recent)
         changes: list[Change] = []
         for turn in reading.turns:
-            changes += [_change(item, turn) for item in _hear(turn, recent)]
+            for item in _hear(turn, recent):
+                changes += _changes(item, turn)
             gone = _unlearned(turn, reading)
             changes += [Unlearn(turns=gone, source=(turn.id,))] if gone else []
         return changes
 
 
-def _hear(turn: Turn, recent: deque[list[Heard]]) -> list[Heard]:
+_Recent = deque[tuple[str, list[Heard]]]
+"""What the user said last, and what was heard of it."""
+
+
+def _hear(turn: Turn, recent: _Recent) -> list[Heard]:
     """What the user said in `turn`, which is recent from now on; nothing of anybody else's."""
     if not of_user(turn):
         return []
-    heard = listen(turn.heard_text, [item for items in recent for item in items])
-    recent.append(heard)
+    heard = listen(turn.heard_text, [item for _, items in recent for item in items], _since(recent))
+    recent.append((turn.heard_text, heard))
     return heard
 
 
-def _change(item: Heard, turn: Turn) -> Change:
+def _since(recent: _Recent) -> str:
+    """What the user said behind the last thing that was heard."""
+    behind: list[str] = []
+    for text, heard in reversed(recent):
+        if heard:
+            _, value, rest = text.casefold().rpartition(heard[-1].text.casefold() or text.casefold())
+            return "\n".join([rest if value else "", *behind])
+        behind.insert(0, text)
+    return "\n".join(behind)
+
+
+def _changes(item: Heard, turn: Turn) -> list[Change]:
+    source = (turn.id,)
     if item.retracts:
-        return TakeBack(key=item.key, text=item.text, source=(turn.id,))
+        return [TakeBack(key=item.key, text=item.text, source=source)]
     fact = Fact(text=item.text, key=item.key, statement=item.sentence, category=item.category)
-    return Add(fact=fact, source=(turn.id,))
+    gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item)]
+    return [*gone, Add(fact=fact, source=source)]
 
 
 def _unlearned(turn: Turn, reading: Reading) -> frozenset[str]:

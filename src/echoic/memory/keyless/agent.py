@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import answers
 from echoic.memory.keyless.intents import Intent, intent_of
@@ -157,10 +158,14 @@ class KeylessAgent:
             versions = await self._memory.history(asked.key) if single else []
             if asked.before and (said := answers.of_the_past(versions)):
                 return said
-            said = answers.of_slot(asked, question, facts) or answers.taken_back(versions)
+            said = answers.of_slot(asked, question, facts)
+            if asked.before and said:
+                then = answers.of_hits(asked, question, recall, holding=facts)
+                return answers.of_now_only(said) if then in {answers.UNKNOWN, answers.NOT_LOOKED} else then
+            said = said or answers.taken_back(versions)
             if said:
                 return said
-        said = answers.of_hits(question, recall, holding=facts)
+        said = answers.of_hits(asked, question, recall, holding=facts)
         return said[:1].upper() + said[1:]
 
     async def _take_back(self, reply: Reply, what: str, steps: Steps) -> Reply:
@@ -201,8 +206,12 @@ class KeylessAgent:
     ) -> Reply:
         """`reply`, kept in the conversation; `said` is the user's turn where it is not kept yet."""
         turns = [Turn(speaker="user", text=said)] if said is not None else []
-        with steps.step("append answer"):
-            kept = await conversation.append(*turns, Turn(speaker="agent", text=reply.text))
+        answer = Turn(speaker="agent", text=reply.text)
+        try:
+            with steps.step("append answer"):
+                kept = await conversation.append(*turns, answer)
+        except InvalidInput:  # forgotten while it was answered: nothing more of it is kept
+            return replace(reply, timings=steps.timings_ms)
         heard = kept[0] if said is not None else reply.heard
         return replace(reply, heard=heard, timings=steps.timings_ms)
 

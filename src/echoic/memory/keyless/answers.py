@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from echoic.memory.keyless.questions import Asked
+from echoic.memory.keyless.intents import intent_of
+from echoic.memory.keyless.questions import Asked, somebody_in
 from echoic.memory.keyless.wording import listed, said_back
 from echoic.memory.listening import listen
 from echoic.types import Hit, Memory, Recall
@@ -37,8 +38,10 @@ def everything(facts: Sequence[Memory]) -> str:
 
 def of_slot(asked: Asked, question: str, facts: Iterable[Memory]) -> str:
     """The answer from the slot that is asked for; empty where nothing of it is known."""
-    fitting = [memory for memory in facts if asked.means(memory.key)]
     words = _stems(question)
+    kinds = words & _KINDS
+    # asked for a cat or a daughter, a dog or a son is no answer
+    fitting = [memory for memory in facts if asked.means(memory.key) and not _of_another_kind(memory, kinds)]
     # "my dog's name": of all pets the dogs, where that is known
     closer = [memory for memory in fitting if words & _stems(memory.statement or "")]
     chosen = closer or fitting
@@ -48,6 +51,16 @@ def of_slot(asked: Asked, question: str, facts: Iterable[Memory]) -> str:
         return said_back(chosen[0])
     said = listed(said_back(memory) for memory in chosen[-_MOST:])
     return said[:1].upper() + said[1:]
+
+
+def _of_another_kind(memory: Memory, kinds: set[str]) -> bool:
+    known = _stems(memory.statement or "") & _KINDS
+    return bool(kinds and known) and known.isdisjoint(kinds)
+
+
+def of_now_only(said: str) -> str:
+    """`said`, which holds now, to a question for what held before; empty where it is."""
+    return f"I know only how it is now: {listed([said])}" if said else ""
 
 
 def of_the_past(versions: Sequence[Memory]) -> str:
@@ -62,10 +75,12 @@ def taken_back(versions: Sequence[Memory]) -> str:
     return "You asked me to no longer hold on to that." if gone else ""
 
 
-def of_hits(question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
+def of_hits(asked: Asked, question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
     """The answer from what a search found.
 
     Args:
+        asked: what the question is about. Where that is a slot of which nothing is known, words that share
+            its own ("my wife lives in Rome", to "where do I live") are close and no more.
         question: as asked.
         recall: what was found for it.
         holding: everything that holds; a turn is quoted only if what was heard in it still does.
@@ -73,10 +88,16 @@ def of_hits(question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
     held = {(memory.key, memory.text.casefold()) for memory in holding}
     words = _stems(question)
     # a memory says it in the fewest words; a turn only where nothing was learned from it
-    quotable = [hit for hit in recall.hits if _quotable(hit, held)]
+    quotable = [
+        hit
+        for hit in recall.hits
+        if _quotable(hit, held)
+        and asked.others <= somebody_in(_all_of(hit))
+        and not (asked.before and _holds_now(hit, asked))
+    ]
     candidates = sorted(quotable, key=lambda hit: hit.memory is None)
     for hit in candidates:
-        if words and words <= _stems(_all_of(hit)):
+        if words and words <= _stems(_all_of(hit)) and (asked.key is None or hit.memory):
             return _said(hit)
     for hit in candidates:
         if _near(hit, words):
@@ -98,8 +119,19 @@ def _quotable(hit: Hit, held: set[tuple[str | None, str]]) -> bool:
         return hit.memory.current
     if hit.turn is None or hit.turn.speaker != "user" or not hit.text or "?" in hit.text:
         return False
+    # recognisers write no question marks; and what was to be forgotten is not said back
+    wanted = intent_of(hit.text)
+    if wanted.question is not None or wanted.forget is not None or wanted.erase:
+        return False
     heard = [item for item in listen(hit.text, []) if not item.retracts]
     return all((item.key, item.text.casefold()) in held for item in heard)
+
+
+def _holds_now(hit: Hit, asked: Asked) -> bool:
+    """Whether it says how the slot asked for is now, which is no answer for how it was."""
+    if hit.memory is not None:
+        return asked.means(hit.memory.key)
+    return any(asked.means(heard.key) for heard in listen(hit.text, []))
 
 
 def _near(hit: Hit, words: set[str]) -> bool:
@@ -128,12 +160,16 @@ def _stems(text: str) -> set[str]:
     return {word.stem for word in content_words(text)}
 
 
+_KINDS: Final = _stems("dog cat puppy kitten rabbit parrot hamster horse son daughter")
+
+
 __all__ = [
     "NOT_LOOKED",
     "UNKNOWN",
     "covering",
     "everything",
     "of_hits",
+    "of_now_only",
     "of_slot",
     "of_the_past",
     "taken_back",

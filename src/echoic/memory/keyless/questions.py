@@ -41,7 +41,7 @@ _ROWS: Final = (
     (r"\b(?:my|have (?:any|a)?) ?(?:kids?|child(?:ren)?|sons?|daughters?)\b", "child:"),
     (r"\bmy last name\b|\bmy surname\b", "last_name"),
     (
-        r"\bmy (?:full |first )?name\b|\bwho (?:am i|i am)\b|\bcall me\b|\bremember me\b|\bknow me\b",
+        r"\bmy (?:full |first )?name\b|\bwho (?:am i|i am)$|\bcall me\b|\bremember me\b|\bknow me\b",
         "user_name",
     ),
     (r"\bmy (?:home |street |postal )?address\b", "address"),
@@ -81,13 +81,22 @@ _ROWS: Final = (
     (r"\bwhat do i need\b|\bmy (?:requirements|needs)\b", "requirement:"),
     (r"\bwhat did i (?:ask|tell) you to remember\b|\bmy (?:notes|reminders)\b", "note:"),
 )
+# Who a question is about if not the user; "my doctor" and "my dog" are somebody else as well.
+_SOMEBODY: Final = rf"(?:{_KIN}|son|daughter|kid|child|parent|dog|cat|puppy|kitten)"
+_OTHERS: Final = re.compile(rf"\b(?:my|our) (?:\w+ )?{_SOMEBODY}(?:'s|s'|s)?\b")
+_ANYBODY: Final = re.compile(rf"\b({_SOMEBODY})(?:'s|s'|s)?\b")
+_NESTED: Final = re.compile(rf"\bmy {_SOMEBODY}(?:'s|s'|s) {_SOMEBODY}\b")
+"""Somebody of somebody's: no slot holds them."""
+_OF_OTHERS: Final = frozenset(["{}_name", "pet:", "child:"])
 _ABOUT_ME: Final = re.compile(
     r"\b(?:what|everything|anything|all) (?:do |that |else )*(?:you|i) (?:know|remember|have|told|tell"
     r"|store|keep)(?: you)?(?: (?:about|of) me| stored| kept)?$"
     r"|\b(?:tell me|what) about (?:me|myself)$|\bwhat have i told you\b"
     r"|\bknow (?:anything|something|everything) about me\b"
 )
-_BEFORE: Final = re.compile(r"\b(?:before|previously|formerly|used to|earlier|in the past)\b")
+_BEFORE: Final = re.compile(
+    r"\b(?:before|previously|formerly|use(?:d)? to|earlier|in the past)\b|\bmy (?:old|former|previous)\b"
+)
 _EXPANDED: Final = (
     ("what's", "what is"),
     ("where's", "where is"),
@@ -108,6 +117,8 @@ class Asked:
     """All that is known is asked for."""
     before: bool = False
     """What held before is asked for, not what holds."""
+    others: frozenset[str] = frozenset()
+    """Whom else it is about ("my wife"): what is so of the user answers nothing then."""
 
     def means(self, key: str | None) -> bool:
         """Whether a memory under `key` answers it."""
@@ -123,12 +134,25 @@ def asked_of(question: str) -> Asked:
         line = re.sub(rf"\b{short}\b", long, line)
     if _ABOUT_ME.search(line):
         return Asked(everything=True)
+    others = somebody_in(line) if _OTHERS.search(line) else frozenset()
+    if _NESTED.search(line):
+        return Asked(others=others)
     for pattern, key in _PATTERNS:
         found = pattern.search(line)
-        if found:
+        # "is my wife allergic" asks for no slot of the user's, "what is my wife's name" does
+        if found and (not others or key in _OF_OTHERS):
             thing = next((group for group in found.groups() if group), "")
-            return Asked(key=_filled(key, thing), before=bool(_BEFORE.search(line)))
-    return Asked()
+            return Asked(key=_filled(key, thing), before=bool(_BEFORE.search(line)), others=others)
+    return Asked(others=others)
+
+
+def somebody_in(text: str) -> frozenset[str]:
+    """The relatives, friends and animals that `text` speaks of, each by one word."""
+    return frozenset(map(_same, _ANYBODY.findall(fold(text))))
+
+
+def _same(person: str) -> str:
+    return _SAME_KIN.get(person, person).removeprefix("best ")
 
 
 def _filled(key: str, thing: str) -> str:
@@ -137,4 +161,4 @@ def _filled(key: str, thing: str) -> str:
     return key.format(slug(thing))
 
 
-__all__ = ["Asked", "asked_of"]
+__all__ = ["Asked", "asked_of", "somebody_in"]

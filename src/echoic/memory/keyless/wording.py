@@ -13,8 +13,18 @@ from typing import Final
 from echoic.memory.listening.slots import SLOTS
 from echoic.types import Memory, Receipt
 
-_ABOUT: Final = re.compile(r"^The user('s)? (?:(\w+) )?", re.IGNORECASE)
-_IRREGULAR: Final = {"is": "are", "was": "were", "has": "have", "does": "do", "goes": "go"}
+_ABOUT: Final = re.compile(r"^The user('s)? (?:(\w+(?:['’]\w+)?) )?", re.IGNORECASE)
+_IRREGULAR: Final = {
+    "is": "are",
+    "isn't": "aren't",
+    "was": "were",
+    "wasn't": "weren't",
+    "has": "have",
+    "hasn't": "haven't",
+    "does": "do",
+    "doesn't": "don't",
+    "goes": "go",
+}
 _ASKED: Final = "The user asked to remember: "
 _DIET: Final = "diet:"
 # A trade takes an article, a company or a field does not; what begins so has one, or needs none.
@@ -103,7 +113,7 @@ def _statement(memory: Memory) -> str:
 
 
 def _with_you(verb: str) -> str:
-    low = verb.lower()
+    low = verb.lower().replace("’", "'")
     if low in _IRREGULAR:
         return _IRREGULAR[low]
     if low.endswith("ies") and len(low) > 4:

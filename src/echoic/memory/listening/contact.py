@@ -43,6 +43,9 @@ _LANGUAGES: Final = frozenset(
     tibetan tigrinya turkish ukrainian urdu uzbek vietnamese welsh xhosa yiddish yoruba zulu
     """.split()
 )
+_HOW_WELL: Final = frozenset(
+    "well much fluently perfectly very so that too properly often at with yet enough natively".split()
+)
 _MEASURES: Final = re.compile(
     r"(?:(?:a (?:little|bit of|little bit of)|some|fluent|good|basic|broken|decent|conversational|fluently|"
     r"both|"
@@ -109,6 +112,9 @@ def _languages(spot: Spot) -> Reading | None:
         heard.append(_language(said.low(index), (measure.group() if measure else "").strip()))
         end = index = index + 1
         index += said.low(index) == "and"
+    # "I don't speak French well": some French is spoken
+    if spot.group("no") and said.low(end) in _HOW_WELL:
+        return None
     return Reading(tuple(heard), end) if heard else None
 
 

@@ -14,14 +14,14 @@ from typing import Final
 
 from echoic.memory.listening import employment, names, phrases, places, spoken
 from echoic.memory.listening.gazetteer import FIRMS, GIVEN, PLACES
-from echoic.memory.listening.lexicon import FUNCTION
-from echoic.memory.listening.sentences import Sentence
+from echoic.memory.listening.lexicon import FUNCTION, wordlike
+from echoic.memory.listening.sentences import Sentence, sentences
 from echoic.memory.listening.slots import SLOTS, Heard, hear, hear_of, retraction
 from echoic.memory.listening.spoken import Value
 from echoic.words import fold, sound
 
 _MARK: Final = (
-    r"(?:no no|no wait|wait no|no sorry|sorry no|no|sorry|wait|i mean|i meant|i meant to say|actually|"
+    r"(?:no no|no wait|wait no|no sorry|sorry no|no|sorry|wait|i mean|i meant to say|i meant|actually|"
     r"or rather|rather|"
     r"make that|scratch that|correction|oops|oh|well|hang on|hold on|yeah|yes|um)"
 )
@@ -44,6 +44,8 @@ _KNOWN: Final = {
     "grew_up_in": PLACES,
     "employer": FIRMS,
 }
+# Kinds whose readers take nothing else for them.
+_WRITTEN: Final = frozenset("age birthday email phone address".split())
 _REACH: Final = 8
 """How many of the last things given a correction may mean."""
 _POLITE: Final = frozenset("please thanks thank and but not".split())
@@ -58,8 +60,11 @@ class Repair:
     end: int
 
 
-def corrected(said: Sentence, at: int, previous: Sequence[Heard]) -> Repair | None:
-    """What the words at `at` put right among `previous`, oldest first; None if they correct nothing."""
+def corrected(said: Sentence, at: int, previous: Sequence[Heard], since: str = "") -> Repair | None:
+    """What the words at `at` put right among `previous`, oldest first; None if they correct nothing.
+
+    What was said `since` the last of them may be meant instead: then only a value that is denied by name is.
+    """
     if not previous:
         return None
     opening = said.match(_CORRECTING, at) or said.match(_CONTRASTED, at)
@@ -69,9 +74,25 @@ def corrected(said: Sentence, at: int, previous: Sequence[Heard]) -> Repair | No
     firm = _FIRM.search(marks) is not None
     for old in _candidates(said, at, previous):
         repair = _reread(said, said.at[opening.end()], old, meant=_MEANT.search(marks) is not None)
-        if repair and (firm or _denies(said, repair.end, old)):
+        denied = repair is not None and _denies(said, repair.end, old)
+        if repair and (denied or (firm and not _spoken_of(old.key, since))):
             return Repair(repair.heard, _past_denial(said, repair.end, old))
     return None
+
+
+def _spoken_of(key: str, since: str) -> bool:
+    """Whether something of the kind that fills `key` was said `since`, of which nothing was heard."""
+    slot = key.partition(":")[0]
+    strict = _READERS.get(slot) if slot in _WRITTEN else None
+    named = slot in _KNOWN or slot.endswith("_name")
+    for said in sentences(since) if strict or named else ():
+        if strict and any(strict(said, index) for index in range(len(said))):
+            return True
+        # a word that is not English is a name of somebody or something
+        words = (token.low for token in said.tokens)
+        if named and any(word.isalpha() and word not in FUNCTION and not wordlike(word) for word in words):
+            return True
+    return False
 
 
 def given_up(said: Sentence, at: int) -> bool:
@@ -147,7 +168,11 @@ def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
 
 
 def _ends(said: Sentence, end: int) -> bool:
-    return said.gap(end) or said.low(end) in _POLITE
+    """Whether a value can end there: also where it is put right again ("I mean Naples, I mean Florence")."""
+    if said.gap(end) or said.low(end) in _POLITE:
+        return True
+    again = said.match(_CORRECTING, end)
+    return again is not None and _FIRM.search(again["marks"]) is not None
 
 
 def _denies(said: Sentence, end: int, old: Heard) -> bool:

@@ -22,7 +22,7 @@ from echoic.memory.listening.runs import (
 from echoic.memory.listening.sentences import Sentence
 from echoic.memory.listening.spoken import Value
 
-_FIRM_WORDS: Final = frozenset(
+FIRM_WORDS: Final = frozenset(
     """
     tech state university college bank hospital school insurance motors airlines systems group health
     healthcare foods media labs laboratory laboratories instruments electric research international consulting
@@ -30,6 +30,7 @@ _FIRM_WORDS: Final = frozenset(
     technologies software games studios pictures press general medical center centre clinic logistics telecom
     """.split()
 )
+_SAINTS: Final = frozenset(["saint", "st", "san", "santa"])
 _COMMON_WORKPLACES: Final = frozenset(
     """
     bank hospital school university college restaurant bakery library factory warehouse clinic supermarket
@@ -110,12 +111,12 @@ def _capital_firm(said: Sentence, at: int, start: int) -> Value | None:
 
 
 def _plain_firm(said: Sentence, start: int, *, article: bool) -> Value | None:
-    end = plain_end(said, start, limit=5, inside=PLACE_WORDS | _FIRM_WORDS)
+    end = plain_end(said, start, limit=5, inside=PLACE_WORDS | FIRM_WORDS)
     words = [said.low(i) for i in range(start, end)]
     ordinary = [(wordlike(w) and w not in FIRMS) or w in FIELDS for w in words]
-    if all(ordinary) or (ordinary[0] and words[0] not in PLACE_WORDS):
+    if all(ordinary) or (ordinary[0] and words[0] not in PLACE_WORDS) or words[-1] in _SAINTS:
         return None
-    if article and len(words) > 1 and words[-1] not in _FIRM_WORDS:
+    if article and len(words) > 1 and words[-1] not in FIRM_WORDS:
         return None
     return Value(("the " if article else "") + restored(said.tokens[start:end]), end)
 
@@ -124,7 +125,7 @@ def _lettered(said: Sentence, letters: Value, *, article: bool) -> Value | None:
     """A firm that begins with letters: "the F B I", "J C Penney"."""
     end = letters.end
     if not closed(said, end):
-        end = capitals(said, end) if said.cased else plain_end(said, end, limit=2, inside=_FIRM_WORDS)
+        end = capitals(said, end) if said.cased else plain_end(said, end, limit=2, inside=FIRM_WORDS)
         if end == letters.end or article:
             return None
         return Value(f"{letters.text} {restored(said.tokens[letters.end : end])}", end)
@@ -199,4 +200,4 @@ def _wordlike_start(said: Sentence, index: int) -> bool:
     return said.tokens[index].capital if said.cased else not (wordlike(word) or word in FIELDS)
 
 
-__all__ = ["field_of_work", "organisation", "role", "workplace"]
+__all__ = ["FIRM_WORDS", "field_of_work", "organisation", "role", "workplace"]

@@ -7,10 +7,11 @@ from typing import Final
 
 from echoic.memory.listening import phrases
 from echoic.memory.listening.gazetteer import GIVEN
-from echoic.memory.listening.kin import PEOPLE
+from echoic.memory.listening.kin import KIN, PEOPLE, relation
 from echoic.memory.listening.lexicon import AUXILIARIES
 from echoic.memory.listening.sentences import Sentence
 from echoic.memory.listening.slots import Heard, hear
+from echoic.memory.listening.tastes import PLURALS
 
 _ASKING: Final = (
     r"(?:(?:can|could|will|would) you (?:please )?|(?:i want|i need|i'd like) you to |"
@@ -35,18 +36,28 @@ _ALL: Final = re.compile(
 _SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
 _HUSH: Final = re.compile(
     r"(?:please )?(?P<keep>(?:don't|do not) (?:remember|save|store|record|keep|write down|note|note down|"
-    r"memorize) (?:this|that|it|any of (?:this|that)))|off the record|keep (?:this|that) (?:between us|"
+    r"memorize) (?:this|that|it|any of (?:this|that))|(?:don't|do not) (?:write|note|take) "
+    r"(?:this|that|it|any of this) down)|off the record|keep (?:this|that) (?:between us|"
     r"to yourself|private)|between you and me|just between us"
 )
 _SLOT: Final = re.compile(
-    r"(?:about )?(?:(?:my|our) (?P<noun>name|email|e-mail|email address|phone number|phone|number|address|"
+    r"(?:about )?(?:(?:my|our) (?P<noun>name|last name|surname|family name|email|e-mail|email address|"
+    r"phone number|phone|number|address|"
     r"birthday|age|job|"
     r"employer|time zone|timezone|location|home)|(?P<clause>where i live|how old i am|where i work|"
     r"what i do|where i'm from|"
     r"who i am|when i was born)) (?P<rest>.*)"
 )
+_ITEM: Final = re.compile(
+    rf"(?:about )?(?:my|our) (?:(?P<kin>{KIN})'?s? name|(?P<least>least )?(?:favourite|favorite) "
+    r"(?P<thing>[a-z]+(?: [a-z]+)?)|allerg(?:y|ies) to (?P<to>[a-z]+(?: [a-z]+)?)|"
+    r"(?P<what>[a-z]+(?: [a-z]+)?) allerg(?:y|ies)) (?P<rest>(?:please|thanks|now|too|for me)?) ?$"
+)
 _SLOTS: Final = {
     "name": "user_name",
+    "last name": "last_name",
+    "surname": "last_name",
+    "family name": "last_name",
     "who i am": "user_name",
     "email": "email",
     "e-mail": "email",
@@ -77,6 +88,9 @@ _POLITE_REST: Final = frozenset(["", "please", "thanks", "now", "too", "for me"]
 # What a clause to remember begins with. "Remember that time …" looks back, "remember that anything is
 # possible" gives advice, "remember to call" is an errand and "remember that you must …" an order.
 _OWN: Final = frozenset("i i'm i've i'll my our we we're we've".split())
+_OWN_CLAUSE: Final = re.compile(
+    r"(?:i|i'm|i've|we|we're|we've|(?:my|our) (?:(?!my |our )[a-z'-]+ ){1,3}(?:is|are)) "
+)
 _SUBJECTS: Final = _OWN | frozenset(
     "the a an his her their he she they he's she's they're there's there".split()
 )
@@ -113,7 +127,10 @@ def note(said: Sentence, at: int) -> Heard | None:
 
 
 def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
-    """What the words at `at` ask to forget: ("all", …), ("slot:home", …) or ("clause", first word of it)."""
+    """What the words at `at` ask to forget: "all", "slot:home", "item:allergy:nuts" or "clause".
+
+    With it the word where it ends, or where the clause begins.
+    """
     if said.match(_SCRATCH, at):
         return "all", len(said)
     asked = said.match(_FORGET, at) or said.match(_DELETE, at)
@@ -122,11 +139,26 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
     start = said.at[asked.end()]
     if said.match(_ALL, start):
         return "all", len(said)
+    item = said.match(_ITEM, start)
+    if item and item["rest"].strip() in _POLITE_REST:
+        return f"item:{_item_key(item)}", len(said)
     slot = said.match(_SLOT, start)
     if slot and slot["rest"].strip() in _POLITE_REST:
         return "slot:" + _SLOTS[slot["noun"] or slot["clause"]], len(said)
-    clause = said.low(start) == "that" and said.low(start + 1) in _SUBJECTS
-    return ("clause", start + 1) if clause else None
+    # "forget I live in Rome" asks the same as "forget that I do"
+    that = said.low(start) == "that"
+    clause = said.low(start + 1) in _SUBJECTS if that else said.match(_OWN_CLAUSE, start) is not None
+    return ("clause", start + that) if clause else None
+
+
+def _item_key(asked: re.Match[str]) -> str:
+    """The key of what "my peanut allergy", "my favourite colour" or "my sister's name" speaks of."""
+    if asked["kin"]:
+        return f"{relation(asked['kin']).replace(' ', '_')}_name"
+    if asked["thing"]:
+        return f"{'least_' if asked['least'] else ''}favourite:{phrases.slug(asked['thing'])}"
+    what = asked["what"] or asked["to"]
+    return f"allergy:{phrases.slug(PLURALS.get(what, what))}"
 
 
 def hushed(said: Sentence) -> bool:

@@ -42,7 +42,7 @@ _SHADOWING: Final = frozenset(
     if unless whether wish wished imagine imagining suppose supposing pretend pretending hypothetically
     assuming dreamed dreamt dreaming says saying told tells asked asks thinks thought believes believed claims
     claimed wrote texted replied answered yelled shouted screamed sang insisted assumed joked said acting
-    wonder wondering
+    wonder wondering theoretically
     """.split()
 )
 _LIFTING: Final = frozenset("but anyway anyways however".split())
@@ -52,7 +52,11 @@ _SHADOWS: Final = re.compile(
     r"seem|seems|act|acts"
     r"|just|something) like|(?:would|people|they|you|some|always) say|let's say|let us say|say (?=i |i'm |"
     r"my )|what if|for example|he goes|she goes|they go|in my dreams"
-    r"|play|sing|as if|in case) "
+    r"|play|sing|as if|in case|in (?:another|a past|a previous|my next|the next) life|in a dream|in my dream"
+    r"|(?:in theory|on paper|translate)(?= i | i'm | my )|translate (?:this|the following)|according to"
+    r"|for (?:the sake of argument|argument's sake|instance|test(?:ing)? purposes|"
+    r"(?:this|a) test)|as an example|fake name|repeat after me"
+    r"|how (?:do|would) (?:you|i|we) (?:say|spell|pronounce|write)) "
 )
 # Phrases that cast none though their words do: polite conditions and the speaker's own insistence.
 _HARMLESS: Final = re.compile(
@@ -108,6 +112,22 @@ _TAKEN_BACK: Final = re.compile(
     r"back in the day"
     r"|today|tonight|this week|this weekend|this month|tomorrow|said nobody|said no one|i wish|in theory) "
 )
+# What makes a home, a job or a diet one of a season, or one that was left.
+_PASSING: Final = re.compile(
+    r"(?:part of the|half (?:of )?the|some of the"
+    r"|(?:in|during) (?:the )?(?:winter|summer|spring|autumn|fall)s?|as a (?:kid|child|teenager)"
+    r"|(?:but|though|although) (?:then )?(?:i|we|they) (?:have )?(?:just |recently )?"
+    r"(?:quit|left(?! (?:my|our|early|late|a|an|some|something|the (?!company|firm)) )|resigned|retired"
+    r"|moved (?:away|out)|(?:got|was|were) (?:fired|laid off)|let (?:me|us) go)) "
+)
+_PASSING_KEYS: Final = ("home", "employer", "workplace", "occupation", "industry", "diet:")
+# What says that nothing before it holds, of whatever kind it is.
+_UNSAID: Final = re.compile(
+    r"(?:(?:just kidding|i'm kidding|kidding|not really|if|unless|(?:or|but|or at least) i used to) "
+    r"|not $)"
+)
+# The same, but of what was denied anyway it is only said once more: "I don't live there, not any more".
+_ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
 _JOKE: Final = re.compile(r"(?:no )?(?:(?:i'm |i am )?(?:just |only )?(?:kidding|joking)|not really) ")
 _TIMELESS: Final = (
     "contact_time",
@@ -219,25 +239,26 @@ def _greeting(said: Sentence, *, greeted: bool) -> int:
     return -1
 
 
-def withdrawn(said: Sentence, end: int, key: str) -> bool:
-    """Whether what follows a value at `end` makes it a question, a joke, a guess or a passing state."""
+def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bool:
+    """Whether what follows a value at `end` makes it a question, a joke, a guess or a passing state.
+
+    Args:
+        said: the sentence.
+        end: the word after the value.
+        key: of the value.
+        denied: whether the value was denied ("I don't live in Rome").
+    """
     if end >= len(said):
         return said.question
     line = said.line
     offset = said.starts[end]
     if _TAGS.match(line, offset):
         return True
-    taken_back = _TAKEN_BACK.match(line, offset)
-    if taken_back and not key.startswith(_TIMELESS):
+    if _UNSAID.match(line, offset) or (not denied and _ENDED.match(line, offset)):
         return True
-    if taken_back and taken_back.group() in {
-        "just kidding ",
-        "i'm kidding ",
-        "kidding ",
-        "not really ",
-        "if ",
-        "unless ",
-    }:
+    if key.startswith(_PASSING_KEYS) and _PASSING.match(line, offset):
+        return True
+    if _TAKEN_BACK.match(line, offset) and not key.startswith(_TIMELESS):
         return True
     return said.question and not _asks_later(said, end)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from echoic.memory.listening import names, places, spoken
@@ -14,7 +15,16 @@ _ANY_AGE: Final = range(3, 121)
 _INTRODUCED: Final = frozenset("speaking calling here from".split())
 _AGE_CLOSERS: Final = frozenset("and but i i'm i've my so now today living".split())
 _LASTING: Final = frozenset("for since all my most ever".split())
-_CHILDHOOD: Final = ("when i was", "when we were", "as a kid", "as a child", "before i", "until i")
+# What puts a home in the past, up to some words behind it ("with my parents when I was five").
+_LONG_AGO: Final = re.compile(
+    r"(?:(?!and |but |so |because )[^ ]+ ){0,6}?(?:when (?:i|we) (?:was|were)|as a (?:kid|child|teenager)|"
+    r"before (?:i|we)|until (?:i|we)|back in (?:the|my)|years ago but) "
+)
+# "I moved to Paris in 2010 and to London in 2015": on to the next.
+_THEN_ON: Final = re.compile(
+    r"(?:in [^ ]+ )?(?:and (?:then |later |after that )?|then |later )(?:on |back )?to (?!be |see |tell )"
+)
+_NOT_CALLED: Final = frozenset("asap anytime whenever daily weekly collect 24/7 directly".split())
 
 
 def _stated_name(spot: Spot) -> Reading | None:
@@ -28,7 +38,7 @@ def _last_name(spot: Spot) -> Reading | None:
 def _called(spot: Spot) -> Reading | None:
     """After "call me": a name, and nothing behind it that makes it something else."""
     found = names.stated(spot.said, spot.at)
-    if found is None or not closed(spot.said, found.end):
+    if found is None or not closed(spot.said, found.end) or spot.said.low(spot.at) in _NOT_CALLED:
         return None
     return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
 
@@ -51,8 +61,7 @@ def _introduced(spot: Spot) -> Reading | None:
 
 def _home(spot: Spot) -> Reading | None:
     found = places.place(spot.said, spot.at)
-    after = spot.said.offset(found.end) if found else 0
-    if found is None or spot.said.line.startswith(_CHILDHOOD, after):
+    if found is None or spot.said.match(_LONG_AGO, found.end):
         return None
     where = spot.group("where")
     if where in {"", "in", "at", "to"}:
@@ -64,6 +73,18 @@ def _home_since(spot: Spot) -> Reading | None:
     """After "I've lived in": a home if it lasts ("for years"); else it may be long ago."""
     found = _home(spot)
     return found if found and spot.said.low(found.end) in _LASTING else None
+
+
+def _moved_to(spot: Spot) -> Reading | None:
+    """After "I moved to": the last place, where one was moved on."""
+    said = spot.said
+    found = _home(spot)
+    while found and (on := said.match(_THEN_ON, found.end)):
+        further = places.place(said, said.at[on.end()])
+        if further is None:
+            break
+        found = one(further, lambda text: hear("home", text))
+    return found
 
 
 def _near(where: str, text: str) -> Heard:
@@ -158,8 +179,8 @@ RULES: Final[tuple[Rule, ...]] = (
         _home,
         elides=False,
     ),
-    rule(r"<i>(?:<adv>)moved (?:back |over |out |down |up )?to", _home, elides=True),
-    rule(r"<ive>(?:<adv>)moved (?:back |over |out |down |up )?to", _home),
+    rule(r"<i>(?:<adv>)moved (?:back |over |out |down |up )?to", _moved_to, elides=True),
+    rule(r"<ive>(?:<adv>)moved (?:back |over |out |down |up )?to", _moved_to),
     rule(r"<i>(?:<adv>)moved from", _moved, elides=True),
     rule(r"<my>(?:home|house|place) is in", _home),
     rule(r"<my>(?:home |street |mailing |postal )?address is", _address),

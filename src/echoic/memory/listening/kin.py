@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from echoic.memory.listening import names, spoken
@@ -11,7 +12,7 @@ from echoic.memory.listening.lexicon import AUXILIARIES, FUNCTION, wordlike
 from echoic.memory.listening.runs import closed
 from echoic.memory.listening.slots import Heard, hear, hear_of
 
-_KIN: Final = (
+KIN: Final = (
     "wife|husband|partner|spouse|fiance|fiancee|girlfriend|boyfriend|mother|mom|mum|mama|father|dad|papa|"
     "sister|brother|"
     "twin sister|twin brother|older sister|younger sister|little sister|big sister|older brother|"
@@ -36,6 +37,7 @@ _PET: Final = (
 _PETS: Final = (
     "dogs|cats|puppies|kittens|parrots|hamsters|rabbits|horses|birds|guinea pigs|budgies|ferrets|pets"
 )
+_IDIOM: Final = re.compile(r"in (?:this|that|the) (?:fight|race|hunt|contest|game) ")
 _COUNT: Final = "one|two|three|four|five|six|seven|eight|nine|ten|[1-9]|1[0-9]"
 _COUNTS: Final = {
     word: n for n, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
@@ -62,8 +64,24 @@ _THEIR_VERBS: Final = AUXILIARIES | frozenset(
 )
 
 
+# Who is named so and is no longer with the speaker: a pet that died, a partner who left.
+_GONE: Final = re.compile(
+    r"(?:[^ ]+ ){0,4}?(?:died|dead|passed away|passed on|ran away|was put down|had to be put down"
+    r"|put to sleep|was put to sleep) "
+)
+_PARTNERS: Final = frozenset("wife husband partner spouse fiance girlfriend boyfriend".split())
+_PARTED: Final = re.compile(
+    r"(?:and (?:i|me) )?(?:are |have |had |is |has |just |recently |got |getting |finally |both )*"
+    r"(?:divorced|separated|split|broke up|broken up|left me|dumped me|passed away|died) "
+)
+
+
 def _relation(spot: Spot) -> str:
-    said = spot.group("kin")
+    return relation(spot.group("kin"))
+
+
+def relation(said: str) -> str:
+    """A word for a relative as keys have it: "mum" is mother, "older sister" is sister."""
     return (
         _SAME.get(said, said)
         .removeprefix("older ")
@@ -84,6 +102,8 @@ def _kin_beside(spot: Spot) -> Reading | None:
     """A name set beside the relation: "my wife Ana and I"."""
     found = names.known_or_capital(spot.said, spot.at)
     if found is None or not (_goes_on(spot, found.end) or spot.said.gap(found.end)):
+        return None
+    if _relation(spot) in _PARTNERS and spot.said.match(_PARTED, found.end):
         return None
     return one(found, lambda text: hear_of(_relation(spot), text))
 
@@ -146,6 +166,8 @@ def _pet_named(spot: Spot) -> Reading | None:
     """A pet's name may be any word ("whiskers", "tofu"), so long as it is the only one."""
     said, at = spot.said, spot.at
     found = names.stated(said, at) or _any_name(spot)
+    if found and said.match(_GONE, found.end):
+        return None
     return one(found, lambda text: _pet(text, spot.group("kind"))) if found and said.low(at) else None
 
 
@@ -169,7 +191,11 @@ def _pet_beside(spot: Spot) -> Reading | None:
         found = spoken.Value(said.tokens[at].text, at + 1)
     if found is None and not said.cased and not wordlike(said.low(at)) and said.low(at + 1) in _THEIR_VERBS:
         found = names.stated(said, at)
-    if found is None or not (_goes_on(spot, found.end) or said.gap(found.end)):
+    if (
+        found is None
+        or not (_goes_on(spot, found.end) or said.gap(found.end))
+        or said.match(_GONE, found.end)
+    ):
         return None
     return one(found, lambda text: _pet(text, spot.group("kind")))
 
@@ -202,6 +228,8 @@ def _one_pet(spot: Spot) -> Reading | None:
     if beside and spot.said.gap(beside.end):
         return one(beside, lambda text: _pet(text, kind))
     article = "an" if kind[:1] in "aeiou" else "a"
+    if spot.said.match(_IDIOM, spot.at):
+        return None
     return (
         Reading((hear("pet_kind", f"{article} {kind}", item=kind),), spot.at)
         if closed(spot.said, spot.at)
@@ -209,7 +237,7 @@ def _one_pet(spot: Spot) -> Reading | None:
     )
 
 
-PEOPLE: Final = frozenset(f"{_KIN}|{_OTHERS}|{_CHILD}|{_CHILDREN}".split("|"))
+PEOPLE: Final = frozenset(f"{KIN}|{_OTHERS}|{_CHILD}|{_CHILDREN}".split("|"))
 """Words for people in somebody's life."""
 RULES: Final[tuple[Rule, ...]] = (
     rule(rf"<my>(?P<kin>{_CHILD}){_NAMED}", _child_named),
@@ -226,9 +254,9 @@ RULES: Final[tuple[Rule, ...]] = (
         _child_named,
     ),
     rule(rf"<my>(?P<kin>{_CHILD})", _child_beside, firm=False),
-    rule(rf"<my>(?P<kin>{_KIN}|{_OTHERS}){_NAMED}", _kin_named),
-    rule(rf"<my>(?P<kin>{_KIN})", _kin_beside, firm=False),
-    rule(rf"<ive>(?:a |an |one )(?P<kin>{_KIN}) (?:named|called)", _kin_named),
+    rule(rf"<my>(?P<kin>{KIN}|{_OTHERS}){_NAMED}", _kin_named),
+    rule(rf"<my>(?P<kin>{KIN})", _kin_beside, firm=False),
+    rule(rf"<ive>(?:a |an |one )(?P<kin>{KIN}) (?:named|called)", _kin_named),
     rule(rf"<my>(?P<kind>{_PET}){_NAMED}", _pet_named),
     rule(rf"<my>(?P<kind>{_PETS}){_NAMES}", _pets),
     rule(rf"<ive>(?P<count>{_COUNT}) (?P<kind>{_PETS})", _pets, elides=True),
@@ -239,4 +267,4 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(rf"<my>(?:new |pet |old |little )?(?P<kind>{_PET})", _pet_beside, firm=False),
 )
 
-__all__ = ["PEOPLE", "RULES"]
+__all__ = ["KIN", "PEOPLE", "RULES", "relation"]

@@ -18,8 +18,8 @@ def _words(text: str) -> frozenset[str]:
 PRONOUNS: Final = _words(
     """
     anybody anyone anything everybody everyone everything he he'd he'll he's her here here's hers herself him
-    himself i i'd i'll i'm i've it it'd it'll it's itself me mine myself no-one nobody nothing one ones ours
-    ourselves she she'd she'll she's somebody someone something that that's theirs them themselves there
+    himself i i'd i'll i'm i've it it'd it'll it's itself me mine myself no-one nobody none nothing one ones
+    ours ourselves she she'd she'll she's somebody someone something that that's theirs them themselves there
     there's these they they'd they'll they're they've this those us we we'd we'll we're we've what what's
     which who who's whom whose y'all you you'd you'll you're you've yours yourself
     """
@@ -49,17 +49,17 @@ PREPOSITIONS: Final = _words(
 )
 DISCOURSE: Final = _words(
     """
-    abroad absolutely actually afterwards again ago almost alone already alright also always anymore anyway
-    anyways anywhere apart apparently away back barely basically bit bye calling certainly cheers completely
-    currently definitely downstairs else elsewhere enough especially even ever everywhere exactly extremely
-    fairly first forever further generally goodbye hang hardly hello hey hi hiya hold honestly hopefully
-    however huh instead just kind last lately later least less literally lot lots mainly maybe meanwhile more
-    most mostly much n't nah nearly never nevertheless next no nope normally not now nowadays nowhere
-    obviously often oh ok okay once only ooh originally otherwise overseas particularly perhaps personally
-    please possibly presently pretty probably quite rather really recently right second seriously simply
-    slightly someday sometimes somewhat somewhere soon sorry sort speaking still super thank thanks then
-    therefore third today today's together tomorrow tonight too totally truly twice unfortunately upstairs
-    usually very wait welcome well whoa wow yea yeah yep yes yesterday yup
+    abroad absolutely actually afterwards again ago almost alone already alright also always anymore anytime
+    anyway anyways anywhere apart apparently away back barely basically bit bye calling certainly cheers
+    completely currently definitely downstairs else elsewhere enough especially even ever everywhere exactly
+    extremely fairly first forever further generally goodbye hang hardly hello hey hi hiya hold honestly
+    hopefully however huh instead just kind last lately later least less literally lot lots mainly maybe
+    meanwhile more most mostly much n't nah nearly never nevertheless next no nope normally not now nowadays
+    nowhere obviously often oh ok okay once only ooh originally otherwise overseas particularly perhaps
+    personally please possibly presently pretty probably quite rather really recently right second seriously
+    simply slightly someday sometime sometimes somewhat somewhere soon sorry sort speaking still super thank
+    thanks then therefore third today today's together tomorrow tonight too totally truly twice unfortunately
+    upstairs usually very wait welcome well whoa wow yea yeah yep yes yesterday yup
     """
 )
 FUNCTION: Final = PRONOUNS | DETERMINERS | CONJUNCTIONS | AUXILIARIES | PREPOSITIONS | DISCOURSE

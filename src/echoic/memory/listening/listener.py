@@ -15,7 +15,7 @@ from echoic.memory.listening import contact, explicit, guards, identity, kin, pl
 from echoic.memory.listening.corrections import corrected, given_up, retracted, settled
 from echoic.memory.listening.grammar import Reading, Rule, Spot, index_of
 from echoic.memory.listening.sentences import Sentence, sentences
-from echoic.memory.listening.slots import Heard, emptied, retraction
+from echoic.memory.listening.slots import Heard, emptied, emptied_item, retraction
 
 RULES: Final[tuple[Rule, ...]] = (
     *contact.RULES,
@@ -31,10 +31,13 @@ RULES: Final[tuple[Rule, ...]] = (
 _BY_WORD: Final = index_of(RULES)
 # Characters looked at of one utterance: as much as one may hold. More is not speech.
 _MAX_CHARACTERS: Final = 32 * 1024
+# Words, and characters, before a correction that may say what it corrects. Keeps hearing linear.
+_BEHIND: Final = 60
+_BEHIND_CHARACTERS: Final = 400
 _ONLY: Final = re.compile(r"\b(?:just|only) ")
 
 
-def listen(text: str, previous: Sequence[Heard] = ()) -> list[Heard]:
+def listen(text: str, previous: Sequence[Heard] = (), since: str = "") -> list[Heard]:
     """What `text` says of its speaker, as keyed memories, in the order it was said.
 
     Args:
@@ -42,6 +45,8 @@ def listen(text: str, previous: Sequence[Heard] = ()) -> list[Heard]:
             Only the first 32768 characters are looked at.
         previous: what `listen` gave for the turn or two before this one, oldest first: "actually it's Paula"
             corrects the last of it, "forget that" takes all of it back.
+        since: what the user said behind the last of `previous`, of which nothing was heard: after "book me a
+            flight to Paris" it is Paris that "actually London" corrects, not where they live.
 
     Returns:
         One entry a key. Empty where nothing is certain enough: questions, suppositions, other people's words,
@@ -51,7 +56,7 @@ def listen(text: str, previous: Sequence[Heard] = ()) -> list[Heard]:
     spoken = sentences(storable)
     if guards.by_an_agent(spoken):
         return []
-    hearing = _Hearing(previous)
+    hearing = _Hearing(previous, since)
     for said in spoken:
         hearing.hear(said)
     return hearing.result()
@@ -60,8 +65,9 @@ def listen(text: str, previous: Sequence[Heard] = ()) -> list[Heard]:
 class _Hearing:
     """One utterance being heard."""
 
-    def __init__(self, previous: Sequence[Heard]) -> None:
+    def __init__(self, previous: Sequence[Heard], since: str) -> None:
         self._previous = list(previous)
+        self._since = since[-_BEHIND_CHARACTERS:]
         self._heard: list[Heard] = []
         self._greeted = False
         self._hushed = False
@@ -79,15 +85,20 @@ class _Hearing:
             self._heard.clear()
         self._hushed = self._hushed or explicit.hushed(said)
         self._hushes_only = self._hushes_only and explicit.only_hushes(said)
-        _Passage(said, self._previous, self._heard, greeted=self._greeted).read()
+        passage = _Passage(said, self._previous, self._heard, self._since, greeted=self._greeted)
+        passage.read()
+        self._since = passage.since(len(said))
         self._greeted = guards.greets(said)
 
 
 class _Passage:
     """One sentence being read from left to right."""
 
-    def __init__(self, said: Sentence, previous: list[Heard], heard: list[Heard], *, greeted: bool) -> None:
+    def __init__(
+        self, said: Sentence, previous: list[Heard], heard: list[Heard], since: str, *, greeted: bool
+    ) -> None:
         self._said = said
+        self._since = since
         self._previous = previous
         self._heard = heard
         self._ground = guards.Ground(said, greeted=greeted)
@@ -99,6 +110,14 @@ class _Passage:
         index = 0
         while index < len(self._said):
             index = self._command(index) or self._correction(index) or self._statement(index) or index + 1
+
+    def since(self, index: int) -> str:
+        """What was said between the last value and the word `index`, as far as a correction may reach."""
+        first = max(self._value_end, index - _BEHIND)
+        here = self._said.text(first, index) if first < index else ""
+        if self._value_end >= 0:
+            return here
+        return f"{self._since}\n{here}"[-_BEHIND_CHARACTERS:] if index else self._since
 
     def _command(self, index: int) -> int | None:
         """Where to go on after a request to remember or forget at `index`."""
@@ -133,6 +152,8 @@ class _Passage:
             self._heard[:] = retracted([*self._previous, *heard])
         elif what.startswith("slot:"):
             self._heard.append(emptied(what.removeprefix("slot:")))
+        elif what.startswith("item:"):
+            self._heard.append(emptied_item(what.removeprefix("item:")))
         else:
             self._forgetting = True
             return self._clause(end)
@@ -143,7 +164,7 @@ class _Passage:
         begins = index in (0, self._value_end) or self._said.gap(index)
         if not begins or self._said.tokens[index].quoted:
             return None
-        repair = corrected(self._said, index, self._heard or self._previous)
+        repair = corrected(self._said, index, self._heard or self._previous, self.since(index))
         if repair is None:
             if index == self._value_end and self._heard and given_up(self._said, index):
                 self._heard.pop()
@@ -189,9 +210,11 @@ class _Passage:
         """Add what was read, unless the rest of the sentence takes it back; whether it was understood."""
         said = self._said
         asked = rule.request or self._requested
-        if not (asked and said.question) and guards.withdrawn(said, reading.end, reading.heard[-1].key):
+        denied = spot.match.groupdict().get("no") is not None
+        withdrawn = guards.withdrawn(said, reading.end, reading.heard[-1].key, denied=denied)
+        if withdrawn and not (asked and said.question):
             return False
-        if spot.match.groupdict().get("no") is not None:
+        if denied:
             if _ONLY.search(spot.match.group()):
                 return False
             self._heard.extend(retraction(one) for one in reading.heard)

@@ -99,7 +99,7 @@ _NO_FOOD: Final = frozenset(
     much breakfast lunch dinner out late early again yet well properly before after at there more now enough
     alone fast slowly like lots healthy food in on to with for from than really today tonight tomorrow
     anything everything and or solid whole half less outside inside when if people humans anybody until unless
-    a an the
+    a an the often regularly usually normally frequently typically daily without
     """.split()
 )
 _EMPTY_DOINGS: Final = frozenset(
@@ -107,6 +107,21 @@ _EMPTY_DOINGS: Final = frozenset(
     trying seeing doing having getting being making going taking giving putting using keeping to get it
     """.split()
 )
+_SPELT: Final = {
+    "color": "colour",
+    "colors": "colours",
+    "flavor": "flavour",
+    "flavors": "flavours",
+    "theater": "theatre",
+    "savory": "savoury",
+    "donut": "doughnut",
+    "donuts": "doughnuts",
+    "yogurt": "yoghurt",
+    "gray": "grey",
+    "jewelry": "jewellery",
+    "neighbor": "neighbour",
+    "neighborhood": "neighbourhood",
+}
 _VAGUE: Final = frozenset(
     """
     mondays monday mornings morning work bullshit stupidity people men women idiots exercise homework life
@@ -199,8 +214,11 @@ def clause(said: Sentence, at: int, *, limit: int = 30) -> Value | None:
 
 
 def slug(text: str) -> str:
-    """`text` as part of a key: in lower case, without article and commas, at most 60 characters."""
-    words = text.lower().replace(",", " ").split()
+    """`text` as part of a key: in lower case, without article and commas, at most 60 characters.
+
+    Recognisers differ in what they write for one spoken word ("color", "colour"): both are one key.
+    """
+    words = [_SPELT.get(word, word) for word in text.lower().replace(",", " ").split()]
     if words and words[0] in {"a", "an", "the", "some"}:
         words = words[1:] or words
     return " ".join(words)[:60].strip()

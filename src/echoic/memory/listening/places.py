@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from echoic.memory.listening.gazetteer import AMBIGUOUS, GIVEN, PLACES
+from echoic.memory.listening.employment import FIRM_WORDS
+from echoic.memory.listening.gazetteer import AMBIGUOUS, FIRMS, GIVEN, PLACES
 from echoic.memory.listening.lexicon import DAYS, FIELDS, FUNCTION, MONTHS, wordlike
 from echoic.memory.listening.names import titled
 from echoic.memory.listening.runs import (
@@ -30,12 +31,21 @@ _WITH_ARTICLE: Final = frozenset(
 )
 _REGIONS: Final = frozenset("area region suburbs county valley metroplex peninsula province district".split())
 _LETTERED_PLACES: Final = frozenset("LA DC NYC SF UK US USA UAE LAX".split())
-_NOT_ORIGINS: Final = FIELDS | frozenset(
-    """
+_NOT_ORIGINS: Final = (
+    FIELDS
+    | (FIRM_WORDS - frozenset(["state", "press", "games", "power"]))
+    | frozenset(
+        """
     support corp corporation inc ltd llc bank services service team company department insurance agency hq
     """.split()
+    )
 )
-_NOT_PLACES: Final = frozenset("denial it us who families".split()) | DAYS | frozenset(MONTHS)
+_NOT_PLACES: Final = (
+    frozenset("denial it us who families tears linux android excel slack zoom".split())
+    | FIRMS
+    | DAYS
+    | frozenset(MONTHS)
+)
 _ALSO_PERSONS: Final = frozenset("georgia virginia florence".split())
 # What may follow "Salt Lake City, Utah"; anything else after the comma begins a new clause.
 _AFTER_STATE: Final = frozenset("and with but so for since now".split())
@@ -121,7 +131,8 @@ def _plain_place(said: Sentence, at: int) -> Value | None:
     if not words or not _is_place(words, article=article, region=region):
         return None
     end += region
-    if article and not closed(said, end):
+    # "yoga pants", "foster care": an unknown word before a noun is no place
+    if (article or PLACES.isdisjoint(words)) and not closed(said, end):
         return None
     return Value(("the " if article else "") + restored(said.tokens[start:end]), end)
 

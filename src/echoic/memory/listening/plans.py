@@ -74,7 +74,9 @@ def _chosen(spot: Spot, *, known: bool, verb: str = "") -> Reading | None:
     if thing is None:
         return None
     head = _head(said, spot.at, thing.end)
-    if known and head not in _CHOSEN:
+    # "I'll take a seat": with "a" and nothing more, one only sits down
+    bare = said.low(spot.at) in {"a", "an"} and thing.end - spot.at == 2
+    if known and (head not in _CHOSEN or bare):
         return None
     text = f"{verb or spot.group('verb')} {thing.text}"
     return Reading((hear("decision", text, item=head),), thing.end)

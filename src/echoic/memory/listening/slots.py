@@ -109,6 +109,19 @@ SLOTS: Final[dict[str, Slot]] = {
 }
 
 
+_RIVALS: Final = (frozenset(["diet:vegan", "diet:vegetarian", "diet:pescatarian"]),)
+"""Keys of which one at a time can hold: who says they are vegetarian is vegan no more."""
+_OPPOSITES: Final = {"contact_time": "no_contact_time", "no_contact_time": "contact_time"}
+"""Keys that cannot both hold the same value."""
+
+
+def rivals(heard: Heard) -> list[tuple[str, str]]:
+    """Keys, with the value (empty: any), that hold no longer once what was `heard` does."""
+    gone = [(key, "") for keys in _RIVALS if heard.key in keys for key in sorted(keys - {heard.key})]
+    opposite = _OPPOSITES.get(heard.key)
+    return [*gone, (opposite, heard.text)] if opposite else gone
+
+
 def hear(
     slot: str,
     text: str,
@@ -175,6 +188,19 @@ def emptied(slot: str) -> Heard:
     )
 
 
+def emptied_item(key: str) -> Heard:
+    """What one key holds, whatever it is, taken back."""
+    kind = SLOTS.get(key.partition(":")[0])
+    return Heard(
+        key=key,
+        text="",
+        sentence=f"The user asked to forget: {key.replace('_', ' ').replace(':', ' ')}.",
+        category=kind.category if kind else "entity",
+        retracts=True,
+        confidence=STATED,
+    )
+
+
 __all__ = [
     "INFERRED",
     "PLAIN",
@@ -183,7 +209,9 @@ __all__ = [
     "Heard",
     "Slot",
     "emptied",
+    "emptied_item",
     "hear",
     "hear_of",
     "retraction",
+    "rivals",
 ]

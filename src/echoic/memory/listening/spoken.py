@@ -40,6 +40,7 @@ _ORDINALS: Final = {
         start=1,
     )
 } | {"thirtieth": 30}
+_DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _ORDINAL_DIGITS: Final = re.compile(r"([0-9]{1,2})(?:st|nd|rd|th)?")
 _WRITTEN_DATE: Final = re.compile(r"[0-9]{1,4}[/.-][0-9]{1,2}[/.-][0-9]{2,4}")
 _WRITTEN_DIGITS: Final = re.compile(r"[+(]?[0-9][0-9()+./-]{0,30}")
@@ -127,6 +128,8 @@ def date(said: Sentence, at: int) -> Value | None:
     if found is None:
         return None
     month, day, end = found
+    if day > _DAYS[month]:
+        return None
     born = year(said, end + (said.low(end) == "in"))
     text = f"{MONTHS[month].capitalize()} {day}"
     return Value(f"{text}, {born.value}", born.end) if born else Value(text, end)

@@ -37,7 +37,7 @@ _FOODS: Final = (
     "alcohol|pork|"
     "meat|red meat|milk|sesame|msg|onions|garlic|fructose|yeast|cheese|grapefruit"
 )
-_PLURALS: Final = {
+PLURALS: Final = {
     "peanut": "peanuts",
     "nut": "nuts",
     "tree nut": "tree nuts",
@@ -76,6 +76,18 @@ _HOURS: Final = re.compile(
     rf"midnight|lunch|dinner|"
     rf"work|school)(?: thirty| fifteen| o'clock)?(?: ?(?:am|pm|a\.m|p\.m))?(?: in {_PARTS}| at night)?) "
 )
+# What makes a rule of a diet hold only now and then, or only of some of it.
+_NOW_AND_THEN: Final = re.compile(
+    r"(?:(?:except|apart from|other than|aside from|save for|unless|part of the|half (?:of )?the|"
+    r"most of the|some of the|some days|during|at (?:home|work|lunch|dinner|parties|night)"
+    r"|on (?:a )?[a-z]+days?|on (?:weekends|holidays)|for (?:lent|ramadan|january|the (?:day|week|month))) )"
+)
+_UNDER_CONDITIONS: Final = frozenset(
+    """
+    after before without with in on during past often much every unless except until when while from if late
+    regularly usually normally frequently daily outside apart straight
+    """.split()
+)
 _ONLY_NEGATIVE: Final = ("at work", "at home", "on sunday", "on saturday", "past")
 
 
@@ -90,12 +102,13 @@ def _named_allergy(spot: Spot) -> Reading | None:
     if set(what.split()) & FUNCTION or what in {"bad", "severe", "food", "new", "seasonal", "skin"}:
         return None
     what = what.removeprefix("severe ").removeprefix("bad ").removeprefix("serious ")
-    return Reading((hear("allergy", _PLURALS.get(what, what)),), spot.at)
+    return Reading((hear("allergy", PLURALS.get(what, what)),), spot.at)
 
 
 def _diet(spot: Spot) -> Reading | None:
     kept = hear("diet", _DIETS[spot.group("diet")])
-    return Reading((kept,), spot.at) if closed(spot.said, spot.at) else None
+    whole = closed(spot.said, spot.at) and not spot.said.match(_NOW_AND_THEN, spot.at)
+    return Reading((kept,), spot.at) if whole else None
 
 
 def _avoids(spot: Spot) -> Reading | None:
@@ -104,7 +117,10 @@ def _avoids(spot: Spot) -> Reading | None:
 
 
 def _avoids_listed(spot: Spot) -> Reading | None:
+    """Of something from a closed list; "no coffee after noon" is no rule about coffee."""
     what = spot.group("what")
+    if not spot.said.gap(spot.at) and spot.said.low(spot.at) in _UNDER_CONDITIONS:
+        return None
     return Reading((hear("avoids", what, sentence=f"The user avoids {what}."),), spot.at)
 
 
@@ -153,7 +169,7 @@ def _favourite(spot: Spot) -> Reading | None:
     if thing is None:
         return None
     choice = phrases.item(said, thing.end + 1, definite=True)
-    if choice is None or said.low(thing.end + 1) in {"to", "a", "an"}:
+    if choice is None or said.low(thing.end + 1) in {"to", "a", "an"} or said.low(choice.end) == "or":
         return None
     slot = "least_favourite" if spot.group("least") else "favourite"
     return one(choice, lambda text: hear(slot, text, item=thing.text))
@@ -228,4 +244,4 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
 )
 
-__all__ = ["RULES"]
+__all__ = ["PLURALS", "RULES"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from echoic.memory.listening import employment
@@ -12,6 +13,21 @@ from echoic.memory.listening.sentences import Sentence
 from echoic.memory.listening.slots import PLAIN, STATED, Heard, hear
 
 _AT: Final = frozenset("at for with".split())
+# "my job is boring", "killing me", "changing": what a job is like ends as what one does.
+_DOINGS: Final = frozenset(
+    """
+    accounting acting advertising babysitting baking banking bartending building cabinetmaking carpeting
+    catering cleaning coaching coding composing construction consulting cooking counselling counseling
+    dancing decorating designing dressmaking driving editing engineering farming filmmaking fishing
+    fundraising gardening hairdressing housekeeping illustrating interpreting landscaping learning lecturing
+    logging lobbying marketing mining modelling modeling mentoring nursing painting parenting planning
+    plumbing policing printing programming proofreading publishing recruiting researching roofing sailing
+    selling sewing shipbuilding singing subtitling surveying tailoring teaching testing trading training
+    translating trucking tutoring underwriting upholstering welding woodworking writing
+    """.split()
+)
+_FIGURATIVE: Final = re.compile(r"to (?:my|our|his|her|their|everyone|all|them|him|half) ")
+_LASTING: Final = frozenset("for since all".split())
 
 
 def _employer(spot: Spot) -> Reading | None:
@@ -24,6 +40,12 @@ def _employer(spot: Spot) -> Reading | None:
         if trade:
             return Reading((*heard, hear("occupation", trade.text, confidence=STATED)), trade.end)
     return Reading(heard, end)
+
+
+def _employer_since(spot: Spot) -> Reading | None:
+    """After "I've worked at": an employer if it lasts ("for ten years"); else it may be one of many."""
+    found = _employer(spot)
+    return found if found and spot.said.low(found.end) in _LASTING else None
 
 
 def _works_at(said: Sentence, at: int) -> tuple[tuple[Heard, ...], int]:
@@ -46,7 +68,7 @@ def _claimed_trade(spot: Spot) -> Reading | None:
 def _trade(said: Sentence, at: int, *, certain: bool) -> Reading | None:
     """A trade, and the employer where "at …" or "of …" follows."""
     found = employment.role(said, at, certain=certain)
-    if found is None or not closed(said, found.end):
+    if found is None or not closed(said, found.end) or said.match(_FIGURATIVE, found.end):
         return None
     heard: tuple[Heard, ...] = (hear("occupation", found.text, confidence=STATED if certain else PLAIN),)
     joined = said.low(found.end) in _AT or (said.low(found.end) == "of" and said.low(at) == "the")
@@ -64,7 +86,7 @@ def _occupation(spot: Spot) -> Reading | None:
     while end < len(said) and said.low(end) not in FUNCTION and not (end > spot.at and said.gap(end)):
         end += 1
     words = [said.low(i) for i in range(spot.at, end)]
-    gerund = 0 < len(words) <= 3 and words[-1].endswith("ing")
+    gerund = 0 < len(words) <= 3 and words[-1] in _DOINGS and closed(said, end)
     return Reading((hear("occupation", said.text(spot.at, end)),), end) if gerund else None
 
 
@@ -84,7 +106,8 @@ def _started(spot: Spot) -> Reading | None:
 RULES: Final[tuple[Rule, ...]] = (
     rule(r"<i><not><adv>work (?:full time |part time )?(?:at|for|over at)", _employer, elides=True),
     rule(r"<im?><adv>(?:working (?:full time |part time )?(?:at|for)|employed (?:at|by))", _employer),
-    rule(r"<ive>(?:<adv>)(?:been working|worked) (?:at|for)", _employer),
+    rule(r"<ive>(?:<adv>)been working (?:at|for)", _employer),
+    rule(r"<ive>(?:<adv>)worked (?:at|for)", _employer_since),
     rule(r"(?:i'm |i am )(?P<no>not |no longer )?<adv>self[ -]employed", _self_employed),
     rule(r"i work for myself", _self_employed),
     rule(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,8 +28,11 @@ _NUMBERS |= {
     for n, unit in enumerate(_DIGITS, 1)
     for joint in " -"
 }
-_VAGUE = {"a couple of": (1.5, 3.0), "a few": (2.0, 5.0), "few": (2.0, 5.0), "several": (3.0, 8.0)}
+_VAGUE = {f"{a}couple{of}": (1.5, 3.0) for a in ("a ", "") for of in (" of", "")}
+_VAGUE |= {"a few": (2.0, 5.0), "few": (2.0, 5.0), "several": (3.0, 8.0)}
 """At least and at most, in units."""
+_UP_LATE = time(4)
+"""Until then the night before goes on."""
 _DAYS_OF = {
     "minute": 1 / 1440,
     "hour": 1 / 24,
@@ -146,6 +149,8 @@ def _number(said: str) -> int:
 def _day(back: int, name: str = "") -> Callable[[re.Match[str], Calendar], Interval]:
     def meaning(said: re.Match[str], at: Calendar) -> Interval:
         day, part = at.today - back * DAY, name or _group(said, "part")
+        if part and not back and at.now.time() < _UP_LATE and at.now < at.part(day, part).first:
+            day -= DAY  # who is still up after midnight means the evening that goes on
         return at.part(day, part) if part else at.days(day)
 
     return meaning
@@ -238,6 +243,7 @@ RULES: tuple[Rule, ...] = (
         needs="last past",
         intro="(?:in|over|during|within|for) ",
     ),
+    _rule(rf"(?:the|this|these) past {_UNIT}(?! of\b)", _in_the_last, needs="past"),
     _rule(rf"yesterday{_PART}", _day(1), needs="yesterday"),
     _rule(r"(?:the )?day before yesterday", _day(2), needs="yesterday"),
     _rule(r"last (?:night|evening)", _day(1, "night"), needs="last"),
