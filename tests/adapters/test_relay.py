@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import aiohttp
 import pytest
@@ -253,6 +254,18 @@ async def test_a_socket_that_does_not_begin_as_it_should_is_closed(relay, messag
         closing = await socket.receive(timeout=5)
         assert closing.type in {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED}
     assert phone.script.requests == []
+
+
+async def test_neither_what_is_said_on_a_socket_nor_its_token_is_logged(relay, caplog):
+    caplog.set_level(logging.DEBUG)
+    phone = await relay(lambda _said, _given: "Zanzibar it is.")
+    call = await phone.call()
+    token = str(call._socket._response.url).rsplit("/", 1)[1]
+    assert "Zanzibar" in await call.say("I live in Zanzibar.")
+    await call.hang_up()
+    text = "\n".join(r.getMessage() for r in caplog.records if r.name.startswith(("uvicorn", "echoic")))
+    assert token not in text
+    assert "Zanzibar" not in text
 
 
 async def test_malformed_messages_in_a_call_hurt_nobody(relay):

@@ -7,7 +7,9 @@ import re
 
 import pytest
 
-from echoic.adapters.twilio import CallFailed, Pace
+from adapters.conftest import AUTH_TOKEN
+from echoic.adapters.twilio import CallFailed, Pace, SimulatedCall
+from echoic.adapters.twilio.kept import CallLog
 from echoic.adapters.twilio.settings import FILLERS
 
 STORE = ("store_conversation", {"key": "blue harvest", "summary": "Plans."})
@@ -245,6 +247,28 @@ async def test_a_model_that_fails_is_heard_as_a_sentence_and_the_call_goes_on(li
     assert "Fine." in await call.say("and now?")
 
 
+@pytest.mark.parametrize("word", ["&&&&&&&&& ", "💥💥💥 ", "and then. ", "endless"])
+async def test_a_reply_longer_than_any_answer_may_be_is_heard_in_several(line, word):
+    """Twilio refuses TwiML of more than 64 KB, and hangs up."""
+    sizes = []
+
+    class Counting(SimulatedCall):
+        async def post(self, path, params):
+            status, text = await super().post(path, params)
+            sizes.append(len(text.encode()))
+            return status, text
+
+    reply = word * (60_000 // len(word))
+    phone = await line(lambda _said, _given: reply)
+    async with Counting(phone.url, AUTH_TOKEN) as call:
+        await call.dial()
+        heard = await call.say("Tell me everything.")
+        assert "".join(heard.split()) == "".join(reply.split())
+        await call.hang_up()
+    assert max(sizes) < 64_000
+    assert len(sizes) > 6
+
+
 async def test_silence_is_asked_about_and_ended_after_the_third(line):
     phone = await line(lambda _said, _given: "Hello.")
     call = await phone.call()
@@ -266,6 +290,20 @@ async def test_more_calls_than_there_are_lines_are_told_so(line):
     assert "busy" not in await (await phone.caller("+15550100002")).dial()
 
 
+async def test_a_call_whose_end_fails_holds_no_line_and_says_nothing_in_the_log(line, monkeypatch, caplog):
+    async def broken(_log):
+        raise RuntimeError("zanzibar")
+
+    phone = await line(lambda _said, _given: "Noted.", max_calls=1)
+    call = await phone.call()
+    await call.say("Hello.")
+    monkeypatch.setattr(CallLog, "complete", broken)
+    await call.hang_up()
+    assert not phone.phone.busy
+    assert "RuntimeError" in caplog.text
+    assert "zanzibar" not in caplog.text
+
+
 async def test_a_call_goes_on_after_the_server_was_started_again(line):
     phone = await line(lambda _said, _given: "Noted.")
     call = await phone.call()
@@ -283,6 +321,20 @@ async def test_a_call_goes_on_after_the_server_was_started_again(line):
         "Are you there?",
         "Still here.",
     ]
+
+
+async def test_who_was_not_believed_is_not_believed_after_the_server_was_started_again(line):
+    """The carrier says that the number is not the caller's, with every webhook."""
+    phone = await line(lambda _said, _given: "Noted.")
+    victim = await phone.call()
+    await victim.say("My name is Ana and I live in Porto.")
+    await victim.hang_up()
+    call = await phone.call(attestation="TN-Validation-Failed-C")
+    after = await line(lambda _said, _given: "Still here.", service=phone.service)
+    call._url = call._public = after.url
+    call._action = call._action.replace(phone.url, after.url)
+    assert "Still here." in await call.say("What do you know of me?")
+    assert "Porto" not in after.script.sent[-1]
 
 
 async def test_a_call_that_is_over_is_not_begun_again_by_another_process(line):

@@ -104,6 +104,8 @@ async def bad_tokens(server, forge):
         "other audience": forge(claims_of(someone, aud="elsewhere")),
         "no audience": forge(without(good, "aud")),
         "no expiry": forge(without(good, "exp")),
+        "expiry in no year": forge(claims_of(someone, exp=10**18)),
+        "expiry in words": forge(claims_of(someone, exp=str(int(time.time()) + 60))),
         "no subject": forge(without(good, "sub")),
         "no deployment": forge(without(good, "dep")),
         "no id": forge(without(good, "jti")),

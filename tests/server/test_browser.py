@@ -266,6 +266,64 @@ async def test_an_identity_the_server_does_not_know_is_told_and_can_be_replaced(
         await expect(page.get_by_role("alert")).to_have_count(0)
 
 
+async def test_whoever_else_this_browser_knows_outlasts_an_identity_that_was_refused(browser, process):
+    """Their tokens are the only way to their memories."""
+    async with visiting(browser, process) as page:
+        await say(page, "I'm Pavel")
+        await page.evaluate(
+            "const known = JSON.parse(localStorage.getItem('echoic.callers'));"
+            "known.callers.push({user: 'a', token: 'b', name: ''});"
+            "localStorage.setItem('echoic.callers', JSON.stringify({...known, current: 'a'}))"
+        )
+        await page.reload()
+        alert = page.get_by_role("alert")
+        await expect(alert).to_contain_text("New caller")
+        for text in ("Hello?", "Is anybody there?"):
+            field = page.get_by_role("textbox", name="Say something")
+            await field.fill(text)
+            await field.press("Enter")
+            await expect(page.locator(".turn.user").last).to_contain_text(text)
+            await expect(alert).to_contain_text("New caller")
+        await page.get_by_role("combobox", name="Caller").select_option(label="Pavel")
+        await expect(page.locator(".turn.agent").last).to_contain_text("Welcome back, Pavel.")
+
+
+async def test_two_pages_of_one_browser_lose_nobody_whom_one_of_them_meets(browser, process):
+    async with visiting(browser, process) as page:
+        other = await page.context.new_page()
+        await other.goto(process.url)
+        await expect(other.locator(".turn.agent")).to_have_count(1)
+        await say(page, "I'm Pavel")
+        await press(page, "New caller")
+        await say(page, "I'm Maya")
+        await say(other, "Where do I live?")
+        await press(other, "New caller")
+        await say(other, "I'm Olga")
+        await other.reload()
+        await expect(other.locator(".turn.agent")).to_have_count(1)
+        names = await other.get_by_role("combobox", name="Caller").locator("option").all_inner_texts()
+        assert sorted(names) == ["Maya", "Olga", "Pavel"]
+
+
+async def test_a_browser_that_keeps_nothing_can_talk_all_the_same(browser, process):
+    script = "Storage.prototype.setItem = () => { throw new DOMException('no room', 'QuotaExceededError') }"
+    async with visiting(browser, process, script=script) as page:
+        await say(page, "I'm Pavel")
+        assert await press(page, "Come back tomorrow") == "Welcome back, Pavel."
+        page.seen.assert_nothing()
+
+
+async def test_asking_twice_to_be_forgotten_leaves_the_receipt_as_it_was(browser, process):
+    async with visiting(browser, process) as page:
+        await say(page, "I'm Pavel and I live in Tel Aviv")
+        await page.get_by_role("button", name="Forget me").click()
+        await page.evaluate("for (const _ of [1, 2]) document.getElementById('erase').click()")
+        dialog = page.get_by_role("dialog")
+        await expect(dialog.get_by_role("heading", name="Forgotten")).to_be_visible()
+        await settled(page)
+        assert (await dialog.locator("dd").all_inner_texts())[0] == "2"
+
+
 async def test_the_page_is_used_with_the_keyboard_alone(page):
     await expect(page.get_by_role("textbox", name="Say something")).to_be_focused()
     await page.keyboard.type("I'm Pavel")

@@ -10,6 +10,11 @@ import re
 import httpx
 import pytest
 import pytest_asyncio
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.server import ServerState
+
+from echoic.adapters import connections
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -270,6 +275,16 @@ async def test_json_that_nests_deeper_than_anything_we_take_is_not_parsed(server
     assert (answer.status_code, answer.json()["code"]) == (422, expected)
 
 
+@pytest.mark.parametrize("path", ["/api/memory", "/api/chat"])
+@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+async def test_nesting_that_utf_16_hides_is_refused_as_well(server, path, kind):
+    """One of its bytes is a quotation mark, behind which brackets look like a string's."""
+    ana = await server.identity()
+    body = ('["\u2241", ' + "[" * 100_000).encode("utf-16")
+    answer = await server.client.post(path, content=body, headers={"Content-Type": kind, **ana.headers})
+    assert answer.status_code in {400, 401, 422}
+
+
 async def test_brackets_inside_a_string_are_no_nesting(server):
     ana = await server.identity()
     for text in ("[" * 100, '\\"' + "{" * 100, '"[[' * 40):
@@ -285,6 +300,76 @@ async def test_no_body_takes_long_to_measure(server, seed):
     async with asyncio.timeout(10):
         answer = await server.client.post("/api/memory", content=body, headers={**JSON, **ana.headers})
     assert answer.status_code in {401, 422}
+
+
+# -- connections
+
+
+async def test_who_connects_and_does_not_say_what_for_is_not_waited_for(start, monkeypatch):
+    """uvicorn counts connections, and refuses everybody when there are too many."""
+    monkeypatch.setattr(connections, "HEAD_S", 0.5)
+    half = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: "
+    async with start(url="memory://") as server:
+        for first in (b"", half, half.split(b"X")[0] + b"\r\n" + half):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+            writer.write(first)
+            gone = asyncio.create_task(reader.read())
+            async with asyncio.timeout(5):
+                while not gone.done():
+                    await asyncio.sleep(0.05)
+                    if first:
+                        writer.write(b"x")  # a byte now and then is no head either
+            writer.close()
+
+
+async def test_a_connection_that_asks_in_time_is_kept(start, monkeypatch):
+    monkeypatch.setattr(connections, "HEAD_S", 0.3)
+    async with start(url="memory://") as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+        for _ in range(3):
+            writer.write(b"GET /healthz HTTP/1.1\r\n")
+            await asyncio.sleep(0.1)
+            writer.write(b"Host: localhost\r\n\r\n")
+            assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200")
+            await asyncio.sleep(0.4)  # between requests it is uvicorn that waits, and longer
+        writer.close()
+
+
+async def test_an_answer_that_nobody_reads_is_given_up(start, monkeypatch):
+    monkeypatch.setattr(connections, "READ_S", 0.3)
+    async with start(url="memory://") as server:
+        ana = await server.identity()
+        for place in range(300):
+            await server.memory_of(ana, "set", key=f"note {place}", value="x" * 30_000)
+        whole = len((await server.client.get("/api/export", headers=ana.headers)).content)
+        asked = f"GET /api/export HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ana.token}\r\n\r\n"
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+        writer.write(asked.encode())
+        await asyncio.sleep(1.5)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await asyncio.wait_for(reader.readexactly(whole), 5)
+        writer.close()
+
+
+async def test_an_answer_that_is_read_slowly_is_not_given_up():
+    class Transport:
+        left, aborted = 300, False
+
+        def get_write_buffer_size(self):
+            return self.left
+
+        def abort(self):
+            self.aborted = True
+
+    config = uvicorn.Config(Starlette(), http=connections.Connection)
+    connection = connections.Connection(config, ServerState(), {})
+    connection.transport = transport = Transport()
+    for left in (200, 100, 100):
+        assert not transport.aborted
+        before, transport.left = transport.left, left
+        connection._look(before)
+    assert transport.aborted
+    connection._read_on()
 
 
 # -- what an answer allows
@@ -426,6 +511,8 @@ async def test_a_fault_of_ours_is_answered_and_logged_without_what_was_said(serv
     answer = await server.client.get("/api/memories", headers=ana.headers)
     assert answer.status_code == 500
     assert answer.json()["code"] == "internal"
+    assert answer.headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert "zanzibar" not in answer.text
     text = caplog.text
     assert "RuntimeError at" in text

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 
 import pytest
 import websockets
@@ -166,6 +168,27 @@ async def test_typing_muting_and_an_interruption_the_page_noticed_reach_the_call
     assert len(cut["heard"]) < len("you typed hello")
     assert page.spoken("user")[0]["text"] == "hello from the keyboard"
     assert "text" in problem["error"]
+
+
+async def test_neither_what_is_said_on_a_socket_nor_its_ticket_is_logged(open_server, caplog):
+    caplog.set_level(logging.DEBUG)
+    script = Script(Says("you typed zanzibar", word_ms=100), open_ended=True)
+    async with providing("openai", script) as (_, model):
+        async with open_server(model) as server:
+            ana = await server.identity()
+            ticket = (await admitted(server.client, ana))["ticket"]
+            async with connecting(server.url, ticket) as socket:
+                await socket.send(json.dumps({"type": "text", "text": "I live in zanzibar"}))
+                async with asyncio.timeout(10):
+                    async for message in socket:
+                        if isinstance(message, str) and "you typed" in message:
+                            break
+            with pytest.raises(websockets.InvalidStatus):
+                await connecting(server.url, "kilwa").__aenter__()
+    # clients, the provider's among them, log their own
+    text = "\n".join(r.getMessage() for r in caplog.records if r.name.startswith(("uvicorn", "echoic")))
+    assert all(word not in text for word in (ticket, "zanzibar", "kilwa"))
+    assert "POST /api/voice/sessions 200" in text
 
 
 async def test_a_call_is_handed_to_another_agent_and_the_page_is_told(open_server):

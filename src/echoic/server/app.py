@@ -120,8 +120,8 @@ def _talker(memory: MemoryService, settings: ServerSettings) -> Talker | None:
 def _guards(settings: ServerSettings) -> list[Middleware]:
     """Outermost first."""
     guards = [
-        Middleware(Watch),
         Middleware(SecurityHeaders),
+        Middleware(Watch),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(settings.allowed_hosts), www_redirect=False),
         Middleware(OriginGuard, allowed_origins=settings.allowed_origins),
         Middleware(

@@ -1,6 +1,6 @@
 """What every request passes before any route sees it: where it comes from, and how large it is.
 
-Pure ASGI, outermost first: `Watch` (log and last resort), `SecurityHeaders`, the Host allow-list
+Pure ASGI, outermost first: `SecurityHeaders`, `Watch` (log and last resort), the Host allow-list
 (Starlette's), `OriginGuard`, `BodyGuard`. None of them knows what a route does.
 """
 

@@ -21,6 +21,9 @@ BACKLOG: Final = 100
 LISTENERS: Final = 8
 """Pages of one caller at a time; another one ends the oldest."""
 
+PAGES: Final = 100
+"""Of all callers, likewise: a page that listens holds a connection, of which a server has only so many."""
+
 Told = Extraction | Forgotten | Trouble
 
 
@@ -30,6 +33,8 @@ class Live:
     def __init__(self, memory: MemoryService) -> None:
         self._memory = memory
         self._pages: defaultdict[Scope, list[asyncio.Queue[Told | None]]] = defaultdict(list)
+        self._oldest: dict[asyncio.Queue[Told | None], Scope] = {}
+        """Every page that listens and whose it is, in the order they came."""
         self._closed = False
 
     def open(self) -> None:
@@ -52,10 +57,12 @@ class Live:
         if self._closed:
             return
         queue: asyncio.Queue[Told | None] = asyncio.Queue(BACKLOG)
-        pages = self._pages[scope]
-        while len(pages) >= LISTENERS:
-            _put(pages.pop(0), None)
-        pages.append(queue)
+        while len(self._pages.get(scope, ())) >= LISTENERS:
+            self._end(self._pages[scope][0])
+        while len(self._oldest) >= PAGES:
+            self._end(next(iter(self._oldest)))
+        self._pages[scope].append(queue)
+        self._oldest[queue] = scope
         try:
             while True:
                 told: Told | None = None
@@ -65,10 +72,20 @@ class Live:
                         return
                 yield told
         finally:
-            with contextlib.suppress(ValueError):
-                pages.remove(queue)
-            if not pages and self._pages.get(scope) is pages:  # another page may have begun a list
-                self._pages.pop(scope, None)
+            self._leave(queue)
+
+    def _end(self, queue: asyncio.Queue[Told | None]) -> None:
+        self._leave(queue)
+        _put(queue, None)
+
+    def _leave(self, queue: asyncio.Queue[Told | None]) -> None:
+        scope = self._oldest.pop(queue, None)
+        if scope is None:
+            return  # it was ended
+        pages = self._pages[scope]
+        pages.remove(queue)
+        if not pages:
+            del self._pages[scope]
 
     def _tell(self, event: Told) -> None:
         if event.scope is None:

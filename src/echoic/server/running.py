@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
+from echoic.adapters.connections import guarded
+
 MAX_REQUESTS = 256
 """At once; above it a request is answered 503 at once instead of waiting behind the others."""
-
-
 MAX_MESSAGE = 64 * 1024
 """Bytes of one message on a socket: a second of audio at 24 kHz, and more words than anybody says."""
 
@@ -23,18 +22,10 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
     uvicorn's own access log is off, for it holds paths and query strings; `echoic.access` has method, route,
     status and time. One process: the store has one writer, and the service one background task.
     """
-    # `access_log=False` only takes its handlers away; one that is added later would get paths again
-    logging.getLogger("uvicorn.access").disabled = True
     return uvicorn.Config(
         app,
         host=host,
         port=port,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        # another parser, if one is installed, takes requests with two Host headers
-        http="h11",
-        ws="websockets-sansio",
         ws_max_size=MAX_MESSAGE,
         # two lost answers, and a page that went without a word is known to be gone
         ws_ping_interval=10,
@@ -42,9 +33,7 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
         lifespan="on",
         limit_concurrency=MAX_REQUESTS,
         timeout_keep_alive=10,
-        timeout_graceful_shutdown=10,
-        h11_max_incomplete_event_size=16 * 1024,
-        log_config=None,
+        **guarded(),
     )
 
 

@@ -17,6 +17,7 @@ from echoic.server.settings import ServerSettings
 ALGORITHM = "HS256"
 AUDIENCE = "echoic"
 _CLAIMS = ["sub", "dep", "jti", "iat", "exp", "aud"]
+_NOT_OURS = "this is no identity that this server gave out; POST /api/identity gives one"
 
 
 class TokenRefused(Exception):
@@ -91,6 +92,10 @@ class Tokens:
         """
         claims = self._claims(token)
         user, own, token_id = claims["sub"], claims["dep"], claims["jti"]
+        try:
+            expires_at = datetime.fromtimestamp(claims["exp"], UTC)
+        except (TypeError, ValueError, OverflowError, OSError) as error:
+            raise TokenRefused(_NOT_OURS) from error  # signed by somebody with the secret, but no time
         if not isinstance(own, str) or not user or not token_id or not self._settings.serves(own):
             raise TokenRefused("this identity is of a deployment that is not served here; ask for a new one")
         if deployment is not None and deployment != own:
@@ -99,7 +104,7 @@ class Tokens:
             user=user,
             deployment=own,
             token_id=token_id,
-            expires_at=datetime.fromtimestamp(claims["exp"], UTC),
+            expires_at=expires_at,
         )
 
     def _claims(self, token: str) -> dict[str, Any]:
@@ -118,9 +123,7 @@ class Tokens:
                 "this identity has expired; ask for a new one at POST /api/identity"
             ) from error
         except jwt.InvalidTokenError as error:
-            raise TokenRefused(
-                "this is no identity that this server gave out; POST /api/identity gives one"
-            ) from error
+            raise TokenRefused(_NOT_OURS) from error
 
 
 __all__ = ["ALGORITHM", "AUDIENCE", "Minted", "Principal", "TokenRefused", "Tokens"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from echoic.adapters.connections import guarded
 from echoic.adapters.twilio.phone import Phone
 from echoic.adapters.twilio.webhooks import phone_router
 
@@ -34,16 +35,8 @@ def phone_app(phone: Phone) -> FastAPI:
 
 
 def uvicorn_options() -> dict[str, Any]:
-    """What `uvicorn.Config` needs for calls: sockets on, and no log of paths, which hold tokens."""
-    return {
-        "ws": "websockets-sansio",
-        "ws_max_size": 64 * 1024,
-        "access_log": False,
-        "server_header": False,
-        "proxy_headers": False,
-        "log_config": None,
-        "timeout_graceful_shutdown": 10,
-    }
+    """What `uvicorn.Config` needs for calls: sockets on, nobody waited for, nothing of a call in a log."""
+    return {"ws_max_size": 64 * 1024, **guarded()}
 
 
 __all__ = ["phone_app", "uvicorn_options"]

@@ -325,6 +325,15 @@ class Call:
         await asyncio.shield(self._ending)
 
     async def _end(self) -> None:
+        try:
+            await self._put_away()
+        # whatever a store or an agent's own code raises: the line is free for the next caller
+        except Exception as error:  # noqa: BLE001
+            log.error("the end of a call failed: %s", type(error).__name__)  # noqa: TRY400 - its message may hold words
+        finally:
+            self._phone.ended(self)
+
+    async def _put_away(self) -> None:
         await self.cut_off()
         with suppress(Exception):
             await self.opened
@@ -338,7 +347,6 @@ class Call:
         await self.log.complete()
         await self._forget_guest()
         await self.serving.ear.aclose()
-        self._phone.ended(self)
 
     async def _record(self) -> None:
         """Keep with a call that is kept what it took."""

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from fastapi import APIRouter, Request, Response, WebSocket
+from starlette.datastructures import FormData
 
 from echoic.adapters.twilio.call import Call
 from echoic.adapters.twilio.media import serve_media
@@ -29,6 +30,8 @@ FIGURES: Final = "X-Echoic-Call"
 """A header of the answer that ends a call: its `Figures`, as JSON."""
 _SILENCES: Final = 3
 _MAX_SAID: Final = 4000
+_MAX_PART: Final = 8000
+"""Characters of a reply in one answer: Twilio takes 64 KB of TwiML, where one may take five bytes."""
 _RECONNECTS: Final = 3
 _SENTENCES = re.compile(r".*[.!?…][\"'”’)]*\s", re.DOTALL)
 _OVER: Final = frozenset({"completed", "busy", "failed", "no-answer", "canceled"})
@@ -49,11 +52,20 @@ class Reply:
         """What can be said now, and whether that is the end of it. Waits for the end, or that long."""
         await asyncio.wait({self._task}, timeout=within_s)
         done = self._task.done()
-        sentences = _SENTENCES.match(self._text)
-        whole = len(self._text) if done else sentences.end() if sentences else 0
-        text, self._text = self._text[:whole], self._text[whole:]
+        text = self._part(done=done)
+        self._text = self._text[len(text) :]
         self._call.hand_over(text, apart=True)
-        return text, done
+        return text, done and not self._text
+
+    def _part(self, *, done: bool) -> str:
+        """The beginning of what is there that can be said now: in whole sentences, unless it is the end."""
+        part = self._text[:_MAX_PART]
+        if done and part == self._text:
+            return part
+        sentences = _SENTENCES.match(part)
+        if sentences:
+            return sentences.group()
+        return part[: part.rfind(" ") + 1] or part if len(part) == _MAX_PART else ""
 
 
 class Dialogue:
@@ -186,10 +198,7 @@ class Webhooks:
         if self._phone.known(sid) is None and self._phone.busy:
             settings = self._phone.settings
             return _xml(scribe.end(settings.phrases_in(settings.language).busy))
-        call = self._phone.call(
-            sid, number=str(form.get("From", "")), attestation=str(form.get("StirVerstat", ""))
-        )
-        dialogue = self._dialogue(call)
+        dialogue = self._dialogue(sid, form)
         return _xml(await dialogue.once("voice", 0, 0, lambda: dialogue.answer_call(scribe)))
 
     async def turn(self, request: Request) -> Response:
@@ -198,7 +207,7 @@ class Webhooks:
         sid, scribe = call_of(form), self._scribe(request)
         step, _ = self._checked(request, sid)
         said = str(form.get("SpeechResult", "")) or str(form.get("Digits", ""))
-        dialogue = self._dialogue(self._phone.call(sid, number=str(form.get("From", ""))))
+        dialogue = self._dialogue(sid, form)
         if dialogue.call.over:
             return _xml(scribe.end())
         sure = _number(form.get("Confidence"))
@@ -209,7 +218,7 @@ class Webhooks:
         form = await self._phone.signatures.form_of(request)
         sid, scribe = call_of(form), self._scribe(request)
         step, part = self._checked(request, sid)
-        dialogue = self._dialogue(self._phone.call(sid, number=str(form.get("From", ""))))
+        dialogue = self._dialogue(sid, form)
         if dialogue.call.over:
             return _xml(scribe.end())
         return _xml(await dialogue.once("poll", step, part, lambda: dialogue.poll(scribe, step, part)))
@@ -221,7 +230,7 @@ class Webhooks:
         step, _ = self._checked(request, sid)
         goes_on = form.get("CallStatus", "in-progress") == "in-progress"
         failed = goes_on and form.get("SessionStatus", "failed") == "failed"
-        dialogue = self._dialogue(self._phone.call(sid, number=str(form.get("From", ""))))
+        dialogue = self._dialogue(sid, form)
         answer = await dialogue.once("connected", step, 0, lambda: dialogue.reconnect(scribe, failed=failed))
         return _xml(answer)
 
@@ -233,7 +242,11 @@ class Webhooks:
             await _ended(call, self._phone.settings.pace.answer_within_s)
         return Response(status_code=204, headers=_told(call))
 
-    def _dialogue(self, call: Call) -> Dialogue:
+    def _dialogue(self, sid: str, form: FormData) -> Dialogue:
+        """Of the call; one that another process began is begun anew, with what the carrier says of it."""
+        call = self._phone.call(
+            sid, number=str(form.get("From", "")), attestation=str(form.get("StirVerstat", ""))
+        )
         if call.dialogue is None:
             call.dialogue = Dialogue(self._phone, call)
         dialogue: Dialogue = call.dialogue

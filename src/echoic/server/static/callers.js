@@ -6,15 +6,12 @@ const STORED = "echoic.callers";
 export class Callers {
   #callers = [];
   #current = "";
+  #dropped = new Set();
 
   constructor() {
-    try {
-      const stored = JSON.parse(localStorage.getItem(STORED) ?? "{}");
-      this.#callers = Array.isArray(stored.callers) ? stored.callers.filter((c) => c.user && c.token) : [];
-      this.#current = stored.current ?? "";
-    } catch {
-      // unreadable: as if nobody had been here
-    }
+    const { callers, current } = stored();
+    this.#callers = callers;
+    this.#current = current;
   }
 
   /** Everyone, in the order they came. */
@@ -50,11 +47,29 @@ export class Callers {
 
   drop(user) {
     this.#callers = this.#callers.filter((caller) => caller.user !== user);
+    this.#dropped.add(user);
     this.#keep();
   }
 
   #keep() {
-    localStorage.setItem(STORED, JSON.stringify({ callers: this.#callers, current: this.#current }));
+    // another page of this browser may have met somebody since: whoever is not kept is lost
+    const known = new Set([...this.#callers.map((caller) => caller.user), ...this.#dropped]);
+    this.#callers.push(...stored().callers.filter((caller) => !known.has(caller.user)));
+    try {
+      localStorage.setItem(STORED, JSON.stringify({ callers: this.#callers, current: this.#current }));
+    } catch {
+      // a browser that keeps nothing: they are known for as long as the page is open
+    }
+  }
+}
+
+function stored() {
+  try {
+    const { callers, current = "" } = JSON.parse(localStorage.getItem(STORED) ?? "{}");
+    return { callers: Array.isArray(callers) ? callers.filter((c) => c.user && c.token) : [], current };
+  } catch {
+    // unreadable: as if nobody had been here
+    return { callers: [], current: "" };
   }
 }
 

@@ -86,10 +86,12 @@ function notice(text) {
 
 /** The server knows this identity no longer: it is dropped, and the way on is shown. */
 async function refused(error) {
-  if (callers.current) callers.drop(callers.current.user);
+  // without a token nobody was refused: whoever else this browser knows is still good
+  if (api.token && callers.current) callers.drop(callers.current.user);
   api.token = "";
   live.stop();
   showCallers();
+  byId("caller").selectedIndex = -1; // so that any of them can be chosen
   notice(`${error.message} “New caller” begins with a new one.`);
 }
 
@@ -241,6 +243,7 @@ function askErasure() {
 }
 
 async function erase() {
+  if (erased) return; // asked twice: the receipt stands
   const trouble = byId("erasure-trouble");
   trouble.hidden = true;
   try {
