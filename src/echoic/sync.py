@@ -1,5 +1,7 @@
 """The same memory for code that does not await: a loop in a thread behind a blocking façade.
 
+    import echoic.sync
+
     with echoic.sync.open("sqlite:///echoic.db") as memory:
         ana = memory.user("ana")
         ana.set("user_name", "Ana")

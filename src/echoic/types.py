@@ -45,8 +45,15 @@ def checked_name(value: object, what: str) -> str:
     return _storable(value, what)
 
 
-def checked_text(value: object, what: str) -> str:
+def checked_text(
+    value: object, what: str, *, if_empty: str = "To take something back use delete or forget."
+) -> str:
     """`value` as a text: not blank, at most 32 KiB of UTF-8, any Unicode without NUL.
+
+    Args:
+        value: anything.
+        what: what it is, for the message.
+        if_empty: the way out where it is blank.
 
     Raises:
         InvalidInput: it is blank, too long, or cannot be stored exactly.
@@ -54,7 +61,7 @@ def checked_text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{what} must be a string, not {type(value).__name__}: {value!r:.80}")
     if not value.strip():
-        raise InvalidInput(f"{what} is empty: {value!r}. To take something back use delete or forget.")
+        raise InvalidInput(f"{what} is empty: {value!r}. {if_empty}")
     _storable(value, what)
     if len(value) > MAX_TEXT_BYTES // 4 and len(value.encode()) > MAX_TEXT_BYTES:
         raise InvalidInput(
@@ -64,11 +71,20 @@ def checked_text(value: object, what: str) -> str:
     return value
 
 
+def checked_query(value: object) -> str:
+    """`value` as something to search for.
+
+    Raises:
+        InvalidInput: it is blank, too long, or cannot be stored exactly.
+    """
+    return checked_text(value, "query", if_empty="There is nothing to search for.")
+
+
 def checked_time(value: datetime, what: str) -> datetime:
     """`value` in UTC.
 
     Raises:
-        InvalidInput: it carries no time zone, so the moment it means is unknown.
+        InvalidInput: it carries no time zone, so the moment it means is unknown, or is none in UTC.
     """
     if not isinstance(value, datetime):
         raise InvalidInput(f"{what} must be a datetime, not {type(value).__name__}: {value!r:.80}")
@@ -76,7 +92,10 @@ def checked_time(value: datetime, what: str) -> datetime:
         raise InvalidInput(
             f"{what} has no time zone: {value!r}. Say which, for example datetime.now(timezone.utc)."
         )
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidInput(f"{what} is outside the years 1 to 9999 in UTC: {value!r}") from error
 
 
 def _storable(value: str, what: str) -> str:
@@ -140,13 +159,15 @@ class Turn:
 
     def __post_init__(self) -> None:
         checked_name(self.speaker, "speaker")
-        checked_text(self.text, "turn text")
-        if self.heard:
+        checked_text(self.text, "turn text", if_empty="Where nothing was said there is no turn to keep.")
+        if self.heard is not None and self.heard != "":
             checked_text(self.heard, "heard text")
         if self.id:
             checked_name(self.id, "turn id")
-        if self.confidence is not None and not 0 <= self.confidence <= 1:
-            raise InvalidInput(f"confidence must be between 0 and 1, not {self.confidence!r}")
+        if self.confidence is not None and not (
+            isinstance(self.confidence, (int, float)) and 0 <= self.confidence <= 1
+        ):
+            raise InvalidInput(f"confidence must be a number from 0 to 1, not {self.confidence!r:.80}")
         object.__setattr__(self, "said_at", checked_time(self.said_at, "said_at"))
 
     @property
@@ -487,6 +508,7 @@ __all__ = [
     "Visibility",
     "checked_category",
     "checked_name",
+    "checked_query",
     "checked_text",
     "checked_time",
 ]

@@ -59,6 +59,15 @@ def test_an_error_is_one_line_that_names_the_way_out(echoic, tmp_path):
     assert "Does its folder exist" in line
 
 
+@pytest.mark.parametrize("words", [["calls"], ["phone"], ["bench"], ["calls", "--quiet"]])
+def test_a_group_without_a_command_is_told_so_in_a_line(echoic, words):
+    ran = echoic(*words)
+    assert (ran.code, ran.out) == (64, "")
+    said, way_out = ran.err.splitlines()
+    assert said == "echoic: Missing command."
+    assert way_out == f"See `echoic {words[0]} --help`."
+
+
 def test_debug_shows_where_an_error_came_from(echoic, tmp_path):
     words = ("get", "a", "--store", f"sqlite:///{tmp_path}/no/such/folder/echoic.db")
     assert "Traceback" in echoic(*words, "--debug").err

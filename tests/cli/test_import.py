@@ -212,3 +212,17 @@ def test_a_damaged_export_is_refused_whole(echoic, document):
 
 def test_facts_are_refused_where_there_are_none(echoic, document):
     assert echoic("import", str(document("mem0.json", MEM0)), "--facts").code == 64
+
+
+def test_a_turn_with_the_id_of_another_is_left_out_and_said(echoic, tmp_path):
+    path = tmp_path / "talk.jsonl"
+    lines = [
+        {"speaker": "user", "text": "I live in Rome.", "conversation": "monday", "id": "1"},
+        {"speaker": "user", "text": "I live in Rome.", "conversation": "monday", "id": "1"},
+        {"speaker": "user", "text": "I moved to Oslo.", "conversation": "tuesday", "id": "1"},
+    ]
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    ran = echoic("import", str(path))
+    assert ran.code == 3
+    assert "left out line 3: another turn before it has the id '1'" in ran.err
+    assert "Oslo" not in echoic("export").out

@@ -328,6 +328,22 @@ class TestGlobal:
 
 
 class TestForget:
+    async def test_a_key_goes_from_everyone_also_where_a_conversation_goes_with_it(self, auto):
+        ana = auto.user("ana")
+        assert (await ana.set(*HOURS)).visibility == "global"
+        call = await ana.conversation("call")
+        await call.append(Turn(speaker="user", text="hello there"))
+        receipt = await ana.forget(key=HOURS[0], conversation="call")
+        assert (receipt.memories, receipt.turns, receipt.conversations) == (1, 1, 1)
+        assert await auto.user("bob").get(HOURS[0]) is None
+
+    async def test_a_conversation_alone_leaves_what_is_everyones(self, auto):
+        ana = auto.user("ana")
+        await ana.set(*HOURS)
+        await ana.conversation("call")
+        await ana.forget(conversation="call")
+        assert (await auto.user("bob").get(HOURS[0])).text == HOURS[1]
+
     async def test_everything_goes_and_the_receipt_counts_it(self, auto):
         ana, bob = auto.user("ana"), auto.user("bob")
         for user in (ana, bob):
@@ -498,6 +514,36 @@ class TestConversations:
         with pytest.raises(InvalidInput, match="belongs to"):
             await call.append(Turn(speaker="user", text="x", conversation="two"))
 
+    async def test_a_turn_under_an_id_of_another_conversation_is_not_lost_in_it(self, memory):
+        ana = memory.user("ana")
+        monday, tuesday = await ana.conversation("monday"), await ana.conversation("tuesday")
+        (said,) = await monday.append(Turn(speaker="user", text="I live in Rome.", id="1"))
+        with pytest.raises(InvalidInput, match="taken in conversation 'monday'"):
+            await tuesday.append(
+                Turn(speaker="user", text="I have a dog.", id="2"),
+                Turn(speaker="user", text="I moved to Oslo.", id="1"),
+            )
+        assert await tuesday.turns() == []
+        assert await monday.append(said) == (said,)
+
+    async def test_nothing_is_said_in_a_conversation_that_was_forgotten(self, memory):
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        await call.append(Turn(speaker="user", text="My name is Ana."))
+        await ana.forget(conversation="call")
+        with pytest.raises(InvalidInput, match="was forgotten; open a new one"):
+            await call.append(Turn(speaker="user", text="My dog is called Zorro."))
+        assert await ana.query("Zorro") == []
+        again = await ana.conversation("call")
+        await again.append(Turn(speaker="user", text="My dog is called Zorro."))
+        assert "Zorro" in str(await ana.export())
+
+    async def test_another_key_for_a_conversation_leaves_its_summary(self, memory):
+        call = await memory.user("ana").conversation("call")
+        await call.store("dinner", "A menu for four")
+        assert (await call.store("dinner menu")).summary == "A menu for four"
+        assert (await call.store("dinner menu", "A menu for six")).summary == "A menu for six"
+
 
 class TestTruncating:
     """An answer was kept before it was spoken, and the caller cut in."""
@@ -631,6 +677,33 @@ class TestDistilling:
         assert await ana.facts() == []
 
 
+class TestWhatHolds:
+    async def test_a_correction_that_is_made_meanwhile_is_seen_whole_or_not_at_all(self, url, monkeypatch):
+        store = store_from(url)
+        scan = store.scan
+        async with MemoryService(store, LexicalEmbedder()) as memory:
+            ana = memory.user("ana")
+            await ana.set("home", "Lisbon")
+
+            async def corrected(scope, kind, **page):
+                found = await scan(scope, kind, **page)
+                monkeypatch.setattr(store, "scan", scan)
+                if scope.user is not None and kind == "memory":
+                    await ana.set("home", "Porto")
+                return found
+
+            for read in (ana.facts, lambda: ana.history("home")):
+                monkeypatch.setattr(store, "scan", corrected)
+                assert len([memory.text for memory in await read() if memory.current]) == 1
+
+    async def test_every_page_is_read(self, memory, monkeypatch):
+        monkeypatch.setattr("echoic.memory.records._PAGE", 2)
+        ana = memory.user("ana")
+        for number in range(5):
+            await ana.set(f"key {number}", "value")
+            assert len(await ana.facts()) == number + 1
+
+
 class TestExport:
     async def test_an_export_restores_to_an_equal_export(self, memory, later):
         ana = memory.user("ana")
@@ -650,6 +723,19 @@ class TestExport:
         assert again == {**exported, "deployment": "elsewhere"}
         assert (await copy.get("home")).text == "Haifa"
         assert await copy.set("home", "Haifa") == await copy.get("home")
+
+    async def test_what_stands_twice_in_an_export_is_kept_once_or_refused(self, memory):
+        ana, copy = memory.user("ana"), memory.user("copy")
+        call = await ana.conversation("monday")
+        await call.append(Turn(speaker="user", text="I live in Rome.", id="1"))
+        exported = await ana.export()
+        (monday,) = exported["conversations"]
+        monday["turns"] *= 2
+        assert await asyncio.wait_for(copy.restore(exported), 20) == 2
+        exported["conversations"].append({**monday, "id": "tuesday"})
+        with pytest.raises(InvalidInput, match="two different records as turn '1'"):
+            await asyncio.wait_for(memory.user("other").restore(exported), 20)
+        assert await memory.user("other").conversations() == []
 
     async def test_what_was_learned_from_is_not_read_again_after_a_move_and_the_rest_is(self, memory, later):
         ana, copy = memory.user("ana", "acme"), memory.user("ana", "elsewhere")

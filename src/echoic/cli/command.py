@@ -44,7 +44,8 @@ class Group(click.Group):
 
     def __init__(self, *args: Any, hide_global: bool = True, **kwargs: Any) -> None:
         kwargs["params"] = [*(kwargs.get("params") or []), *global_options(hidden=hide_global)]
-        super().__init__(*args, **kwargs)
+        # else click fails with the whole help as its message, which is no line of an error
+        super().__init__(*args, **{"no_args_is_help": False, **kwargs})
         self._sections: list[tuple[str, list[str]]] = []
 
     def invoke(self, ctx: click.Context) -> int:

@@ -40,7 +40,11 @@ class Settings:
 
 
 _WORDS: dict[str, tuple[str, str, str]] = {
-    "store": ("--store", "URL", "Where memory is kept: sqlite:///FILE, files:///DIR or memory://."),
+    "store": (
+        "--store",
+        "URL",
+        "Where memory is kept: sqlite:///FILE, files:///DIR, postgresql://…, mongodb://… or memory://.",
+    ),
     "user": ("--user", "NAME", "Whose memory."),
     "deployment": ("--deployment", "NAME", "The agents that share what is global; users are apart in each."),
     "embedder": ("--embedder", "NAME", "local, local:int8, lexical, or PROVIDER:MODEL."),

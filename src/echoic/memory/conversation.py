@@ -52,10 +52,12 @@ class OpenConversation:
             the turns as kept, in the order given: with ids, and the earlier ones where an id was known.
 
         Raises:
-            InvalidInput: a turn belongs to another conversation.
+            InvalidInput: a turn belongs to another conversation, or this one was forgotten; none was kept.
             StoreUnavailable: none was kept; append them again.
         """
         new = [self._own(turn) for turn in turns]
+        if new:  # a turn of what was forgotten would be found, but never learned from, listed or exported
+            await self.info()
         known: dict[str, Turn] = {}
         while missing := {turn.id: turn for turn in new if turn.id not in known}:
             try:
@@ -63,7 +65,7 @@ class OpenConversation:
                 await self._parts.store.write(self._scope, puts)
             except WriteConflict:  # some were appended before, by us or by another process
                 there = await self._parts.store.read(self._scope, TURN, list(missing))
-                known |= {record.id: turn_of(record) for record in there}
+                known |= {record.id: self._known(turn_of(record)) for record in there}
             else:
                 known |= missing
                 self._parts.background.poke((self._scope, self.id))
@@ -86,6 +88,8 @@ class OpenConversation:
         Raises:
             InvalidInput: there is no such answer here, or `heard` is not how it begins.
         """
+        if not isinstance(heard, str):
+            raise InvalidInput(f"heard must be a string, not {type(heard).__name__}: {heard!r:.80}")
 
         async def attempt() -> list[Turn]:
             records = await scan_all(self._parts.store, self._scope, TURN, key=self.id)
@@ -116,11 +120,11 @@ class OpenConversation:
         return conversation_of(records[0])
 
     async def store(self, key: str, summary: str | None = None) -> Conversation:
-        """Make it recallable by a spoken key, with a summary of what it was about."""
+        """Make it recallable by a spoken key, with a summary of what it was about; None: the one it has."""
         checked_name(key, "recall key")
-        if summary is not None:
-            checked_text(summary, "summary")
-        return await self._change(recall_key=key, summary=summary)
+        if summary is None:
+            return await self._change(recall_key=key)
+        return await self._change(recall_key=key, summary=checked_text(summary, "summary"))
 
     async def complete(self) -> Conversation:
         """The call is over. It is distilled after this, here or by any worker."""
@@ -166,11 +170,24 @@ class OpenConversation:
         return await until_written(attempt, f"conversation {self.id!r}")
 
     def _own(self, turn: Turn) -> Turn:
-        if turn.conversation not in {"", self.id}:
+        if not isinstance(turn, Turn):
+            raise InvalidInput(
+                f"not a turn but {type(turn).__name__}: append takes one Turn or several, each by itself"
+            )
+        if turn.conversation and turn.conversation != self.id:
             raise InvalidInput(
                 f"turn {turn.id!r} belongs to conversation {turn.conversation!r}, not to {self.id!r}"
             )
         return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)
+
+    def _known(self, turn: Turn) -> Turn:
+        """A turn that was there, if it was said here: another's id would swallow what was said now."""
+        if turn.conversation != self.id:
+            raise InvalidInput(
+                f"turn id {turn.id!r} is taken in conversation {turn.conversation!r}: "
+                "give every turn of a user an id of its own, or none"
+            )
+        return turn
 
 
 def _answer(turns: Sequence[tuple[Turn, Record]], after: str | None) -> list[tuple[Turn, Record]]:

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from numbers import Real
 from typing import Any, TypeVar
+
+from echoic.errors import InvalidInput
 
 _T = TypeVar("_T")
 _LEAST_MS = 0.01
+
+
+def checked_deadline(after_ms: object) -> float | None:
+    """`after_ms` as a deadline from now; None is none.
+
+    Raises:
+        InvalidInput: it is no number above 0.
+    """
+    if after_ms is None:
+        return None
+    number = float(after_ms) if isinstance(after_ms, Real) else 0.0
+    if not number > 0:  # not a number is none above 0 either
+        raise InvalidInput(f"deadline_ms must be a number above 0, not {after_ms!r:.80}")
+    return number
 
 
 class Deadline:

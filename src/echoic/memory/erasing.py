@@ -56,7 +56,7 @@ class Erasing:
         while own and (own := await self._chosen(key, conversation)):
             erased.append(await self._parts.store.erase(self._scope, own))
         # only now: what is judged or handed in meanwhile is taken back once the user's own is gone
-        shared = [] if conversation else await self._authored(key)
+        shared = [] if key is None and conversation is not None else await self._authored(key)
         drops = [Drop(kind=record.kind, id=record.id) for record in shared]
         if key is None and conversation is None:
             drops += await unlearn(self._parts.store, self._scope)

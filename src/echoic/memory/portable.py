@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -103,6 +103,8 @@ async def _continue(store: Store, scope: Scope, conversation: str, read: str | N
 
 
 def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
+    if not isinstance(exported, Mapping):
+        raise InvalidInput(f"this is no export of Echoic but {type(exported).__name__}: {exported!r:.80}")
     if exported.get("format") != FORMAT:
         raise InvalidInput(f"this is no export of Echoic: its format is {exported.get('format')!r}")
     if exported.get("version") != VERSION:
@@ -124,7 +126,23 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
         results = [record_of_result(result_of(record), record.key or "") for record in results]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"this export cannot be read: {type(error).__name__} {error}") from error
-    return [*conversations, *memories, *turns, *results, *directives]
+    return _each_once([*conversations, *memories, *turns, *results, *directives])
+
+
+def _each_once(records: Sequence[Record]) -> list[Record]:
+    """`records` without those that stand there again, which no write would ever take.
+
+    Raises:
+        InvalidInput: two of one kind have the same id and are not the same.
+    """
+    found: dict[tuple[str, str], Record] = {}
+    for record in records:
+        if found.setdefault((record.kind, record.id), record) != record:
+            raise InvalidInput(
+                f"this export holds two different records as {record.kind} {record.id!r}: "
+                "an id is unique within a user"
+            )
+    return list(found.values())
 
 
 def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]:

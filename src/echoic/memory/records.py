@@ -17,17 +17,24 @@ TURN = "turn"
 CONVERSATION = "conversation"
 PROPOSAL = "proposal"
 
+_PAGE = 1000
 _MEMORY = frozenset(field.name for field in fields(Memory)) - {"id", "key"}
 _MOMENTS = frozenset({"valid_from", "valid_until", "last_said_at"})
 _LISTS = frozenset({"source", "redacted"})
 
 
 async def scan_all(store: Store, scope: Scope, kind: str, *, key: str | None = None) -> list[Record]:
-    """Every record of `kind` (and `key`) in order, page by page."""
+    """Every record of `kind` (and `key`) in order, page by page.
+
+    What fits on one page is read at once: a correction that is made meanwhile is seen whole or not at all.
+    """
     found: list[Record] = []
-    while page := await store.scan(scope, kind, key=key, after=found[-1].seq if found else -1):
+    while True:
+        after = found[-1].seq if found else -1
+        page = await store.scan(scope, kind, key=key, after=after, limit=_PAGE)
         found += page
-    return found
+        if len(page) < _PAGE:
+            return found
 
 
 def index(record: Record) -> Entry | None:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from echoic.errors import InvalidInput
+from echoic.memory.deadline import checked_deadline
 from echoic.memory.hooks import Recalled
 from echoic.memory.parts import Parts
 from echoic.memory.times.reader import TimeReader
 from echoic.partition import Partition
-from echoic.types import Recall, Scope, checked_text
+from echoic.types import Recall, Scope, checked_query
 
 MAX_LIMIT = 1000
 """Hits of one search, at most."""
@@ -47,11 +48,10 @@ class Searching:
             timezone: as there.
             meanwhile: another text, whose vector stands in for one that is late where it is known already.
         """
-        checked_text(text, "query")
+        checked_query(text)
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
             raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {limit!r}")
-        if deadline_ms is not None and not deadline_ms > 0:
-            raise InvalidInput(f"deadline_ms must be above 0, not {deadline_ms!r}")
+        checked_deadline(deadline_ms)
         with self._parts.telemetry.operation("recall", self._scope) as doing:
             recall = await self._parts.recaller.recall(
                 self._scope,

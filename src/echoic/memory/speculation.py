@@ -21,11 +21,11 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen
-from echoic.memory.deadline import Deadline
+from echoic.memory.deadline import Deadline, checked_deadline
 from echoic.memory.times.phrases import may_mean_time
 from echoic.partition import Partition
 from echoic.ranking.query import Query, query_of
-from echoic.types import Hit, Recall, Scope, checked_text
+from echoic.types import Hit, Recall, Scope, checked_query
 
 log = logging.getLogger(__name__)
 
@@ -137,9 +137,12 @@ class Speculation:
             alternatives: other readings of it, likeliest first; they are searched for when there is time.
 
         Raises:
+            InvalidInput: `partial` is no text.
             NotOpen: after `aclose()`.
         """
         self._check_open()
+        if not isinstance(partial, str):
+            raise InvalidInput(f"partial must be a string, not {type(partial).__name__}: {partial!r:.80}")
         text = _spoken(partial)
         if not text or text == self._heard:
             return
@@ -180,9 +183,8 @@ class Speculation:
         """
         self._check_open()
         self._stop_watching()
-        checked_text(text, "query")
-        if deadline_ms is not None and not deadline_ms > 0:
-            raise InvalidInput(f"deadline_ms must be above 0, not {deadline_ms!r}")
+        checked_query(text)
+        checked_deadline(deadline_ms)
         clock = asyncio.get_running_loop().time
         begun, until, heard = clock(), Deadline(deadline_ms), self._heard
         self._waiting = []

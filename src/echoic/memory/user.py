@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from echoic.errors import InvalidInput, WriteConflict
-from echoic.memory.block.tokens import counter_of
+from echoic.memory.block.tokens import checked_budget, counter_of
 from echoic.memory.brief import DEFAULT_BUDGET_TOKENS as ANSWER_TOKENS
 from echoic.memory.brief import hits_for, packed
 from echoic.memory.conversation import OpenConversation, Transcript
@@ -42,6 +42,7 @@ from echoic.types import (
     Scope,
     checked_category,
     checked_name,
+    checked_query,
     checked_text,
     checked_time,
 )
@@ -226,6 +227,8 @@ class UserMemory(Served):
             deadline_ms: of the recall.
             timezone: as for `recall`.
         """
+        checked_budget(budget_tokens)
+        checked_query(text)
         recall = await self.recall(text, limit=hits_for(text), deadline_ms=deadline_ms, timezone=timezone)
         return await self.pack(recall, budget_tokens=budget_tokens, timezone=timezone)
 
@@ -239,8 +242,9 @@ class UserMemory(Served):
         """The same for a recall that was made before, such as by `listen`.
 
         Raises:
-            InvalidInput: the budget is below 1, or a hit is another user's.
+            InvalidInput: the budget is no whole number above 0, or a hit is another user's.
         """
+        checked_budget(budget_tokens)
         if not self._searching.may_see(recall):
             raise InvalidInput("a hit of this recall belongs to another user: pack it with theirs")
         return await packed(

@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.realtime import RealtimeError
 
-from echoic.errors import EchoicError, NotOpen, WriteConflict
+from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
 from echoic.session.calls import Exchange
 from echoic.session.doubt import affirms, weigh
 from echoic.session.history import recent, written
@@ -173,11 +173,13 @@ class Keeper:
         ripe = self._ripe()
         self._note_given()
         turns = [each.turn for each in ripe if each.turn is not None]
-        if turns and await self._live.memory.find_conversation(self._live.conversation.id) is None:
+        try:
+            await self._live.conversation.append(*turns)
+        except InvalidInput:
+            if await self._live.memory.find_conversation(self._live.conversation.id) is not None:
+                raise
             self._lose("forgotten")
             return
-        if turns:
-            await self._live.conversation.append(*turns)
         for each in ripe:
             each.leg.kept = each.place
             if each.turn is not None:

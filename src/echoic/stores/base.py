@@ -169,7 +169,7 @@ class Store(Protocol):
         limit: int = 1000,
         newest_first: bool = False,
     ) -> list[Record]:
-        """Records of `kind` in the order of first writing, `limit` at most.
+        """Records of `kind` in the order of first writing: `limit` of them, fewer where there are no more.
 
         Args:
             scope: whose.

@@ -22,9 +22,11 @@ def read_turns(source: Source) -> Iterator[Item]:
     """A turn a line, in the order of the file; without a conversation, of one named like the file.
 
     A turn without an id gets one that follows from what it says, and from how often the same was said before
-    in the same conversation: lines added at the end change nothing before them.
+    in the same conversation: lines added at the end change nothing before them. One with the id of another
+    turn cannot be kept beside it.
     """
     said_before: Counter[str] = Counter()
+    given: dict[str, str] = {}
     with source.open() as stream:
         for number, line in enumerate(stream, 1):
             raw = line.removeprefix(_BOM) if number == 1 else line
@@ -32,7 +34,7 @@ def read_turns(source: Source) -> Iterator[Item]:
                 continue
             try:
                 fields = _fields(raw)
-                yield Said(turn=_turn(source, fields, said_before))
+                yield Said(turn=_of_its_own(_turn(source, fields, said_before), given))
             except FLAWS as error:
                 yield Skipped(where=f"line {number}", reason=reason_of(error))
 
@@ -71,6 +73,13 @@ def _turn(source: Source, fields: Mapping[str, Any], said_before: Counter[str]) 
     content = derived_id(conversation, turn.speaker, str(fields.get("said_at")), turn.text, str(turn.heard))
     said_before[content] += 1
     return replace(turn, id=derived_id(content, str(said_before[content])))
+
+
+def _of_its_own(turn: Turn, given: dict[str, str]) -> Turn:
+    said = derived_id(turn.conversation, turn.speaker, turn.text, str(turn.heard), str(turn.confidence))
+    if given.setdefault(turn.id, said) != said:
+        raise InvalidInput(f"another turn before it has the id {turn.id!r}, which is unique within a user")
+    return turn
 
 
 def _given(fields: Mapping[str, Any], name: str, default: str) -> Any:

@@ -16,7 +16,7 @@ from echoic.memory.block.sections import (
     now_draft,
     profile_draft,
 )
-from echoic.memory.block.tokens import counter_of
+from echoic.memory.block.tokens import checked_budget, counter_of
 from echoic.memory.experience import AgentExperience
 from echoic.memory.parts import Parts
 from echoic.memory.profile import profile_and_sources
@@ -64,8 +64,9 @@ class BlockMaker:
         self, agent: str | None, moment: str | None, budget_tokens: int, deadline_ms: float | None
     ) -> Block:
         """See `UserMemory.block`."""
-        if not isinstance(budget_tokens, int) or isinstance(budget_tokens, bool) or budget_tokens < 1:
-            raise InvalidInput(f"budget_tokens must be a whole number above 0, not {budget_tokens!r}")
+        checked_budget(budget_tokens)
+        if moment is not None and not isinstance(moment, str):
+            raise InvalidInput(f"moment must be a string, not {type(moment).__name__}: {moment!r:.80}")
         memories = await self._user.facts()
         profile, used = profile_and_sources(memories)
         others = [memory for memory in memories if memory.id not in used]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from math import ceil
 from typing import Any, Final
 
+from echoic.errors import InvalidInput
+
 Counter = Callable[[str], int]
 """Tokens of a text. The sum over its lines is at least that of the whole."""
 
@@ -15,6 +17,17 @@ _WIDE = re.compile("[\u0800-\U0010ffff]")
 """Three bytes of UTF-8 and more."""
 _BYTES_AT_MOST: Final = 12
 """A tokenizer that takes a long unknown word for one token is not believed below this."""
+
+
+def checked_budget(tokens: object) -> int:
+    """`tokens` as a budget.
+
+    Raises:
+        InvalidInput: it is no whole number above 0.
+    """
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
+        raise InvalidInput(f"budget_tokens must be a whole number above 0, not {tokens!r:.80}")
+    return tokens
 
 
 def estimate_tokens(text: str) -> int:

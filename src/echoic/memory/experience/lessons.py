@@ -76,6 +76,8 @@ class AgentExperience:
     def __init__(
         self, store: Store, everyone: Scope, agent: str, *, sharing: Sharing, words: Collection[str] = ()
     ) -> None:
+        if isinstance(words, str):  # else each of its letters would be a word
+            raise InvalidInput(f"words must be several texts, as [{words!r:.80}]")
         self._store = store
         self._everyone = everyone
         self._sharing = sharing

@@ -62,8 +62,7 @@ class TimeReader:
             InvalidInput: there is no such zone.
             StoreUnavailable: could not look.
         """
-        if isinstance(zone, str):
-            zone = await asyncio.to_thread(zone_of, zone)
+        zone = await _given(zone)
         if not may_mean_time(text):
             return NOTHING
         now, known = self._clock(), await self.zone(scope, zone)
@@ -76,9 +75,7 @@ class TimeReader:
         Raises:
             InvalidInput: there is no such zone as was given.
         """
-        if isinstance(given, str):
-            return await asyncio.to_thread(zone_of, given)
-        return given or await self._remembered(scope) or UTC
+        return await _given(given) or await self._remembered(scope) or UTC
 
     async def _found(self, scope: Scope, spans: Spans, event: Event, now: datetime, zone: tzinfo) -> Spans:
         recall = await self._searches.recall(
@@ -102,6 +99,14 @@ class TimeReader:
             except InvalidInput:
                 continue  # "wherever I am": what was said names no zone
         return None
+
+
+async def _given(zone: str | tzinfo | None) -> tzinfo | None:
+    if isinstance(zone, str):
+        return await asyncio.to_thread(zone_of, zone)
+    if zone is not None and not isinstance(zone, tzinfo):
+        raise InvalidInput(f"timezone must be a name or a tzinfo, not {type(zone).__name__}: {zone!r:.80}")
+    return zone
 
 
 __all__ = ["Searches", "TimeReader"]

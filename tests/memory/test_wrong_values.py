@@ -1,0 +1,96 @@
+"""A value of the wrong kind is refused by name, before anything is read or written."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from echoic import InvalidInput, Turn
+from echoic.types import checked_time
+
+
+class TestOfTheUser:
+    @pytest.mark.parametrize("late", ["5", 0, -1, float("nan"), [5]])
+    async def test_a_deadline_that_is_no_number_above_0(self, memory, late):
+        ana = memory.user("ana")
+        with pytest.raises(InvalidInput, match="deadline_ms"):
+            await ana.recall("where do I live", deadline_ms=late)
+        async with ana.listen() as listening:
+            with pytest.raises(InvalidInput, match="deadline_ms"):
+                await listening.final("where do I live", deadline_ms=late)
+
+    @pytest.mark.parametrize("question", ["where do I live", "where was I last tuesday"])
+    async def test_a_time_zone_that_is_none(self, memory, question):
+        with pytest.raises(InvalidInput, match="timezone"):
+            await memory.user("ana").recall(question, timezone=5)
+
+    @pytest.mark.parametrize("tokens", ["x", None, 2.5, True, 0])
+    async def test_a_budget_that_is_no_whole_number(self, memory, tokens):
+        ana = memory.user("ana")
+        with pytest.raises(InvalidInput, match="budget_tokens"):
+            await ana.brief("where do I live", budget_tokens=tokens)
+        with pytest.raises(InvalidInput, match="budget_tokens"):
+            await ana.block(budget_tokens=tokens)
+
+    async def test_words_that_are_none(self, memory):
+        ana = memory.user("ana")
+        with pytest.raises(InvalidInput, match="moment"):
+            await ana.block(moment=5)
+        with pytest.raises(InvalidInput, match="query"):
+            await ana.brief(None)
+        async with ana.listen() as listening:
+            with pytest.raises(InvalidInput, match="partial"):
+                listening.hear(None)
+
+    async def test_a_question_without_words_says_what_to_do_about_it(self, memory):
+        with pytest.raises(InvalidInput, match="nothing to search for"):
+            await memory.user("ana").query(" ")
+
+    @pytest.mark.parametrize("exported", [None, [], "x", 5])
+    async def test_what_is_no_export(self, memory, exported):
+        with pytest.raises(InvalidInput, match="no export"):
+            await memory.user("ana").restore(exported)
+        assert await memory.users() == []
+
+
+class TestOfAConversation:
+    @pytest.mark.parametrize("said", ["hello", None, {"speaker": "user", "text": "x"}, []])
+    async def test_what_is_no_turn(self, memory, said):
+        call = await memory.user("ana").conversation("call")
+        with pytest.raises(InvalidInput, match="not a turn"):
+            await call.append(Turn(speaker="user", text="My name is Ana."), said)
+        assert await call.turns() == []
+
+    async def test_heard_words_that_are_none(self, memory):
+        call = await memory.user("ana").conversation("call")
+        await call.append(Turn(speaker="agent", text="Hello."))
+        with pytest.raises(InvalidInput, match="heard"):
+            await call.truncate(5)
+
+    @pytest.mark.parametrize("wrong", [{"confidence": "0.5"}, {"heard": False}, {"heard": 0}])
+    def test_a_turn_of_wrong_values(self, wrong):
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            Turn(speaker="agent", text="Hello.", **wrong)
+
+    def test_a_turn_without_words_says_what_to_do_about_it(self):
+        with pytest.raises(InvalidInput, match="no turn to keep"):
+            Turn(speaker="user", text="")
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=5))),
+        datetime.max.replace(tzinfo=timezone(timedelta(hours=-5))),
+    ],
+)
+def test_a_moment_that_is_none_in_utc(moment):
+    with pytest.raises(InvalidInput, match="years 1 to 9999"):
+        checked_time(moment, "said_at")
+    assert checked_time(moment.replace(tzinfo=UTC), "said_at")
+
+
+async def test_words_of_a_trade_given_as_one_text(memory):
+    with pytest.raises(InvalidInput, match="several texts"):
+        memory.experience("films", words="giallo")
