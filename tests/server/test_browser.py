@@ -295,14 +295,41 @@ async def test_two_pages_of_one_browser_lose_nobody_whom_one_of_them_meets(brows
         await expect(other.locator(".turn.agent")).to_have_count(1)
         await say(page, "I'm Pavel")
         await press(page, "New caller")
+        await press(other, "New caller")  # takes in the other page's, who has no name yet
         await say(page, "I'm Maya")
-        await say(other, "Where do I live?")
-        await press(other, "New caller")
+        await expect(callers_of(page).locator("option", has_text="Maya")).to_have_count(1)
         await say(other, "I'm Olga")
+        await expect(callers_of(other).locator("option", has_text="Olga")).to_have_count(1)
         await other.reload()
         await expect(other.locator(".turn.agent")).to_have_count(1)
-        names = await other.get_by_role("combobox", name="Caller").locator("option").all_inner_texts()
-        assert sorted(names) == ["Maya", "Olga", "Pavel"]
+        assert sorted(await callers_of(other).locator("option").all_inner_texts()) == [
+            "Maya",
+            "Olga",
+            "Pavel",
+        ]
+
+
+async def test_whom_one_page_of_a_browser_lets_go_another_does_not_bring_back(browser, process):
+    async with visiting(browser, process) as page:
+        await say(page, "I'm Pavel")
+        await press(page, "New caller")
+        await say(page, "I'm Maya")
+        other = await page.context.new_page()
+        await other.goto(process.url)
+        await expect(other.locator(".turn.agent")).to_have_count(1)
+        await page.evaluate(
+            "const known = JSON.parse(localStorage.getItem('echoic.callers'));"
+            "known.callers = known.callers.filter((one) => one.name !== 'Pavel');"
+            "localStorage.setItem('echoic.callers', JSON.stringify(known))"
+        )
+        await press(other, "New caller")
+        await say(other, "I'm Olga")
+        await expect(callers_of(other).locator("option", has_text="Olga")).to_have_count(1)
+        assert sorted(await callers_of(other).locator("option").all_inner_texts()) == ["Maya", "Olga"]
+
+
+def callers_of(page):
+    return page.get_by_role("combobox", name="Caller")
 
 
 async def test_a_browser_that_keeps_nothing_can_talk_all_the_same(browser, process):

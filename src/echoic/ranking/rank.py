@@ -81,8 +81,10 @@ def rank(
         for partition in sorted({id(p): p for p in partitions}.values(), key=id):
             held.enter_context(partition.lock)
         places = [Place.of(partition, include_past=query.include_past) for partition in partitions]
-        channels = Channels(query, places, FLOOR if floor is None else floor)
-        return _found(channels, chosen, limit, [partition.size for partition in partitions])
+        # NaN is a score that is not known; and OpenBLAS, at random, calls numbers invalid that it then drops
+        with np.errstate(invalid="ignore"):
+            channels = Channels(query, places, FLOOR if floor is None else floor)
+            return _found(channels, chosen, limit, [partition.size for partition in partitions])
 
 
 def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int]) -> list[Found]:

@@ -156,9 +156,9 @@ class Keeper:
     async def _cycle(self, *, checkpoint: bool) -> None:
         if self._live.lost:
             return
-        if self._live.recalls:
-            if checkpoint:
-                await self._save()  # the words are durable before anything is waited for
+        if self._live.recalls and checkpoint:
+            await self._save()  # the words are durable before anything is waited for
+        if self._live.recalls:  # some may have come meanwhile
             # what is being recalled for must not be found by its own recall
             await asyncio.wait(set(self._live.recalls), timeout=1.0)
         await self._keep_turns()

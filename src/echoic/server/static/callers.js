@@ -7,9 +7,10 @@ export class Callers {
   #callers = [];
   #current = "";
   #dropped = new Set();
+  #kept = true;
 
   constructor() {
-    const { callers, current } = stored();
+    const { callers, current } = stored() ?? { callers: [], current: "" };
     this.#callers = callers;
     this.#current = current;
   }
@@ -26,50 +27,66 @@ export class Callers {
 
   /** Add or renew one, who speaks from now on. */
   take(user, token) {
-    const known = this.#callers.find((caller) => caller.user === user);
-    if (known) known.token = token;
-    else this.#callers.push({ user, token, name: "" });
-    this.choose(user);
+    this.#change(() => {
+      const known = this.#named(user);
+      if (known) known.token = token;
+      else this.#callers.push({ user, token, name: "" });
+      this.#current = user;
+    });
   }
 
   choose(user) {
-    this.#current = user;
-    this.#keep();
+    this.#change(() => (this.#current = user));
   }
 
   /** What the memory says this caller is called. */
   name(user, name) {
-    const caller = this.#callers.find((one) => one.user === user);
-    if (!caller || caller.name === name) return;
-    caller.name = name;
-    this.#keep();
+    if (this.#named(user)?.name === name) return;
+    this.#change(() => {
+      const caller = this.#named(user);
+      if (caller) caller.name = name;
+    });
   }
 
   drop(user) {
-    this.#callers = this.#callers.filter((caller) => caller.user !== user);
-    this.#dropped.add(user);
-    this.#keep();
+    this.#change(() => {
+      this.#callers = this.#callers.filter((caller) => caller.user !== user);
+      this.#dropped.add(user);
+    });
   }
 
-  #keep() {
-    // another page of this browser may have met somebody since: whoever is not kept is lost
-    const known = new Set([...this.#callers.map((caller) => caller.user), ...this.#dropped]);
-    this.#callers.push(...stored().callers.filter((caller) => !known.has(caller.user)));
+  #named(user) {
+    return this.#callers.find((caller) => caller.user === user);
+  }
+
+  #change(work) {
+    if (this.#kept) this.#takeIn(stored()?.callers ?? this.#callers);
+    work();
     try {
       localStorage.setItem(STORED, JSON.stringify({ callers: this.#callers, current: this.#current }));
+      this.#kept = true;
     } catch {
       // a browser that keeps nothing: they are known for as long as the page is open
+      this.#kept = false;
     }
+  }
+
+  /** What another page of this browser changed since: whom it met or let go, what a name was learned to be. */
+  #takeIn(callers) {
+    const speaking = this.#callers.filter((one) => one.user === this.#current);
+    const here = callers.filter((one) => !this.#dropped.has(one.user));
+    const known = new Set(here.map((one) => one.user));
+    this.#callers = [...here, ...speaking.filter((one) => !known.has(one.user))];
   }
 }
 
+/** What is kept; null where nothing is, or nothing that can be read. */
 function stored() {
   try {
-    const { callers, current = "" } = JSON.parse(localStorage.getItem(STORED) ?? "{}");
-    return { callers: Array.isArray(callers) ? callers.filter((c) => c.user && c.token) : [], current };
+    const { callers, current = "" } = JSON.parse(localStorage.getItem(STORED));
+    return { callers: callers.filter((c) => c.user && c.token), current };
   } catch {
-    // unreadable: as if nobody had been here
-    return { callers: [], current: "" };
+    return null;
   }
 }
 
