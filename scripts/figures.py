@@ -32,8 +32,11 @@ def speed_rows(speed: dict) -> list[str]:
     raw = speed["raw_4k_append_fdatasync"]
     return [
         f"| query, 10,000 memories of one user | {ms(by_size[10_000]['query'])} |",
-        "| the same with MiniLM encoding the question (fp32; int8) | "
+        f"| the same with MiniLM encoding the question of {encoded['local']['word_pieces']:.0f} word pieces "
+        "(fp32; int8) | "
         f"{ms(encoded['local'])}; {ms(encoded['local:int8'])} |",
+        f"| likewise, of {encoded['local, long']['word_pieces']:.0f} | "
+        f"{ms(encoded['local, long'])}; {ms(encoded['local:int8, long'])} |",
         f"| query, 100,000 memories of one user | {ms(by_size[100_000]['query'])} |",
         f"| query, {many['memories']:,} memories of {many['users']:,} users | {ms(many['query'])} |",
         f"| first query of a user: 1,000; 10,000 memories | {ms(by_size[1000]['cold_first_query'])}; "
