@@ -184,7 +184,7 @@ async def test_a_share_that_is_not_loaded_in_time_is_named_and_the_rest_answers(
         ana = memory.user("ana", "acme")
         await ana.remember("Comes by bicycle")
         await memory.settle()
-        recall = await ana.recall("bicycle", deadline_ms=200)
+        recall = await ana.recall("bicycle", deadline_ms=1000)
         assert [hit.text for hit in recall.hits] == ["Comes by bicycle"]
         assert recall.outcome == "deadline"
         assert "shared" in recall.cut

@@ -462,7 +462,7 @@ async def test_by_the_deadline_the_best_so_far_is_given_and_says_what_it_lacks(l
     async with user.listen() as listening:
         listening.hear("about the dog")
         await settled(listening)
-        recall = await listening.final("about the dog so slow", deadline_ms=20)
+        recall = await listening.final("about the dog so slow", deadline_ms=500)
         assert recall.outcome == "deadline"
         assert recall.cut == ("vector",)
         # words of the whole, and the meaning of what was heard before
@@ -499,7 +499,7 @@ async def test_a_partition_that_is_not_loaded_by_the_deadline_is_named_and_never
             ({ana.scope, ana.scope.everyone}, ("own", "global"), 0),
         ]:
             store.slow = slow
-            recall = await ana.recall("dog name", deadline_ms=20)
+            recall = await ana.recall("dog name", deadline_ms=500)
             assert recall.outcome == "deadline"
             assert tuple(name for name in recall.cut if name in {"own", "global"}) == cut
             assert len(recall.hits) == hits
@@ -513,7 +513,7 @@ async def test_the_meaning_of_an_earlier_utterance_never_stands_in(late):
         listening.hear("about the cat")
         await settled(listening)
         await listening.final("about the cat")
-        recall = await listening.final("rain so slow", deadline_ms=20)
+        recall = await listening.final("rain so slow", deadline_ms=500)
         assert recall.outcome == "deadline"
         assert all("vector" not in hit.ranks for hit in recall.hits)
         assert recall.hits[0].text == "Rain fell."

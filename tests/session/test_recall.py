@@ -174,7 +174,7 @@ async def test_a_hit_that_does_not_fit_or_comes_too_late_is_told_as_that(memory,
     async def slow(*_args, **_options):
         await asyncio.sleep(5)
 
-    late = CallRecall(ana, "c", lambda: "", deadline_ms=300)
+    late = CallRecall(ana, "c", lambda: "", deadline_ms=1500)
     monkeypatch.setattr(ana, "pack", slow)
     found = await late.final("tell me about the dogs of my friends")
     assert found.text == ""
