@@ -10,9 +10,9 @@ told before the first word: what any model would know of its caller.
 # ruff: noqa: INP001 - a program, not a package
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
-import sys
 from dataclasses import dataclass
 
 from pydantic_ai import Agent
@@ -55,4 +55,8 @@ async def main(user: str, words: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:3]))
+    parser = argparse.ArgumentParser(description="Say something to an agent that remembers you.")
+    parser.add_argument("user", help="who you are, such as ana")
+    parser.add_argument("words", help='what you say, such as "I prefer action movies"')
+    args = parser.parse_args()
+    asyncio.run(main(args.user, args.words))

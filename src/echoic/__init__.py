@@ -6,6 +6,8 @@ async with echoic.open("sqlite:///echoic.db") as memory:
     hits = await ana.query("what's my name?")
 """
 
+import typing as _typing
+
 from echoic.errors import (
     EchoicError,
     EmbedderError,
@@ -25,6 +27,11 @@ from echoic.errors import (
 from echoic.opening import open  # noqa: A004 - echoic.open is the way in
 from echoic.types import Conversation, Hit, Memory, Rank, Recall, Receipt, Scope, Turn
 
+if _typing.TYPE_CHECKING:
+    from echoic.memory.conversation import OpenConversation
+    from echoic.memory.service import MemoryService
+    from echoic.memory.user import UserMemory
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -37,8 +44,10 @@ __all__ = [
     "Hit",
     "InvalidInput",
     "Memory",
+    "MemoryService",
     "NotAllowed",
     "NotOpen",
+    "OpenConversation",
     "Rank",
     "Recall",
     "Receipt",
@@ -49,7 +58,27 @@ __all__ = [
     "StoreTooNew",
     "StoreUnavailable",
     "Turn",
+    "UserMemory",
     "WriteConflict",
     "__version__",
     "open",
 ]
+
+# What is only handed out is imported when it is named, as for an annotation: it would slow the import down.
+_HANDED_OUT = {
+    "MemoryService": "echoic.memory.service",
+    "OpenConversation": "echoic.memory.conversation",
+    "UserMemory": "echoic.memory.user",
+}
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name in _HANDED_OUT:
+        from importlib import import_module
+
+        return getattr(import_module(_HANDED_OUT[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -32,7 +32,8 @@ def open(  # noqa: A001 - echoic.open is the way in
         url: "sqlite:///echoic.db" (relative; four slashes for an absolute path), "files:///dir",
             "postgresql://…", "mongodb://…", "memory://".
         embedder: "local" (MiniLM on this machine), "local:int8", "lexical" (words and sounds only, nothing
-            to install), a hosted one such as "voyageai:voyage-3.5-lite", or one of your own.
+            to install), a hosted one such as "voyageai:voyage-3.5-lite" or "openai:my-model?dimensions=768",
+            or one of your own.
         model: a language model that joins the rules in forming memories and in judging what may be global,
             always after the caller was answered: "provider:model" as PydanticAI names it, such as
             "openai:gpt-5-mini" or "ollama:llama3.2", or a model of PydanticAI's. None: rules only.

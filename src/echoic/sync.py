@@ -10,7 +10,8 @@
             recall = listening.final("What is my name?", deadline_ms=150)
 
 There is no second implementation: every verb is the asynchronous one, run to its end in the loop's thread,
-where hooks run too. Not here: live calls (`echoic.session`). Audio that flows both ways needs the loop.
+where hooks run too. `echoic.blocking` has the types of what is handed out, for annotations of your own. Not
+here: live calls (`echoic.session`). Audio that flows both ways needs the loop.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import inspect
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ParamSpec, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, cast
 
 from echoic import opening
 from echoic.errors import NotAllowed, NotOpen
@@ -31,6 +32,9 @@ from echoic.memory.revocations import Revocations
 from echoic.memory.service import MemoryService
 from echoic.memory.speculation import Speculation
 from echoic.memory.user import UserMemory
+
+if TYPE_CHECKING:
+    from echoic.blocking import BlockingMemoryService
 
 P = ParamSpec("P")
 
@@ -139,10 +143,10 @@ class BlockingService(Blocking):
             self._thread.end()
 
 
-def _blocking(make: Callable[P, MemoryService]) -> Callable[P, BlockingService]:
-    def opened(*args: P.args, **kwargs: P.kwargs) -> BlockingService:
+def _blocking(make: Callable[P, MemoryService]) -> Callable[P, BlockingMemoryService]:
+    def opened(*args: P.args, **kwargs: P.kwargs) -> BlockingMemoryService:
         """As `echoic.open`, to be used with `with`."""
-        return BlockingService(lambda: make(*args, **kwargs))
+        return cast("BlockingMemoryService", BlockingService(lambda: make(*args, **kwargs)))
 
     return opened
 

@@ -37,7 +37,10 @@ def test_what_held_before_is_found_only_when_asked_for(echoic):
     echoic("set", "city", "Haifa by the sea")
     echoic("set", "city", "Jerusalem on the hill")
     assert "Haifa by the sea" not in echoic("query", "Haifa sea").out
-    assert "Haifa by the sea" in echoic("query", "Haifa sea", "--past").out
+    found = {row[2]: row for row in rows(echoic("query", "city by the sea", "--past"))}
+    assert found["Haifa by the sea"][5].endswith("Z")
+    assert found["Haifa by the sea"][6] == "corrected"
+    assert found["Jerusalem on the hill"][5:] == ["", "holds"]
 
 
 def test_the_lexical_embedder_says_once_what_it_does_not_know(echoic):

@@ -55,6 +55,46 @@ def test_options_reach_the_embedder(name: str, options: dict[str, Any], dimensio
 
 
 @pytest.mark.parametrize(
+    ("name", "plain", "dimensions"),
+    [
+        ("openai:my-model?dimensions=768", "openai:my-model", 768),
+        ("openai:my-model?dimensions=768&base_url=http://127.0.0.1:1/v1", "openai:my-model", 768),
+        ("voyageai:voyage-4?dimensions=256", "voyageai:voyage-4", 256),
+        ("lexical?dimensions=512", "lexical:2", 512),
+    ],
+)
+def test_a_name_may_carry_what_a_program_that_takes_only_a_name_must_say(
+    name: str, plain: str, dimensions: int
+) -> None:
+    spec = embedder_from(name).spec
+    assert (spec.model, spec.dimensions) == (plain, dimensions)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("openai:my-model", r'"openai:my-model\?dimensions=768"'),
+        ("openai:my-model?", "nothing is said"),
+        ("openai:my-model?dimensions=many", "whole number, not 'many'"),
+        ("openai:my-model?dimensions=0", "at least 1"),
+        ("openai:my-model?dimensions=", "each once"),
+        ("openai:my-model?dimensions=1&dimensions=2", "each once"),
+        ("openai:my-model?api_key=k", "may carry dimensions and base_url"),
+        ("local?dimensions=3", "takes no dimensions"),
+        ("nobody:model?dimensions=3", "unknown embedder"),
+    ],
+)
+def test_what_a_name_cannot_carry_is_refused(name: str, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        embedder_from(name)
+
+
+def test_what_is_carried_and_passed_as_well_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="say it once"):
+        embedder_from("openai:my-model?dimensions=768", dimensions=512)
+
+
+@pytest.mark.parametrize(
     "name", ["", "locale", "local:fp16", "lexical:99", "voyageai:", "nobody:model", "openai"]
 )
 def test_an_unknown_name_is_refused_with_those_that_are_known(name: str) -> None:

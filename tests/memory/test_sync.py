@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import queue
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 import echoic
 import echoic.sync
+from echoic import blocking
+from echoic.embedding import Embedder
+from echoic.memory.service import MemoryService
 from echoic.memory.speculation import Speculation
+from echoic.stores.base import Store
 
 
 @pytest.fixture
@@ -95,3 +102,56 @@ def test_bad_arguments_are_refused_as_by_open():
         echoic.sync.open("redis://x")
     with pytest.raises(TypeError):
         echoic.sync.open("memory://", nonsense=1)
+
+
+def test_the_types_of_what_is_handed_out_are_those_of_the_asynchronous_classes():
+    script = Path(__file__).parents[2] / "scripts" / "blocking.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--check"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("handle", sorted(blocking.__all__))
+def test_the_types_leave_nothing_out_that_can_be_called(handle):
+    asynchronous = {
+        each.__name__: each for each in (*echoic.sync._HANDLES, Speculation, MemoryService, Store, Embedder)
+    }
+    handed_out = getattr(blocking, handle)
+    ours = asynchronous[handle.removeprefix("Blocking")]
+    assert {name for name in dir(ours) if not name.startswith("_")} <= set(dir(handed_out)) | set(
+        handed_out.__annotations__
+    )
+
+
+def test_a_type_checker_knows_what_the_blocking_memory_gives(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import echoic\n"
+        "import echoic.sync\n"
+        "from echoic.blocking import BlockingUserMemory\n"
+        "def greet(caller: BlockingUserMemory) -> str:\n"
+        "    known = caller.get('user_name')\n"
+        "    return known.text if known else 'stranger'\n"
+        "with echoic.sync.open('memory://', embedder='lexical') as memory:\n"
+        "    ana = memory.user('ana')\n"
+        "    greet(ana)\n"
+        "    with ana.listen() as listening:\n"
+        "        reveal_type(listening.final('hello'))\n"
+        "    ana.set('user_name', 7)\n"
+        "def later(memory: echoic.MemoryService) -> echoic.UserMemory:\n"
+        "    return memory.user('ana')\n"
+    )
+    cache = tmp_path / "cache"
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(cache), str(program)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=tmp_path,
+    )
+    errors = [line for line in checked.stdout.splitlines() if "error:" in line]
+    assert len(errors) == 1, checked.stdout + checked.stderr
+    assert 'Argument 2 to "set"' in errors[0]
+    assert 'Revealed type is "echoic.types.Recall"' in checked.stdout

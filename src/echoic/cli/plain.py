@@ -80,6 +80,11 @@ def since(hit: Hit) -> str:
     return moment(hit.turn.said_at) if hit.turn else ""
 
 
+def until(hit: Hit) -> str:
+    """When what was found stopped being so; "" while it holds, and for what was said: that stays said."""
+    return moment(hit.memory.valid_until) if hit.memory else ""
+
+
 def state_of(memory: Memory) -> str:
     """Whether a version holds, and if not, why."""
     if memory.current:
@@ -121,5 +126,6 @@ __all__ = [
     "separated",
     "since",
     "state_of",
+    "until",
     "visibility_of",
 ]

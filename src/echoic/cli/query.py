@@ -9,7 +9,7 @@ import click
 from echoic.cli.command import command
 from echoic.cli.exits import DONE, NOTHING_KNOWN
 from echoic.cli.output import Result, Table
-from echoic.cli.plain import ranks_of, since, visibility_of
+from echoic.cli.plain import ranks_of, since, state_of, until, visibility_of
 from echoic.cli.running import Desk, run, text_or_stdin, words_only
 from echoic.errors import EmbedderError, EmbedderUnavailable
 from echoic.types import Recall
@@ -34,9 +34,9 @@ def query_command(
 ) -> int:
     """Search by meaning, words and sounds, best hit first.
 
-    Columns: rank, score, text, since when, who sees it. What is the user's own and what is global is ranked
-    together. TEXT "-" reads stdin. Exit code 1: nothing is known; 2: it could not look everywhere, and
-    found nothing.
+    Columns: rank, score, text, since when, who sees it; with --past also until when, and whether it holds.
+    What is the user's own and what is global is ranked together. TEXT "-" reads stdin. Exit code 1: nothing
+    is known; 2: it could not look everywhere, and found nothing.
     """
     asked = text_or_stdin(text)
 
@@ -47,7 +47,7 @@ def query_command(
         _explain_outcome(desk, recall, deadline_ms)
         extra = {"outcome": recall.outcome, "cut": recall.cut}
         code = DONE if recall.hits else NOTHING_KNOWN
-        table = _table(recall, explain)
+        table = _table(recall, past=past, explain=explain)
         return Result(data=recall.hits, text=table, count=len(recall.hits), code=code, extra=extra)
 
     return run(ctx, work)
@@ -75,12 +75,16 @@ def _explain_outcome(desk: Desk, recall: Recall, deadline_ms: float | None) -> N
         desk.output.say(f"nothing is known of it to user {desk.settings.user!r}")
 
 
-def _table(recall: Recall, explain: bool) -> Table:
+def _table(recall: Recall, *, past: bool, explain: bool) -> Table:
     headings = ["RANK", "SCORE", "TEXT", "SINCE", "VISIBILITY"]
     rows = [
         [str(rank), f"{hit.score:.3f}", hit.text, since(hit), visibility_of(hit)]
         for rank, hit in enumerate(recall.hits, 1)
     ]
+    if past:
+        headings += ["UNTIL", "STATE"]
+        states = [state_of(hit.memory) if hit.memory else "said" for hit in recall.hits]
+        rows = [[*row, until(hit), state] for row, hit, state in zip(rows, recall.hits, states, strict=True)]
     if explain:
         headings.append("CHANNELS")
         rows = [[*row, ranks_of(hit)] for row, hit in zip(rows, recall.hits, strict=True)]

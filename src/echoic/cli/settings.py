@@ -47,7 +47,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     ),
     "user": ("--user", "NAME", "Whose memory."),
     "deployment": ("--deployment", "NAME", "The agents that share what is global; users are apart in each."),
-    "embedder": ("--embedder", "NAME", "local, local:int8, lexical, or PROVIDER:MODEL."),
+    "embedder": (
+        "--embedder",
+        "NAME",
+        "local, local:int8, lexical, or PROVIDER:MODEL, with ?dimensions=N if need be.",
+    ),
     "weights": (
         "--weights",
         "DIR",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, PieceEmbedder, Vectors, embedded
 from echoic.embedding.cached import CachedEmbedder
@@ -21,6 +22,8 @@ from echoic.errors import InvalidInput
 _VARIANTS: dict[str, Variant] = {"": "fp32", "fp32": "fp32", "int8": "int8"}
 _LOCAL = frozenset({"model_dir", "cache_dir", "threads"})
 _REMOTE = frozenset({"dimensions", "api_key", "base_url", "timeout_s", "attempts", "backoff_s"})
+_IN_NAME = ("dimensions", "base_url")
+"""What a name may carry: all there is to say where a program takes no more than a name."""
 _KNOWN = (
     'known are "local", "local:int8", "lexical", "voyageai:<model>", such as "voyageai:voyage-3.5-lite", and '
     f'"<provider>:<model>", such as "openai:text-embedding-3-small", of {", ".join(KEYS)}'
@@ -45,7 +48,8 @@ def embedder_from(
     What a store has recorded as `EmbeddingSpec.model` is a name, too.
 
     Args:
-        spec: "local", "local:int8", "lexical", "voyageai:<model>" or "<provider>:<model>".
+        spec: "local", "local:int8", "lexical", "voyageai:<model>" or "<provider>:<model>". A hosted one may
+            carry dimensions and base_url: "openai:my-model?dimensions=768&base_url=http://127.0.0.1:8080/v1".
         model_dir: local: where the weights are.
         cache_dir: local: where converted weights are kept.
         threads: local: how many one run may use.
@@ -73,13 +77,32 @@ def embedder_from(
     given = {name: value for name, value in options.items() if value is not None}
     if not isinstance(spec, str):
         return _as_it_is(spec, given)
-    make, allowed = _maker(spec)
+    name, carried = _parted(spec)
+    for option in carried.keys() & given.keys():
+        raise InvalidInput(f"embedder {spec!r}: {option} was passed beside it as well; say it once")
+    given |= carried
+    make, allowed = _maker(name)
     foreign = sorted(given.keys() - allowed)
     if foreign:
         raise InvalidInput(
             f"embedder {spec!r} takes no {' and no '.join(foreign)}; it takes {', '.join(sorted(allowed))}"
         )
     return make(**given)
+
+
+def _parted(spec: str) -> tuple[str, dict[str, Any]]:
+    """The name alone, and the options behind its question mark."""
+    name, mark, query = spec.partition("?")
+    carried: dict[str, Any] = {}
+    for option, value in parse_qsl(query, keep_blank_values=True):
+        if option not in _IN_NAME or option in carried or not value:
+            raise InvalidInput(f"embedder {spec!r}: a name may carry {' and '.join(_IN_NAME)}, each once")
+        if option == "dimensions" and not (value.isascii() and value.isdigit()):
+            raise InvalidInput(f"embedder {spec!r}: dimensions must be a whole number, not {value!r}")
+        carried[option] = int(value) if option == "dimensions" else value
+    if mark and not carried:
+        raise InvalidInput(f"embedder {spec!r}: nothing is said behind the question mark")
+    return name, carried
 
 
 def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:

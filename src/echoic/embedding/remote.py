@@ -182,9 +182,10 @@ class RemoteEmbedder(ABC):
         if rows != count:
             raise TransientError(f"it answered with {rows} vectors for {count} texts")
         if dimensions != self._spec.dimensions:
+            model, wanted = self._spec.model, self._spec.dimensions
             raise InvalidInput(
-                f"{self._spec.model!r} makes {dimensions} dimensions where {self._spec.dimensions} were "
-                f"expected: pass dimensions={dimensions}"
+                f"{model!r} makes {dimensions} dimensions where {wanted} were expected: "
+                f'pass dimensions={dimensions}, or name it "{model}?dimensions={dimensions}"'
             )
         if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
             raise TransientError("it answered with a vector that has no direction")
@@ -198,7 +199,10 @@ def checked_dimensions(model: str, dimensions: int | None) -> int:
         InvalidInput: they are not.
     """
     if dimensions is None:
-        raise InvalidInput(f"the dimensions of {model!r} are not known here: pass dimensions=")
+        raise InvalidInput(
+            f"the dimensions of {model!r} are not known here: pass dimensions=, or name it "
+            f'"{model}?dimensions=768" with the number its provider documents'
+        )
     if dimensions < 1:
         raise InvalidInput(f"dimensions must be at least 1, not {dimensions!r}")
     return dimensions

@@ -1,0 +1,458 @@
+"""What `echoic.sync` hands out, as types: every verb of the asynchronous classes, blocking.
+
+Written by `scripts/blocking.py` from those classes, whose docstrings say more; change them, then run it.
+
+    from echoic.blocking import BlockingUserMemory
+
+    def greet(caller: BlockingUserMemory) -> str: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime, tzinfo
+from types import TracebackType
+from typing import Any, Protocol, Self, overload
+
+from echoic.embedding.base import Kind, Vectors
+from echoic.memory.block import Block
+from echoic.memory.conversation import Transcript
+from echoic.memory.distil import Distilled, Jobs
+from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, Trouble
+from echoic.memory.served import P
+from echoic.partition import Partition
+from echoic.ranking.packing import Packed
+from echoic.stores.base import Change, Drop, Erased, Index, Record, Waiting
+from echoic.types import (
+    Category,
+    Conversation,
+    Directives,
+    EmbeddingSpec,
+    Experience,
+    ExperienceKind,
+    Hit,
+    Lesson,
+    Memory,
+    Profile,
+    Recall,
+    Receipt,
+    Result,
+    Scope,
+    Task,
+    Turn,
+)
+
+
+class BlockingMemoryService(Protocol):
+    """`MemoryService`, blocking."""
+
+    def open(self) -> Self:
+        """Open store and embedder; what an earlier process left unfinished is taken up."""
+
+    def aclose(self) -> None:
+        """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice."""
+
+    @property
+    def embedder(self) -> BlockingEmbedder:
+        """What makes the vectors."""
+
+    @property
+    def embedding_trouble(self) -> str | None:
+        """Why vectors do not get on, such as "EmbedderUnavailable"; None while they do."""
+
+    def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
+        """Tell `hook` what was learned, each time something was; `hook` itself, so that this can decorate."""
+
+    def on_recall(self, hook: Hook[Recalled]) -> Hook[Recalled]:
+        """Tell `hook` of every search with its outcome, those made while somebody still speaks included."""
+
+    def on_forgotten(self, hook: Hook[Forgotten]) -> Hook[Forgotten]:
+        """Tell `hook` of every erasure, with its receipt."""
+
+    def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
+        """Tell `hook` where embedding or distilling does not get on."""
+
+    def remove_hook(self, hook: Callable[..., object]) -> None:
+        """Tell `hook` of nothing more."""
+
+    def user(self, user: str, deployment: str = "default") -> BlockingUserMemory:
+        """The memory of one user."""
+
+    def users(self, deployment: str = "default") -> list[str]:
+        """Everyone something is known of. For operators."""
+
+    def proposals(self, deployment: str = "default") -> BlockingProposals:
+        """What callers proposed to be global, and the means to approve or reject it. For operators."""
+
+    def revocations(self, deployment: str = "default") -> BlockingRevocations:
+        """Which tokens of a deployment are good no longer. For whoever gives tokens out."""
+
+    def experience(
+        self, agent: str, deployment: str = "default", *, words: Collection[str] = ...
+    ) -> BlockingAgentExperience:
+        """What an agent learned by serving this deployment's users, and the means to add to it."""
+
+    def conversations(
+        self,
+        deployment: str = "default",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[tuple[str, Conversation]]:
+        """Conversations of all users of a deployment with whose they are, user by user. For operators."""
+
+    def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
+        """Learn from every conversation that has turns nobody learned from yet, now."""
+
+    def distil_due(self, deployment: str | None = None) -> Distilled:
+        """Learn from every conversation it is time to read: what a worker does again and again."""
+
+    def jobs(self, deployment: str | None = None) -> Jobs:
+        """What is still to be distilled and what was given up. For operators; looks at every conversation."""
+
+    def checkpoint(self, user: str, conversation: str, deployment: str = "default") -> None:
+        """Have a model read what is new in a conversation now, behind the caller's back."""
+
+    def settle(self, timeout_s: float = ...) -> bool:
+        """Wait until everything written has its vector and no model is asked; whether it came to that."""
+
+    def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
+        """Embed everything anew with the embedder this service was opened with; how many records that is."""
+
+    def check(self) -> Mapping[str, Any]:
+        """Facts about store and embedder for `echoic doctor`. No contents."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class BlockingUserMemory(Protocol):
+    """`UserMemory`, blocking."""
+
+    scope: Scope
+
+    def facts(self) -> list[Memory]:
+        """Everything that holds, as the user has it: oldest first, superseded and retracted ones left out."""
+
+    def recall(
+        self,
+        text: str,
+        *,
+        limit: int = 10,
+        deadline_ms: float | None = None,
+        include_past: bool = False,
+        timezone: str | tzinfo | None = None,
+    ) -> Recall:
+        """The same, with its outcome, and within a deadline."""
+
+    @overload
+    def profile(self) -> Profile: ...
+
+    @overload
+    def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
+
+    def directives(self) -> Directives:
+        """How the user wants to be served."""
+
+    def set_directives(self, **directives: str | None) -> Directives:
+        """Set directives by name, or take them back with None; they hold in every session from now on."""
+
+    def block(
+        self,
+        *,
+        agent: str | None = None,
+        moment: str | None = None,
+        budget_tokens: int = ...,
+        deadline_ms: float | None = None,
+    ) -> Block:
+        """What a session starts with, as text for a model; the same bytes while nothing changed."""
+
+    def conversations(
+        self,
+        *,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[Conversation]:
+        """Every conversation, oldest first, or those chosen."""
+
+    def find_conversation(self, conversation_id: str) -> Conversation | None:
+        """The conversation of that id as it stands; None: there is none, or it was forgotten."""
+
+    def task(self, conversation_id: str) -> Task | None:
+        """A conversation with all that was said in it and came out of it; None: there is none of that id."""
+
+    def add_result(self, conversation_id: str, name: str, value: Any, *, id: str = "") -> Result:
+        """Keep what came out of one step of a task. Durable when it returns; the same again changes nothing."""
+
+    def fail(self, conversation_id: str) -> Conversation:
+        """The task could not be done. What was said in it stays, and is learned from like any other."""
+
+    @property
+    def store(self) -> BlockingStore:
+        """Where it is kept, for what is kept beside it: records of a kind of its own, in `scope`."""
+
+    def set(self, key: str, value: str, *, category: Category = "fact", context: str | None = None) -> Memory:
+        """Keep `value` under `key`. What was there before is superseded and stays in `history`."""
+
+    def get(self, key: str) -> Memory | None:
+        """What holds under `key`: the user's own, else what is global, else what others share."""
+
+    def delete(self, key: str) -> bool:
+        """Take back what the user keeps under `key`; whether there was anything of theirs to take back."""
+
+    def history(self, key: str) -> list[Memory]:
+        """Every version of what the user kept under `key`, oldest first, retracted ones included."""
+
+    def remember(
+        self,
+        text: str,
+        *,
+        category: Category = "fact",
+        context: str | None = None,
+        said_at: datetime | None = None,
+    ) -> Memory:
+        """Keep one thing known about the user, in a sentence. Saying the same again changes nothing."""
+
+    def past(self) -> list[Memory]:
+        """What the user kept and holds no longer, oldest first: corrected or taken back, not destroyed."""
+
+    def query(
+        self, text: str, *, limit: int = 10, include_past: bool = False, timezone: str | tzinfo | None = None
+    ) -> list[Hit]:
+        """The best `limit` memories and turns for `text`: the user's own and what is global, in one ranking."""
+
+    def warm(self) -> None:
+        """Make ready what a recall needs, as when the phone rings: both partitions, the encoder, the parser."""
+
+    def brief(
+        self,
+        text: str,
+        *,
+        budget_tokens: int = ...,
+        deadline_ms: float | None = None,
+        timezone: str | tzinfo | None = None,
+    ) -> Packed:
+        """What is known for `text`, as a model gets it: few quoted lines, each once, with their age."""
+
+    def pack(
+        self, recall: Recall, *, budget_tokens: int = ..., timezone: str | tzinfo | None = None
+    ) -> Packed:
+        """The same for a recall that was made before, such as by `listen`."""
+
+    def listen(self, *, limit: int = 5, timezone: str | tzinfo | None = None) -> BlockingSpeculation:
+        """Recall on interim transcripts while the user speaks, so that the answer is there when they end."""
+
+    def conversation(
+        self, conversation_id: str = "", *, agent: str | None = None
+    ) -> BlockingOpenConversation:
+        """Open a conversation, or go on with the one of that id. Without an id a new one is made."""
+
+    def recall_conversation(self, key: str) -> Transcript | None:
+        """The stored conversation `key` means: the same words first, then alike in spelling or sound."""
+
+    def jobs(self) -> Jobs:
+        """Which of the user's conversations are still to be learned from, and which were given up."""
+
+    def export(self) -> dict[str, Any]:
+        """All that is kept of the user, as JSON: every version of every memory, every conversation."""
+
+    def restore(self, exported: Mapping[str, Any]) -> int:
+        """Take in what `export` gave, of any user; what is known already is left as it is."""
+
+    def forget(self, *, key: str | None = None, conversation: str | None = None) -> Receipt:
+        """Destroy all that is kept of the user, or one key with its history, or one conversation."""
+
+
+class BlockingSpeculation(Protocol):
+    """`Speculation`, blocking."""
+
+    on_found: Callable[[Recall], None] | None
+
+    def hear(self, partial: str, alternatives: Sequence[str] = ...) -> None:
+        """Take in what the recogniser made of the utterance so far. Never waits, and never fails on a text."""
+
+    def final(
+        self, text: str, *, alternatives: Sequence[str] = ..., deadline_ms: float | None = None
+    ) -> Recall:
+        """What is known for the whole utterance: at once, if a partial said as much."""
+
+    def reset(self) -> None:
+        """Drop the utterance: it was noise, or the caller began anew. What was embedded stays at hand."""
+
+    def aclose(self) -> None:
+        """Stop listening and forget what was found. May be called twice."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class BlockingOpenConversation(Protocol):
+    """`OpenConversation`, blocking."""
+
+    def append(self, *turns: Turn) -> tuple[Turn, ...]:
+        """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing."""
+
+    def truncate(self, heard: str, *, after: str | None = None) -> list[Turn]:
+        """The caller cut in: of what the agent said last, only `heard` reached them. Durable when it returns."""
+
+    def turns(self) -> list[Turn]:
+        """Everything said so far, in order."""
+
+    def info(self) -> Conversation:
+        """The conversation as it stands."""
+
+    def store(self, key: str, summary: str | None = None) -> Conversation:
+        """Make it recallable by a spoken key, with a summary of what it was about; None: the one it has."""
+
+    def complete(self) -> Conversation:
+        """The call is over. It is distilled after this, here or by any worker."""
+
+    def distil(self) -> Distilled:
+        """Learn from what was said since the last time, now."""
+
+    def listen(self) -> Distilled:
+        """Let the rules learn from what was said since the last time, now; a model reads later."""
+
+    def checkpoint(self) -> None:
+        """Have a model read what is new, behind the caller's back: an agent hands over, a tool answered."""
+
+    def begin(self) -> None:
+        """Make the conversation exist; one that does is continued."""
+
+
+class BlockingProposals(Protocol):
+    """`Proposals`, blocking."""
+
+    def list(self, limit: int = 1000) -> list[Memory]:
+        """What waits, oldest first. The id of each is of this very wording."""
+
+    def approve(self, proposal_id: str) -> Memory:
+        """Make it global, superseding what was approved under its key before."""
+
+    def reject(self, proposal_id: str) -> None:
+        """Remove it. Its author keeps it as their own."""
+
+
+class BlockingRevocations(Protocol):
+    """`Revocations`, blocking."""
+
+    def revoke(self, token_id: str, until: datetime) -> None:
+        """Refuse the token of this id from now on. Durable when it returns; revoking it again is no error."""
+
+    def revoked(self, token_id: str) -> bool:
+        """Whether the token of this id was revoked."""
+
+
+class BlockingAgentExperience(Protocol):
+    """`AgentExperience`, blocking."""
+
+    def get(self) -> Experience:
+        """All of it. For operators."""
+
+    def seen_by(self, user: Scope) -> Experience:
+        """What the agent may use in front of this user."""
+
+    def add(
+        self, kind: ExperienceKind, text: str, *, author: Scope | None = None, said: Iterable[str] = ...
+    ) -> Lesson:
+        """Keep a lesson. The same again, in other order or form, counts and is kept once."""
+
+    def adopt(self, lesson_id: str) -> Lesson:
+        """Let everyone hear a lesson, whoever taught it. For operators."""
+
+    def remove(self, lesson_id: str) -> None:
+        """Destroy a lesson. For operators."""
+
+
+class BlockingStore(Protocol):
+    """`Store`, blocking."""
+
+    def open(self, embedding: EmbeddingSpec, index: Index) -> None:
+        """Make ready, creating or upgrading what is there; a second call changes nothing."""
+
+    def aclose(self) -> None:
+        """Finish writing and let go. May be called twice."""
+
+    def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        """Apply `changes` in order: all of them or none, durable when it returns, seen by the next read."""
+
+    def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        """The records of `kind` among `ids`, in the order asked."""
+
+    def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        """The searchable records at these rows, in the order asked: what a search's hits are."""
+
+    def scan(
+        self,
+        scope: Scope,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = ...,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        """Records of `kind` in the order of first writing: `limit` of them, fewer where there are no more."""
+
+    def load(self, scope: Scope) -> Partition:
+        """The scope ready for ranking, with every write acknowledged before the call, by any process."""
+
+    def waiting(self, limit: int) -> list[Waiting]:
+        """Searchable records without a vector, the longest-waiting first."""
+
+    def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+        """Destroy records, or with None the whole scope, and verify that nothing of them can be read back."""
+
+    def scopes(self, deployment: str | None = None) -> list[Scope]:
+        """Every scope that holds a record, in order of first writing. For operators and workers."""
+
+    def reindex(self, embedding: EmbeddingSpec) -> int:
+        """From now on keep vectors of this model: the old ones are dropped, every searchable record waits."""
+
+    def check(self) -> Mapping[str, Any]:
+        """Facts for `echoic doctor`: engine, versions, size, what waits, can it write. No contents."""
+
+
+class BlockingEmbedder(Protocol):
+    """`Embedder`, blocking."""
+
+    @property
+    def spec(self) -> EmbeddingSpec:
+        """Known before `open()`, so that a store can be checked first."""
+
+    @property
+    def semantic(self) -> bool:
+        """Whether it knows meaning. False for "lexical", which knows only words, spelling and sound."""
+
+    def open(self) -> None:
+        """Make ready."""
+
+    def aclose(self) -> None:
+        """Let go of what `open()` took."""
+
+    def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order. Never blocks the loop."""
+
+
+__all__ = [
+    "BlockingAgentExperience",
+    "BlockingEmbedder",
+    "BlockingMemoryService",
+    "BlockingOpenConversation",
+    "BlockingProposals",
+    "BlockingRevocations",
+    "BlockingSpeculation",
+    "BlockingStore",
+    "BlockingUserMemory",
+]
