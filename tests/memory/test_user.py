@@ -538,6 +538,23 @@ class TestConversations:
         await again.append(Turn(speaker="user", text="My dog is called Zorro."))
         assert "Zorro" in str(await ana.export())
 
+    async def test_what_is_said_while_a_conversation_is_forgotten_is_not_kept(self, memory, monkeypatch):
+        """It would outlive it where nobody finds it to forget it: the write itself has to know."""
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        await call.append(Turn(speaker="user", text="My name is Ana."))
+        write = ana.store.write
+
+        async def after_it_was_forgotten(scope, changes):
+            monkeypatch.undo()
+            await ana.forget(conversation="call")
+            await write(scope, changes)
+
+        monkeypatch.setattr(ana.store, "write", after_it_was_forgotten)
+        with pytest.raises(InvalidInput, match="was forgotten; open a new one"):
+            await call.append(Turn(speaker="user", text="My dog is called Zorro."))
+        assert await ana.store.scan(ana.scope, "turn") == []
+
     async def test_another_key_for_a_conversation_leaves_its_summary(self, memory):
         call = await memory.user("ana").conversation("call")
         await call.store("dinner", "A menu for four")

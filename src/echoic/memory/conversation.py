@@ -22,7 +22,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.retry import until_written
-from echoic.stores.base import Put, Record
+from echoic.stores.base import Put, Record, Require
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
 
 
@@ -56,14 +56,15 @@ class OpenConversation:
             StoreUnavailable: none was kept; append them again.
         """
         new = [self._own(turn) for turn in turns]
-        if new:  # a turn of what was forgotten would be found, but never learned from, listed or exported
-            await self.info()
+        # a turn of what was forgotten would be found, but never learned from, listed or exported
+        open_still = Require(kind=CONVERSATION, id=self.id)
         known: dict[str, Turn] = {}
         while missing := {turn.id: turn for turn in new if turn.id not in known}:
             try:
                 puts = [Put.over(None, record_of_turn(turn)) for turn in missing.values()]
-                await self._parts.store.write(self._scope, puts)
+                await self._parts.store.write(self._scope, [open_still, *puts])
             except WriteConflict:  # some were appended before, by us or by another process
+                await self.info()  # or what they belong to is gone
                 there = await self._parts.store.read(self._scope, TURN, list(missing))
                 known |= {record.id: self._known(turn_of(record)) for record in there}
             else:

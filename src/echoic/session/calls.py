@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
 from echoic.memory.block import estimate_tokens
-from echoic.memory.records import CALL, EXCHANGE, GIVEN, scan_all
+from echoic.memory.records import CALL, CONVERSATION, EXCHANGE, GIVEN, scan_all
 from echoic.session.heard import CutSource
 from echoic.session.recalling import Fate, Found, Recalled
-from echoic.stores.base import Put, Record, Store
+from echoic.stores.base import Put, Record, Require, Store
 from echoic.types import Outcome, Scope
 
 Stage = Literal[
@@ -169,6 +169,7 @@ class CallLog:
 
         Raises:
             StoreUnavailable: nothing was kept.
+            WriteConflict: likewise, for the conversation was forgotten.
         """
         if not self.enabled:
             return
@@ -189,7 +190,8 @@ class CallLog:
         if not records:
             return
         try:
-            await store.write(scope, [Put(record=record) for record in records])
+            of_it = Require(kind=CONVERSATION, id=self.call.conversation)
+            await store.write(scope, [of_it, *(Put(record=record) for record in records)])
         except BaseException:
             self._changed, self._call_changed = changed | self._changed, call_changed or self._call_changed
             raise

@@ -165,7 +165,10 @@ class Keeper:
         if checkpoint and not self._live.lost:
             await self._save()
         if not self._live.lost:
-            await self._live.log.write(self._live.store, self._live.memory.scope)
+            try:
+                await self._live.log.write(self._live.store, self._live.memory.scope)
+            except WriteConflict:
+                self._lose("forgotten")
 
     # -- turns
 

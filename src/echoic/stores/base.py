@@ -72,6 +72,17 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Require:
+    """Have the whole batch done only where this record is there, whatever it holds. Itself changes nothing.
+
+    So what belongs to something is never written after that was forgotten, and nobody need look first.
+    """
+
+    kind: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attach:
     """Give a searchable record its vector. Nothing happens if it is gone or no longer at `version`."""
 
@@ -94,7 +105,7 @@ class Attach:
         checked_tokens(self.tokens)
 
 
-Change = Put | Drop | Attach
+Change = Put | Drop | Attach | Require
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +158,7 @@ class Store(Protocol):
         """Apply `changes` in order: all of them or none, durable when it returns, seen by the next read.
 
         Raises:
-            WriteConflict: a `Put.expect` or `was` did not hold; nothing was written.
+            WriteConflict: a `Put.expect` or `was` did not hold, or a `Require`; nothing was written.
         """
         ...
 
@@ -300,6 +311,7 @@ __all__ = [
     "Narrows",
     "Put",
     "Record",
+    "Require",
     "Store",
     "Waiting",
 ]

@@ -6,13 +6,13 @@ What a record, a row or a vector is written to is each store's own and not known
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
 from echoic.errors import WriteConflict
 from echoic.partition import Entry
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record, Require
 
 Name = tuple[str, str]
 """Kind and id."""
@@ -35,7 +35,7 @@ class Changing(ABC):
         """Each change in order.
 
         Raises:
-            WriteConflict: a `Put.expect` does not hold; the transaction is to be rolled back.
+            WriteConflict: a `Put.expect` does not hold, or a `Require`; the transaction is to be rolled back.
         """
         for change in changes:
             match change:
@@ -45,6 +45,12 @@ class Changing(ABC):
                     self._drop(change)
                 case Attach():
                     self._attach(change)
+                case Require():
+                    check_required(change, self._stands(change.kind, change.id))
+
+    @abstractmethod
+    def _stands(self, kind: str, name: str) -> Record | None:
+        """The record of that name in the middle of the batch."""
 
     @abstractmethod
     def _put(self, put: Put) -> None: ...
@@ -96,6 +102,23 @@ def check_expected(put: Put, old: Record | None) -> None:
         )
 
 
+def check_required(require: Require, there: Record | None) -> None:
+    """Whether what `require` names is there.
+
+    Raises:
+        WriteConflict: it is not.
+    """
+    if there is None:
+        raise WriteConflict(
+            f"{require.kind} {require.id!r}, which this belongs to, is not there; nothing was written."
+        )
+
+
+def begins(changes: Sequence[Change]) -> bool:
+    """Whether `changes` need a scope, so that one is begun where there is none."""
+    return any(isinstance(change, Put | Require) for change in changes)
+
+
 def takes(old: Record | None, attach: Attach) -> TypeGuard[Record]:
     """Whether `old` is the record that the vector of `attach` was made for."""
     if old is None or old.version != attach.version or old.seq >= FIRST_UNSEARCHABLE:
@@ -108,4 +131,4 @@ def name_of(change: Change) -> Name:
     return (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
 
 
-__all__ = ["Changing", "Name", "name_of", "takes"]
+__all__ = ["Changing", "Name", "begins", "check_expected", "check_required", "name_of", "takes"]

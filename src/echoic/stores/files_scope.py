@@ -22,6 +22,7 @@ from echoic.partition import Entry
 from echoic.stores import files_disk as disk
 from echoic.stores import files_scrub as scrub
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Put, Record
+from echoic.stores.changing import begins
 from echoic.stores.files_document import Document
 from echoic.stores.files_folder import Folder
 from echoic.stores.files_register import Register
@@ -93,7 +94,7 @@ class ScopeFiles:
         attaches = [change for change in changes if isinstance(change, Attach)]
         self._check_vectors(attaches)
         with disk.translated(self.path, "written"):
-            if not any(isinstance(change, Put) for change in changes) and self._look()[0] is None:
+            if not begins(changes) and self._look()[0] is None:
                 return
             with self._alone(), self._changing() as held:
                 if attaches:

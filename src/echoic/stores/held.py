@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Partition, Segment
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
-from echoic.stores.changing import check_expected, takes
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record, Require
+from echoic.stores.changing import check_expected, check_required, takes
 
 Name = tuple[str, str]
 """Kind and id."""
@@ -80,13 +80,16 @@ class HeldScope:
         """Check `changes` and work out what they lead to, without touching anything.
 
         Raises:
-            WriteConflict: a `Put.expect` does not hold.
+            WriteConflict: a `Put.expect` does not hold, or a `Require`.
         """
         staged = Staged(next_row=self.next_row, next_other=self.next_other)
         for change in changes:
             name = _name(change)
             old = staged.records[name] if name in staged.records else self.records.get(name)
             match change:
+                case Require():
+                    check_required(change, old)
+                    continue
                 case Put():
                     step = self._staged_put(staged, change, old)
                 case Drop():

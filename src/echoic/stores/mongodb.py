@@ -29,11 +29,11 @@ from echoic.stores.base import (
     Erased,
     Finding,
     Index,
-    Put,
     Record,
     Waiting,
 )
 from echoic.stores.cache import Loaded, PartitionCache
+from echoic.stores.changing import begins
 from echoic.stores.mongodb_article import Adoption
 from echoic.stores.mongodb_changes import WITHOUT_VECTORS, Clock, ScopeChanges, claim
 from echoic.stores.mongodb_connection import Connection, connect
@@ -176,13 +176,13 @@ class MongoDBStore:
         live = self._opened()
         if not changes:
             return
-        begins = any(isinstance(change, Put) for change in changes)
+        needs_scope = begins(changes)
         attaches = any(isinstance(change, Attach) for change in changes)
 
         async with live.connection.used() as collections, live.lock(scope):
 
             async def work(session: Session) -> None:
-                begin = {"begun": self._tick(), **live.wanted} if begins else None
+                begin = {"begun": self._tick(), **live.wanted} if needs_scope else None
                 head = await claim(collections, session, scope, begin=begin)
                 if head is None:
                     return  # a scope begins with its first record

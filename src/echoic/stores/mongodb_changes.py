@@ -153,6 +153,10 @@ class ScopeChanges(Changing):
         async for document in self._collections.segments.find(query, session=self._session):
             self._segments[document["number"]] = Segment.from_bytes(bytes(document["words"]))
 
+    def _stands(self, kind: str, name: str) -> Record | None:
+        kept = self._kept.get((kind, name))
+        return kept.record if kept else None
+
     def _put(self, put: Put) -> None:
         old = self._kept.get(name_of(put))
         record, entry, same = self._written(put, old.record if old else None)

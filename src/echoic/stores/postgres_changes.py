@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from echoic.errors import EmbeddingMismatch
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Segment
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
-from echoic.stores.changing import Changing, Name, name_of, takes
+from echoic.stores.changing import Changing, Name, begins, name_of, takes
 from echoic.stores.postgres_database import Connection
 from echoic.stores.postgres_schema import Names
 from echoic.types import Scope
@@ -175,7 +175,7 @@ class ScopeChanges(Changing):
         whose = (scope.deployment, scope.user or "")
         found = await self._connection.fetchrow(self._names.sql(_LOCK), *whose)
         if found is None:
-            if not any(isinstance(change, Put) for change in changes):
+            if not begins(changes):
                 return False
             found = await self._connection.fetchrow(self._names.sql(_BEGIN), *whose, FIRST_UNSEARCHABLE)
         self.number, self.version, self._next_row, self._next_other = found
@@ -210,6 +210,9 @@ class ScopeChanges(Changing):
         """
         if self.model != ours:
             raise mismatch(self.model, ours)
+
+    def _stands(self, kind: str, name: str) -> Record | None:
+        return self._held.get((kind, name))
 
     def _put(self, put: Put) -> None:
         name = name_of(put)

@@ -19,8 +19,9 @@ from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, StoreUnavail
 from echoic.partition import SEGMENT_ROWS, Partition, Segment
 from echoic.stores import sqlite_schema as schema
 from echoic.stores import sqlite_scrub
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Put, Record, Waiting
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Record, Waiting
 from echoic.stores.cache import Loaded, PartitionCache
+from echoic.stores.changing import begins
 from echoic.stores.sqlite_changes import SCOPE_BITS, ScopeChanges, find_scope, record_of, select_records
 from echoic.stores.sqlite_writer import Writer
 from echoic.types import EmbeddingSpec, Scope
@@ -100,11 +101,11 @@ class SQLiteStore:
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         index = self._opened()
 
-        puts = any(isinstance(change, Put) for change in changes)
+        begin = begins(changes)
         attaches = any(isinstance(change, Attach) for change in changes)
 
         def work(connection: apsw.Connection) -> None:
-            if not puts and find_scope(connection, scope) is None:
+            if not begin and find_scope(connection, scope) is None:
                 return  # a scope begins with its first record
             if attaches:
                 self._check_model(connection, self._model)

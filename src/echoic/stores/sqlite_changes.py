@@ -93,14 +93,14 @@ class ScopeChanges(Changing):
             (self._version, self._next_row, self._next_other, self.number),
         )
 
-    def _find(self, kind: str, name: str) -> Record | None:
+    def _stands(self, kind: str, name: str) -> Record | None:
         found = select_records(
             self._connection, "scope = ? and kind = ? and name = ?", (self.number, kind, name)
         )
         return found[0] if found else None
 
     def _put(self, put: Put) -> None:
-        record, entry, same = self._written(put, self._find(put.record.kind, put.record.id))
+        record, entry, same = self._written(put, self._stands(put.record.kind, put.record.id))
         data = json.dumps(record.data, ensure_ascii=False, separators=(",", ":"))
         self._connection.execute(
             "insert into records values (?, ?, ?, ?, ?, ?, ?) on conflict (id) do update set "
@@ -118,7 +118,7 @@ class ScopeChanges(Changing):
         self._connection.execute("insert or ignore into pending (record) values (?)", (self._base | seq,))
 
     def _drop(self, drop: Drop) -> None:
-        old = self._find(drop.kind, drop.id)
+        old = self._stands(drop.kind, drop.id)
         if old is None:
             return
         key = self._base | old.seq
@@ -129,7 +129,7 @@ class ScopeChanges(Changing):
             self._segment(old.seq).drop(old.seq % SEGMENT_ROWS)
 
     def _attach(self, attach: Attach) -> None:
-        old = self._find(attach.kind, attach.id)
+        old = self._stands(attach.kind, attach.id)
         if not takes(old, attach):
             return
         segment = self._segment(old.seq)

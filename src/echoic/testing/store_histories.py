@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from echoic.errors import WriteConflict
-from echoic.stores.base import Attach, Change, Drop, Put, Record, Store
+from echoic.stores.base import Attach, Change, Drop, Put, Record, Require, Store
 from echoic.stores.in_memory import InMemoryStore
 from echoic.testing.store_subject import (
     OTHER_SPEC,
@@ -70,8 +70,10 @@ _puts = st.builds(
     _expects,
 )
 _drops = st.builds(lambda kind, name: Drop(kind=kind, id=name), _kinds, _ids)
+# a name only, and not every one: most names are of nothing, and one that fails undoes its whole batch
+_requires = st.builds(lambda kind: Require(kind=kind, id="a"), _kinds)
 _attaches = st.tuples(_kinds, _ids, st.sampled_from([0, 0, 0, -1, 1]), st.integers(0, 5))
-_batches = st.lists(_puts | _puts | _drops | _attaches, min_size=1, max_size=6)
+_batches = st.lists(_puts | _puts | _drops | _attaches | _requires, min_size=1, max_size=6)
 
 SETTINGS = settings(
     max_examples=30,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from echoic.errors import WriteConflict
 from echoic.partition import Flag
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Put, Record, Store
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Put, Record, Require, Store
 from echoic.testing.store_subject import (
     ANA,
     attach,
@@ -120,6 +120,30 @@ class StoreWriting:
         await live.write(ANA, [replace(overtaken, was=new.data)])
         taken = (await live.read(ANA, "memory", ["a"]))[0]
         assert (taken.version, taken.data) == (2, {"text": "two"})
+
+    @_ERASURES
+    async def test_what_belongs_to_something_is_written_only_while_that_is_there(
+        self, live: Store, drops: Sequence[Drop] | None
+    ) -> None:
+        owner = Require(kind="memory", id="a")
+        with pytest.raises(WriteConflict):
+            await live.write(ANA, [put(note("n", n=1)), owner])
+        assert await live.scopes() == [], "a batch that failed began a scope"
+        await live.write(ANA, [put(memory("a", "one"))])
+        await live.write(ANA, [owner, put(note("n", n=1))])
+        await live.write(ANA, [owner])
+        kept = await live.read(ANA, "memory", ["a"])
+        assert [(record.version, record.data) for record in kept] == [(1, {"text": "one"})]
+        await live.erase(ANA, drops)
+        before = [told(r) for r in await everything(live, ANA)]
+        batches: list[list[Change]] = [[owner], [owner, put(note("n", n=2))], [put(note("n", n=2)), owner]]
+        for batch in batches:
+            with pytest.raises(WriteConflict):
+                await live.write(ANA, batch)
+        assert [told(r) for r in await everything(live, ANA)] == before
+        await live.write(ANA, [put(memory("a", "anew")), owner, Drop(kind="memory", id="a")])
+        with pytest.raises(WriteConflict):
+            await live.write(ANA, [owner])
 
     async def test_a_batch_sees_what_it_did_before(self, live: Store) -> None:
         changes: list[Change] = [
