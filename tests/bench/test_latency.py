@@ -46,6 +46,17 @@ async def test_numbers_below_one_are_refused(wrong):
         await measure_latency(embedder_from("lexical"), **wrong)
 
 
+async def test_more_questions_than_there_are_are_refused_before_anything_is_filled():
+    there = len([*_questions(seed=0)])
+    with pytest.raises(InvalidInput, match=f"ask for {there // 2} at most"):
+        await measure_latency(embedder_from("lexical"), sizes=[10], callers=[1, 2], questions=there // 2 + 1)
+
+
+async def test_a_size_that_is_named_twice_is_measured_once():
+    found = await measure_latency(embedder_from("lexical"), sizes=[20, 20], callers=[1], questions=5)
+    assert [one.memories for one in found] == [20]
+
+
 def test_no_two_questions_are_alike_and_as_many_name_a_time_as_people_do():
     first = list(itertools.islice(_questions(seed=1), 700))
     assert len(set(first)) == 700

@@ -7,7 +7,7 @@ import json
 import logging
 
 import pytest
-from pydantic_ai import Agent, BinaryContent
+from pydantic_ai import Agent, BinaryContent, ModelRetry
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
     ModelRequest,
@@ -505,6 +505,50 @@ async def test_what_tools_gave_is_kept_as_results_and_learned_from_never(memory,
     assert await ana.query("Zanzibar") == []
 
 
+async def test_results_are_kept_by_run_and_place_whatever_ids_a_provider_gives_its_calls(memory, caller):
+    looks = [ToolCallPart("look_up", {"name": name}, "call_0" * 4) for name in "abb"]
+    replies = [part for look in looks for part in (look, TextPart("Right."))]
+
+    def answer(messages, info):
+        return ModelResponse(parts=[replies.pop(0)])
+
+    capability = Memory(memory, user="user_id")
+    agent = Agent(FunctionModel(answer), deps_type=caller, name="films", capabilities=[capability])
+
+    @agent.tool_plain
+    def look_up(name: str) -> str:
+        return f"found {name}"
+
+    long = "c" * 250
+    for run in ("run-1", "run-2", "run-2"):
+        await agent.run("go", deps=caller("ana"), conversation_id=long, run_id=run)
+    task = await memory.user("ana").task(long)
+    assert [result.value for result in task.results] == ["found a", "found b"]
+
+
+async def test_an_answer_in_a_form_and_a_tool_that_failed_are_no_results(memory, caller):
+    calls = [ToolCallPart("look_up", {"name": ""}), ToolCallPart("look_up", {"name": "x"}), None]
+
+    def answer(messages, info):
+        form = ToolCallPart(info.output_tools[0].name, {"response": 7})
+        return ModelResponse(parts=[calls.pop(0) or form])
+
+    capability = Memory(memory, user="user_id")
+    agent = Agent(
+        FunctionModel(answer), deps_type=caller, name="films", output_type=int, capabilities=[capability]
+    )
+
+    @agent.tool_plain
+    def look_up(name: str) -> str:
+        if not name:
+            raise ModelRetry("give a name")
+        return f"found {name}"
+
+    assert (await agent.run("go", deps=caller("ana"), conversation_id="c")).output == 7
+    task = await memory.user("ana").task("c")
+    assert [(result.name, result.value) for result in task.results] == [("look_up", "found x")]
+
+
 async def test_a_history_with_recalled_memory_in_it_teaches_nothing_new(memory, caller):
     ana = memory.user("ana")
     await ana.set("home", "Lisbon")
@@ -532,9 +576,39 @@ async def test_a_user_who_is_forgotten_in_a_run_does_not_come_back_with_its_end(
     assert (await ana.export())["conversations"] == []
 
 
+async def test_who_is_forgotten_in_a_run_that_goes_on_without_new_words_does_not_come_back_either(
+    memory, caller
+):
+    ana = memory.user("ana")
+
+    async def answer(messages, info):
+        await ana.forget()
+        return ModelResponse(parts=[TextPart("Heat, as you wished.")])
+
+    agent = Agent(FunctionModel(answer), deps_type=caller, capabilities=[Memory(memory, user="user_id")])
+    history = [ModelRequest(parts=[UserPromptPart("from a run before")], run_id="before")]
+    await agent.run(deps=caller("ana"), conversation_id="c", message_history=history)
+    assert await memory.users() == []
+
+
+async def test_words_that_a_web_front_end_hands_over_in_the_history_are_kept(memory, caller):
+    agent = agent_with(Script(), Memory(memory, user="user_id"), caller)
+    history = [
+        ModelRequest(parts=[UserPromptPart("hello")]),
+        ModelResponse(parts=[TextPart("Hi.")]),
+        ModelRequest(
+            parts=[UserPromptPart(["I'm allergic to peanuts", BinaryContent(b"x", media_type="image/png")])]
+        ),
+    ]
+    await agent.run(deps=caller("ana"), conversation_id="c", message_history=history)
+    assert await turns_of(memory) == [("user", "I'm allergic to peanuts"), ("agent", "Right.")]
+    await memory.distil()
+    assert (await memory.user("ana").get("allergy:peanuts")).text == "peanuts"
+
+
 async def test_a_run_that_goes_on_without_new_words_is_kept_as_well(memory, caller):
     agent = agent_with(Script(), Memory(memory, user="user_id"), caller)
-    history = [ModelRequest(parts=[UserPromptPart("from elsewhere")])]
+    history = [ModelRequest(parts=[UserPromptPart("from a run before")], run_id="before")]
     await agent.run(deps=caller("ana"), conversation_id="c", message_history=history)
     assert await turns_of(memory) == [("agent", "Right.")]
 

@@ -11,6 +11,7 @@ from pydantic_ai.models.function import FunctionModel
 from echoic import InvalidInput, Turn
 from echoic.capability import Memory, reflect
 from echoic.capability.reflection import MAX_LESSONS
+from echoic.memory.experience import AgentExperience
 
 
 def proposing(*lessons, seen=None):
@@ -127,6 +128,31 @@ async def test_a_model_that_is_down_changes_nothing(memory, task):
 
     with pytest.raises(ModelHTTPError):
         await reflect(memory, "c", user="ana", model=FunctionModel(down))
+    assert await lessons(memory) == []
+
+
+async def test_who_is_forgotten_while_the_model_is_asked_teaches_nothing(memory, task):
+    propose = proposing(lesson("Offer one title."))
+
+    async def answer(messages, info):
+        await task.forget()
+        return propose.function(messages, info)
+
+    with pytest.raises(InvalidInput, match="forgotten while"):
+        await reflect(memory, "c", user="ana", model=FunctionModel(answer))
+    assert await lessons(memory) == []
+
+
+async def test_who_is_forgotten_in_the_moment_of_keeping_leaves_no_lesson(memory, task, monkeypatch):
+    add = AgentExperience.add
+
+    async def forgotten_first(self, *args, **options):
+        await task.forget()
+        return await add(self, *args, **options)
+
+    monkeypatch.setattr(AgentExperience, "add", forgotten_first)
+    with pytest.raises(InvalidInput, match="no conversation"):
+        await reflect(memory, "c", user="ana", model=proposing(lesson("Offer one title.")))
     assert await lessons(memory) == []
 
 

@@ -100,6 +100,13 @@ def test_tune_refuses_what_is_too_little_to_learn_from(echoic, talks):
     assert "3 labelled questions" in ran.err
 
 
+def test_tune_says_before_it_reads_anything_that_its_file_cannot_be_written(echoic, talks, tmp_path):
+    for out, why in ((tmp_path / "no" / "weights.json", "make the folder"), (tmp_path, "is a directory")):
+        ran = echoic("tune", talks, "--out", str(out))
+        assert ran.code == 64
+        assert why in ran.err
+
+
 def test_tune_says_so_where_nothing_is_gained_and_writes_no_file(echoic, jsonl, tmp_path):
     things = [f"{a}{b}" for a in "bdfgklmnprst" for b in ("ando", "iver", "oskin", "utel", "emba")]
     lines = [

@@ -282,6 +282,11 @@ class TestRecognition:
         path = jsonl("file.json", "{broken", {"speaker": "user"}, {"speaker": "user", "text": "x"})
         assert format_of(Source(name="file", path=path)) == "turns"
 
+    @pytest.mark.parametrize("name", ["turns", "locomo", "mem0", "echoic"])
+    def test_a_folder_of_anybody_else_is_refused_with_a_way_out(self, name, tmp_path):
+        with pytest.raises(InvalidInput, match="one by one"):
+            list(READERS[name](source_at(str(tmp_path))))
+
     def test_a_folder_is_bodhis(self, tmp_path):
         assert format_of(Source(name="folder", path=tmp_path)) == "bodhi"
 

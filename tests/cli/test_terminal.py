@@ -6,8 +6,11 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 
 import pytest
+
+from echoic.cli.plain import aligned
 
 pty = pytest.importorskip("pty", reason="no pseudo-terminals on this system")
 
@@ -66,6 +69,15 @@ def test_tables_are_aligned_and_fit_the_terminal(terminal, echoic):
     assert all(len(line) <= 60 for line in lines)
     assert "…" in lines[1]
     assert "東京都" in lines[2]
+
+
+def test_a_long_memory_is_cut_at_once():
+    said = "a very long story about a goat " * 1000
+    started = time.process_time()
+    lines = aligned(["KEY", "TEXT"], [["pet", said], ["city", "東京都" * 1000]], 60)
+    assert time.process_time() - started < 3  # a second is far more than it takes, and far less than it took
+    assert [len(line) for line in lines[1:]] == [60, 33]
+    assert all(line.endswith("…") for line in lines[1:])
 
 
 def test_what_was_said_cannot_drive_the_terminal(terminal, echoic):

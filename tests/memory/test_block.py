@@ -291,6 +291,21 @@ async def test_of_equal_things_those_are_let_in_that_this_agent_heard(memory):
         assert named <= expected or named > expected
 
 
+async def test_everything_an_agent_heard_in_one_turn_was_heard_by_it(memory):
+    ana = memory.user("ana")
+    for agent, said in (
+        ("films", "I hate jazz, chess and opera."),
+        ("trips", "I hate trains, boats and trams."),
+    ):
+        call = await ana.conversation(agent, agent=agent)
+        await call.append(Turn(speaker="user", text=said))
+        await call.distil()
+    lines = parsed(await ana.block(agent="films", budget_tokens=125))["memories"]
+    named = {re.search(r"hates (\w+)", line)[1] for line in lines}
+    assert len(named) < 6
+    assert named <= {"jazz", "chess", "opera"} or named > {"jazz", "chess", "opera"}
+
+
 @settings(deadline=None)
 @given(
     st.lists(

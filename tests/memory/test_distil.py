@@ -10,12 +10,13 @@ import pytest
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory import background
-from echoic.memory.distilling import Add, Fact
+from echoic.memory.distilling import Add, Fact, Retract, Supersede
 from echoic.memory.distilling.progress import Leases
 from echoic.memory.distilling.turns import conversation_record, standing
+from echoic.memory.ledger import Ledger
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
-from echoic.types import Scope, Turn
+from echoic.types import Memory, Scope, Turn
 
 ANA = Scope("default", "ana")
 
@@ -90,6 +91,16 @@ class TestTriggers:
             await say(call, "more e", start=9)
             await memory.settle(20)
             assert [len(reading) for reading in listener.readings] == [6, 5]
+
+    async def test_a_task_that_failed_is_over_and_is_read(self, worker, listener):
+        async with worker() as memory:
+            ana = memory.user("ana")
+            call = await ana.conversation("c")
+            await call.append(Turn(speaker="user", text="I keep bees.", id="1"))
+            await ana.fail("c")
+            await listener.asked(1)
+            assert await memory.settle(10)
+        assert listener.readings == [["1"]]
 
     async def test_a_checkpoint_the_end_of_the_call_and_a_demand_make_it_read_at_once(self, worker, listener):
         async with worker() as memory:
@@ -287,6 +298,22 @@ class TestFacts:
         await memory.settle(20)
         assert any("6 May 2026" in m.text for m in await ana.facts()), "tomorrow where the user is"
 
+    @pytest.mark.parametrize("whose", ["the user's wish", "everyone's"])
+    async def test_the_day_is_that_of_the_time_zone_recall_goes_by(self, memory, later, whose):
+        ana = memory.user("ana")
+        if whose == "everyone's":
+            zone = Memory(id="", key="time_zone", text="Pacific/Auckland", valid_from=later(0))
+            ledger = Ledger(ana.store, ana.scope.everyone)
+            await ledger.set(zone)
+            await ana.store.write(ana.scope.everyone, ledger.changes)
+        else:
+            await ana.set_directives(time_zone="Pacific/Auckland")
+        call = await ana.conversation("c")
+        at = datetime(2026, 5, 4, 20, 0, tzinfo=UTC)  # the 5th, there
+        await call.append(Turn(speaker="user", text="Remember that my car is due tomorrow", said_at=at))
+        await call.distil()
+        assert [m.text for m in await ana.facts()] == ["my car is due tomorrow (6 May 2026)"]
+
     async def test_only_the_users_own_words_that_were_heard_are_learned(self, memory, later):
         ana = memory.user("ana")
         call = await ana.conversation("c")
@@ -315,6 +342,30 @@ class TestFacts:
             await call.distil()
         await memory.settle(20)
         assert {m.text for m in await ana.facts()} == {"Pavel", "Lisbon"}
+
+    @pytest.mark.parametrize("ending", [Retract, Supersede])
+    async def test_an_old_call_read_late_brings_back_nothing_that_ended_since(self, url, later, ending):
+        class Reader(Listener):
+            async def extract(self, reading):
+                (turn,) = reading.turns
+                if not reading.known or turn.id == "late":
+                    return [Add(fact=Fact(text=turn.text), source=(turn.id,))]
+                new = {} if ending is Retract else {"fact": Fact(text=turn.text)}
+                return [ending(known=(reading.known[0].id,), source=(turn.id,), **new)]
+
+        async with MemoryService(store_from(url), LexicalEmbedder(), extractor=Reader()) as memory:
+            ana = memory.user("ana")
+            for name, text, minute in (
+                ("first", "I keep bees on the roof", 0),
+                ("last", "The bees left the roof", 20),
+                ("late", "I keep bees on the roof", 10),
+            ):
+                call = await ana.conversation(name)
+                await call.append(Turn(speaker="user", text=text, id=name, said_at=later(minute)))
+                await call.complete()
+                await call.distil()
+            holds = [] if ending is Retract else ["The bees left the roof"]
+            assert [m.text for m in await ana.facts()] == holds
 
     async def test_two_readers_have_cursors_of_their_own(self, url, listener):
         other = Listener()

@@ -182,6 +182,17 @@ async def test_it_is_bounded_and_what_was_learned_often_stays(memory):
     assert f"Ask for the {things[0]}." not in texts
 
 
+async def test_what_one_user_taught_makes_room_before_what_all_hear(memory):
+    films = memory.experience("films")
+    things = "colour size date time genre price street garden window kitchen winter summer".split()
+    for thing in things[:MAX_LESSONS_PER_KIND]:
+        await films.add("strategy", f"Ask for the {thing}.")
+    for what in "bread milk cheese butter sugar salt rice".split():
+        await films.add("strategy", f"Offer {what} first.", author=memory.user("ana").scope)
+    heard = (await films.seen_by(memory.user("eva").scope)).of("strategy")
+    assert heard == tuple(f"Ask for the {thing}." for thing in things[1:MAX_LESSONS_PER_KIND])
+
+
 async def test_it_is_of_one_agent_and_one_deployment(memory):
     await memory.experience("films").add("strategy", LESSON)
     assert (await memory.experience("trips").get()).lessons == ()

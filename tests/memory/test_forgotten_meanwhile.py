@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from echoic import InvalidInput, Turn
 from echoic.embedding.lexical import LexicalEmbedder
+from echoic.memory.distilling.changes import Add, Fact
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict
 from echoic.stores import store_from
@@ -147,3 +149,117 @@ class TestForgottenAndWrittenAnew:
 
 def _holds(changes, kind="memory"):
     return any(isinstance(change, Put) and change.record.kind == kind for change in changes)
+
+
+class TestForgottenBeforeItWasRead:
+    """The rules hear at once and a model reads later: what was forgotten in between is not learned again."""
+
+    SAID = ("I live in Lisbon.", "I have a cello.")
+
+    @pytest.fixture
+    async def slow(self, url):
+        """A memory whose model keeps every turn as a fact; it waits for `let_go`, once it is cleared."""
+
+        class Reader:
+            name, timeout_s = "reader", 10.0
+
+            def __init__(self):
+                self.asked, self.let_go = asyncio.Event(), asyncio.Event()
+                self.let_go.set()
+
+            async def open(self): ...
+
+            async def aclose(self): ...
+
+            async def extract(self, reading):
+                self.asked.set()
+                await self.let_go.wait()
+                return [Add(fact=Fact(text=turn.text), source=(turn.id,)) for turn in reading.turns]
+
+        reader = Reader()
+        async with MemoryService(store_from(url), LexicalEmbedder(), extractor=reader) as memory:
+            yield memory, reader
+
+    async def test_the_turns_it_was_heard_in_teach_nothing_and_the_others_do(self, slow):
+        memory, _ = slow
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        await call.append(*(Turn(speaker="user", text=text) for text in self.SAID))
+        await call.listen()
+        assert (await ana.get("home")).text == "Lisbon"
+        await ana.forget(key="home")
+        await call.distil()
+        assert [m.text for m in await ana.facts()] == ["I have a cello."]
+        assert [turn.text for turn in await call.turns()] == [*self.SAID]
+
+    async def test_nor_does_a_turn_that_says_what_a_tool_had_kept(self, slow):
+        memory, _ = slow
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        await ana.set("city", "Lisbon")
+        await call.append(Turn(speaker="user", text="The weather of Lisbon suits me."))
+        await ana.forget(key="city")
+        await call.distil()
+        assert await ana.facts() == []
+
+    async def test_nor_while_the_model_is_asked(self, slow):
+        memory, reader = slow
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        await call.append(*(Turn(speaker="user", text=text) for text in self.SAID))
+        await call.listen()
+        reader.let_go.clear()
+        reading = asyncio.create_task(call.distil())
+        await reader.asked.wait()
+        await ana.forget(key="home")
+        reader.let_go.set()
+        await reading
+        assert [m.text for m in await ana.facts()] == ["I have a cello."]
+
+    async def test_nor_in_the_moment_of_writing(self, slow, monkeypatch):
+        memory, _ = slow
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        await call.append(Turn(speaker="user", text="I live in Lisbon. The kitchen of the flat is tiny."))
+        await call.listen()
+        write = ana.store.write
+
+        async def overtaken(scope, changes):
+            learned = [
+                c.record.data["text"] for c in changes if isinstance(c, Put) and c.record.kind == "memory"
+            ]
+            if any("kitchen" in text for text in learned):
+                monkeypatch.undo()
+                assert (await ana.forget(key="home")).memories == 1
+            await write(scope, changes)
+
+        monkeypatch.setattr(ana.store, "write", overtaken)
+        await call.distil()
+        assert ana.store.write == write, "it was forgotten in that moment"
+        assert await ana.facts() == []
+
+    async def test_it_is_learned_when_it_is_said_again(self, slow):
+        memory, _ = slow
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        await call.append(Turn(speaker="user", text=self.SAID[0]))
+        await call.listen()
+        await ana.forget(key="home")
+        await call.append(Turn(speaker="user", text="By the way, I live in Lisbon."))
+        await call.listen()
+        assert (await ana.get("home")).text == "Lisbon"
+
+    async def test_it_stays_so_in_another_store(self, slow, tmp_path):
+        memory, reader = slow
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        await call.append(*(Turn(speaker="user", text=text) for text in self.SAID))
+        await call.listen()
+        await ana.forget(key="home")
+        exported = await ana.export()
+        other = store_from(f"sqlite:///{tmp_path}/other.db")
+        async with MemoryService(other, LexicalEmbedder(), extractor=reader) as elsewhere:
+            moved = elsewhere.user("ana")
+            await moved.restore(exported)
+            await (await moved.conversation("call")).distil()
+            assert [m.text for m in await moved.facts()] == ["I have a cello."]

@@ -198,6 +198,16 @@ async def test_another_reading_that_turns_out_to_be_meant_is_ready(ana):
     assert recall.hits[0].text == "Boston"
 
 
+@pytest.mark.parametrize("reading", ["half a \ud800", "a \0", "long " * 10_000, ""])
+async def test_a_reading_that_cannot_be_searched_for_takes_no_answer_away(service, reading):
+    bea = service.user("bea")
+    await bea.set("allergy", "Peanuts")
+    async with bea.listen() as listening:
+        listening.hear("zzyzx", alternatives=[reading])
+        recall = await listening.final("zzyzx", alternatives=[reading, "my allergy"])
+    assert recall.hits[0].text == "Peanuts"
+
+
 async def test_where_the_final_finds_nothing_its_alternatives_are_tried(service):
     bea = service.user("bea")
     await bea.set("allergy", "Peanuts")

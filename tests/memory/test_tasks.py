@@ -105,6 +105,15 @@ async def test_the_same_result_again_changes_nothing(memory):
     assert sorted(values) == [0, 1, 2, 3]
 
 
+async def test_a_result_under_the_id_of_another_tasks_is_refused_and_not_swallowed(memory):
+    ana = memory.user("ana")
+    for name in ("trip", "film"):
+        await ana.conversation(name)
+    await ana.add_result("trip", "search", "trains", id="1")
+    with pytest.raises(InvalidInput, match="'1' is taken in conversation 'trip'"):
+        await ana.add_result("film", "search", "Heat", id="1")
+
+
 @pytest.mark.parametrize(
     ("value", "names"),
     [

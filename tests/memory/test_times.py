@@ -95,6 +95,26 @@ def day(first, last=None):
         ("what did I do the day after Christmas", day("2025-12-27")),
         ("what did we discuss between Monday and Wednesday", day("2026-11-16", "2026-11-18")),
         ("what was I doing from May to July", day("2026-05-01", "2026-07-31")),
+        ("what did I say ten days before 4 July 2025?", day("2025-06-24", "2025-07-03")),
+        ("what did I say a few weeks before Christmas", day("2025-11-19", "2025-12-23")),
+        ("what did I say between June 2024 and now", ("2024-06-01 00:00", "2026-11-18 15:29")),
+        ("what did I say from June 2024 to last month", day("2024-06-01", "2026-10-31")),
+        ("what did I say from January until now", ("2026-01-01 00:00", "2026-11-18 15:29")),
+        ("what did I say in March last year", day("2025-03-01", "2025-03-31")),
+        ("what did I say in March of last year", day("2025-03-01", "2025-03-31")),
+        ("what did I say last year in March", day("2025-03-01", "2025-03-31")),
+        ("what did I say in March two years ago", day("2024-03-01", "2024-03-31")),
+        ("what did I say on March 4th this year", day("2026-03-04")),
+        ("where were we at Easter last year", day("2025-04-18", "2025-04-21")),
+        ("where were we for last year's Thanksgiving", day("2025-11-27", "2025-11-28")),
+        ("what did I say on Tuesday last week", day("2026-11-10")),
+        ("what did I say last week on Tuesday", day("2026-11-10")),
+        ("where was I on Friday night last week", ("2026-11-13 18:00", "2026-11-14 03:59")),
+        ("what did I say between March and May last year", day("2025-03-01", "2025-05-31")),
+        ("what did I say last year between March and May", day("2025-03-01", "2025-05-31")),
+        # which Friday is not said, and that year had no such day
+        ("what did I say on Friday last month", day("2026-10-01", "2026-10-31")),
+        ("what did I say on February 29 last year", day("2025-01-01", "2025-12-31")),
     ],
 )
 def test_a_phrase_means_the_time_people_mean_by_it(text, span):
@@ -228,7 +248,12 @@ def test_whatever_is_read_as_a_date_has_a_piece_that_every_date_has(text):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.text(max_size=80) | st.sampled_from(["99 years", "last 0th", "on the 99th", "0 days"]))
+@given(
+    st.text(max_size=80)
+    | st.sampled_from(
+        ["99 years", "last 0th", "on the 99th", "0 days", "9 years before 202 decades", "Friday this year"]
+    )
+)
 def test_any_text_is_read_without_fault_and_ranges_are_in_order(text):
     for asked in (text, f"{text} ago", f"since {text} May", f"on the {text}"):
         spans = spans_of_phrase(asked, NOW, NEW_YORK)
@@ -240,6 +265,23 @@ def test_of_a_long_text_the_end_is_read():
     talk = "so I was telling her about the garden and all that " * 600
     assert ranges(f"{talk} what did I say yesterday?") == [day("2026-11-17")]
     assert ranges(f"what did I say yesterday? {talk}") == []
+
+
+def test_what_would_begin_before_any_calendar_is_open_to_the_past():
+    ((first, _),) = spans_of_phrase("four years before 202 decades ago", NOW, NEW_YORK).ranges
+    assert first == EARLIEST_MS
+
+
+def test_every_day_of_a_list_lies_in_the_year_that_is_said_once():
+    asked = "what did I say in May and June of last year"
+    assert ranges(asked) == [day("2025-05-01", "2025-05-31"), day("2025-06-01", "2025-06-30")]
+
+
+@pytest.mark.parametrize(
+    "text", ["what did I say in March last year", "what did I say two weeks before Christmas", "since Monday"]
+)
+def test_what_opens_or_frames_a_time_is_nothing_else_that_is_asked_for(text):
+    assert spans_of_phrase(text, NOW, NEW_YORK).bare
 
 
 def test_a_moment_without_a_zone_is_refused():
@@ -262,6 +304,10 @@ def test_every_feast_is_understood_by_its_name(name):
         ("India Standard Time", 5.5),
         ("UTC+2", 2),
         ("gmt", 0),
+        ("europe/lisbon", 0),
+        ("america/new york", -5),
+        ("Central European Summer Time", 1),
+        ("UTC-0:30", -0.5),
     ],
 )
 def test_a_zone_is_known_by_the_names_people_give_it(name, hours):

@@ -222,6 +222,15 @@ class TestGlobal:
         assert (await bob.get("store_hours")).text.startswith("I go")
         assert (await auto.user("carol").get("store_hours")).text == HOURS[1]
 
+    async def test_its_author_finds_and_takes_it_back_however_many_said_so_since(self, auto):
+        users = [auto.user(f"user-{number}") for number in range(66)]
+        for user in users:
+            assert (await user.set(*HOURS)).visibility == "global"
+        assert await users[0].delete("store_hours")
+        assert await users[0].facts() == []
+        assert (await users[0].set(*HOURS)).visibility == "global"
+        assert [len(await users[number].history("store_hours")) for number in (0, 1)] == [2, 1]
+
     async def test_nobody_changes_or_deletes_anothers(self, auto):
         await auto.user("ana").set(*HOURS)
         bob = auto.user("bob")

@@ -54,6 +54,43 @@ class TestOfTheUser:
         assert await memory.users() == []
 
 
+WRONG_IN_EXPORTS = [
+    ("memories", {"id": 7}),
+    ("memories", {"id": [7]}),
+    ("memories", {"key": 7}),
+    ("memories", {"key": "k" * 300}),
+    ("memories", {"text": ""}),
+    ("memories", {"text": 7}),
+    ("memories", {"text": "half a \ud800 character"}),
+    ("memories", {"text": "a \0"}),
+    ("memories", {"text": "x" * 40_000}),
+    ("memories", {"statement": 5}),
+    ("memories", {"author": 5}),
+    ("memories", {"category": ["fact"]}),
+    ("memories", {"visibility": "everywhere"}),
+    ("memories", {"source": "t1"}),
+    ("memories", {"times_said": "twice"}),
+    ("memories", {"times_said": float("nan")}),
+    ("memories", {"valid_from": "2026-01-01T00:00:00"}),
+    ("conversations", {"id": 5}),
+    ("conversations", {"status": "over"}),
+    ("conversations", {"started_at": "2026-01-01T00:00:00"}),
+    ("conversations", {"read": ["t1"]}),
+]
+
+
+@pytest.mark.parametrize(("part", "wrong"), WRONG_IN_EXPORTS)
+async def test_an_export_with_a_wrong_value_is_refused_as_a_whole(memory, part, wrong):
+    ana = memory.user("ana")
+    await ana.set("home", "Rome")
+    await (await ana.conversation("call")).append(Turn(speaker="user", text="Hello.", id="t1"))
+    exported = await ana.export()
+    exported[part][0].update(wrong)
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        await memory.user("bob").restore(exported)
+    assert await memory.users() == ["ana"]
+
+
 class TestOfAConversation:
     @pytest.mark.parametrize("said", ["hello", None, {"speaker": "user", "text": "x"}, []])
     async def test_what_is_no_turn(self, memory, said):

@@ -279,6 +279,22 @@ async def test_a_memory_named_by_two_changes_stays_as_it_was(ana, provider, repl
     assert await intact(ana)
 
 
+async def test_of_a_very_long_turn_the_model_reads_all(service, provider, reply):
+    text = "".join(f"This is sentence {n} of a long story. " for n in range(200)) + "I keep bees."
+    bees = item(turns=["t1"], sentence="The user keeps bees.", category="fact")
+    provider.answer(reply(arguments={"read_up_to": "t1", "changes": [bees]}))
+    async with service() as memory:
+        ana = memory.user("ana")
+        call = await ana.conversation("c")
+        await call.append(Turn(speaker="user", text=text, id="1"))
+        await call.distil()
+        assert [m.text for m in await ana.facts()] == ["The user keeps bees."]
+    rows = [json.loads(line) for line in provider.asked.splitlines() if line.startswith("{")]
+    assert {row["turn"] for row in rows} == {"t1"}
+    assert max(len(row["text"]) for row in rows) <= 2000
+    assert " ".join(row["text"] for row in rows) == text
+
+
 async def test_what_nobody_mentioned_does_not_end(ana, provider, reply):
     call = ana.call
     ana = ana.user

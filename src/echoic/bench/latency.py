@@ -117,12 +117,18 @@ async def measure_latency(
         progress: told while a store is filled.
 
     Raises:
-        InvalidInput: a size, a number of callers or of questions below 1.
+        InvalidInput: a size, a number of callers or of questions below 1, or more questions than there are.
         EmbedderMissing: the embedder's packages or weights are not on this machine.
     """
     for what, numbers in (("sizes", sizes), ("callers", callers), ("questions", [questions])):
         if not numbers or min(numbers) < 1:
             raise InvalidInput(f"{what} must be whole numbers from 1, not {', '.join(map(str, numbers))!r}")
+    needed, there = questions * len(callers), sum(1 for _ in _questions(seed=0))
+    if needed > there:
+        raise InvalidInput(
+            f"{questions} questions, {len(callers)} times over, are more than the {there} that are "
+            f"unlike each other: ask for {there // len(callers)} at most"
+        )
     held = _OfTurns(embedder)
     await held.open()
     try:
@@ -136,7 +142,8 @@ async def measure_latency(
                     questions=questions,
                     progress=progress,
                 )
-                for size in sizes
+                # a size that is named again would find its questions encoded already
+                for size in dict.fromkeys(sizes)
             ]
     finally:
         await held.release()

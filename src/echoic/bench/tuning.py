@@ -9,6 +9,7 @@ at a time. Where the interval of that difference includes zero, the defaults sta
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
@@ -183,6 +184,18 @@ def folds_of(asked: Sequence[Asked]) -> list[NDArray[np.intp]]:
     return [np.array(sorted(fold), np.intp) for fold in folds]
 
 
+def check_place(path: Path) -> None:
+    """Look whether weights can be written to `path`, before the work of fitting them.
+
+    Raises:
+        InvalidInput: its folder is not there, or neither it nor `path` may be written to.
+    """
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{str(path)!r} cannot be written: make the folder {str(path.parent)!r} first")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidInput(f"{str(path)!r} cannot be written: name another file with --out")
+
+
 def write_weights(path: Path, tuned: Tuned) -> None:
     """Keep the fitted weights as a file that names where they come from.
 
@@ -202,4 +215,4 @@ def write_weights(path: Path, tuned: Tuned) -> None:
         raise InvalidInput(f"{str(path)!r} cannot be written: {error.strerror}") from error
 
 
-__all__ = ["LEAST_QUESTIONS", "OBJECTIVE", "Tuned", "fit", "folds_of", "tune", "write_weights"]
+__all__ = ["LEAST_QUESTIONS", "OBJECTIVE", "Tuned", "check_place", "fit", "folds_of", "tune", "write_weights"]

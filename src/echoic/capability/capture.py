@@ -6,11 +6,19 @@ what tools gave are no turns: nothing is ever learned from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolReturnPart, UserContent
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
 
 from echoic.memory.ledger import memory_id
 from echoic.types import Turn
@@ -26,6 +34,18 @@ def prompt_turns(
     return _turns(_text_of(prompt), "user", said_at, memory_id("turn", conversation, run, "user"))
 
 
+def unanswered(messages: Sequence[ModelMessage]) -> list[UserContent] | None:
+    """What the user said at the end of a history that no run has been asked about: None where nothing.
+
+    So the adapters of web front ends hand over new words: as the last message, with no prompt beside it.
+    """
+    last = messages[-1] if messages else None
+    if not isinstance(last, ModelRequest) or last.run_id is not None:
+        return None
+    said = [part.content for part in last.parts if isinstance(part, UserPromptPart)]
+    return [item for content in said for item in ([content] if isinstance(content, str) else content)] or None
+
+
 def reply_turns(messages: Sequence[ModelMessage], *, conversation: str, run: str) -> list[Turn]:
     """What the agent said in `messages`, those that are new in this run: one turn a response with words."""
     turns: list[Turn] = []
@@ -38,15 +58,23 @@ def reply_turns(messages: Sequence[ModelMessage], *, conversation: str, run: str
 
 
 def tool_results(
-    messages: Sequence[ModelMessage], *, without: frozenset[str]
+    messages: Sequence[ModelMessage], *, conversation: str, run: str, without: Collection[str]
 ) -> Iterator[tuple[str, Any, str]]:
-    """What tools gave in `messages`: name, value and the id of the call. Not those named in `without`."""
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolReturnPart) and part.tool_name not in without:
-                given = part.model_response_object()
-                bare = given["return_value"] if given.keys() == {"return_value"} else given
-                yield part.tool_name, bare, part.tool_call_id
+    """What tools gave in `messages`, those that are new in this run: name, value and id.
+
+    Not those named in `without`, nor what stands in place of a result: a failure, a refusal.
+    """
+    given = (
+        part
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolReturnPart) and part.tool_name not in without and part.outcome == "success"
+    )
+    for number, part in enumerate(given):
+        value = part.model_response_object()
+        bare = value["return_value"] if value.keys() == {"return_value"} else value
+        # the id of the call is its provider's: some count anew in every response, others never give one twice
+        yield part.tool_name, bare, memory_id("result", conversation, run, str(number))
 
 
 def _text_of(prompt: str | Sequence[UserContent] | None) -> str:
@@ -67,4 +95,4 @@ def _turns(text: str, speaker: str, said_at: datetime, name: str) -> list[Turn]:
     ]
 
 
-__all__ = ["prompt_turns", "reply_turns", "tool_results"]
+__all__ = ["prompt_turns", "reply_turns", "tool_results", "unanswered"]

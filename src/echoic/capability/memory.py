@@ -20,10 +20,11 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import InstructionPart, ModelMessage
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
 from echoic.capability.binding import Named, caller_of
-from echoic.capability.capture import prompt_turns, reply_turns, tool_results
+from echoic.capability.capture import prompt_turns, reply_turns, tool_results, unanswered
 from echoic.capability.tools import TOOLS, MemoryTools
 from echoic.errors import EchoicError, InvalidInput
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS, SECTIONS
@@ -107,7 +108,9 @@ class CallerMemory(Memory):
     _conversation: str | None = field(default=None, init=False, repr=False)
     _unkept: list[Turn] = field(default_factory=list, init=False, repr=False)
     _held: bool = field(default=False, init=False, repr=False)
-    """Whether words of this run are kept."""
+    """Whether the conversation was there in this run: gone at its end, it was forgotten."""
+    _outputs: set[str] = field(default_factory=set, init=False, repr=False)
+    """Tools a model answers with, which give nothing."""
 
     async def for_run(self, ctx: RunContext[Any]) -> CallerMemory:  # noqa: ARG002 - the caller is known
         """Itself: a run that was handed a bound capability stays with its caller."""
@@ -137,7 +140,7 @@ class CallerMemory(Memory):
         self._conversation = ctx.conversation_id
         self._name = self.agent or (ctx.agent.name if ctx.agent else None)
         said = prompt_turns(
-            ctx.prompt,
+            unanswered(ctx.messages) if ctx.prompt is None else ctx.prompt,
             conversation=ctx.conversation_id or "",
             run=ctx.run_id or "",
             said_at=datetime.now(UTC),
@@ -146,6 +149,15 @@ class CallerMemory(Memory):
         if self.capture and not ctx.realtime:
             await self._keep(said)
         await self.refresh()
+
+    async def prepare_output_tools(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 - as every hook
+        tool_defs: list[ToolDefinition],
+    ) -> list[ToolDefinition]:
+        """All of them; what they are called is noted."""
+        self._outputs.update(tool.name for tool in tool_defs)
+        return tool_defs
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Keep what the agent said and what its tools gave."""
@@ -184,8 +196,14 @@ class CallerMemory(Memory):
 
     async def _keep_outcome(self, ctx: RunContext[Any], new: Sequence[ModelMessage]) -> None:
         await self._keep(reply_turns(new, conversation=self._conversation or "", run=ctx.run_id or ""))
-        for name, value, call in tool_results(new, without=TOOLS):
-            await self._keep_result(name, value, call)
+        given = tool_results(
+            new,
+            conversation=self._conversation or "",
+            run=ctx.run_id or "",
+            without=TOOLS | self._outputs,
+        )
+        for name, value, place in given:
+            await self._keep_result(name, value, place)
 
     def _instruction(self, name: str) -> Callable[[], InstructionPart]:
         def part() -> InstructionPart:
@@ -196,25 +214,24 @@ class CallerMemory(Memory):
     async def _keep(self, turns: Sequence[Turn]) -> None:
         """Keep `turns`, and those that could not be kept before; what fails again waits for the next time."""
         self._unkept += turns
-        if not self._unkept or self._conversation is None:
+        if self._conversation is None:
             return
         try:
             async with asyncio.timeout(self.timeout_s):
                 opened = await self.memory.conversation(
                     checked_name(self._conversation, "conversation id"), agent=self._name
                 )
-                await opened.append(*self._unkept)
+                if self._unkept:
+                    await opened.append(*self._unkept)
         except (EchoicError, TimeoutError) as error:
             log.error("%d turns are not kept: %s", len(self._unkept), type(error).__name__)  # noqa: TRY400 - no content
         else:
             self._unkept, self._held = [], True
 
-    async def _keep_result(self, name: str, value: Any, call: str) -> None:
+    async def _keep_result(self, name: str, value: Any, place: str) -> None:
         try:
             async with asyncio.timeout(self.timeout_s):
-                await self.memory.add_result(
-                    self._conversation or "", name, value, id=f"{self._conversation}:{call}"[:256]
-                )
+                await self.memory.add_result(self._conversation or "", name, value, id=place)
         except (EchoicError, TimeoutError) as error:
             log.warning("a result is not kept: %s", type(error).__name__)
 

@@ -15,7 +15,7 @@ from pydantic_ai.models import Model
 
 from echoic.errors import InvalidInput, NotAllowed
 from echoic.memory.block import quoted
-from echoic.memory.experience import AgentExperience
+from echoic.memory.experience import AgentExperience, unlearn
 from echoic.memory.ledger import memory_id
 from echoic.memory.service import MemoryService
 from echoic.types import ExperienceKind, Lesson, Scope, Task
@@ -24,6 +24,7 @@ MAX_LESSONS: Final = 8
 """Of one task; what a model proposes beyond is not looked at."""
 REFLECTION: Final = "reflection"
 """The name of the result that says a task was reflected on."""
+_FORGOTTEN: Final = "conversation {!r} was forgotten while it was reflected on; nothing was kept"
 _TURNS: Final = 60
 _TURN_CHARACTERS: Final = 500
 _REQUEST: Final = """
@@ -84,7 +85,7 @@ async def reflect(
         words: as for `MemoryService.experience`.
 
     Raises:
-        InvalidInput: there is no such task, or nobody served it.
+        InvalidInput: there is no such task (any more), or nobody served it. Nothing was kept.
         AgentRunError: of PydanticAI: the model failed. Nothing was kept; try again later.
         StoreUnavailable: some lessons may be kept; the rest are when it is tried again.
     """
@@ -99,9 +100,17 @@ async def reflect(
     tools = [result.name.replace("_", " ") for result in task.results]
     experience = service.experience(name, deployment, words=[*words, *tools])
     said = [turn.text for turn in task.turns if turn.speaker != "agent"]
+    if await memory.find_conversation(conversation_id) is None:  # while the model was asked
+        raise InvalidInput(_FORGOTTEN.format(conversation_id))
     reflected = await _kept(experience, proposed, memory.scope, said)
     mark = memory_id(REFLECTION, conversation_id)
-    await memory.add_result(conversation_id, REFLECTION, len(reflected.lessons), id=mark)
+    try:
+        await memory.add_result(conversation_id, REFLECTION, len(reflected.lessons), id=mark)
+    except InvalidInput:  # in the very moment of keeping: what its user taught is a lesson less, not a trace
+        drops = await unlearn(memory.store, memory.scope)
+        if drops:
+            await memory.store.erase(memory.scope.everyone, drops)
+        raise
     return reflected
 
 

@@ -15,7 +15,11 @@ from echoic.types import Receipt
 
 @command("forget")
 @click.option("--key", metavar="KEY", help="Destroy KEY with its whole history.")
-@click.option("--conversation", metavar="ID", help="Destroy one conversation with all that was said in it.")
+@click.option(
+    "--conversation",
+    metavar="ID",
+    help="Destroy one conversation with all that was said in it; what was learned from it stays.",
+)
 @click.option("--all", "everything", is_flag=True, help="Destroy all that is kept of the user.")
 @click.option("--yes", is_flag=True, help="Do not ask, as a terminal would be asked.")
 @click.pass_context

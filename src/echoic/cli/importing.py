@@ -36,7 +36,7 @@ _SAID = 20
 def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_run: bool) -> int:
     """Take in turns, memories, or an export of ours.
 
-    FILE may be a folder of files, or "-" for stdin.
+    FILE "-" is stdin.
 
     \b
     turns   JSON lines: speaker, text, and if known said_at, conversation, id, heard, confidence

@@ -99,8 +99,13 @@ def _line(row: Row, widths: Sequence[int]) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    while _columns(text) > width:
-        text = f"{text[: max(len(text) - 2, 0)]}…"
+    if _columns(text) <= width:
+        return text
+    taken = 0
+    for place, character in enumerate(text):
+        taken += _width(character)
+        if taken > width - 1:  # its last column is the mark's
+            return f"{text[:place]}…"
     return text
 
 

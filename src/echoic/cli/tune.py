@@ -44,8 +44,9 @@ def tune_command(ctx: click.Context, *, path: Path, out: Path, facts: bool, cach
         from echoic.bench.asked import asked_of
         from echoic.bench.corpus import corpus_of
         from echoic.bench.reading import read
-        from echoic.bench.tuning import tune, write_weights
+        from echoic.bench.tuning import check_place, tune, write_weights
 
+        check_place(out)  # fitting takes minutes, and what it found would be lost
         dataset = read(path, facts=facts)
         with output.progress("asking") as progress:
             async with corpus_of(dataset, embedder_of(settings), cache, progress) as corpus:

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Literal
 
 from echoic.memory.distilling.progress import PROGRESS, progress_id
+from echoic.memory.distilling.unlearning import unlearn_turns
 from echoic.memory.experience import unlearn
 from echoic.memory.hooks import Forgotten
 from echoic.memory.judging import JUDGEMENT
@@ -21,11 +22,12 @@ from echoic.memory.records import (
     MEMORY,
     PROPOSAL,
     TURN,
+    memory_of,
     scan_all,
 )
 from echoic.memory.tasks import RESULT
 from echoic.stores.base import Drop, Erased, Record
-from echoic.types import Receipt, Scope, checked_name
+from echoic.types import Memory, Receipt, Scope, checked_name
 
 
 class Erasing:
@@ -49,6 +51,9 @@ class Erasing:
         return receipt
 
     async def _forget(self, key: str | None, conversation: str | None) -> Receipt:
+        if key is not None:
+            # before it goes: whoever is learning from these turns now has to look again
+            await unlearn_turns(self._parts.store, self._scope, await self._versions(key))
         own = await self._chosen(key, conversation)
         self._parts.recaller.forget()
         erased = [await self._parts.store.erase(self._scope, own)]
@@ -81,6 +86,11 @@ class Erasing:
         if conversation is not None:
             chosen += await self._of(checked_name(conversation, "conversation id"))
         return [Drop(kind=record.kind, id=record.id) for record in chosen]
+
+    async def _versions(self, key: str) -> list[Memory]:
+        """What the user ever kept under `key`."""
+        own = await scan_all(self._parts.store, self._scope, MEMORY, key=checked_name(key, "key"))
+        return [memory_of(record) for record in own] + [memory_of(r) for r in await self._authored(key)]
 
     async def _under(self, key: str) -> list[Record]:
         """What goes with a key."""

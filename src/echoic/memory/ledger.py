@@ -19,7 +19,7 @@ from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope
 
 _LOOK_BACK = 64
-"""Versions of a key looked through for the newest of one author; in a user's own scope the first is it."""
+"""Versions of a key read at once for the newest of one author; in a user's own scope the first is it."""
 _SOURCES = 8
 """Turns named as the source of one memory: the one it was first heard in, and the last ones that said it."""
 
@@ -47,7 +47,7 @@ class Ledger:
 
     def __init__(self, store: Store, scope: Scope) -> None:
         self.scope = scope
-        self._store = store
+        self.store = store
         self._held: dict[str, _Held] = {}
         self._newest: dict[tuple[str, str | None], str | None] = {}
         self._changed: dict[str, None] = {}
@@ -181,16 +181,28 @@ class Ledger:
     async def _find(self, key: str, author: str | None) -> _Held | None:
         """The newest memory under `key` by `author`."""
         if (key, author) not in self._newest:
-            records = await self._store.scan(self.scope, MEMORY, key=key, limit=_LOOK_BACK, newest_first=True)
-            own = (self._hold(record) for record in records if record.data.get("author") == author)
-            newest = next(own, None)
+            newest = await self._look_back(key, author)
             self._newest[key, author] = newest.memory.id if newest else None
         name = self._newest[key, author]
         return self._held[name] if name else None
 
+    async def _look_back(self, key: str, author: str | None) -> _Held | None:
+        """What `author` wrote last under `key`, page by page: many others may have written since."""
+        after = -1
+        while True:
+            page = await self.store.scan(
+                self.scope, MEMORY, key=key, after=after, limit=_LOOK_BACK, newest_first=True
+            )
+            own = next((record for record in page if record.data.get("author") == author), None)
+            if own is not None:
+                return self._hold(own)
+            if len(page) < _LOOK_BACK:
+                return None
+            after = page[-1].seq
+
     async def _take(self, name: str) -> _Held | None:
         if name not in self._held:
-            records = await self._store.read(self.scope, MEMORY, [name])
+            records = await self.store.read(self.scope, MEMORY, [name])
             return self._hold(records[0]) if records else None
         return self._held[name]
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from echoic.errors import InvalidInput, WriteConflict
 from echoic.memory.directives import DIRECTIVES, directives_of, record_of_directives
+from echoic.memory.portable_values import check_conversation, check_memory, check_record
 from echoic.memory.records import (
     CONVERSATION,
     MEMORY,
     TURN,
     conversation_of,
     cursor_of,
-    memory_of,
+    is_unlearned,
     record_of_conversation,
     record_of_turn,
     scan_all,
@@ -23,7 +24,7 @@ from echoic.memory.records import (
 )
 from echoic.memory.tasks import RESULT, record_of_result, result_of
 from echoic.stores.base import Put, Record, Store
-from echoic.types import Scope
+from echoic.types import Scope, checked_name
 
 FORMAT = "echoic-export"
 VERSION = 1
@@ -119,10 +120,14 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
         results = _parts_of(exported, RESULT, "results")
         directives = _directives(exported)
         for record in memories:
-            memory_of(record)
-        for record in conversations:
-            conversation_of(record)
-        turns = [record_of_turn(turn_of(record)) for record in turns]
+            check_memory(record)
+        for record, item in zip(conversations, exported["conversations"], strict=True):
+            check_conversation(record)
+            if item.get("read") is not None:
+                checked_name(item["read"], "the turn that was read last")
+        for record in (*turns, *results):
+            check_record(record)
+        turns = [record_of_turn(turn_of(record), unlearned=is_unlearned(record)) for record in turns]
         results = [record_of_result(result_of(record), record.key or "") for record in results]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"this export cannot be read: {type(error).__name__} {error}") from error

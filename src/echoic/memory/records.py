@@ -78,17 +78,28 @@ def memory_of(record: Record) -> Memory:
     return Memory(id=record.id, key=record.key, **data)
 
 
-def record_of_turn(turn: Turn) -> Record:
-    """`turn` as a record that shares its conversation's id as key."""
+def record_of_turn(turn: Turn, *, unlearned: bool = False) -> Record:
+    """`turn` as a record that shares its conversation's id as key.
+
+    Args:
+        turn: what to keep.
+        unlearned: whether what was learned from it was forgotten, and is not to be learned again.
+    """
     data = {
         "speaker": turn.speaker,
         "text": turn.text,
         "said_at": turn.said_at.isoformat(),
         "heard": turn.heard,
         "confidence": turn.confidence,
+        "unlearned": unlearned or None,
     }
     kept = {name: value for name, value in data.items() if value is not None}
     return Record(kind=TURN, id=turn.id, key=turn.conversation, data=kept)
+
+
+def is_unlearned(record: Record) -> bool:
+    """Whether nothing is to be learned from this turn any more; see `record_of_turn`."""
+    return bool(record.data.get("unlearned"))
 
 
 def turn_of(record: Record) -> Turn:

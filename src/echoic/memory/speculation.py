@@ -12,6 +12,7 @@ was written meanwhile. One of these serves one caller; callers share encoder and
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import weakref
 from collections import OrderedDict
@@ -156,7 +157,7 @@ class Speculation:
             self._found(known)
         elif text not in self._running.values():
             self._waiting = [text]
-        self._waiting += [other for other in map(_spoken, alternatives[:MAX_ALTERNATIVES]) if other]
+        self._waiting += _readings(alternatives)
         self._advance()
         if self._watching is None or self._watching.done():
             self._watching = asyncio.get_running_loop().create_task(self._watch())
@@ -172,7 +173,7 @@ class Speculation:
 
         Args:
             text: the final transcript.
-            alternatives: other readings of it, likeliest first.
+            alternatives: other readings of it, likeliest first; what cannot be searched for is left out.
             deadline_ms: then the best so far: words of the whole with the meaning of the last partial.
                 `Recall.outcome` and `Recall.cut` say so.
 
@@ -190,7 +191,7 @@ class Speculation:
         self._waiting = []
         known = await self._fresh(self._answering(_spoken(text)), until)
         recall = known.recall if known else await self._asked(_spoken(text), until)
-        for other in filter(None, map(_spoken, alternatives[:MAX_ALTERNATIVES])):
+        for other in _readings(alternatives):
             if not recall.hits and recall.outcome == "complete":
                 recall = await self._asked(other, until)
         self._count(finals=1, ready=known is not None, late=recall.outcome == "deadline")
@@ -346,6 +347,15 @@ def _state_of(at: Partition | None) -> object:
 
 def _spoken(text: str) -> str:
     return " ".join(text.split())
+
+
+def _readings(alternatives: Sequence[str]) -> list[str]:
+    """The first of them that can be searched for: a reading that cannot takes no answer from one that can."""
+    readings = []
+    for other in alternatives[:MAX_ALTERNATIVES]:
+        with contextlib.suppress(InvalidInput):
+            readings.append(_spoken(checked_query(other)))
+    return readings
 
 
 def _bare(text: str) -> str:

@@ -107,7 +107,7 @@ async def keep_result(store: Store, scope: Scope, conversation: str, result: Res
     """Keep `result` of `conversation`. One of the same id is there already: that is the one, unchanged.
 
     Raises:
-        InvalidInput: there is no such conversation, or the result cannot be kept.
+        InvalidInput: there is no such conversation, the result cannot be kept, or its id is another task's.
     """
     checked_name(result.name, "result name")
     value = _checked_json(result.value, f"result {result.name!r}")
@@ -117,6 +117,11 @@ async def keep_result(store: Store, scope: Scope, conversation: str, result: Res
 
     async def attempt() -> Result:
         known = await store.read(scope, RESULT, [new.id])
+        if known and known[0].key != conversation:  # else what came out now would be swallowed
+            raise InvalidInput(
+                f"result id {new.id!r} is taken in conversation {known[0].key!r}: "
+                "give every result of a user an id of its own, or none"
+            )
         if known:
             return result_of(known[0])
         # the conversation is written with it: a result of one that was forgotten meanwhile would come back

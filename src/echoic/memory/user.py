@@ -321,6 +321,9 @@ class UserMemory(Served):
         global goes with them, and what their conversations alone taught an agent. A global memory that an
         operator approved is the deployment's own by then and stays: it holds no personal data, and not who
         said it.
+
+        Of a key the turns that said it stay, and are never learned from again. Of a conversation what was
+        learned from it stays: it may have been said elsewhere too, and `forget(key=…)` destroys it.
         """
         return await Erasing(self._parts, self.scope).forget(key, conversation)
 

@@ -13,13 +13,14 @@ from echoic.memory.distilling.withheld import of_user
 from echoic.models.answer import Answer, Handles, usable
 from echoic.models.asking import Asking
 from echoic.models.quoting import quoted, stripped
-from echoic.types import Memory, Turn
+from echoic.types import MAX_TEXT_BYTES, Memory, Turn
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent
     from pydantic_ai.models import Model
 
 _TURN_CHARACTERS: Final = 2_000
+"""Of one row of a transcript."""
 _KNOWN_CHARACTERS: Final = 200
 # Tools, recalled memories and whatever a framework writes into a transcript: what is shown is learned again,
 # and a memory that was recalled would confirm itself.
@@ -103,8 +104,8 @@ def _is_shown(turn: Turn) -> bool:
 
 def _question(known: dict[str, Memory], context: Sequence[Turn], turns: dict[str, Turn]) -> str:
     facts = [_fact_row(name, memory) for name, memory in known.items()]
-    before = [_turn_row("", turn) for turn in context]
-    new = [_turn_row(name, turn) for name, turn in turns.items()]
+    before = [row for turn in context for row in _turn_rows("", turn)[:1]]
+    new = [row for name, turn in turns.items() for row in _turn_rows(name, turn)]
     return "\n".join(
         [
             "What is known of the user:",
@@ -124,11 +125,24 @@ def _fact_row(name: str, memory: Memory) -> dict[str, Any]:
     return row | ({"slot": stripped(memory.key, _KNOWN_CHARACTERS)} if memory.key else {})
 
 
-def _turn_row(name: str, turn: Turn) -> dict[str, Any]:
+def _turn_rows(name: str, turn: Turn) -> list[dict[str, Any]]:
+    """What was said in `turn`; a long one in several rows of one handle, since what is not shown is lost."""
     row: dict[str, Any] = {"turn": name} if name else {}
     speaker = turn.speaker if turn.speaker in {"user", "agent"} else "other"
     day = turn.said_at.date().isoformat()
-    return {**row, "speaker": speaker, "day": day, "text": stripped(turn.heard_text, _TURN_CHARACTERS)}
+    said = stripped(turn.heard_text, MAX_TEXT_BYTES)
+    return [{**row, "speaker": speaker, "day": day, "text": text} for text in _pieces(said, _TURN_CHARACTERS)]
+
+
+def _pieces(text: str, limit: int) -> list[str]:
+    """`text` in pieces of `limit` characters at most, cut between words where there is a blank."""
+    pieces = []
+    while len(text) > limit:
+        end = text.rfind(" ", 1, limit + 1)
+        end = limit if end < 0 else end
+        pieces.append(text[:end])
+        text = text[end:].lstrip()
+    return [*pieces, text]
 
 
 def _agent(model: Model) -> Agent[Any, Answer]:

@@ -93,6 +93,10 @@ class Source:
             return io.BytesIO(self.held)
         try:
             return self.path.open("rb")
+        except IsADirectoryError as error:
+            raise InvalidInput(
+                f"{self.name} is a folder, and of folders only Bodhi's are read: import its files one by one"
+            ) from error
         except OSError as error:
             raise InvalidInput(f"{self.name} cannot be read: {error.strerror}") from error
 

@@ -103,9 +103,11 @@ class BlockMaker:
             return ()
         checked_name(agent, "agent")
         served = {conversation.id for conversation in conversations if conversation.agent == agent}
-        sources = {memory.source[0]: memory.id for memory in memories[-_SOURCES:] if memory.source}
-        turns = await self._parts.store.read(self._user.scope, TURN, list(sources)) if served else []
-        return {sources[turn.id] for turn in turns if turn.key in served}
+        first = {memory.id: memory.source[0] for memory in memories[-_SOURCES:] if memory.source}
+        names = list(dict.fromkeys(first.values()))
+        turns = await self._parts.store.read(self._user.scope, TURN, names) if served else []
+        heard = {turn.id for turn in turns if turn.key in served}
+        return {memory for memory, turn in first.items() if turn in heard}
 
     async def _now(
         self, moment: str, block: Block, known: Collection[str], deadline_ms: float | None

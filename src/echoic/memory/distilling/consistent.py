@@ -19,6 +19,8 @@ def consistent(changes: Sequence[Change], turns: Sequence[Turn]) -> list[Change]
     two say different things of the same, neither is believed. A slot filled by two turns holds what was said
     last.
     """
+    # the same change twice contradicts nothing
+    changes = [change for at, change in enumerate(changes) if change not in changes[:at]]
     place = {turn.id: at for at, turn in enumerate(turns)}
 
     def said_at(change: Change) -> int:

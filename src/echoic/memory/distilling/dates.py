@@ -8,12 +8,14 @@ every year.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from functools import lru_cache
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
-from zoneinfo import ZoneInfo
+
+from echoic.errors import InvalidInput
+from echoic.memory.times import zones
 
 _WEEKDAY: Final = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _NUMBER: Final = "[0-9]{1,2}|a|an|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
@@ -28,7 +30,6 @@ _PHRASE: Final = re.compile(
 )
 # "today (4 May 2026)" was resolved before; "this year's plan" is no point in time.
 _SETTLED: Final = re.compile(r"\s*(?:\([^)]*(?:19|20)[0-9]{2}\)|['’]s\b)")
-_OFFSET: Final = re.compile(r"(?:UTC|GMT)(?P<sign>[+-])(?P<hours>[0-9]{1,2})$", re.IGNORECASE)
 _PAST: Final = ("last ", "the day before")
 
 
@@ -51,27 +52,23 @@ async def dated(texts: Sequence[str], said_at: datetime, zone: tzinfo = UTC) -> 
     if not any(map(mentions_a_day, texts)):
         return list(texts)
     # the parser reads its tables on first use, and takes milliseconds for some phrases
-    return await asyncio.to_thread(_all_dated, texts, said_at.astimezone(zone))
+    return await asyncio.to_thread(_all_dated, texts, said_at, zone)
 
 
-def zone_of(name: str | None) -> tzinfo:
-    """The time zone called `name`, such as "Europe/Lisbon" or "UTC+2"; UTC where it is none."""
-    offset = _OFFSET.match(name.strip()) if name else None
-    if offset and int(offset["hours"]) <= 14:
-        return timezone(timedelta(hours=int(offset["sign"] + offset["hours"])))
-    return _named(name.strip()) if name else UTC
+def zone_of(names: Iterable[str]) -> tzinfo:
+    """The first time zone that one of `names` means, as `times.zones` reads it; UTC where none does."""
+    for name in names:
+        with contextlib.suppress(InvalidInput):  # "wherever I am": what was said names no zone
+            return zones.zone_of(name)
+    return UTC
 
 
-@lru_cache(maxsize=256)
-def _named(name: str) -> tzinfo:
+def _all_dated(texts: Sequence[str], said_at: datetime, zone: tzinfo) -> list[str]:
     try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # no such zone, or no name of one
-        return UTC
-
-
-def _all_dated(texts: Iterable[str], said_at: datetime) -> list[str]:
-    return [_PHRASE.sub(lambda match: _shown(match, said_at), text) for text in texts]
+        there = said_at.astimezone(zone)
+        return [_PHRASE.sub(lambda match: _shown(match, there), text) for text in texts]
+    except OverflowError:  # said at the end of time: no calendar holds the day that is meant
+        return list(texts)
 
 
 def _open(match: re.Match[str]) -> bool:

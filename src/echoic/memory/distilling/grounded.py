@@ -10,12 +10,21 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from echoic.memory.distilling.changes import Add, Change, Fact, Retract, Supersede
+from echoic.errors import InvalidInput
+from echoic.memory.distilling.changes import (
+    FACT_CATEGORIES,
+    Add,
+    Change,
+    Confirm,
+    Fact,
+    Retract,
+    Supersede,
+)
 from echoic.memory.distilling.dates import mentions_a_day
 from echoic.memory.listening.guards import by_an_agent
 from echoic.memory.listening.sentences import Sentence, sentences
 from echoic.memory.listening.spoken import digits, number
-from echoic.types import Memory, Turn
+from echoic.types import Memory, Turn, checked_name, checked_text
 from echoic.words import content_words, cut, fold
 
 MAX_CHARACTERS: Final = 400
@@ -57,16 +66,32 @@ def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[M
     def stands(change: Change) -> bool:
         said = [spoken[name] for name in change.source if name in spoken]
         if isinstance(change, (Add, Supersede)):
-            return is_grounded(change.fact, said)
-        if isinstance(change, Retract):
-            return all(name in by_id and is_mentioned(by_id[name], said) for name in change.known)
-        return True
+            return is_keepable(change.fact) and is_grounded(change.fact, said)
+        # a confirmation counts, and ends what doubt there was of what was heard
+        named = change.known if isinstance(change, Retract) else ()
+        named = (change.known,) if isinstance(change, Confirm) else named
+        return all(name in by_id and is_mentioned(by_id[name], said) for name in named)
 
     return [change for change in changes if stands(change)]
 
 
+def is_keepable(fact: Fact) -> bool:
+    """Whether `fact` can be kept and read again as it is: an extractor may be anybody's."""
+    texts = [text for text in (fact.statement, fact.context) if text]
+    try:
+        for text in (fact.text, *texts):
+            checked_text(text, "fact")
+        if fact.key is not None:
+            checked_name(fact.key, "key")
+    except InvalidInput:
+        return False
+    return fact.category in FACT_CATEGORIES
+
+
 def is_mentioned(memory: Memory, said: Sequence[str]) -> bool:
-    """Whether the utterances `said` speak of `memory` at all: what nobody mentions does not end."""
+    """Whether the utterances `said` speak of `memory` at all: what nobody mentions was not said again and
+    does not end.
+    """
     about = f"{memory.key or ''} {memory.text} {memory.statement or ''}".replace("_", " ").replace(":", " ")
     stems = {word.stem for utterance in said for word in content_words(utterance)}
     return any(word.stem in stems for word in content_words(about) if word.text not in _FRAME)
@@ -130,4 +155,4 @@ def _spoken(sentence: Sentence) -> set[str]:
     return found
 
 
-__all__ = ["MAX_CHARACTERS", "grounded", "instructs", "is_grounded", "is_mentioned"]
+__all__ = ["MAX_CHARACTERS", "grounded", "instructs", "is_grounded", "is_keepable", "is_mentioned"]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedder
 from echoic.errors import EmbedderError
-from echoic.memory.distilling.duplicates import known_as, statement_of
+from echoic.memory.distilling.duplicates import known_as, same_words, statement_of
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.stores.base import Record, Store
 from echoic.types import Memory, Scope, Turn
@@ -25,9 +26,12 @@ SHOWN = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The memories of one user that hold."""
+    """The memories of one user."""
 
     memories: tuple[Memory, ...] = ()
+    """Those that hold."""
+    past: tuple[Memory, ...] = ()
+    """Those that hold no longer."""
     rows: tuple[int, ...] = ()
     """Their rows in the partition of the scope."""
     vectors: NDArray[np.float32] | None = None
@@ -39,6 +43,11 @@ class Known:
         """The memory that says what `said` says, else one of `kept` that says it in the same words."""
         found = known_as(said, self.memories, self.said.get(said), self.vectors)
         return found or known_as(said, [memory for memory in kept if memory.current])
+
+    def undone(self, said: str, at: datetime) -> bool:
+        """Whether what `said` says, at `at`, was corrected or taken back later."""
+        ended = (memory for memory in self.past if memory.valid_until and memory.valid_until > at)
+        return any(same_words(said, statement_of(memory)) for memory in ended)
 
     def nearest(self, turns: Sequence[Turn], limit: int = SHOWN) -> tuple[Memory, ...]:
         """`limit` memories at most, in the order of first writing: those that share most words with `turns`.
@@ -60,9 +69,14 @@ class Known:
 
 
 async def known_of(store: Store, scope: Scope) -> Known:
-    """What holds of `scope`, said by its own user; without vectors."""
-    held = [record for record in await scan_all(store, scope, MEMORY) if _holds(record, scope)]
-    return Known(memories=tuple(map(memory_of, held)), rows=tuple(record.seq for record in held))
+    """What holds of `scope`, and what did, said by its own user; without vectors."""
+    own = [r for r in await scan_all(store, scope, MEMORY) if r.data.get("author") == scope.user]
+    held = [record for record in own if _holds(record)]
+    return Known(
+        memories=tuple(map(memory_of, held)),
+        past=tuple(memory_of(record) for record in own if not _holds(record)),
+        rows=tuple(record.seq for record in held),
+    )
 
 
 async def compared(
@@ -81,16 +95,11 @@ async def compared(
         vectors = partition.vectors[np.array(known.rows)].copy()
     if vectors.shape[1] != said.shape[1]:  # nothing has been embedded yet
         return known
-    return Known(
-        memories=known.memories,
-        rows=known.rows,
-        vectors=vectors,
-        said=dict(zip(statements, said, strict=True)),
-    )
+    return replace(known, vectors=vectors, said=dict(zip(statements, said, strict=True)))
 
 
-def _holds(record: Record, scope: Scope) -> bool:
-    return record.data.get("valid_until") is None and record.data.get("author") == scope.user
+def _holds(record: Record) -> bool:
+    return record.data.get("valid_until") is None
 
 
 __all__ = ["SHOWN", "Known", "compared", "known_of"]

@@ -25,7 +25,7 @@ from echoic.memory.distilling.reconcile import Distilled, Reconciler
 from echoic.memory.distilling.turns import Stretch, conversation_record, marked, standing, stretch_of
 from echoic.memory.distilling.withheld import of_user, withheld
 from echoic.memory.ledger import Ledger
-from echoic.memory.records import TURN, conversation_of, turn_of
+from echoic.memory.records import TURN, conversation_of, is_unlearned, turn_of
 from echoic.memory.retry import until_written
 from echoic.stores.base import Record, Store
 from echoic.types import Scope
@@ -148,7 +148,7 @@ class ModelReader:
         status = conversation_of(record).status
         if not stretch.turns:
             return status == "completed"
-        if status in {"completed", "distilled"} or sum(map(of_user, stretch.turns)) >= self._every:
+        if status in {"completed", "distilled", "failed"} or sum(map(of_user, stretch.turns)) >= self._every:
             return True
         silent_s = (self._clock() - stretch.turns[-1].said_at).total_seconds()
         return silent_s > ABANDONED_S
@@ -187,7 +187,7 @@ class ModelReader:
 
     async def _ask(self, scope: Scope, stretch: Stretch) -> tuple[Known, list[Change]]:
         known = await known_of(self._store, scope)
-        hushed = withheld([*stretch.context, *stretch.turns])
+        hushed = withheld([*stretch.context, *stretch.turns]) | stretch.unlearned
         turns = tuple(turn for turn in stretch.turns if turn.id not in hushed)
         if not any(map(of_user, turns)):
             return known, []
@@ -224,8 +224,9 @@ class ModelReader:
         )
         # what the user asked to forget while the model was asked is not learned either
         hushed = withheld([*stretch.context, *turns, *map(turn_of, later)])
+        hushed |= {one.id for one in there if is_unlearned(one)}
         ledger = Ledger(self._store, scope)
-        reconciler = Reconciler(ledger, turns, hushed, duplicates=known.duplicate)
+        reconciler = Reconciler(ledger, turns, hushed, duplicates=known.duplicate, undone=known.undone)
         distilled = await reconciler.take(changes)
         _guard(ledger.ended, known)
         moved = progress.moved(stretch.end).put()

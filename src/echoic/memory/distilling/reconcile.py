@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from echoic.memory.directives import read_directives
 from echoic.memory.distilling.changes import Add, Change, Confirm, Fact, Retract, Supersede, TakeBack, Unlearn
 from echoic.memory.distilling.dates import dated, mentions_a_day, zone_of
 from echoic.memory.distilling.doubt import affirmed, is_doubted, is_sure, mentions
 from echoic.memory.distilling.duplicates import same_words, statement_of
 from echoic.memory.distilling.withheld import of_user
 from echoic.memory.ledger import Ledger
+from echoic.memory.records import MEMORY, memory_of
+from echoic.memory.times.zones import ZONE_KEYS
 from echoic.types import Memory, Turn
-
-_ZONE_KEYS = ("timezone", "time_zone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,7 @@ class Reconciler:
         withheld: ids of turns that the user asked not to be kept, as of now.
         known: what holds of the user, where it may have to be unlearned or affirmed.
         duplicates: finds what is known in other words; None: only the same slot can hold the same.
+        undone: tells what was corrected or taken back later; None: only of what has a slot that is known.
         context: the turns right before: what the agent read back there may be affirmed in the first new one.
     """
 
@@ -66,6 +68,7 @@ class Reconciler:
         *,
         known: Sequence[Memory] = (),
         duplicates: Duplicates | None = None,
+        undone: Callable[[str, datetime], bool] | None = None,
         context: Sequence[Turn] = (),
     ) -> None:
         self._ledger = ledger
@@ -74,6 +77,7 @@ class Reconciler:
         self._known = known
         self._affirmed = affirmed([*context[-1:], *turns])
         self._duplicates = duplicates
+        self._undone = undone
         self._kept: list[Memory] = []
         self._retracted: list[Memory] = []
         self._confirmed: list[Memory] = []
@@ -130,7 +134,7 @@ class Reconciler:
         same = same or (None if newest and newest.current else await self._duplicate(memory))
         if same is not None:
             await self._confirm(same, cited)
-        else:
+        elif not self._is_undone(memory):
             kept = await (self._ledger.set(memory) if memory.key else self._ledger.add(memory))
             self._kept.append(kept)
 
@@ -140,7 +144,7 @@ class Reconciler:
             return
         new = await self._memory(change.fact, cited, last)
         newest = await self._ledger.newest(new.key, self._ledger.scope.user) if new.key else None
-        if newest is not None and _undone(newest, last):
+        if self._is_undone(new) or (newest is not None and _undone(newest, last)):
             return
         if any(_same_value(memory, new) for memory in known):
             return  # nothing would change
@@ -194,10 +198,18 @@ class Reconciler:
         found = self._duplicates(statement_of(memory), self._kept) if self._duplicates else None
         return await self._ledger.holding(found.id) if found else None
 
+    def _is_undone(self, memory: Memory) -> bool:
+        """Whether what has no slot that says so was taken back after these words: see `_undone`."""
+        return (
+            memory.key is None
+            and self._undone is not None
+            and self._undone(statement_of(memory), memory.valid_from)
+        )
+
     async def _memory(self, fact: Fact, cited: Sequence[Turn], last: Turn) -> Memory:
         said = [fact.text, fact.statement or "", fact.context or ""]
         if any(map(mentions_a_day, said)):
-            said = await dated(said, last.said_at, zone_of(await self._zone()))
+            said = await dated(said, last.said_at, zone_of(await self._zones()))
         text, statement, context = said
         memory = Memory(
             id="",
@@ -212,12 +224,18 @@ class Reconciler:
         )
         return replace(memory, confirmed=False) if is_doubted(memory, cited) else memory
 
-    async def _zone(self) -> str | None:
-        for key in _ZONE_KEYS:
-            memory = await self._ledger.current(key, self._ledger.scope.user)
-            if memory is not None:
-                return memory.text
-        return None
+    async def _zones(self) -> list[str]:
+        """Names of the user's time zone: as they set it, else as they said it, else as it is for everyone."""
+        store, scope = self._ledger.store, self._ledger.scope
+        directives = await read_directives(store, scope)
+        said = [directives.free[key] for key in ZONE_KEYS if key in directives.free]
+        own = [await self._ledger.current(key, scope.user) for key in ZONE_KEYS]
+        everyones = [
+            memory_of(record)
+            for key in ZONE_KEYS
+            for record in await store.scan(scope.everyone, MEMORY, key=key, limit=1, newest_first=True)
+        ]
+        return said + [memory.text for memory in [*own, *everyones] if memory is not None and memory.current]
 
     def _note_retracted(self, memory: Memory | None) -> None:
         if memory is not None:

@@ -56,7 +56,7 @@ class RuleReader:
             if mark:
                 await self._store.write(scope, [mark])
             return None
-        hushed = withheld([*stretch.context, *stretch.turns])
+        hushed = withheld([*stretch.context, *stretch.turns]) | stretch.unlearned
         reading = Reading(turns=stretch.turns, context=stretch.context, withheld=hushed)
         changes = await self._extractor.extract(reading)
         needed = any(isinstance(change, Unlearn) for change in changes)

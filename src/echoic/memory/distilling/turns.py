@@ -9,6 +9,7 @@ from echoic.memory.records import (
     TURN,
     conversation_of,
     cursor_of,
+    is_unlearned,
     record_of_conversation,
     turn_of,
 )
@@ -27,6 +28,8 @@ class Stretch:
     seqs: tuple[int, ...]
     """Where a cursor stands that has read each."""
     context: tuple[Turn, ...]
+    unlearned: frozenset[str] = frozenset()
+    """Ids of those, here or before, from which nothing is to be learned: it was forgotten."""
 
     @property
     def end(self) -> int:
@@ -55,6 +58,7 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
         turns=tuple(map(turn_of, records)),
         seqs=tuple(record.seq for record in records),
         context=tuple(turn_of(record) for record in reversed(before)),
+        unlearned=frozenset(record.id for record in (*records, *before) if is_unlearned(record)),
     )
 
 

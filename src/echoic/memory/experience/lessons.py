@@ -31,7 +31,8 @@ from echoic.words import STOP, content_words, cut
 EXPERIENCE: Final = "experience"
 """The kind of their records; they share their agent's name as key."""
 MAX_LESSONS_PER_KIND: Final = 12
-"""The least often learned of a kind makes room for a new one, the oldest of them first."""
+"""The least often learned of a kind makes room for a new one, the oldest of them first; before those that all
+hear, those that not all do."""
 ALIKE: Final = 0.8
 """Of the stems of two lessons of a kind, the share they have in common (Jaccard) to be the same lesson."""
 _TEACHERS: Final = 32
@@ -200,7 +201,7 @@ class AgentExperience:
         taught_by = () if author is None else (teacher(author),)
         new = _Kept(lesson, taught_by, adopted=author is None, seq=-1, version=0)
         changes: list[Change] = [_put(new, self.agent)]
-        changes += [Drop(kind=EXPERIENCE, id=gone.lesson.id) for gone in _surplus(kept, lesson.kind)]
+        changes += [Drop(kind=EXPERIENCE, id=gone.lesson.id) for gone in self._surplus(kept, lesson.kind)]
         await self._store.write(self._everyone, changes)
         return lesson
 
@@ -213,6 +214,15 @@ class AgentExperience:
         if not records or records[0].key != self.agent:
             raise InvalidInput(f"agent {self.agent!r} has no lesson {lesson_id!r}")
         return _kept_of(records[0])
+
+    def _surplus(self, kept: Sequence[_Kept], kind: ExperienceKind) -> list[_Kept]:
+        """Which of `kind` make room for one more."""
+        # what one user's conversations taught costs all others at most one lesson
+        of_kind = sorted(
+            (k for k in kept if k.lesson.kind == kind),
+            key=lambda k: (self._is_shared(k), k.lesson.times, k.seq),
+        )
+        return of_kind[: max(0, len(of_kind) - MAX_LESSONS_PER_KIND + 1)]
 
     def _is_shared(self, kept: _Kept) -> bool:
         return kept.adopted or self._sharing == "auto" or len(kept.taught_by) > 1
@@ -283,12 +293,6 @@ def _again(kept: _Kept, author: Scope | None) -> _Kept:
         return replace(kept, lesson=lesson)
     taught_by = tuple(dict.fromkeys((*kept.taught_by, teacher(author))))[:_TEACHERS]
     return replace(kept, lesson=lesson, taught_by=taught_by)
-
-
-def _surplus(kept: Sequence[_Kept], kind: ExperienceKind) -> list[_Kept]:
-    """Which of `kind` make room for one more."""
-    of_kind = sorted((k for k in kept if k.lesson.kind == kind), key=lambda k: (k.lesson.times, k.seq))
-    return of_kind[: max(0, len(of_kind) - MAX_LESSONS_PER_KIND + 1)]
 
 
 def _put(kept: _Kept, agent: str) -> Put:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 
-from echoic.memory.times.calendar import Calendar, Interval
+from echoic.memory.times.calendar import Calendar
+from echoic.memory.times.frames import Expression, framed
 from echoic.memory.times.rules import RULES
 from echoic.ranking.dates import NamedDate, find_dates
 
@@ -17,24 +17,13 @@ _THIRDS = {"early": (1, 10), "mid": (11, 10), "late": (21, 11)}
 """First day of the month, and days."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """One expression found in a text."""
-
-    interval: Interval
-    start: int
-    """Where in the text it begins."""
-    end: int
-    past: bool = False
-    """Whether its wording lies in the past ("last May"); where not, the sentence decides ("in May")."""
-    exact: bool = False
-    """Whether it names its year: then it means the same whenever it is said."""
-    loose: bool = False
-    """Whether it is a date without its year: earlier years have it as well."""
-
-
 def find_expressions(text: str, at: Calendar) -> list[Expression]:
     """Every expression in `text`, in order and apart; of two that overlap, the longer."""
+    return framed(text, _apart(text, at), at, lambda then: _apart(text, then))
+
+
+def _apart(text: str, at: Calendar) -> list[Expression]:
+    """Each by itself, whatever stands beside it."""
     found = sorted(
         [*_by_rules(text, at), *_by_dates(text, at)], key=lambda e: (e.start - e.end, e.start, not e.past)
     )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from itertools import pairwise
 
 from echoic.memory.times.calendar import Calendar, Interval, milliseconds
 from echoic.memory.times.expressions import Expression, find_expressions, may_hold_time
+from echoic.memory.times.rules import COUNT, at_most
 from echoic.ranking.query import Span
 from echoic.types import checked_time
 from echoic.words import content_words
@@ -24,14 +26,14 @@ MAX_CHARACTERS = 1000
 
 _BETWEEN = re.compile(r"\b(?:between|from) (?:the )?$", re.IGNORECASE)
 _JOINED = re.compile(r"\s*(?:and|to|until|till|through|-)\s*(?:the )?", re.IGNORECASE)
+_TO_NOW = re.compile(r"\s*(?:and|to|until|till|through|-)\s*(?:right )?now\b", re.IGNORECASE)
 _OPENS = re.compile(
-    r"\b(?:(?:(?P<count>a|one|two|three|four|the) )?(?P<unit>day|week|month|year)s? )?"
+    rf"\b(?:(?:(?:{COUNT}|the) )?(?P<unit>day|week|month|year)s? )?"
     r"(?P<relation>before|prior to|after|since|until|till|up to)(?: the)? $",
     re.IGNORECASE,
 )
 _BEFORE, _UNTIL = {"before", "prior to"}, {"until", "till", "up to"}
 _DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
-_COUNTS = {"two": 2, "three": 3, "four": 4}
 
 _LOOKS_BACK = re.compile(
     r"\b(?:did|didn['’]?t|was|were|wasn['’]?t|weren['’]?t|had|said|told|mentioned|asked|talked|spoke|discussed|went"
@@ -141,7 +143,8 @@ def _meant(text: str, found: list[Expression]) -> list[Expression]:
     """Those that say when something was, as far as the sentence tells."""
     # "last Friday on 23 January 2022": what says its year says it all
     if any(one.exact for one in found):
-        found = [one for one in found if one.exact or one.loose]
+        ends = {one for first, one in pairwise(found) if first.exact and _is_range(text, first, one)}
+        found = [one for one in found if one.exact or one.loose or one in ends]
     if _LOOKS_AHEAD.search(text) and not _LOOKS_BACK.search(text):
         found = [one for one in found if one.past or one.exact]
     return found
@@ -158,7 +161,9 @@ def _joined(text: str, found: list[Expression], at: Calendar) -> list[_Open]:
     while rest:
         one = rest.pop(0)
         before = text[: one.start]
-        if rest and _BETWEEN.search(before) and _JOINED.fullmatch(text[one.end : rest[0].start]):
+        if _BETWEEN.search(before) and _TO_NOW.match(text, one.end):
+            intervals.append((one.interval.first, at.now))
+        elif rest and _is_range(text, one, rest[0]):
             last = rest.pop(0).interval
             first = one.interval.first
             # from Monday to Wednesday, asked on a Thursday, may begin in the week before
@@ -168,19 +173,31 @@ def _joined(text: str, found: list[Expression], at: Calendar) -> list[_Open]:
     return intervals
 
 
+def _is_range(text: str, first: Expression, last: Expression) -> bool:
+    """Whether a range of time goes from `first` to `last`."""
+    between = text[first.end : last.start]
+    return bool(_BETWEEN.search(text[: first.start]) and _JOINED.fullmatch(between))
+
+
 def _opened(said: re.Match[str] | None, interval: Interval, at: Calendar) -> _Open:
     if said is None:
         return interval.first, interval.after
     relation, unit = said["relation"].lower(), (said["unit"] or "").lower()
-    days = _DAYS.get(unit, 0) * _COUNTS.get((said["count"] or "").lower(), 1)
+    days = round(_DAYS.get(unit, 0) * at_most((said["count"] or "one").lower()))
     if relation in _BEFORE:
-        first = at.days(interval.first.date(), -days).after if days else None
-        return first, interval.first
+        return _days_before(interval.first, days, at) if days else None, interval.first
     if relation in _UNTIL:
         return None, interval.after
     if relation == "after":
         return interval.after, at.days(interval.after.date(), days).after if days else at.now
     return interval.first, at.now
+
+
+def _days_before(moment: datetime, days: int, at: Calendar) -> datetime | None:
+    try:
+        return at.days(moment.date(), -days).after
+    except OverflowError:  # before any calendar
+        return None
 
 
 def _related(text: str, found: list[Expression]) -> bool:
@@ -202,7 +219,8 @@ def _event(text: str) -> Event | None:
 def _is_bare(text: str, found: list[Expression]) -> bool:
     rest = text
     for one in reversed(found):
-        rest = f"{rest[: one.start]} {rest[one.end :]}"
+        said = _OPENS.search(text[: one.start])
+        rest = f"{rest[: said.start() if said else one.start]} {rest[one.end :]}"
     return all(word.text in _SPEAKING for word in content_words(rest))
 
 

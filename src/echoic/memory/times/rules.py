@@ -45,7 +45,7 @@ _DAYS_OF = {
 }
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 
-_COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted([*_NUMBERS, *_VAGUE], key=len, reverse=True))}|an?)"
+COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted([*_NUMBERS, *_VAGUE], key=len, reverse=True))}|an?)"
 _UNIT = rf"(?P<unit>{'|'.join(_DAYS_OF)})"
 _PART = r"(?: (?P<part>morning|afternoon|evening|night))?"
 _WEEKDAY = rf"(?P<weekday>{'|'.join(_WEEKDAYS)})"
@@ -133,13 +133,17 @@ def _between(at: Calendar, unit: str, least: float, most: float) -> Interval:
 
 
 def _in_the_last(said: re.Match[str], at: Calendar) -> Interval:
-    count = _group(said, "count") or "one"
-    most = _VAGUE[count][1] if count in _VAGUE else _number(count)
+    most = at_most(_group(said, "count") or "one")
     return Interval(_between(at, _group(said, "unit"), most, most).first, at.now)
 
 
 def _group(said: re.Match[str], name: str) -> str:
     return (said.groupdict().get(name) or "").lower()
+
+
+def at_most(count: str) -> float:
+    """How many a spoken `COUNT`, in lower case, may be: 3 for "a couple of"."""
+    return _VAGUE[count][1] if count in _VAGUE else _number(count)
 
 
 def _number(said: str) -> int:
@@ -233,10 +237,10 @@ _FEAST_WORDS = " ".join(name.split("'")[0].split()[-1] for name in FEASTS)
 
 RULES: tuple[Rule, ...] = (
     _rule(rf"half an? {_UNIT} ago", _half_ago, needs="ago"),
-    _rule(rf"{_COUNT} {_UNIT}s? ago", _ago, needs="ago"),
-    _rule(rf"{_COUNT}(?P<half> and a half) {_UNIT}s? ago", _ago, needs="ago"),
-    _rule(rf"{_COUNT} {_UNIT}s?(?P<half> and a half) ago", _ago, needs="ago"),
-    _rule(rf"the (?:last|past) {_COUNT} {_UNIT}s?(?! of\b)", _in_the_last, needs="last past"),
+    _rule(rf"{COUNT} {_UNIT}s? ago", _ago, needs="ago"),
+    _rule(rf"{COUNT}(?P<half> and a half) {_UNIT}s? ago", _ago, needs="ago"),
+    _rule(rf"{COUNT} {_UNIT}s?(?P<half> and a half) ago", _ago, needs="ago"),
+    _rule(rf"the (?:last|past) {COUNT} {_UNIT}s?(?! of\b)", _in_the_last, needs="last past"),
     _rule(
         rf"the (?:last|past) {_UNIT}(?! of\b)",
         _in_the_last,
@@ -289,4 +293,4 @@ RULES: tuple[Rule, ...] = (
 )
 """What is looked for. Of two that overlap in a text the longer one counts."""
 
-__all__ = ["RULES", "Rule", "parsed", "warm"]
+__all__ = ["COUNT", "RULES", "Rule", "at_most", "parsed", "warm"]

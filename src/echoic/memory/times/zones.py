@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, timedelta, timezone, tzinfo
-from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from functools import cache, lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from echoic.errors import InvalidInput
 
@@ -56,7 +56,7 @@ _CODES: Mapping[str, str] = {
 }
 """Whose clocks are meant by someone who says so: "EST" in summer means New York, not the offset."""
 _OFFSET = re.compile(r"(?:utc|gmt)\s*(?:(?P<hours>[+-]\d{1,2})(?::?(?P<minutes>[0-5]\d))?)?", re.IGNORECASE)
-_SUFFIX = re.compile(r"\s*(?:standard |daylight )?time(?: zone)?$", re.IGNORECASE)
+_SUFFIX = re.compile(r"\s*(?:standard |daylight |summer )?time(?: zone)?$", re.IGNORECASE)
 
 
 @lru_cache(maxsize=512)
@@ -69,22 +69,36 @@ def zone_of(name: str) -> tzinfo:
     plain = name.strip()
     offset = _OFFSET.fullmatch(plain)
     if offset is not None:
-        return _fixed(int(offset["hours"] or 0), int(offset["minutes"] or 0), name)
+        return _fixed(offset["hours"] or "+0", int(offset["minutes"] or 0), name)
     short = _SUFFIX.sub("", plain.lower().removeprefix("the ")).removesuffix(" standard")
     key = _SPOKEN.get(short) or _CODES.get(short) or plain
     try:
         return ZoneInfo(key)
     # a name that is a path out of the database is a ValueError, a folder of it an OSError
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        if (spelled := _spellings().get(_said(plain))) is not None:
+            return ZoneInfo(spelled)
         raise InvalidInput(
             f"unknown time zone {name!r:.80}: give a name of the zone database, such as 'Europe/Lisbon'"
         ) from error
 
 
-def _fixed(hours: int, minutes: int, name: str) -> tzinfo:
+@cache
+def _spellings() -> Mapping[str, str]:
+    return {_said(name): name for name in available_timezones()}
+
+
+def _said(name: str) -> str:
+    """`name` as it is said aloud: without capitals and underscores."""
+    return name.casefold().replace("_", " ")
+
+
+def _fixed(said_hours: str, minutes: int, name: str) -> tzinfo:
+    hours = int(said_hours)
     if abs(hours) > 14:
         raise InvalidInput(f"no clock is {hours} hours from UTC: {name!r:.80}")
-    signed = timedelta(hours=hours, minutes=minutes if hours >= 0 else -minutes)
+    # the sign counts for the minutes too, and "-0" has one
+    signed = timedelta(hours=hours, minutes=-minutes if said_hours.startswith("-") else minutes)
     return timezone(signed) if signed else UTC
 
 

@@ -1,0 +1,89 @@
+"""Whether what an export holds can be kept, and read again: a file may have been cut, edited or forged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import get_args
+
+from echoic.errors import InvalidInput
+from echoic.memory.records import MEMORY, conversation_of, memory_of
+from echoic.stores.base import Record
+from echoic.types import (
+    STATUSES,
+    Conversation,
+    Memory,
+    Visibility,
+    checked_category,
+    checked_name,
+    checked_text,
+    checked_time,
+)
+
+
+def check_record(record: Record) -> None:
+    """Refuse `record`, of any kind, if it cannot be kept, or could not be read again by all that reads it.
+
+    Raises:
+        InvalidInput: an id, a key or a value is wrong; or, as what reads it: TypeError, ValueError, KeyError.
+    """
+    checked_name(record.id, f"the id of a {record.kind}")
+    if record.key is not None:
+        checked_name(record.key, f"the key of {record.kind} {record.id!r}")
+    # half characters and numbers that are none go into no JSON that a store would give back
+    json.dumps(record.data, ensure_ascii=False, allow_nan=False).encode()
+
+
+def check_memory(record: Record) -> None:
+    """The same for a memory.
+
+    Raises:
+        InvalidInput: likewise.
+    """
+    check_record(record)
+    for name in ("source", "redacted"):  # a text would be taken for a list of its letters
+        if not isinstance(record.data.get(name) or [], list):
+            raise InvalidInput(f"{name} of {MEMORY} {record.id!r} must be a list")
+    memory: Memory = memory_of(record)
+    checked_text(memory.text, f"the text of {MEMORY} {memory.id!r}")
+    checked_category(memory.category)
+    _check_one_of(memory.visibility, get_args(Visibility), "visibility")
+    named = (memory.author, memory.supersedes, memory.superseded_by, *memory.source, *memory.redacted)
+    _check_texts((memory.statement, memory.context, *named), memory.id)
+    _check_times((memory.valid_from, memory.valid_until, memory.last_said_at), memory.id)
+    if not isinstance(memory.times_said, int) or not isinstance(memory.confirmed, bool):
+        raise InvalidInput(f"times_said of {MEMORY} {memory.id!r} must be a number, confirmed true or false")
+
+
+def check_conversation(record: Record) -> None:
+    """The same for a conversation.
+
+    Raises:
+        InvalidInput: likewise.
+    """
+    check_record(record)
+    conversation: Conversation = conversation_of(record)
+    _check_one_of(conversation.status, STATUSES, "status")
+    _check_texts((conversation.agent, conversation.recall_key, conversation.summary), conversation.id)
+    _check_times((conversation.started_at, conversation.updated_at), conversation.id)
+
+
+def _check_one_of(value: object, allowed: Sequence[str], what: str) -> None:
+    if value not in allowed:
+        raise InvalidInput(f"{what} must be one of {', '.join(allowed)}, not {value!r:.80}")
+
+
+def _check_texts(values: Sequence[object], whose: str) -> None:
+    for value in values:
+        if value is not None and value != "":
+            checked_text(value, f"a text of {whose!r}")
+
+
+def _check_times(moments: Sequence[datetime | None], whose: str) -> None:
+    for moment in moments:
+        if moment is not None:
+            checked_time(moment, f"a time of {whose!r}")
+
+
+__all__ = ["check_conversation", "check_memory", "check_record"]
