@@ -168,7 +168,16 @@ async def test_a_token_of_a_stream_opens_it_once_and_only_for_twilio(stream):
 
 
 @pytest.mark.parametrize(
-    "message", ["{", "[]", '{"event":"media"}', '{"event":"media","media":{"payload":"%%%"}}', '{"event":1}']
+    "message",
+    [
+        "{",
+        "[]",
+        '{"event":"media"}',
+        '{"event":"media","media":{"payload":"%%%"}}',
+        '{"event":1}',
+        '{"event":"mark","mark":"0:1"}',
+        '{"event":"mark","mark":{"name":"0:\u00b2"}}',
+    ],
 )
 async def test_malformed_messages_of_a_stream_hurt_nobody(stream, message):
     said = "hello ana"
@@ -182,6 +191,44 @@ async def test_malformed_messages_of_a_stream_hurt_nobody(stream, message):
     sent = []
     _, _, line_, _ = await stream([UserSays("hi", after_ms=300), Says(said)], until)
     assert heard_words(line_, said) == said or message in BROKEN, "what is no message ends the stream"
+
+
+async def test_a_stream_that_breaks_is_taken_up_again_by_a_model_that_knows_what_was_said(line):
+    scripts = [
+        Script(UserSays(said, after_ms=200), Says("I see"), open_ended=True) for said in ("one", "two")
+    ]
+    async with OpenAIRealtimeServer(*scripts) as server:
+        phone = await line(lambda _said, _given: "unused", channel="media", pace=Pace())
+        provider = OpenAIProvider(base_url=server.base_url, api_key="none")
+        phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
+        call = await phone.call()
+        await call.stream.listen()
+        await call.stream._socket.close()
+        await call._follow(call._after, {"SessionStatus": "failed", "CallStatus": "in-progress"})
+        await call.stream.listen()
+        told = [item.wire["content"][0] for item in server.sessions[1].conversation]
+        await call.hang_up()
+    words = [part.get("text") or part.get("transcript") for part in told]
+    assert words == ["one", "I see", "two", "I see"]
+    assert [turn.text for turn in (await phone.turns(call)).turns] == ["one", "I see", "two", "I see"]
+
+
+async def test_what_is_said_is_kept_at_once_though_something_before_could_not_be_transcribed(line):
+    script = Script(
+        UserSays("mumble", after_ms=200, final="failed"),
+        Says("pardon"),
+        UserSays("I live in Lisbon", after_ms=200),
+        open_ended=True,
+    )
+    async with OpenAIRealtimeServer(script) as server:
+        phone = await line(lambda _said, _given: "unused", channel="media", pace=Pace())
+        provider = OpenAIProvider(base_url=server.base_url, api_key="none")
+        phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
+        call = await phone.call()
+        async with asyncio.timeout(10):
+            while "I live in Lisbon" not in [turn.text for turn in phone.phone.known(call.sid).log.turns]:
+                await asyncio.sleep(0.02)
+        await call.hang_up()
 
 
 async def test_a_stream_that_is_not_of_this_call_is_closed(line):

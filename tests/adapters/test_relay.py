@@ -8,9 +8,11 @@ import logging
 import aiohttp
 import pytest
 
+from echoic import StoreUnavailable, Turn
 from echoic.adapters.twilio import CallFailed, Pace
 from echoic.adapters.twilio.interim import Ear
 from echoic.adapters.twilio.settings import FILLERS
+from echoic.memory.conversation import OpenConversation
 
 LONG = "Your train leaves at nine from platform four and the secret word is zanzibar so do not be late"
 
@@ -330,3 +332,168 @@ async def test_a_call_whose_socket_is_open_is_not_idle_however_long_nobody_speak
     async with asyncio.timeout(5):
         while not phone.phone.known(call.sid).over:
             await asyncio.sleep(0.05)
+
+
+WEATHER = "It will rain all day in the north and the other secret word is timbuktu"
+
+
+async def asked_twice(relay, first=LONG, second=WEATHER, **settings):
+    """A call in which two things were said in a row, and both replies are on their way at the speed of speech."""
+    both = asyncio.Event()
+    replies = {"train": (both, first), "weather": second}
+    phone = await relay(lambda said, _given: replies.get(said, "Fine."), **settings)
+    call = await phone.call()
+    for said in ("train", "weather"):
+        await call.send({"type": "prompt", "voicePrompt": said, "lang": "en-US", "last": True})
+    async with asyncio.timeout(5):
+        while "weather" not in phone.phone.known(call.sid)._unanswered.values():
+            await asyncio.sleep(0.01)
+    both.set()
+    for _ in range(2):
+        await call._reply(0.0, None)
+    return phone, call
+
+
+async def heard_in(phone, call):
+    """What was said in the call and heard, once it is over."""
+    await call.hang_up()
+    return [turn.heard_text.strip() for turn in (await phone.turns(call)).turns]
+
+
+@pytest.mark.parametrize("retention", ["keep", "ask"])
+async def test_who_cuts_in_on_a_reply_with_another_waiting_behind_it_heard_neither_rest(relay, retention):
+    phone, call = await asked_twice(relay, pace=Pace(), retention=retention)
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": "Your train leaves at nine"})
+    await call.say("Thank you.")
+    assert "Your train leaves at nine" in phone.script.sent[-1]
+    assert "zanzibar" not in phone.script.sent[-1]
+    assert "timbuktu" not in phone.script.sent[-1]
+    assert "'weather'" in phone.script.sent[-1]
+    if retention == "ask":
+        assert await phone.phone.known(call.sid).log.keep()
+    heard = await heard_in(phone, call)
+    assert heard[:4] == ["train", "Your train leaves at nine", "weather", "Thank you."]
+    await phone.service.settle()
+    assert not [hit for hit in await phone.memory().query("zanzibar") if "zanzibar" in hit.text]
+
+
+async def test_who_cuts_in_on_the_second_of_two_replies_heard_the_first(relay):
+    phone, call = await asked_twice(relay, pace=Pace())
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": "It will rain all day"})
+    await call.say("Thank you.")
+    assert "zanzibar" in phone.script.sent[-1]
+    assert "timbuktu" not in phone.script.sent[-1]
+    assert (await heard_in(phone, call))[:4] == ["train", LONG, "weather", "It will rain all day"]
+
+
+async def test_a_reply_that_another_follows_was_heard_where_the_caller_let_it_be_said(relay):
+    phone = await relay(lambda said, _given: LONG if "train" in said else WEATHER, pace=Pace())
+    call = await phone.call()
+    await call.say("train")
+    await call.say("weather")  # who speaks while it sounds cuts in
+    heard = await heard_in(phone, call)
+    assert heard[:3] == ["train", LONG, "weather"]
+
+
+async def test_of_two_replies_with_the_same_words_the_one_that_can_still_sound_was_cut_in_on(relay):
+    phone, call = await asked_twice(relay, second=LONG, pace=Pace())
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": "Your train leaves"})
+    await call.say("Thank you.")
+    assert (await heard_in(phone, call))[:4] == ["train", "Your train leaves", "weather", "Thank you."]
+
+
+async def test_a_hang_up_with_two_replies_on_their_way_keeps_what_the_line_played_of_the_first(relay):
+    phone, call = await asked_twice(relay, pace=Pace())
+    await call.send({"type": "info", "name": "tokensPlayed", "value": "Your train leaves at nine"})
+    await asyncio.sleep(0.1)
+    assert await heard_in(phone, call) == ["train", "Your train leaves at nine", "weather"]
+
+
+async def test_what_is_cut_while_the_store_is_away_is_cut_with_the_next_that_is_said(relay, monkeypatch):
+    phone, call = await asked_twice(relay, pace=Pace())
+    truncate = OpenConversation.truncate
+    tried = []
+
+    async def unreachable(*_given, **_more):
+        tried.append(True)
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(OpenConversation, "truncate", unreachable)
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": "Your train"})
+    async with asyncio.timeout(5):
+        while not tried:
+            await asyncio.sleep(0.01)
+    monkeypatch.setattr(OpenConversation, "truncate", truncate)
+    await call.say("Thank you.")
+    assert (await heard_in(phone, call))[1] == "Your train"
+
+
+async def test_a_prompt_whose_reply_is_stopped_before_it_began_is_known_to_the_next(relay, monkeypatch):
+    searching, never = asyncio.Event(), asyncio.Event()
+    phone = await relay(lambda _said, _given: LONG)
+    call = await phone.call()
+    await call.say("hello")
+    final = Ear.final
+
+    async def slow(*_given):
+        searching.set()
+        await never.wait()
+
+    monkeypatch.setattr(Ear, "final", slow)
+    await call.send({"type": "prompt", "voicePrompt": "A taxi, please", "lang": "en-US", "last": True})
+    await searching.wait()
+    monkeypatch.setattr(Ear, "final", final)
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": "Your train"})
+    await call._reply(0.0, None)
+    await call.say("For two")
+    assert "A taxi, please" in phone.script.sent[-1]
+    said = await heard_in(phone, call)
+    assert said[:4] == ["hello", "Your train", "A taxi, please", "For two"]
+
+
+async def test_what_waited_for_an_answer_when_the_socket_broke_is_known_to_the_next(relay):
+    answering, never = asyncio.Event(), asyncio.Event()
+    phone = await relay(lambda said, _given: f"You said {said}.")
+    plain = phone.phone.agent.model.stream_function
+
+    async def stream(messages, info):
+        if not answering.is_set():
+            answering.set()
+            await never.wait()
+        async for word in plain(messages, info):
+            yield word
+
+    phone.phone.agent.model.stream_function = stream
+    call = await phone.call()
+    for said in ("I need a taxi", "And cancel order seven"):
+        await call.send({"type": "prompt", "voicePrompt": said, "lang": "en-US", "last": True})
+    await answering.wait()
+    await call.drop()
+    await call.say("Hello?")
+    assert "I need a taxi" in phone.script.sent[-1]
+    assert "And cancel order seven" in phone.script.sent[-1]
+    assert (await heard_in(phone, call))[:3] == ["I need a taxi", "And cancel order seven", "Hello?"]
+
+
+async def test_a_reply_that_no_model_made_is_cut_without_touching_the_one_before(relay):
+    phone = await relay(lambda _said, _given: LONG)
+    await phone.phone.links.give("web-ana")  # somebody waits for a code to be said
+    call = await phone.call()
+    await call.say("When is my train?")
+    assert await call.say("0 0 0 0 0 0")
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": "That"})
+    await call.say("Thank you.")
+    assert "zanzibar" in phone.script.sent[-1]
+
+
+async def test_who_cuts_in_on_a_call_that_another_process_began_has_not_heard_the_rest(relay):
+    phone = await relay(lambda said, _given: LONG if "train" in said else "Fine.")
+    call = await phone.caller()
+    before = await phone.memory().conversation(f"call:{call.sid}", agent="robin")
+    await before.append(*(Turn(speaker="user", text=f"thing {n}") for n in range(4)))
+    await call.dial()
+    await call.say("When is my train?")
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": "Your train leaves at nine"})
+    await call.say("Thank you.")
+    assert "thing 3" in phone.script.sent[-1]
+    assert "zanzibar" not in phone.script.sent[-1]

@@ -111,6 +111,64 @@ async def test_two_tools_in_one_reply_and_a_chained_third_and_one_that_raises_an
     assert {name for what, name, _ in events if what == "tool_result"} == {"first", "raises", "hangs"}
 
 
+async def test_what_waits_in_hooks_and_tools_for_something_that_was_cancelled_cannot_break_the_call(
+    memory, provider, serve, phone, eventually
+):
+    async def cancelled(*_given) -> None:
+        raise asyncio.CancelledError
+
+    async def look_up(query: str) -> str:
+        """Look something up."""
+        del query
+        raise asyncio.CancelledError
+
+    told = []
+
+    async def listener(_context, event):
+        told.append(event.what)
+        if event.what == "turn":
+            raise asyncio.CancelledError
+
+    script = Script(
+        UserSays("look it up", after_ms=300), Calls(ToolCall("look_up", {"query": "a"})), Says("I am sorry")
+    )
+    agent = robin(tools=[look_up], on_enter=cancelled, on_turn_completed=cancelled, on_exit=cancelled)
+    async with serve(provider, script) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[agent], model=model, listener=listener)
+        async with session, phone(session):
+            await eventually(lambda: server.sessions and server.sessions[0].script_over)
+            await eventually(lambda: session.live.playback.idle and session.live.kept == 2)
+    assert [turn[1] for turn in await turns_of(memory, session.conversation_id)] == [
+        "look it up",
+        "I am sorry",
+    ]
+    assert told.count("turn") == 2
+    assert told[-1] == "session_end"
+
+
+async def test_what_a_hook_plans_while_nobody_speaks_is_done_at_once(
+    memory, provider, serve, phone, eventually
+):
+    contexts = []
+
+    async def hand_on(context) -> None:
+        context.transfer("casey")
+
+    async def note(context) -> None:
+        contexts.append(context)
+
+    agents = [robin(on_enter=hand_on), VoiceAgent(name="casey", on_enter=note)]
+    scripts = [Script(open_ended=True), Script(UserSays("hi"), Says("hello"), open_ended=True)]
+    async with serve(provider, *scripts) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=agents, model=model)
+        async with session, phone(session):
+            await eventually(lambda: contexts and session.state == "active")
+            await eventually(lambda: server.sessions[-1].script_over and session.live.kept == 2)
+            contexts[0].hang_up("closed for today")
+            async with asyncio.timeout(5):
+                assert await session.wait_closed() == "closed for today"
+
+
 async def test_what_is_said_in_the_call_reaches_the_model_before_its_next_response(
     memory, provider, serve, phone, eventually
 ):

@@ -78,10 +78,18 @@ class Hooks:
             context, event = await self._waiting.get()
             try:
                 await listener(context, event)
-            except Exception as error:  # noqa: BLE001 - the outermost frame of somebody else's code
+            except (Exception, asyncio.CancelledError) as error:  # the last frame of somebody else's code
+                if cancelled_here(error):
+                    raise
                 log.warning("a hook failed at %s: %s", event.what, type(error).__name__)
             finally:
                 self._waiting.task_done()
 
 
-__all__ = ["Event", "Hooks", "Listener", "What"]
+def cancelled_here(error: BaseException) -> bool:
+    """Whether `error` ends this task, and not only what somebody else's code waited for in it."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+__all__ = ["Event", "Hooks", "Listener", "What", "cancelled_here"]

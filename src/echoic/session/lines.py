@@ -17,6 +17,7 @@ from echoic.capability import CallerMemory
 from echoic.memory.service import MemoryService
 from echoic.session.agents import CallContext, Hook, VoiceAgent
 from echoic.session.confidence import Confidences, with_confidence
+from echoic.session.hooks import cancelled_here
 from echoic.session.leg import Leg, Setup
 from echoic.session.playback import Playback
 from echoic.session.profile import ProviderProfile, waits_to_be_asked
@@ -167,7 +168,9 @@ async def run_hook(hook: Hook | None, context: CallContext, name: str) -> None:
     try:
         async with asyncio.timeout(_HOOK_S):
             await hook(context)
-    except Exception as error:  # noqa: BLE001 - somebody else's code
+    except (Exception, asyncio.CancelledError) as error:  # somebody else's code
+        if cancelled_here(error):
+            raise
         log.warning("%s of %s failed: %s", name, context.agent, type(error).__name__)
 
 

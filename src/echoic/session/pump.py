@@ -70,6 +70,11 @@ class Pump:
         """To which exchange a turn belongs."""
         return self._of_turn.get(turn_id)
 
+    def at_rest(self, leg: Leg) -> bool:
+        """Whether nobody speaks, and nothing is under way of which more would be heard."""
+        waits = self._replying or self._asked or self._untranscribed or self._owed.get(leg.name)
+        return not (waits or leg.speaking or leg.owes_reply or leg.pending_tools())
+
     def typed(self, leg: Leg, text: str) -> None:
         """The caller typed something."""
         exchange = self._live.log.begin(leg.setup.agent.name)

@@ -72,6 +72,7 @@ class Running:
         self._closing: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
         self._moving: asyncio.Task[None] | None = None
+        self._entered = False
         self.sending = asyncio.Lock()
         """Held while a frame is handed to a line."""
         self.state: State = "connecting"
@@ -129,12 +130,19 @@ class Running:
         live.hooks.tell(context, "session_start", agent=agent.name, resumed=resumed is not None)
         await lines.enter(leg, history=history, resumed=resumed is not None)
         live.dirty.set()
+        self._entered = True
+        self.planned()
 
     def become(self, state: State) -> None:
         """Enter a state, and have listeners told."""
         self.state = state
         if self._live is not None and self._live.legs:
             self._live.hooks.tell(self._live.leg.setup.context, "state", state=state)
+
+    def planned(self) -> None:
+        """Something was planned. Where all is quiet no pause would come: it is now."""
+        if self._entered and self.state == "active" and self.pump.at_rest(self.live.leg):
+            self.plans.carry_out()
 
     async def transfer_to(self, agent: str) -> None:
         """Hand the call over; one transfer at a time.
@@ -218,6 +226,7 @@ class Running:
         finally:
             if self.state == "transferring":
                 self.become("active")
+                self.planned()
 
     async def _watch_line(self) -> None:
         """When the line is lost for good the call ends here; its checkpoint stays, so that it can go on."""

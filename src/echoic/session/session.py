@@ -308,11 +308,13 @@ class VoiceSession:
         chosen = self.agent(agent)
         if self._running is not None:
             self._running.plans.agent = chosen.name
+            self._running.planned()
 
     def plan_end(self, reason: str) -> None:
         """End the call once what is being said has been played."""
         if self._running is not None:
             self._running.plans.reason = reason
+            self._running.planned()
 
     def agent(self, name: str) -> VoiceAgent:
         """One of the session's agents.

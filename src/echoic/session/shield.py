@@ -33,6 +33,7 @@ class ToolShield(AbstractCapability[Any]):
     timeout_s: float = 10.0
     id: str | None = "tool-shield"
     _runs: dict[str, asyncio.Task[Any]] = field(default_factory=dict, init=False, repr=False)
+    _stopped: bool = field(default=False, init=False, repr=False)
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
@@ -50,6 +51,8 @@ class ToolShield(AbstractCapability[Any]):
             self._keep(call.tool_call_id, run)
         done, _ = await asyncio.wait({run}, timeout=self.timeout_s)
         if done:
+            if run.cancelled() and not self._stopped:  # by its own doing: nobody here asked for it
+                raise RuntimeError("the tool was cancelled")
             return run.result()
         log.warning("the tool %s has not answered within %.1f s", tool_def.name, self.timeout_s)
         return LATE
@@ -72,6 +75,7 @@ class ToolShield(AbstractCapability[Any]):
 
     def stop(self) -> None:
         """End what still runs, as when the call is over."""
+        self._stopped = True
         for run in self._runs.values():
             run.cancel()
 

@@ -18,7 +18,7 @@ from echoic.adapters.twilio.figures import RECORD, Figures
 from echoic.adapters.twilio.kept import CallLog
 from echoic.adapters.twilio.phrases import Phrases
 from echoic.adapters.twilio.serving import Number, Serving
-from echoic.adapters.twilio.spoken import Spoken
+from echoic.adapters.twilio.spoken import Spoken, broken_off, cut_in
 from echoic.adapters.twilio.talk import Talk
 from echoic.adapters.twilio.tools import AnotherCaller, PhoneMemory
 from echoic.capability.tools import Answer
@@ -33,6 +33,9 @@ _SETTLE_S: Final = 5.0
 """How long the end of a call waits for what is being written."""
 _RECALL_SHARE: Final = 0.5
 """Of a tool's time, what the recall for a turn may take."""
+
+_ON_THEIR_WAY: Final = 8
+"""Replies at most that wait to be spoken: no more prompts wait either."""
 
 Out = Callable[[str], Awaitable[None]]
 
@@ -72,14 +75,20 @@ class Call:
         self.dialogue: Any = None
         """What webhooks keep of it; nobody else looks into it."""
         self._speaking = asyncio.Lock()
+        self._settling = asyncio.Lock()
+        """Held while it is written down what was heard: a call is not over before."""
         self._in_flight: set[asyncio.Task[Any]] = set()
         self._spoken: Spoken | None = None
-        self._unkept = ""
-        """The beginning of the reply that is nobody's to keep."""
+        self._before: list[tuple[Spoken, CallLog]] = []
+        """Replies before that one, noted as heard and maybe still to be spoken; where they were noted."""
         self._unanswered: dict[str, str] = {}
         """What was said and is not noted yet, by turn."""
+        self._early: set[str] = set()
+        """Turns in which the caller spoke while a reply was still being made."""
         self._turns = self._interruptions = 0
         self._replying: asyncio.Task[Any] | None = None
+        self._replying_to = ""
+        """The turn that is being answered, or was last."""
         self._ending: asyncio.Task[None] | None = None
         self.moment = ""
         """What the caller said last."""
@@ -174,7 +183,7 @@ class Call:
         """
         self.unanswered(said, turn)
         async with self._speaking:
-            self._replying = asyncio.current_task()
+            self._replying, self._replying_to = asyncio.current_task(), turn
             try:
                 await asyncio.shield(self.opened)
                 if self.over:
@@ -216,13 +225,17 @@ class Call:
             await self._run(said, noted, memory)
         except AnotherCaller as found:
             await self.is_another(found.name)
-            self._unkept = "".join(before)  # it was said to them, but from another's memory
+            self._spoken.unkept = "".join(before)  # it was said to them, but from another's memory
             await self._run(said, out, self.serving.memory)
 
     async def _run(self, said: str, out: Out, memory: UserMemory) -> None:
-        async with aclosing(self.talk.reply(said, self.capabilities(memory))) as words:
-            async for text in words:
-                await out(text)
+        try:
+            async with aclosing(self.talk.reply(said, self.capabilities(memory))) as words:
+                async for text in words:
+                    await out(text)
+        finally:
+            if self._spoken is not None:
+                self._spoken.start = self.talk.start
 
     def capabilities(self, memory: UserMemory | None = None) -> list[AbstractCapability[Any]]:
         """What the agent is given for one run: the caller's memory, and what the phone adds.
@@ -250,8 +263,11 @@ class Call:
 
     def unanswered(self, said: str, turn: str) -> None:
         """Note that `said` waits for an answer: it is kept, even where none comes."""
-        if not self.over:
-            self._unanswered[turn] = said
+        if self.over:
+            return
+        if turn not in self._unanswered and (self._unanswered or self._replying is not None):
+            self._early.add(turn)
+        self._unanswered[turn] = said
 
     async def overheard(self, said: str, turn: str) -> bool:
         """Keep what the caller said to a voice model, which answers by itself; whether they are the same.
@@ -280,41 +296,89 @@ class Call:
 
     def hand_over(self, text: str, *, apart: bool = False) -> None:
         """Note that `text` of the reply goes to the line."""
-        if self._spoken is not None and text:
-            self._spoken.hand_over(text, time.monotonic(), apart=apart)
+        if self._spoken is None or not text:
+            return
+        now, pace = time.monotonic(), self._phone.settings.pace
+        if not apart:  # it is spoken behind what was handed over before
+            now = max([now, *(one.ends(pace.characters_per_s) for one, _ in self._before if one.overtaken)])
+        self._spoken.hand_over(text, now, apart=apart)
 
     def played(self, text: str) -> None:
         """Note that the line has played `text`."""
-        if self._spoken is not None:
-            self._spoken.report(text)
+        now, pace = time.monotonic(), self._phone.settings.pace
+        before = (one for one, _ in self._before if one.sounds(now, pace.characters_per_s))
+        sounding = next(before, self._spoken)
+        if sounding is not None:
+            sounding.report(text)
 
     async def interrupt(self, until: str) -> None:
         """The caller cut in when the line had come to `until`: what was not heard was not said."""
+        now, speed = time.monotonic(), self._phone.settings.pace.characters_per_s
+        stopped = self._replying is not None
         await self._stop()
-        if self._spoken is not None:
-            self._interruptions += 1
-            await self.hear(self._spoken.until(until))
+        async with self._settling:
+            before = self._earlier()
+            self._interruptions += bool(before or self._spoken)
+            await self._heard(cut_in(before, self._spoken, until, now, speed))
+            if stopped:
+                await self._heed(self._replying_to)  # nobody will answer it any more
+
+    def _earlier(self) -> list[Spoken]:
+        """Replies before the one under way of which not all may have been heard, in their order."""
+        return [spoken for spoken, log_ in self._before if log_ is self.log]
+
+    async def _heard(self, parts: list[str]) -> None:
+        """Of what is on its way these beginnings were heard, and no more will be."""
+        replies = self._earlier() + ([self._spoken] if self._spoken is not None else [])
+        self._before = []
+        for spoken, part in reversed(list(zip(replies, parts, strict=True))):  # the last in the history first
+            if spoken is self._spoken:
+                await self.hear(part)
+            elif part.rstrip() != spoken.text.rstrip():
+                kept = spoken.kept(part)
+                if spoken.start is not None:
+                    self.talk.hear(kept, start=spoken.start)
+                await self._durably(self.log.cut(spoken.id, _storable(kept)))
 
     async def hear(self, heard: str | None = None) -> None:
         """The reply is over and was heard so far, None: all of it. History and memory hold no more."""
         spoken, self._spoken = self._spoken, None
         if spoken is None:
             return
-        part = spoken.text if heard is None else heard
-        part = "" if self._unkept.startswith(part) else part.removeprefix(self._unkept)
-        self._unkept = ""
-        if heard is not None:
-            self.talk.hear(part)
+        part = spoken.kept(spoken.text if heard is None else heard)
+        if heard is None and not spoken.apart:
+            spoken.overtaken = self._replying_to in self._early
+            self._before = [*self._before, (spoken, self.log)][-_ON_THEIR_WAY:]
+        if heard is not None and spoken.start is not None:
+            self.talk.hear(part, start=spoken.start)
         if part.strip():
             turn = Turn(speaker="agent", text=_storable(part), said_at=spoken.said_at, id=spoken.id)
             await self._durably(self.log.add(turn))
 
     async def cut_off(self) -> None:
         """The line broke, or was hung up: the reply ends where it had come to."""
-        spoken, now = self._spoken, time.monotonic()
+        now, speed = time.monotonic(), self._phone.settings.pace.characters_per_s
+        spoken, so_far = self._spoken, self._spoken.so_far(now, speed) if self._spoken is not None else ""
         await self._stop()
-        if spoken is not None and spoken is self._spoken:
-            await self.hear(spoken.so_far(now, self._phone.settings.pace.characters_per_s))
+        async with self._settling:
+            before = self._earlier()
+            parts = broken_off(before, now, speed)
+            if self._spoken is not None:
+                parts.append(so_far if self._spoken is spoken else "")
+            await self._heard(parts)
+            with suppress(Exception):
+                await asyncio.shield(self.opened)
+            for turn in list(self._unanswered):
+                await self._heed(turn)
+
+    async def _heed(self, turn: str) -> None:
+        """Keep what the caller said in `turn`, if nobody did and nobody will answer it."""
+        said = self._unanswered.pop(turn, None)
+        if said is None:
+            return
+        with suppress(EchoicError):
+            await self.overheard(said, turn)
+        self.talk.ask(said)
 
     # -- its end
 
@@ -335,12 +399,6 @@ class Call:
 
     async def _put_away(self) -> None:
         await self.cut_off()
-        with suppress(Exception):
-            await self.opened
-        for turn, said in list(self._unanswered.items()):
-            with suppress(EchoicError):
-                await self.overheard(said, turn)
-        self._unanswered = {}
         if self._in_flight:
             await asyncio.wait(self._in_flight, timeout=_SETTLE_S)
         await self._record()

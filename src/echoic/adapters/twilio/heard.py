@@ -38,6 +38,13 @@ def heard_part(said: str, until: str) -> str:
     return _with_signs(said, words[last][1]) if last >= 0 else ""
 
 
+def says(said: str, until: str) -> bool:
+    """Whether the words of `until` stand in `said`, one behind the other."""
+    names = [match.group().casefold() for match in _WORD.finditer(said)]
+    wanted = [match.group().casefold() for match in _WORD.finditer(until)]
+    return bool(wanted) and any(names[at : at + len(wanted)] == wanted for at in range(len(names)))
+
+
 def _agreeing(names: Sequence[str], wanted: Sequence[str], start: int) -> int:
     """The place in `names` of the last word that both have, going on from `start`."""
     count = 0
@@ -107,4 +114,4 @@ def _first(text: str, signs: int) -> str:
     return text
 
 
-__all__ = ["estimated_part", "heard_part", "trimmed"]
+__all__ = ["estimated_part", "heard_part", "says", "trimmed"]

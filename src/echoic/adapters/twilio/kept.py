@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
-from echoic.errors import EchoicError
+from echoic.errors import EchoicError, InvalidInput
+from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
 from echoic.types import Turn
 
@@ -31,6 +33,8 @@ class CallLog:
         self.keeping = keeping
         self._agent = agent
         self._durable = 0
+        self._cuts: dict[str, tuple[str, str | None]] = {}
+        """What is kept as wholly heard and was not, by the turn: how much was, and which turn it answers."""
         self._writing = asyncio.Lock()
 
     @property
@@ -45,6 +49,17 @@ class CallLog:
         if any(known.id == turn.id for known in self.turns):
             return
         self.turns.append(turn)
+        if self.keeping:
+            await self._flush()
+
+    async def cut(self, turn: str, heard: str) -> None:
+        """Of the agent's `turn`, noted as it was handed over, only its beginning `heard` was heard."""
+        at = next((n for n, known in enumerate(self.turns) if known.id == turn), None)
+        if at is None:
+            return  # it went with another's words
+        self.turns[at] = replace(self.turns[at], heard=heard)
+        asked = next((known.id for known in reversed(self.turns[:at]) if known.speaker == "user"), None)
+        self._cuts[turn] = (heard, asked)
         if self.keeping:
             await self._flush()
 
@@ -67,7 +82,7 @@ class CallLog:
             # the conversation first: whoever is distilling it then writes nothing more
             await self.user.forget(conversation=self.conversation)
             await _unlearn(self.user, said)
-            self._durable = 0
+            self._durable, self._cuts = 0, {}
 
     async def complete(self) -> None:
         """The call is over: what is kept of it is distilled from now on."""
@@ -86,16 +101,27 @@ class CallLog:
     async def _flush(self) -> bool:
         async with self._writing:
             new = self.turns[self._durable :]
-            if not new:
+            if not new and not self._cuts:
                 return True
             try:
                 opened = await self.user.conversation(self.conversation, agent=self._agent)
-                await opened.append(*new)
+                if new:
+                    await opened.append(*new)
+                    self._durable += len(new)
+                await self._cut_kept(opened)
             except EchoicError as error:
                 log.error("%d turns of a call are not kept yet: %s", len(new), type(error).__name__)  # noqa: TRY400 - no content
                 return False
-            self._durable += len(new)
             return True
+
+    async def _cut_kept(self, opened: OpenConversation) -> None:
+        """Cut what was appended before it was known how much of it was heard."""
+        for turn, (heard, asked) in list(self._cuts.items()):
+            try:
+                await opened.truncate(heard, after=asked)
+            except InvalidInput as error:  # it is not there any more; asking again would change nothing
+                log.warning("a turn could not be cut to what was heard: %s", type(error).__name__)
+            self._cuts.pop(turn, None)
 
 
 async def _unlearn(user: UserMemory, turns: set[str]) -> None:

@@ -20,6 +20,7 @@ from pydantic_ai.messages import (
     ModelMessage,
     PartStartEvent,
     RealtimeInputSpeechStartEvent,
+    RealtimeInputTranscriptionErrorEvent,
     RealtimeTurnCompleteEvent,
     SpeechPart,
 )
@@ -38,6 +39,7 @@ from echoic.adapters.twilio.call import Call
 from echoic.adapters.twilio.heard import estimated_part
 from echoic.adapters.twilio.phone import Phone
 from echoic.adapters.twilio.relay import closed, expect_another, messages, opened_socket, sent
+from echoic.adapters.twilio.talk import said_before
 from echoic.adapters.twilio.tools import AnotherCaller
 
 log = logging.getLogger(__name__)
@@ -97,6 +99,8 @@ class Bridge:
         self._marked = asyncio.Event()
         self._silent = asyncio.Event()  # the model is not saying anything
         self._noted = 0
+        self._unheard = 0
+        """How often the recogniser gave up on what the caller said, and it was not passed over yet."""
         self._session: Any = None
         self._line: asyncio.Task[None] | None = None
         self._up: Resampler | None = None
@@ -105,16 +109,19 @@ class Bridge:
         """Until the socket ends; another session of the model for every other caller."""
         await asyncio.shield(self._call.opened)
         self._line = asyncio.ensure_future(self._listen())
+        # on another socket, or in another process, the call goes on; whoever else speaks begins anew
+        before = said_before(self._call.log.turns)
         try:
             for _ in range(_SESSIONS):
-                if await self._serve():
+                if await self._serve(before):
                     return
+                before = []
         finally:
             self._line.cancel()
             await asyncio.wait({self._line})
 
-    async def _serve(self) -> bool:
-        """One session; whether the call is over with it."""
+    async def _serve(self, before: list[ModelMessage]) -> bool:
+        """One session, of a model that knows what was said `before`; whether the call is over with it."""
         assert self._line is not None
         call, model = self._call, self._phone.realtime
         assert model is not None
@@ -124,9 +131,10 @@ class Bridge:
             capabilities=call.capabilities(),
             conversation_id=call.conversation,
             instructions=call.talk.instructions,
+            message_history=before or None,
             usage=call.talk.usage,
         )
-        self._noted = self._sent = self._played = 0
+        self._noted = self._sent = self._played = self._unheard = 0
         self._silent.set()
         try:
             async with live.session() as session:
@@ -166,7 +174,8 @@ class Bridge:
             if kind == "media":
                 await self._heard(message)
             elif kind == "mark":
-                self._mark(str((message.get("mark") or {}).get("name", "")))
+                mark = message.get("mark")
+                self._mark(str(mark.get("name", "")) if isinstance(mark, dict) else "")
             elif kind == "stop":
                 return
 
@@ -185,7 +194,7 @@ class Bridge:
     def _mark(self, name: str) -> None:
         era, _, position = name.partition(":")
         # a clear makes all marks that were waiting come back, though nothing was played
-        if era == str(self._era) and position.isdigit():
+        if era == str(self._era) and position.isdecimal():
             self._played = max(self._played, min(int(position), self._sent))
             self._marked.set()
 
@@ -223,6 +232,8 @@ class Bridge:
         async for event in session:
             if isinstance(event, RealtimeInputSpeechStartEvent):
                 await self._cut_in(session)
+            elif isinstance(event, RealtimeInputTranscriptionErrorEvent):
+                self._unheard += 1
             elif isinstance(event, RealtimeTurnCompleteEvent):
                 self._silent.set()
             elif isinstance(event, PartStartEvent) and _is_models(event.part):
@@ -264,8 +275,11 @@ class Bridge:
         settled = len(spoken) if final else last_user + 1
         while self._noted < settled:
             part, turn = spoken[self._noted], f"{id(self):x}-{self._noted}"
-            if part.speaker == "user" and part.transcript is None and not final:
-                return True  # its words come later
+            if _is_wordless(part):
+                # it is not told whose words will not come: known once nobody else's are waited for
+                if not final and sum(map(_is_wordless, spoken[self._noted :])) > self._unheard:
+                    return True
+                self._unheard -= 1
             if part.speaker != "user":
                 cut = part.interrupted_at_ms is not None
                 await self._call.spoke(self._heard_of(part), turn, interrupted=cut)
@@ -289,6 +303,10 @@ class Bridge:
 
 def _is_models(part: object) -> bool:
     return isinstance(part, SpeechPart) and part.speaker == "assistant"
+
+
+def _is_wordless(part: SpeechPart) -> bool:
+    return part.speaker == "user" and part.transcript is None
 
 
 def _text(audio: bytes) -> str:

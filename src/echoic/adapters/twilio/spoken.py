@@ -1,11 +1,16 @@
-"""A reply on its way to the caller's ear: what was said of it, and how much can have been heard. Pure."""
+"""Replies on their way to the caller's ear: what was said of them, and how much can have been heard. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
-from echoic.adapters.twilio.heard import estimated_part, heard_part
+from echoic.adapters.twilio.heard import estimated_part, heard_part, says
+
+_SLOWEST: Final = 2.0
+"""How many times longer than reckoned a reply may take to be spoken."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,6 +29,16 @@ class Spoken:
     played: str = ""
     """What the line reported to have played, where it reports."""
     reported: bool = False
+    unkept: str = ""
+    """The beginning of it that is nobody's to keep."""
+    start: int | None = None
+    """Where it begins in the model's history; None: no model said it."""
+    apart: bool = False
+    """Whether each piece was handed over when the one before was played."""
+    overtaken: bool = False
+    """Whether the caller said the next thing before all of it was there: they had not heard it then. Whoever
+    speaks while it sounds cuts in, and who does not had heard it.
+    """
 
     @property
     def text(self) -> str:
@@ -32,6 +47,7 @@ class Spoken:
 
     def hand_over(self, text: str, now: float, *, apart: bool) -> None:
         """Note that `text` goes to the line: as a piece of its own, or as more of the last."""
+        self.apart = apart
         if self.pieces and not apart:
             last, began = self.pieces[-1]
             self.pieces[-1] = (last + text, began)
@@ -43,9 +59,28 @@ class Spoken:
         self.played += text
         self.reported = True
 
-    def until(self, heard: str) -> str:
-        """The beginning of it that was heard where the caller cut in at `heard`."""
-        return heard_part(self.text, heard)
+    def kept(self, heard: str) -> str:
+        """Of its beginning `heard`, what is to be kept."""
+        return "" if self.unkept.startswith(heard) else heard.removeprefix(self.unkept)
+
+    def ends(self, characters_per_s: float) -> float:
+        """When it will have been spoken, as fast as speech is."""
+        last, began = self.pieces[-1] if self.pieces else ("", 0.0)
+        return began + len(last) / characters_per_s
+
+    def sounds(self, now: float, characters_per_s: float, *, likely: bool = True) -> bool:
+        """Whether more of it is still to be heard, now that the next is on its way.
+
+        Args:
+            now: in seconds that never go back.
+            characters_per_s: how fast speech is.
+            likely: False: whether that can be, at all.
+        """
+        if self.apart or (self.reported and says(self.played, self.text)):
+            return False
+        if likely:
+            return self.overtaken and self.ends(characters_per_s) > now
+        return self.ends(characters_per_s) + len(self.text) / characters_per_s * (_SLOWEST - 1) > now
 
     def so_far(self, now: float, characters_per_s: float) -> str:
         """The beginning of it that was heard by now: as reported, else as fast as speech is."""
@@ -58,4 +93,40 @@ class Spoken:
         return (before + estimated_part(last, now - began, characters_per_s)).rstrip()
 
 
-__all__ = ["Spoken"]
+def cut_in(
+    before: Sequence[Spoken], last: Spoken | None, until: str, now: float, characters_per_s: float
+) -> list[str]:
+    """What was heard of each of several replies where the caller cut in when the line had come to `until`.
+
+    The line does not say which of them that was. It is known by its words, and where several have these, by
+    the time: the first that can still sound. Of a later one nothing was heard.
+
+    Args:
+        before: handed over as a whole, in the order they are spoken.
+        last: spoken behind them, maybe not complete; None: there is none.
+        until: may be empty.
+        now: in seconds that never go back.
+        characters_per_s: how fast speech is.
+    """
+    newest = [last] if last is not None else []
+    for likely in (True, False):
+        lately = [one for one in before if one.sounds(now, characters_per_s, likely=likely)] + newest
+        said = "\n".join(one.text for one in lately)
+        if says(said, until):
+            break
+    left = len(heard_part(said, until))
+    if not left:  # nothing of the last; how far those before it came nobody tells
+        return [*broken_off(before, now, characters_per_s), *("" for _ in newest)]
+    heard: dict[str, str] = {}
+    for one in lately:
+        heard[one.id] = one.text[: max(0, left)]
+        left -= len(one.text) + 1
+    return [heard.get(one.id, one.text) for one in (*before, *newest)]
+
+
+def broken_off(before: Sequence[Spoken], now: float, characters_per_s: float) -> list[str]:
+    """What was heard by now of each of these replies, behind which another is on its way."""
+    return [one.so_far(now, characters_per_s) if one.overtaken else one.text for one in before]
+
+
+__all__ = ["Spoken", "broken_off", "cut_in"]

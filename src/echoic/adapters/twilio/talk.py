@@ -74,6 +74,8 @@ class Talk:
                     yield text
         except (asyncio.CancelledError, GeneratorExit):
             self._take(events, before)
+            if len(self.history) == self._start:  # it had not begun
+                self.ask(prompt)
             raise
         except BaseException:
             self.history = before
@@ -81,9 +83,21 @@ class Talk:
         else:
             self._take(events, before)
 
-    def hear(self, heard: str) -> None:
-        """Cut the last reply in the history to what was heard of it."""
-        self.history = trimmed(self.history, self._start, heard)
+    @property
+    def start(self) -> int:
+        """Where in the history the last reply begins."""
+        return self._start
+
+    def hear(self, heard: str, *, start: int) -> None:
+        """Cut the reply that begins at `start` in the history to what was heard of it.
+
+        Of several the last is cut first: the places of those before it stay what they are.
+        """
+        self.history = trimmed(self.history, start, heard)
+
+    def ask(self, prompt: str) -> None:
+        """Note that the caller said `prompt`, and was not answered."""
+        self.history = [*self.history, ModelRequest(parts=[UserPromptPart(prompt)])]
 
     def forget(self) -> None:
         """Begin anew: somebody else is speaking."""
@@ -91,7 +105,7 @@ class Talk:
 
     def resume(self, turns: Sequence[Turn]) -> None:
         """Go on after what was said before, as far as it is known."""
-        self.history = [_message(turn) for turn in turns if turn.heard_text]
+        self.history = said_before(turns)
         self._start = len(self.history)
 
     def _take(self, events: Any, before: list[ModelMessage]) -> None:
@@ -100,7 +114,14 @@ class Talk:
             return
         with contextlib.suppress(UserError):  # it had not begun
             self.history = events.all_messages()
+            # the run may have put messages of before into one: it does not begin where they ended
+            self._start = len(self.history) - len(events.new_messages())
             self.usage += events.usage
+
+
+def said_before(turns: Sequence[Turn]) -> list[ModelMessage]:
+    """What was said and heard, as a history to go on with."""
+    return [_message(turn) for turn in turns if turn.heard_text]
 
 
 def _message(turn: Turn) -> ModelMessage:
@@ -117,4 +138,4 @@ def _text_of(event: Any) -> str:
     return ""
 
 
-__all__ = ["Talk"]
+__all__ = ["Talk", "said_before"]
