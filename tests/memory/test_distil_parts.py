@@ -18,7 +18,7 @@ import echoic
 from echoic.embedding import embedder_from
 from echoic.memory.distilling import Add, Confirm, Fact, Retract, Supersede
 from echoic.memory.distilling.consistent import consistent
-from echoic.memory.distilling.dates import dated, zone_of
+from echoic.memory.distilling.dates import dated
 from echoic.memory.distilling.duplicates import same_meaning, same_words
 from echoic.memory.distilling.grounded import grounded, instructs, is_grounded
 from echoic.memory.distilling.known import compared, known_of
@@ -26,6 +26,7 @@ from echoic.memory.distilling.withheld import withheld
 from echoic.memory.records import index, record_of_memory
 from echoic.memory.runs import RunsPerUser
 from echoic.memory.service import MemoryService
+from echoic.memory.times.remembered import first_zone
 from echoic.stores import store_from
 from echoic.stores.base import Put
 from echoic.types import Memory, Scope, Turn
@@ -77,12 +78,14 @@ class TestDays:
         assert await dated([text], WEDNESDAY) == [text]
 
     async def test_the_day_is_that_of_the_speaker(self):
-        assert await dated(["tomorrow"], WEDNESDAY, zone_of(["Asia/Tokyo"])) == ["tomorrow (8 May 2026)"]
-        assert await dated(["tomorrow"], WEDNESDAY, zone_of(["UTC-5"])) == ["tomorrow (7 May 2026)"]
-        assert zone_of(["UTC+2"]) == timezone(timedelta(hours=2))
-        assert zone_of(["wherever I am", "UTC+5:30"]) == timezone(timedelta(hours=5, minutes=30))
-        assert zone_of(["Eastern"]) == ZoneInfo("America/New_York")
-        assert zone_of([]) == zone_of(["../etc/passwd", "a\0b", "x" * 300, "UTC+99"]) == UTC
+        tokyo, behind = await first_zone(["Asia/Tokyo"]), await first_zone(["UTC-5"])
+        assert await dated(["tomorrow"], WEDNESDAY, tokyo) == ["tomorrow (8 May 2026)"]
+        assert await dated(["tomorrow"], WEDNESDAY, behind) == ["tomorrow (7 May 2026)"]
+        assert await first_zone(["UTC+2"]) == timezone(timedelta(hours=2))
+        assert await first_zone(["wherever I am", "UTC+5:30"]) == timezone(timedelta(hours=5, minutes=30))
+        assert await first_zone(["Eastern"]) == ZoneInfo("America/New_York")
+        assert await first_zone([]) is None
+        assert await first_zone(["../etc/passwd", "a\0b", "x" * 300, "UTC+99"]) is None
 
     @pytest.mark.parametrize(
         ("said_at", "zone"),

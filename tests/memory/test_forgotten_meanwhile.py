@@ -180,12 +180,17 @@ class TestForgottenBeforeItWasRead:
         async with MemoryService(store_from(url), LexicalEmbedder(), extractor=reader) as memory:
             yield memory, reader
 
-    async def test_the_turns_it_was_heard_in_teach_nothing_and_the_others_do(self, slow):
-        memory, _ = slow
+    async def talked(self, memory):
+        """A call that the rules have heard and the model has not read."""
         ana = memory.user("ana")
         call = await ana.conversation("call")
         await call.append(*(Turn(speaker="user", text=text) for text in self.SAID))
         await call.listen()
+        return ana, call
+
+    async def test_the_turns_it_was_heard_in_teach_nothing_and_the_others_do(self, slow):
+        memory, _ = slow
+        ana, call = await self.talked(memory)
         assert (await ana.get("home")).text == "Lisbon"
         await ana.forget(key="home")
         await call.distil()
@@ -204,10 +209,7 @@ class TestForgottenBeforeItWasRead:
 
     async def test_nor_while_the_model_is_asked(self, slow):
         memory, reader = slow
-        ana = memory.user("ana")
-        call = await ana.conversation("call")
-        await call.append(*(Turn(speaker="user", text=text) for text in self.SAID))
-        await call.listen()
+        ana, call = await self.talked(memory)
         reader.let_go.clear()
         reading = asyncio.create_task(call.distil())
         await reader.asked.wait()
@@ -251,10 +253,7 @@ class TestForgottenBeforeItWasRead:
 
     async def test_it_stays_so_in_another_store(self, slow, tmp_path):
         memory, reader = slow
-        ana = memory.user("ana")
-        call = await ana.conversation("call")
-        await call.append(*(Turn(speaker="user", text=text) for text in self.SAID))
-        await call.listen()
+        ana, _ = await self.talked(memory)
         await ana.forget(key="home")
         exported = await ana.export()
         other = store_from(f"sqlite:///{tmp_path}/other.db")

@@ -8,14 +8,10 @@ every year.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
-
-from echoic.errors import InvalidInput
-from echoic.memory.times import zones
 
 _WEEKDAY: Final = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _NUMBER: Final = "[0-9]{1,2}|a|an|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
@@ -53,14 +49,6 @@ async def dated(texts: Sequence[str], said_at: datetime, zone: tzinfo = UTC) -> 
         return list(texts)
     # the parser reads its tables on first use, and takes milliseconds for some phrases
     return await asyncio.to_thread(_all_dated, texts, said_at, zone)
-
-
-def zone_of(names: Iterable[str]) -> tzinfo:
-    """The first time zone that one of `names` means, as `times.zones` reads it; UTC where none does."""
-    for name in names:
-        with contextlib.suppress(InvalidInput):  # "wherever I am": what was said names no zone
-            return zones.zone_of(name)
-    return UTC
 
 
 def _all_dated(texts: Sequence[str], said_at: datetime, zone: tzinfo) -> list[str]:
@@ -119,4 +107,4 @@ def _day(moment: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
-__all__ = ["dated", "mentions_a_day", "zone_of"]
+__all__ = ["dated", "mentions_a_day"]

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
-from echoic.memory.directives import read_directives
 from echoic.memory.distilling.changes import Add, Change, Confirm, Fact, Retract, Supersede, TakeBack, Unlearn
-from echoic.memory.distilling.dates import dated, mentions_a_day, zone_of
+from echoic.memory.distilling.dates import dated, mentions_a_day
 from echoic.memory.distilling.doubt import affirmed, is_doubted, is_sure, mentions
 from echoic.memory.distilling.duplicates import same_words, statement_of
 from echoic.memory.distilling.withheld import of_user
 from echoic.memory.ledger import Ledger
-from echoic.memory.records import MEMORY, memory_of
+from echoic.memory.times.remembered import remembered_zone
 from echoic.memory.times.zones import ZONE_KEYS
 from echoic.types import Memory, Turn
 
@@ -209,7 +208,7 @@ class Reconciler:
     async def _memory(self, fact: Fact, cited: Sequence[Turn], last: Turn) -> Memory:
         said = [fact.text, fact.statement or "", fact.context or ""]
         if any(map(mentions_a_day, said)):
-            said = await dated(said, last.said_at, zone_of(await self._zones()))
+            said = await dated(said, last.said_at, await self._zone())
         text, statement, context = said
         memory = Memory(
             id="",
@@ -224,18 +223,11 @@ class Reconciler:
         )
         return replace(memory, confirmed=False) if is_doubted(memory, cited) else memory
 
-    async def _zones(self) -> list[str]:
-        """Names of the user's time zone: as they set it, else as they said it, else as it is for everyone."""
-        store, scope = self._ledger.store, self._ledger.scope
-        directives = await read_directives(store, scope)
-        said = [directives.free[key] for key in ZONE_KEYS if key in directives.free]
-        own = [await self._ledger.current(key, scope.user) for key in ZONE_KEYS]
-        everyones = [
-            memory_of(record)
-            for key in ZONE_KEYS
-            for record in await store.scan(scope.everyone, MEMORY, key=key, limit=1, newest_first=True)
-        ]
-        return said + [memory.text for memory in [*own, *everyones] if memory is not None and memory.current]
+    async def _zone(self) -> tzinfo:
+        """Where the user's clocks stand, with what is learned of that just now."""
+        now = [await self._ledger.current(key, self._ledger.scope.user) for key in ZONE_KEYS]
+        learned = [memory for memory in now if memory is not None]
+        return await remembered_zone(self._ledger.store, self._ledger.scope, learned) or UTC
 
     def _note_retracted(self, memory: Memory | None) -> None:
         if memory is not None:

@@ -11,12 +11,11 @@ from datetime import UTC, datetime, tzinfo
 from typing import Protocol
 
 from echoic.errors import InvalidInput
-from echoic.memory.directives import read_directives
-from echoic.memory.records import MEMORY, memory_of
 from echoic.memory.times import rules
 from echoic.memory.times.events import LOOKED_AT, moment_of, span_around
 from echoic.memory.times.phrases import NOTHING, Event, Spans, may_mean_time, spans_of_phrase
-from echoic.memory.times.zones import ZONE_KEYS, zone_of
+from echoic.memory.times.remembered import remembered_zone
+from echoic.memory.times.zones import zone_of
 from echoic.stores.base import Store
 from echoic.types import Recall, Scope
 
@@ -75,7 +74,7 @@ class TimeReader:
         Raises:
             InvalidInput: there is no such zone as was given.
         """
-        return await _given(given) or await self._remembered(scope) or UTC
+        return await _given(given) or await remembered_zone(self._store, scope) or UTC
 
     async def _found(self, scope: Scope, spans: Spans, event: Event, now: datetime, zone: tzinfo) -> Spans:
         recall = await self._searches.recall(
@@ -84,21 +83,6 @@ class TimeReader:
         moment = moment_of(event, recall.hits)
         span = None if moment is None else span_around(event, moment, now, zone)
         return spans if span is None else replace(spans, ranges=(span,))
-
-    async def _remembered(self, scope: Scope) -> tzinfo | None:
-        """As the user set it, else as they said it, else as it is for everyone."""
-        directives = await read_directives(self._store, scope)
-        said = [directives.free[key] for key in ZONE_KEYS if key in directives.free]
-        for whose in (scope, scope.everyone):
-            for key in ZONE_KEYS:
-                newest = await self._store.scan(whose, MEMORY, key=key, limit=1, newest_first=True)
-                said += [memory.text for record in newest if (memory := memory_of(record)).current]
-        for name in said:
-            try:
-                return await asyncio.to_thread(zone_of, name)
-            except InvalidInput:
-                continue  # "wherever I am": what was said names no zone
-        return None
 
 
 async def _given(zone: str | tzinfo | None) -> tzinfo | None:
