@@ -60,7 +60,9 @@ async def test_all_are_asked_the_same_and_ours_is_compared_with_each(talks, inst
         assert one.add["n"] == talks.rows
         assert one.tally.leaks == 0
     assert found.gains()["mem0"]["R@10"].mean >= 0
-    assert set(found.faster()["mem0"]) == {"p50_ms", "p95_ms"}
+    assert set(found.faster()["mem0"]) == set(found.faster(alike=True)["mem0"]) == {"p50_ms", "p95_ms"}
+    assert found.alike.search["n"] == talks.questions
+    assert found.as_json()["peers"].keys() == {"echoic", "mem0", "echoic, vectors alone"}
     assert list(place.iterdir()) == []
 
 
@@ -72,6 +74,7 @@ async def test_the_same_vectors_give_a_peer_what_our_vector_channel_finds(talks,
     async with corpus_of(talks, embedder_from("lexical")) as corpus:
         ours = await corpus.ask("vector")
     assert found.peers[1].tally.of("hit@1").tolist() == ours.of("hit@1").tolist()
+    assert found.alike.tally.of("hit@1").tolist() == ours.of("hit@1").tolist()
 
 
 async def test_control_a_peer_without_scopes_is_seen_to_leak(talks, instead_of_mem0):

@@ -465,6 +465,28 @@ async def test_where_did_i_live_before_is_answered_by_what_held_before(ana, at):
     assert texts(await ana.query("my home", include_past=True)) == ["Boston", "Rome", "Oslo"]
 
 
+async def test_of_what_stands_further_back_only_versions_of_a_hit_are_read(ana, at, monkeypatch):
+    for number in range(20):
+        await talk(ana, (f"2026-05-{number + 1:02}T09:00:00+00:00", "user", f"My home has {number} doors."))
+    for month, town in ((1, "Oslo"), (3, "Rome"), (6, "Boston")):
+        at[0] = datetime(2026, month, 1, tzinfo=UTC)
+        await ana.set("home", town)
+    at[0] = NOW
+    read, store = [], ana._parts.store
+    rows = store.rows
+
+    async def counted(scope, some):
+        read.extend(some)
+        return await rows(scope, some)
+
+    monkeypatch.setattr(store, "rows", counted)
+    assert texts(await ana.query("where was my home in February?", limit=2))[0] == "Oslo"
+    assert 3 <= len(read) <= 5  # two hits, and of the 20 turns behind them none
+    read.clear()
+    assert len(await ana.query("how many doors did I say my home had in May?", limit=2)) == 2
+    assert len(read) <= 5
+
+
 async def test_before_the_move_is_before_the_day_it_was_spoken_of(ana):
     await talk(
         ana,

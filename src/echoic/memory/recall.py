@@ -23,6 +23,7 @@ from echoic.memory.shares import Shares, unsigned
 from echoic.memory.times.phrases import NOTHING, Spans
 from echoic.memory.times.versions import in_time
 from echoic.memory.times.within import filled, rooted
+from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition
 from echoic.ranking.fusion import Fusion
 from echoic.ranking.query import Query, query_of
@@ -186,6 +187,8 @@ class Recaller:
         found = await self._rank(query, partitions, depth)
         if looked_in.bare:
             found = filled(found, query, partitions, looked_in, limit)
+        else:
+            found = _with_versions(found, partitions, limit)
         return in_time(await self._read(scopes, _as_stored(found, partitions)), spans)[:limit]
 
     async def _wait(
@@ -222,6 +225,18 @@ class Recaller:
         return tuple(
             _hit(scopes[f.place], records[f.place, f.row], f) for f in found if (f.place, f.row) in records
         )
+
+
+def _with_versions(found: Sequence[Found], partitions: Sequence[Partition], limit: int) -> list[Found]:
+    """The first `limit`, and of the rest what may be another version of one of them: reading takes time."""
+    first, rest = list(found[:limit]), found[limit:]
+    if not rest or not any(_is_memory(one, partitions) for one in first):
+        return first
+    return first + [one for one in rest if _is_memory(one, partitions)]
+
+
+def _is_memory(one: Found, partitions: Sequence[Partition]) -> bool:
+    return bool(partitions[one.place].rows["kind"][one.row] == MEMORY_ROW)
 
 
 def _as_stored(found: Sequence[Found], partitions: Sequence[Partition]) -> list[Found]:

@@ -17,7 +17,7 @@ from echoic.bench.peers.base import About, Kept, Peer, Vector
 from echoic.bench.peers.chroma import Chroma
 from echoic.bench.peers.langgraph import LangGraph
 from echoic.bench.peers.mem0 import Mem0
-from echoic.bench.peers.ours import Echoic
+from echoic.bench.peers.ours import Echoic, EchoicAlike
 from echoic.bench.recall import COMPARED
 from echoic.embedding.base import Embedder
 from echoic.errors import InvalidInput
@@ -50,6 +50,9 @@ class Comparison:
     dataset: Dataset
     embedder: str
     peers: Sequence[Compared]
+    alike: Compared
+    """Ours once more, searching by vectors alone as the others do: the rest of its time goes into finding
+    more."""
     left_out: Mapping[str, str]
     """By name: why, and how to have it the next time."""
 
@@ -58,11 +61,12 @@ class Comparison:
         ours, *others = self.peers
         return {o.about.name: {m: gain(ours.tally, o.tally, m) for m in COMPARED} for o in others}
 
-    def faster(self) -> dict[str, dict[str, float]]:
-        """By peer: how many times as long its search takes as ours."""
+    def faster(self, *, alike: bool = False) -> dict[str, dict[str, float]]:
+        """By peer: how many times as long its search takes as ours, or as ours by vectors `alike`."""
         ours, *others = self.peers
+        search = self.alike.search if alike else ours.search
         return {
-            other.about.name: {p: round(other.search[p] / ours.search[p], 1) for p in ("p50_ms", "p95_ms")}
+            other.about.name: {p: round(other.search[p] / search[p], 1) for p in ("p50_ms", "p95_ms")}
             for other in others
         }
 
@@ -83,12 +87,13 @@ class Comparison:
                     "add": dict(one.add),
                     **table(one.tally, self.dataset.categories),
                 }
-                for one in self.peers
+                for one in (*self.peers, self.alike)
             },
             "echoic over": {n: {m: i.points() for m, i in by.items()} for n, by in self.gains().items()},
             "times as long as echoic's search": self.faster(),
+            "times as long as echoic's search by vectors alone": self.faster(alike=True),
             "left out": dict(self.left_out),
-            "leaks": sum(one.tally.leaks for one in self.peers),
+            "leaks": sum(one.tally.leaks for one in (*self.peers, self.alike)),
         }
 
 
@@ -123,7 +128,10 @@ async def measure_peers(
         wanted = _peers(held, names)
         there = [peer for peer in wanted if peer.about.missing() is None]
         with TemporaryDirectory(prefix="echoic-peers-", dir=folder) as place:
-            peers = await _side_by_side(there, Path(place), dataset, kept, vectors, progress=progress)
+            all_of_them = [*there, EchoicAlike(held)]
+            *peers, alike = await _side_by_side(
+                all_of_them, Path(place), dataset, kept, vectors, progress=progress
+            )
     finally:
         await held.release()
     left_out = {
@@ -131,7 +139,7 @@ async def measure_peers(
         for peer in wanted
         if (missing := peer.about.missing()) is not None
     }
-    return Comparison(dataset=dataset, embedder=held.spec.model, peers=peers, left_out=left_out)
+    return Comparison(dataset=dataset, embedder=held.spec.model, peers=peers, alike=alike, left_out=left_out)
 
 
 def _peers(held: HeldEmbedder, names: Sequence[str]) -> list[Peer]:

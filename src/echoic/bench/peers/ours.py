@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from echoic.bench.corpus import DEPLOYMENT, HeldEmbedder, ids_of, record_of, settled
@@ -21,15 +22,21 @@ class Echoic:
         name="echoic", packages=("echoic",), form="SQLite file, synced at every write", durable=True
     )
 
-    def __init__(self, embedder: HeldEmbedder) -> None:
-        """`embedder` remembers every text: it encodes nothing while it is timed."""
+    def __init__(self, embedder: HeldEmbedder, fusion: str = "blend") -> None:
+        """Nothing is open yet.
+
+        Args:
+            embedder: remembers every text: it encodes nothing while it is timed.
+            fusion: how hits are found.
+        """
         self._embedder = embedder
+        self._fusion = fusion
 
     async def open(self, folder: Path, vectors: Mapping[str, Vector], dimensions: int) -> None:
         """Make ready."""
         del vectors, dimensions  # the embedder has them, with the word pieces
         self._store = SQLiteStore(folder / "echoic.db")
-        self._memory = await MemoryService(self._store, self._embedder).open()
+        self._memory = await MemoryService(self._store, self._embedder, fusion=self._fusion).open()
 
     async def add(self, whose: Labelled, one: Kept) -> None:
         """Keep a thing, durable; it is found by its words at once, and by meaning when `ready`."""
@@ -48,4 +55,14 @@ class Echoic:
         await self._memory.aclose()
 
 
-__all__ = ["Echoic"]
+class EchoicAlike(Echoic):
+    """Echoic doing no more than the others do: it searches by vectors alone."""
+
+    about = replace(Echoic.about, name="echoic, vectors alone")
+
+    def __init__(self, embedder: HeldEmbedder) -> None:
+        """As `Echoic`."""
+        super().__init__(embedder, "vector")
+
+
+__all__ = ["Echoic", "EchoicAlike"]
