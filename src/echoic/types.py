@@ -261,7 +261,9 @@ class Recall:
     hits: tuple[Hit, ...]
     outcome: Outcome
     cut: tuple[str, ...] = ()
-    """Channels that were left out, such as ("vector",) where the deadline came before the embedding."""
+    """What was left out: "vector" (the question was not embedded in time, or could not be), "unembedded" (much
+    of what is known waits for its vector: an import, another model, an embedder that was away), "date", "own",
+    "global", "shared" (not read, or not loaded, in time), "newest" (the store could not be asked)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

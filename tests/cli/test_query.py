@@ -93,7 +93,6 @@ def test_not_having_looked_everywhere_is_not_nothing_known(echoic, tmp_path):
 def test_weights_that_come_later_embed_what_waited(echoic, tmp_path):
     missing = {"ECHOIC_EMBEDDER": "local", "ECHOIC_WEIGHTS": str(tmp_path)}
     echoic("remember", NURSE, **missing)
-    echoic("get", "anything", **LOCAL)
     found = echoic("query", "what is her profession?", "--json", **LOCAL).json
     assert "vector" in found["data"][0]["ranks"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import click
 
@@ -11,9 +13,11 @@ from echoic.cli.exits import DONE, NOTHING_KNOWN
 from echoic.cli.output import Result, Table
 from echoic.cli.plain import ranks_of, since, state_of, until, visibility_of
 from echoic.cli.running import Desk, run, text_or_stdin, words_only
-from echoic.errors import EmbedderError, EmbedderUnavailable
+from echoic.errors import EmbedderError, EmbedderUnavailable, StoreUnavailable
 from echoic.types import Recall
 
+WAITED_S = 10.0
+"""For vectors that are missing, before it is said that nothing is known."""
 LEXICAL = "words and sounds only: the lexical embedder knows no meaning; --embedder local does"
 
 
@@ -43,7 +47,9 @@ def query_command(
     async def work(desk: Desk) -> Result:
         with contextlib.suppress(EmbedderError):  # then words must do, and it is said below
             await desk.embedder.ready()
-        recall = await desk.user.recall(asked, limit=limit, deadline_ms=deadline_ms, include_past=past)
+        recall = await _recalled(
+            desk, partial(desk.user.recall, asked, limit=limit, deadline_ms=deadline_ms, include_past=past)
+        )
         _explain_outcome(desk, recall, deadline_ms)
         extra = {"outcome": recall.outcome, "cut": recall.cut}
         code = DONE if recall.hits else NOTHING_KNOWN
@@ -53,13 +59,32 @@ def query_command(
     return run(ctx, work)
 
 
+async def _recalled(desk: Desk, ask: Callable[[], Awaitable[Recall]]) -> Recall:
+    """What is found; where that is nothing, what is found once everything has its vector.
+
+    What an earlier command kept while the embedder was away has none yet, and is embedded beside this one.
+    """
+    recall = await ask()
+    if recall.hits or recall.outcome == "deadline" or "vector" in recall.cut:
+        return recall
+    await desk.memory.settle(WAITED_S)
+    return await ask()
+
+
 def _explain_outcome(desk: Desk, recall: Recall, deadline_ms: float | None) -> None:
     """Say what was not looked at.
 
     Raises:
         EmbedderError: nothing was found by words, and by meaning could not be looked.
+        StoreUnavailable: nothing was found, and what is new could not be asked for.
     """
-    if recall.outcome == "unavailable":
+    if recall.outcome == "unavailable" and "vector" not in recall.cut:
+        missed = f"could not look everywhere ({', '.join(recall.cut)})"
+        if not recall.hits:
+            fault = StoreUnavailable if "newest" in recall.cut else EmbedderUnavailable
+            raise fault(f"{missed}, and found nothing: `echoic doctor` says what is amiss")
+        desk.output.note(missed)
+    elif recall.outcome == "unavailable":
         trouble = desk.embedder.trouble or EmbedderUnavailable("the query could not be embedded")
         if not recall.hits:
             raise trouble

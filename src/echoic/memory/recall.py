@@ -27,7 +27,7 @@ from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition
 from echoic.ranking.fusion import Fusion
 from echoic.ranking.query import Query, query_of
-from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank
+from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank, unembedded
 from echoic.stores.base import Narrows, Record, Store
 from echoic.types import Hit, Outcome, Recall, Scope
 
@@ -37,6 +37,9 @@ _NARROWED = 200
 """Rows that each way of searching in a database hands over from a scope too large to load."""
 _INLINE_ROWS = 20_000
 """Up to here ranking takes under about 3 ms and runs on the loop; above it goes to a thread."""
+_ON_THEIR_WAY = 32
+"""Rows without a vector that say nothing: what was said just now has none for some milliseconds. More are a
+backlog, as after an import, another model or an embedder that was away."""
 
 
 class Recaller:
@@ -68,7 +71,8 @@ class Recaller:
 
         Embedding, loading and reading the time go side by side. What is not there by the deadline is done
         without, and named in `cut`: "vector", "date", or what was not loaded, "own", "global" or "shared";
-        "newest" where the store could not be asked what is new.
+        "newest" where the store could not be asked what is new; "unembedded" where much of what is known waits
+        for its vector, and was looked through by its words alone.
 
         Args:
             scope: who asks.
@@ -94,10 +98,13 @@ class Recaller:
         there = self._looked_in(scope, places) | {"vector": _made(works[0]), "date": spans is not None}
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
         query = partial(query_of, text, vector, pieces=exact)
-        hits = await self._search(query, places, spans or NOTHING, limit, include_past=include_past)
+        hits, waiting = await self._search(query, places, spans or NOTHING, limit, include_past=include_past)
+        there["unembedded"] = waiting <= _ON_THEIR_WAY
+        if not (there["newest"] and there["unembedded"]):
+            outcome = "unavailable"
         return Recall(
             hits=_unsigned(hits, scope),
-            outcome="deadline" if until.missed else outcome if there["newest"] else "unavailable",
+            outcome="deadline" if until.missed else outcome,
             cut=tuple(name for name, is_there in there.items() if not is_there),
         )
 
@@ -174,9 +181,10 @@ class Recaller:
         limit: int,
         *,
         include_past: bool,
-    ) -> tuple[Hit, ...]:
+    ) -> tuple[tuple[Hit, ...], int]:
+        """The hits, and how many rows have no vector yet."""
         if not places:
-            return ()
+            return (), 0
         # nothing is known of most deployments' globals: what is empty need not be ranked
         known = {at: partition for at, partition in places.items() if partition.size} or places
         scopes, partitions = tuple(known), tuple(known.values())
@@ -184,12 +192,12 @@ class Recaller:
         query = asked(include_past=include_past or spans.past, wants_past=spans.past, spans=looked_in.ranges)
         # what held before stands far behind what holds: room for it, until it is put where it belongs
         depth = limit + 20 if spans.past else limit
-        found = await self._rank(query, partitions, depth)
+        found, waiting = await self._rank(query, partitions, depth)
         if looked_in.bare:
             found = filled(found, query, partitions, looked_in, limit)
         else:
             found = _with_versions(found, partitions, limit)
-        return in_time(await self._read(scopes, _as_stored(found, partitions)), spans)[:limit]
+        return in_time(await self._read(scopes, _as_stored(found, partitions)), spans)[:limit], waiting
 
     async def _wait(
         self, works: Sequence[asyncio.Future[Embedded]], until: Deadline
@@ -209,8 +217,15 @@ class Recaller:
         there = [work.result() for work in works[1:] if _made(work)]
         return next((found for found in (made, *there) if found is not None), None), outcome
 
-    async def _rank(self, query: Query, partitions: Sequence[Partition], limit: int) -> list[Found]:
-        search = partial(rank, query, partitions, limit=limit, fusion=self._fusion, floor=self._floor)
+    async def _rank(
+        self, query: Query, partitions: Sequence[Partition], limit: int
+    ) -> tuple[list[Found], int]:
+        """What was found, and how many rows have no vector yet."""
+
+        def search() -> tuple[list[Found], int]:
+            found = rank(query, partitions, limit=limit, fusion=self._fusion, floor=self._floor)
+            return found, unembedded(partitions)
+
         if sum(partition.size for partition in partitions) > _INLINE_ROWS:
             return await asyncio.to_thread(search)
         return search()

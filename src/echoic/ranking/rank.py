@@ -13,6 +13,7 @@ from echoic.partition import Partition
 from echoic.ranking.channels import Channels
 from echoic.ranking.explained import Explained, Ranks
 from echoic.ranking.fusion import FUSIONS, Fusion
+from echoic.ranking.layout import Layout
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query
 from echoic.types import Rank
@@ -87,6 +88,20 @@ def rank(
             return _found(channels, chosen, limit, [partition.size for partition in partitions])
 
 
+def unembedded(partitions: Sequence[Partition]) -> int:
+    """How many rows that hold have no vector yet: they are found by their words alone.
+
+    Args:
+        partitions: those that were ranked. Their locks are taken.
+    """
+    count = 0
+    for partition in partitions:
+        with partition.lock:
+            current = Layout.of(partition).current
+        count += len(current.without_vector) - len(current.hidden)
+    return count
+
+
 def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int]) -> list[Found]:
     order = fusion.fuse(channels, limit)
     later = {name: channels.later(name) for name in fusion.finding}
@@ -102,4 +117,4 @@ def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int])
     ]
 
 
-__all__ = ["FLOOR", "LEXICAL_FLOOR", "Found", "rank"]
+__all__ = ["FLOOR", "LEXICAL_FLOOR", "Found", "rank", "unembedded"]

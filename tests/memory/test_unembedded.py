@@ -1,0 +1,74 @@
+"""What waits for its vector is found by words alone, and an answer that rests on that says so."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from echoic import Turn
+from echoic.embedding import embedder_from
+from echoic.memory.service import MemoryService
+from echoic.ranking.telling import NOT_ALL_SEEN
+from echoic.stores import store_from
+
+
+class Slow:
+    """Embeds questions at once, and nothing else before it is let."""
+
+    semantic = True
+
+    def __init__(self):
+        self._inner = embedder_from("lexical")
+        self.spec = self._inner.spec
+        self.let = asyncio.Event()
+
+    async def open(self):
+        await self._inner.open()
+
+    async def aclose(self):
+        await self._inner.aclose()
+
+    async def embed(self, texts, kind):
+        if kind == "document":
+            await self.let.wait()
+        return await self._inner.embed(texts, kind)
+
+
+@pytest.fixture
+async def memory():
+    embedder = Slow()
+    async with MemoryService(store_from("memory://"), embedder) as service:
+        yield service, embedder
+
+
+async def say(user, count):
+    call = await user.conversation("call")
+    await call.append(*(Turn(speaker="user", text=f"The gate has {n} bolts.") for n in range(count)))
+
+
+async def test_a_backlog_is_not_a_complete_look(memory):
+    service, embedder = memory
+    ana = service.user("ana")
+    await say(ana, 40)
+    nothing, some = await ana.recall("zeppelin"), await ana.recall("bolts")
+    assert (nothing.outcome, nothing.cut, nothing.hits) == ("unavailable", ("unembedded",), ())
+    assert (some.outcome, some.cut) == ("unavailable", ("unembedded",))
+    assert some.hits
+    assert NOT_ALL_SEEN in (await ana.brief("zeppelin")).text
+    embedder.let.set()
+    assert await service.settle()
+    assert (await ana.recall("zeppelin")).outcome == "complete"
+
+
+async def test_what_was_said_just_now_is_no_backlog(memory):
+    service, _ = memory
+    ana = service.user("ana")
+    await say(ana, 20)
+    assert ((await ana.recall("bolts")).outcome, (await ana.recall("zeppelin")).outcome) == ("complete",) * 2
+
+
+async def test_a_backlog_of_one_is_no_other_users(memory):
+    service, _ = memory
+    await say(service.user("ana"), 40)
+    assert (await service.user("bob").recall("bolts")).outcome == "complete"
