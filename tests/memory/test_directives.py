@@ -64,6 +64,33 @@ async def test_what_cannot_be_is_refused_by_name_and_changes_nothing(memory, bad
     assert await ana.directives() == Directives(pacing="slow")
 
 
+@pytest.mark.parametrize("name", ["time_zone", "timezone"])
+async def test_a_time_zone_that_is_none_is_refused_with_the_way_out_and_one_that_is_taken_by_any_name(
+    memory, name
+):
+    ana = memory.user("ana")
+    with pytest.raises(InvalidInput, match=r"'Mars/Base'.*'Europe/Lisbon'"):
+        await ana.set_directives(pacing="slow", **{name: "Mars/Base"})
+    with pytest.raises(InvalidInput, match="must be a string"):
+        await ana.set_directives(**{name: 7})
+    assert await ana.directives() == Directives()
+    for zone in ("Europe/Lisbon", "Eastern", "UTC+2"):
+        assert dict((await ana.set_directives(**{name: zone})).free) == {name: zone}
+    assert await ana.set_directives(**{name: None}) == Directives()
+
+
+async def test_a_time_zone_of_before_that_is_none_keeps_nobody_from_another_change(memory):
+    ana, eva = memory.user("ana"), memory.user("eva")
+    await eva.set_directives(tone="dry")
+    exported = await eva.export()
+    exported["directives"]["free"] = {"time_zone": "Mars/Base"}
+    await ana.restore(exported)
+    assert await ana.set_directives(pacing="slow") == Directives(
+        pacing="slow", free={"time_zone": "Mars/Base"}
+    )
+    assert await ana.query("what did I say yesterday?") == []  # read by UTC, as where nobody said
+
+
 async def test_free_ones_are_few(memory):
     ana = memory.user("ana")
     await ana.set_directives(**{f"wish_{n}": "yes" for n in range(MAX_FREE_DIRECTIVES)})

@@ -198,6 +198,18 @@ async def test_another_reading_that_turns_out_to_be_meant_is_ready(ana):
     assert recall.hits[0].text == "Boston"
 
 
+async def test_another_reading_of_the_same_words_that_comes_later_counts(ana):
+    async with ana.listen() as listening:
+        listening.hear("where is my hum", alternatives=["wear is my hum"])
+        await settled(listening)
+        listening.hear("where is my hum", alternatives=["where is my home", "wear is my hum"])
+        await settled(listening)
+        recall = await listening.final("where is my home")
+        assert listening.statistics.ready == 1
+        assert listening.statistics.partials == 1
+    assert recall.hits[0].text == "Boston"
+
+
 @pytest.mark.parametrize("reading", ["half a \ud800", "a \0", "long " * 10_000, ""])
 async def test_a_reading_that_cannot_be_searched_for_takes_no_answer_away(service, reading):
     bea = service.user("bea")
@@ -294,6 +306,22 @@ async def test_of_partials_that_come_faster_than_they_can_be_searched_the_newest
         await settled(listening)
         assert gate.asked == ["tea", "tea with milk today"]
         assert listening.statistics.passed_over == 2
+
+
+async def test_readings_of_the_same_words_are_searched_once_and_behind_the_words_themselves():
+    gate = Gate()
+    gate.hold("tea")
+    async with Speculation(gate) as listening:
+        listening.hear("tea")
+        await turns()
+        listening.hear("tea with milk", alternatives=["tee"])
+        listening.hear("tea with milk")  # nothing new, and nothing taken back
+        listening.hear("tea with milk", alternatives=["tea", "tee with silk", "tea with milk"])
+        listening.hear("tea with milk", alternatives=["tea", "tee with silk", "tea with milk"])
+        listening.hear("", alternatives=["of nothing"])
+        gate.let_go["tea"].set()
+        await settled(listening)
+        assert gate.asked == ["tea", "tea with milk", "tee with silk"]
 
 
 async def test_a_search_that_hangs_does_not_keep_newer_words_waiting():

@@ -112,6 +112,37 @@ def day(first, last=None):
         ("where was I on Friday night last week", ("2026-11-13 18:00", "2026-11-14 03:59")),
         ("what did I say between March and May last year", day("2025-03-01", "2025-05-31")),
         ("what did I say last year between March and May", day("2025-03-01", "2025-05-31")),
+        ("From 3 to 5 May 2025", day("2025-05-03", "2025-05-05")),
+        ("what did I say from the 3rd to the 5th of May 2025", day("2025-05-03", "2025-05-05")),
+        ("what did I say between the 3rd and the 5th of May?", day("2026-05-03", "2026-05-05")),
+        ("what did I say between the third and fifth of May", day("2026-05-03", "2026-05-05")),
+        ("what did I say on 3-5 May 2025", day("2025-05-03", "2025-05-05")),
+        ("what did I say on 3\u20135 May 2025", day("2025-05-03", "2025-05-05")),
+        ("what did I say between May 3rd and 5th, 2025?", day("2025-05-03", "2025-05-05")),
+        ("what did I say from May 3 to 5", day("2026-05-03", "2026-05-05")),
+        ("what did I say from the 3rd of May to the 5th", day("2026-05-03", "2026-05-05")),
+        ("what did I say from 3 to 5 May last year", day("2025-05-03", "2025-05-05")),
+        ("what did I say last year from 3 to 5 May", day("2025-05-03", "2025-05-05")),
+        ("what did I say from 24 to 26 December", day("2025-12-24", "2025-12-26")),
+        ("what did I say before 3-5 May 2025", (None, "2025-05-02 23:59")),
+        ("what did I say from May 3 to 5 June", day("2026-05-03", "2026-06-05")),
+        ("what did I say from the 3rd to the 5th", day("2026-11-03", "2026-11-05")),
+        ("what did I say from the 3rd through the 5th", day("2026-11-03", "2026-11-05")),
+        ("what did I say 3 May to 5 June 2025", day("2025-05-03", "2025-06-05")),
+        ("where did I live 2019-2021", day("2019-01-01", "2021-12-31")),
+        ("what did I say since Monday until Tuesday", day("2026-11-16", "2026-11-17")),
+        ("what did we discuss from Monday to Wednesday", day("2026-11-16", "2026-11-18")),
+        ("what did we discuss from Monday through Tuesday", day("2026-11-16", "2026-11-17")),
+        ("what did we discuss from Thursday to Monday", day("2026-11-12", "2026-11-16")),
+        # asked on a Wednesday, that is not what begins on this Tuesday
+        ("what did we discuss from Tuesday to Thursday", day("2026-11-10", "2026-11-12")),
+        ("what did we discuss from Friday night to Sunday", ("2026-11-13 18:00", "2026-11-15 23:59")),
+        ("what did I say two Fridays ago?", day("2026-11-06")),
+        ("what did I say three Mondays ago", day("2026-11-02")),
+        ("what did I say two Wednesdays ago", day("2026-11-04")),
+        ("what did I say two Friday nights ago", ("2026-11-06 18:00", "2026-11-07 03:59")),
+        ("what did I say a couple of Fridays ago", day("2026-10-30", "2026-11-06")),
+        ("what have I said since two Fridays ago", ("2026-11-06 00:00", "2026-11-18 15:29")),
         # which Friday is not said, and that year had no such day
         ("what did I say on Friday last month", day("2026-10-01", "2026-10-31")),
         ("what did I say on February 29 last year", day("2025-01-01", "2025-12-31")),
@@ -120,6 +151,25 @@ def day(first, last=None):
 def test_a_phrase_means_the_time_people_mean_by_it(text, span):
     assert ranges(text) == [span]
     assert may_mean_time(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("what did I do from 9 to 5 on 5 May 2025", [day("2025-05-05")]),
+        ("did I work from 9 to 5 May 2025", [day("2025-05-05")]),
+        ("what did I say on 3 and 5 May", [day("2026-05-05")]),
+        ("who came between May 3 and 5 o'clock", [day("2026-05-03")]),
+        ("what did I do from 28 to 31 June 2025", []),
+        ("what did I say from 3 to 5 May and on 7 May", [day("2026-05-03", "2026-05-05"), day("2026-05-07")]),
+        ("what did I say yesterday - last Friday", [day("2026-11-17"), day("2026-11-13")]),
+        ("what did I say 0 Fridays ago", []),
+        ("when are we open, Monday through Friday", []),
+        ("what did we get through the first", []),
+    ],
+)
+def test_numbers_beside_a_date_that_are_no_days_of_it_and_days_apart_make_no_range(text, spans):
+    assert ranges(text) == spans
 
 
 @pytest.mark.parametrize(
@@ -278,7 +328,14 @@ def test_every_day_of_a_list_lies_in_the_year_that_is_said_once():
 
 
 @pytest.mark.parametrize(
-    "text", ["what did I say in March last year", "what did I say two weeks before Christmas", "since Monday"]
+    "text",
+    [
+        "what did I say in March last year",
+        "what did I say two weeks before Christmas",
+        "since Monday",
+        "what did I say from 3 to 5 May 2025?",
+        "what did I say two Fridays ago",
+    ],
 )
 def test_what_opens_or_frames_a_time_is_nothing_else_that_is_asked_for(text):
     assert spans_of_phrase(text, NOW, NEW_YORK).bare

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import re
 import subprocess
 import sys
 import uuid
@@ -10,6 +12,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import dns.asyncresolver
+import dns.resolver
 import numpy as np
 import pytest
 from pymongo import AsyncMongoClient
@@ -99,11 +103,38 @@ class TestServers:
                 assert content(partition) == expected(await everything(store, ANA), {})
                 assert (await store.check())["search"] == "none on this server: large scopes are loaded"
 
-    async def test_nobody_there_is_could_not_look(self) -> None:
-        with MongoServer() as server:
-            url = server.url("echoic", "serverSelectionTimeoutMS=100")
-        with pytest.raises(StoreUnavailable, match="could not be reached"):
-            await mongodb_store(url).open(SPEC, index)
+    async def test_nobody_there_is_could_not_look_and_told_where_it_was_and_what_failed(self) -> None:
+        with MongoServer() as server, MongoServer() as other:
+            one, two = (f"127.0.0.1:{made.port}" for made in (server, other))
+        options = "serverSelectionTimeoutMS=500&replicaSet=rs0"
+        with pytest.raises(StoreUnavailable) as error:
+            await mongodb_store(f"mongodb://root:hunter2@{one},{two}/echoic?{options}").open(SPEC, index)
+        found = re.fullmatch(
+            r"MongoDB could not be reached: (\S+) \((.+)\), (\S+) \((.+)\)\. "
+            r"Is it running, and is the URL right\?",
+            str(error.value),
+        )
+        assert found is not None, error.value
+        assert {found[1], found[3]} == {one, two}
+        assert all(f"[Errno {errno.ECONNREFUSED}]" in why for why in (found[2], found[4]))
+        assert not re.search("root|hunter2", f"{error.value!r} {error.value.__cause__!r}")
+
+    async def test_a_server_of_another_replica_set_is_told_from_none(self) -> None:
+        mongodb_server.note("the wire stand-in, of another replica set")
+        with MongoServer(replica_set="theirs") as server:
+            url = f"mongodb://127.0.0.1:{server.port}/echoic?replicaSet=ours&serverSelectionTimeoutMS=500"
+            with pytest.raises(StoreUnavailable, match=rf"{server.port} \(not of the replica set"):
+                await mongodb_store(url).open(SPEC, index)
+
+    async def test_a_name_that_lists_no_servers_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def nothing(*_args: object, **_options: object) -> None:
+            raise dns.resolver.NXDOMAIN
+
+        monkeypatch.setattr(dns.asyncresolver, "resolve", nothing)
+        store = mongodb_store("mongodb+srv://root:hunter2@cluster.example.net/echoic")
+        with pytest.raises(StoreUnavailable, match=r"reached: cluster\.example\.net \(NXDOMAIN") as error:
+            await store.open(SPEC, index)
+        assert not re.search("root|hunter2", str(error.value))
 
 
 class TestUrls:
@@ -124,6 +155,7 @@ class TestUrls:
             ("mongodb://u:hunter2@host/db?timeout_ms=1", "timeout_ms"),
             ("mongodb://u:hunter2@host/db?nonsense=1", "cannot be read"),
             ("mongodb://u:hun@ter2@host/db", "cannot be read"),
+            ("mongodb://hunter2:12/34@host", "cannot be read.*%2F"),
             ("mongodb://u:hunter2@host:port/db", "cannot be read"),
             ("mongodb://", "cannot be read"),
         ],

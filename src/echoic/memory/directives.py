@@ -6,6 +6,7 @@ until they are changed. What presets mean to an agent is said here, in our words
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from echoic.errors import InvalidInput
 from echoic.memory.retry import until_written
+from echoic.memory.times.zones import ZONE_KEYS, zone_of
 from echoic.stores.base import Put, Record, Store
 from echoic.types import PRESETS, Directives, Scope
 
@@ -54,9 +56,11 @@ async def change_directives(store: Store, scope: Scope, changes: Mapping[str, st
         how they stand now.
 
     Raises:
-        InvalidInput: a value is none of its preset's, or out of bounds; nothing was written.
+        InvalidInput: a value is none of its preset's, no time zone where it has to be one, or out of bounds;
+            nothing was written.
         StoreUnavailable: nothing was kept.
     """
+    await _check_zones(changes)
 
     async def attempt() -> Directives:
         records = await store.read(scope, DIRECTIVES, [DIRECTIVES])
@@ -68,6 +72,14 @@ async def change_directives(store: Store, scope: Scope, changes: Mapping[str, st
         return new
 
     return await until_written(attempt, "the user's directives")
+
+
+async def _check_zones(changes: Mapping[str, str | None]) -> None:
+    """Refuse what names no time zone. What was set before is not asked: other changes go on."""
+    for name in ZONE_KEYS:
+        value = changes.get(name)
+        if isinstance(value, str):  # else it is refused like any other directive
+            await asyncio.to_thread(zone_of, value)  # the zone database is files
 
 
 def record_of_directives(directives: Directives) -> Record:

@@ -63,10 +63,11 @@ class Served(ABC):
         """Set directives by name, or take them back with None; they hold in every session from now on.
 
         `pacing`, `verbosity`, `formality` and `language` are presets with values of their own; any other name
-        takes a short text.
+        takes a short text; `time_zone` is that of the questions the user asks ("Europe/Lisbon", "Eastern").
 
         Raises:
-            InvalidInput: a value is not one of its preset's, or out of bounds; nothing was changed.
+            InvalidInput: a value is not one of its preset's, no time zone where it has to be one, or out of
+                bounds; nothing was changed.
         """
         return await change_directives(self._parts.store, self.scope, directives)
 

@@ -106,6 +106,8 @@ class Speculation:
         self._searcher = searcher
         self._known = OrderedDict[str, _Known]()
         self._heard = ""
+        self._readings: list[str] = []
+        """Other readings of what was heard, as they were given last."""
         self._waiting: list[str] = []
         """What to search for next: the newest partial, then its alternatives."""
         self._running: dict[asyncio.Task[None], str] = {}
@@ -136,6 +138,7 @@ class Speculation:
         Args:
             partial: all of the utterance so far, not only what is new.
             alternatives: other readings of it, likeliest first; they are searched for when there is time.
+                New ones count where the partial itself is the same.
 
         Raises:
             InvalidInput: `partial` is no text.
@@ -144,8 +147,11 @@ class Speculation:
         self._check_open()
         if not isinstance(partial, str):
             raise InvalidInput(f"partial must be a string, not {type(partial).__name__}: {partial!r:.80}")
-        text = _spoken(partial)
-        if not text or text == self._heard:
+        text, readings = _spoken(partial), _readings(alternatives)
+        if not text:
+            return
+        if text == self._heard:
+            self._reread(readings)
             return
         took_back = not text.casefold().startswith(self._heard.casefold())
         passed_over = self._heard in self._waiting
@@ -157,7 +163,8 @@ class Speculation:
             self._found(known)
         elif text not in self._running.values():
             self._waiting = [text]
-        self._waiting += _readings(alternatives)
+        self._readings = readings
+        self._waiting += self._unsearched(readings)
         self._advance()
         if self._watching is None or self._watching.done():
             self._watching = asyncio.get_running_loop().create_task(self._watch())
@@ -218,6 +225,19 @@ class Speculation:
     def _check_open(self) -> None:
         if self._closed:
             raise NotOpen("listening has ended: call listen() again")
+
+    def _reread(self, readings: list[str]) -> None:
+        """The same was heard, and may mean `readings`: they take the place of those given before."""
+        if not readings or readings == self._readings:
+            return
+        self._readings = readings
+        itself = [text for text in self._waiting if text == self._heard]
+        self._waiting = [*itself, *self._unsearched(readings)]
+        self._advance()
+
+    def _unsearched(self, readings: list[str]) -> list[str]:
+        busy = {self._heard, *self._running.values()}
+        return [reading for reading in readings if reading not in busy]
 
     def _advance(self) -> None:
         """Begin what may begin now."""

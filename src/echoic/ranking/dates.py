@@ -32,12 +32,13 @@ _ORDINALS |= {f"twenty{joint}{unit}": 20 + n for joint in "- " for n, unit in en
 _ORDINALS |= {"thirtieth": 30, "thirty-first": 31, "thirty first": 31}
 
 _ANY_MONTH = "|".join(sorted(_NUMBER_OF_MONTH, key=len, reverse=True))
-_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(_ORDINALS, key=len, reverse=True))})"
+A_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(_ORDINALS, key=len, reverse=True))})"
+"""Pattern of a day as it is said: "8", "8th", "eighth"."""
 _YEAR = r"(?:19|20)\d\d"
 _NAMED = re.compile(
     rf"\b(?P<iso>{_YEAR}-\d\d?-\d\d?)\b"
-    rf"|\b(?P<day>{_DAY})(?: of)? (?P<month>{_ANY_MONTH})\b\.?(?:,? (?:of )?(?P<year>{_YEAR})\b)?"
-    rf"|\b(?P<month2>{_ANY_MONTH})\b\.? (?:the )?(?P<day2>{_DAY})\b(?:,? (?:of )?(?P<year2>{_YEAR})\b)?"
+    rf"|\b(?P<day>{A_DAY})(?: of)? (?P<month>{_ANY_MONTH})\b\.?(?:,? (?:of )?(?P<year>{_YEAR})\b)?"
+    rf"|\b(?P<month2>{_ANY_MONTH})\b\.? (?:the )?(?P<day2>{A_DAY})\b(?:,? (?:of )?(?P<year2>{_YEAR})\b)?"
     rf"|\b(?P<month3>{_ANY_MONTH})\b\.?(?:,? (?:of )?(?P<year3>{_YEAR})\b)?"
     rf"|\b(?P<year4>{_YEAR})\b",
     re.IGNORECASE,
@@ -144,4 +145,13 @@ def number_of_day(said: str) -> int:
     return _ORDINALS.get(said.lower()) or int(re.sub(r"\D", "", said) or 0)
 
 
-__all__ = ["DAY_MS", "MONTHS", "NamedDate", "dates_in", "find_dates", "number_of_day", "spans_of"]
+__all__ = [
+    "A_DAY",
+    "DAY_MS",
+    "MONTHS",
+    "NamedDate",
+    "dates_in",
+    "find_dates",
+    "number_of_day",
+    "spans_of",
+]

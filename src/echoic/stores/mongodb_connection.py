@@ -16,7 +16,7 @@ from pymongo.read_preferences import ReadPreference
 
 from echoic.errors import InvalidInput
 from echoic.stores.mongodb_documents import Document
-from echoic.stores.mongodb_errors import is_duplicate, told
+from echoic.stores.mongodb_errors import is_duplicate, not_found, told
 from echoic.stores.mongodb_schema import DURABLE, Collections, Session, look_at_server
 
 T = TypeVar("T")
@@ -119,7 +119,7 @@ async def connect(url: str, timeout_s: float) -> Connection:
     try:
         connection = Connection(client, timeout_s)
         async with connection.used(limited=False):  # how long to look for a server is the URL's to say
-            await client.admin.command("ping")
+            await _found(client)
         async with connection.used():
             connection.facts = await look_at_server(client, connection.where)
             address = await client.address
@@ -129,6 +129,17 @@ async def connect(url: str, timeout_s: float) -> Connection:
         await client.close()
         raise
     return connection
+
+
+async def _found(client: AsyncMongoClient[Document]) -> None:
+    """Wait until a server answers; where none does, say which were asked, and what failed."""
+    tried = client.topology_description
+    try:
+        await client.admin.command("ping")
+    except PyMongoError as error:
+        if (ours := not_found(error, tried, client.topology_description)) is None:
+            raise
+        raise ours from None
 
 
 __all__ = ["DATABASE", "Connection", "connect"]

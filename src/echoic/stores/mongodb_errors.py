@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dns.exception import DNSException
 from pymongo.errors import (
     BulkWriteError,
     ConfigurationError,
+    ConnectionFailure,
     DocumentTooLarge,
     ExecutionTimeout,
     InvalidOperation,
@@ -16,6 +18,8 @@ from pymongo.errors import (
     PyMongoError,
     ServerSelectionTimeoutError,
 )
+from pymongo.server_description import ServerDescription
+from pymongo.topology_description import TopologyDescription
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreFull, StoreUnavailable
 
@@ -65,6 +69,45 @@ def ours(error: BaseException, where: str) -> EchoicError:
     return StoreUnavailable(f"MongoDB on {where} {what}. Retry.")
 
 
+def not_found(
+    error: PyMongoError, tried: TopologyDescription, now: TopologyDescription
+) -> EchoicError | None:
+    """What to say where no server of a URL could be asked: which they are, and why; None: something else.
+
+    Args:
+        error: what the driver raised.
+        tried: the servers of the URL.
+        now: what became of them.
+    """
+    servers = tried.server_descriptions()
+    if isinstance(error.__cause__, DNSException):  # mongodb+srv: the servers stand in the DNS
+        why = {host: f"{type(error.__cause__).__name__}: {error.__cause__}" for host, _ in servers}
+    elif isinstance(error, ConnectionFailure):
+        left = now.server_descriptions()
+        why = {_address(one): _why(left.get(address)) for address, one in (servers | left).items()}
+    else:
+        return None
+    told = ", ".join(f"{address} ({reason})" for address, reason in why.items())
+    return StoreUnavailable(f"MongoDB could not be reached: {told}. Is it running, and is the URL right?")
+
+
+def _address(server: ServerDescription) -> str:
+    host, port = server.address
+    return host if port is None else f"{host}:{port}"  # a socket has no port
+
+
+def _why(server: ServerDescription | None) -> str:
+    if server is None:
+        return "not of the replica set that the URL names"
+    if server.error is None:
+        return (
+            "no answer" if server.server_type_name == "Unknown" else f"no primary: {server.server_type_name}"
+        )
+    # what failed on our side of the line begins with the address; what a server said is not repeated
+    address, _, failed = str(server.error).partition(": ")
+    return failed.partition(" (configured")[0] if address == _address(server) else type(server.error).__name__
+
+
 def _refused(error: OperationFailure, where: str) -> EchoicError:
     code, name = _code_of(error)
     if error.timeout:
@@ -94,4 +137,4 @@ def is_duplicate(error: PyMongoError) -> bool:
     return isinstance(error, OperationFailure) and _code_of(error)[0] == 11000
 
 
-__all__ = ["is_duplicate", "ours", "told"]
+__all__ = ["is_duplicate", "not_found", "ours", "told"]

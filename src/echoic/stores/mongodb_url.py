@@ -37,6 +37,9 @@ def mongodb_store(url: str) -> MongoDBStore:
             raise
         raise InvalidInput("MongoDB needs its driver: pip install 'echoic[mongodb]'") from error
     place, _, query = url.partition("?")
+    if "@" in place.partition("://")[2].partition("/")[2]:
+        # the driver would take the user for a host, and errors name hosts
+        raise InvalidInput("the mongodb:// URL cannot be read: write '/' in a user or password as '%2F'")
     theirs: list[str] = []
     ours: dict[str, int] = {}
     for part in filter(None, query.split("&")):

@@ -5,16 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 
-from echoic.memory.times.calendar import Calendar
+from echoic.memory.times.calendar import Calendar, Interval
 from echoic.memory.times.frames import Expression, framed
-from echoic.memory.times.rules import RULES, Rule
-from echoic.ranking.dates import NamedDate, find_dates
+from echoic.memory.times.rules import CLOSED, RULES, Rule
+from echoic.ranking.dates import A_DAY, NamedDate, find_dates, number_of_day
 
 _WHICH = re.compile(r"\b(?:(?P<how>last|this past|this) )?(?:(?P<third>early|mid|late)[- ])?$", re.IGNORECASE)
 _THIRDS = {"early": (1, 10), "mid": (11, 10), "late": (21, 11)}
 """First day of the month, and days."""
+BETWEEN = re.compile(r"\b(?:between|from) (?:the )?$", re.IGNORECASE)
+"""What opens a range."""
+_JOINT = r"(?: ?[-\u2013] ?| (?:to|until|till|through|(?P<and>and)) )(?:the )?"
+_DAY_BEFORE = re.compile(rf"(?<![\w.,:/$-])(?P<day>{A_DAY}){_JOINT}$", re.IGNORECASE)
+_DAY_BEHIND = re.compile(
+    rf"{_JOINT}(?P<day>{A_DAY})\b(?![.:]\d)(?:,? (?:of )?(?P<year>(?:19|20)\d\d)\b|{CLOSED})",
+    re.IGNORECASE,
+)
+_BEGINS_WITH_DAY = re.compile(rf"{A_DAY}\b", re.IGNORECASE)
 
 
 def find_expressions(text: str, at: Calendar) -> list[Expression]:
@@ -58,11 +68,40 @@ def _by_rules(text: str, at: Calendar) -> Iterator[Expression]:
 def _by_dates(text: str, at: Calendar) -> Iterator[Expression]:
     named = find_dates(text)
     years = [named_date.year for named_date, _, _ in named if named_date.year is not None]
+    after = 0
     for named_date, start, end in named:
         # "May or June 2023": a year counts for all
         year = named_date.year or (years[-1] if years else None)
         with suppress(ValueError):  # such as the 31st of June: there is no such day
             yield _dated(named_date._replace(year=year), text, start, end, at)
+        with suppress(ValueError):
+            yield from _days_of_month(named_date._replace(year=year), text, start, end, at, behind=after)
+        after = end
+
+
+def _days_of_month(
+    named: NamedDate, text: str, start: int, end: int, at: Calendar, *, behind: int
+) -> Iterator[Expression]:
+    """All days of "from 3 to 5 May" or "May 3 to 5", where `named` is the one that says the month.
+
+    What lies before `behind` belongs to another date.
+    """
+    if named.day is None:
+        return
+    if _BEGINS_WITH_DAY.match(text, start) and (said := _DAY_BEFORE.search(text, behind, start)):
+        start, first, last = said.start("day"), number_of_day(said["day"]), named.day
+    elif said := _DAY_BEHIND.match(text, end):
+        end, first, last = said.end(), named.day, number_of_day(said["day"])
+        named = named._replace(year=int(said["year"])) if said["year"] else named
+    else:
+        return
+    # "on 3 and 5 May" is two days, and "from 9 to 5 May" begins at something else
+    opened = BETWEEN.search(text[:start])
+    if first < last and (opened or not said["and"]):
+        one = _dated(named._replace(day=first), text, start, end, at)
+        begins = one.interval.first
+        interval = Interval(begins, at.days(begins.date().replace(day=last)).after)
+        yield replace(one, interval=interval, start=opened.start() if opened else one.start)
 
 
 def _dated(named: NamedDate, text: str, start: int, end: int, at: Calendar) -> Expression:
@@ -108,4 +147,4 @@ def _is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-__all__ = ["Expression", "find_expressions", "may_hold_time"]
+__all__ = ["BETWEEN", "Expression", "find_expressions", "may_hold_time"]

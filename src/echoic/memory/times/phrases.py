@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 
-from echoic.memory.times.calendar import Calendar, Interval, milliseconds
-from echoic.memory.times.expressions import Expression, find_expressions, may_hold_time
-from echoic.memory.times.rules import COUNT, at_most
+from echoic.memory.times.calendar import DAY, Calendar, Interval, milliseconds
+from echoic.memory.times.expressions import BETWEEN, Expression, find_expressions, may_hold_time
+from echoic.memory.times.rules import COUNT, WEEKDAY, at_most
 from echoic.ranking.query import Span
 from echoic.types import checked_time
 from echoic.words import content_words
@@ -24,9 +24,11 @@ EARLIEST_MS = milliseconds(datetime(1, 1, 1, tzinfo=UTC))
 MAX_CHARACTERS = 1000
 """Of a question that are read, the last ones: who talks at length asks at the end."""
 
-_BETWEEN = re.compile(r"\b(?:between|from) (?:the )?$", re.IGNORECASE)
-_JOINED = re.compile(r"\s*(?:and|to|until|till|through|-)\s*(?:the )?", re.IGNORECASE)
-_TO_NOW = re.compile(r"\s*(?:and|to|until|till|through|-)\s*(?:right )?now\b", re.IGNORECASE)
+_TO = r"to|until|till|through|-|\u2013"
+_JOINED = re.compile(rf"\s*(?:and|{_TO})\s*(?:the )?", re.IGNORECASE)
+_JOINED_ALONE = re.compile(rf"\s*(?:{_TO})\s*(?:the )?", re.IGNORECASE)
+_TO_NOW = re.compile(rf"\s*(?:and|{_TO})\s*(?:right )?now\b", re.IGNORECASE)
+_WEEKDAY = re.compile(WEEKDAY, re.IGNORECASE)
 _OPENS = re.compile(
     rf"\b(?:(?:(?:{COUNT}|the) )?(?P<unit>day|week|month|year)s? )?"
     r"(?P<relation>before|prior to|after|since|until|till|up to)(?: the)? $",
@@ -161,22 +163,34 @@ def _joined(text: str, found: list[Expression], at: Calendar) -> list[_Open]:
     while rest:
         one = rest.pop(0)
         before = text[: one.start]
-        if _BETWEEN.search(before) and _TO_NOW.match(text, one.end):
+        if BETWEEN.search(before) and _TO_NOW.match(text, one.end):
             intervals.append((one.interval.first, at.now))
         elif rest and _is_range(text, one, rest[0]):
-            last = rest.pop(0).interval
-            first = one.interval.first
-            # from Monday to Wednesday, asked on a Thursday, may begin in the week before
-            intervals.append((first, last.after) if first < last.after else (first, at.now))
+            last = rest.pop(0)
+            first, after = _begin(text, one, last), last.interval.after
+            # from June to December, asked in September, goes on
+            intervals.append((first, after) if first < after else (first, at.now))
         else:
             intervals.append(_opened(_OPENS.search(before), one.interval, at))
     return intervals
 
 
 def _is_range(text: str, first: Expression, last: Expression) -> bool:
-    """Whether a range of time goes from `first` to `last`."""
-    between = text[first.end : last.start]
-    return bool(_BETWEEN.search(text[: first.start]) and _JOINED.fullmatch(between))
+    """Whether a range of time goes from `first` to `last`; if nothing opens it, they have to be in order."""
+    before, between = text[: first.start], text[first.end : last.start]
+    if BETWEEN.search(before):
+        return _JOINED.fullmatch(between) is not None
+    opened = _OPENS.search(before)
+    if opened is not None and opened["relation"].lower() != "since":
+        return False
+    return bool(_JOINED_ALONE.fullmatch(between)) and first.interval.after <= last.interval.first
+
+
+def _begin(text: str, first: Expression, last: Expression) -> datetime:
+    """Where a range begins. Of two weekdays the first is the one before the last, if in another week."""
+    begins = first.interval.first
+    weekdays = all(_WEEKDAY.fullmatch(text, one.start, one.end) for one in (first, last))
+    return begins - 7 * DAY if weekdays and begins >= last.interval.after else begins
 
 
 def _opened(said: re.Match[str] | None, interval: Interval, at: Calendar) -> _Open:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
 from functools import cache
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from echoic.memory.times.calendar import DAY, FEASTS, SEASONS, Calendar, Interval
@@ -48,6 +49,8 @@ _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted([*_NUMBERS, *_VAGUE], key=len, reverse=True))}|an?)"
 _UNIT = rf"(?P<unit>{'|'.join(_DAYS_OF)})"
 _PART = r"(?: (?P<part>morning|afternoon|evening|night))?"
+WEEKDAY = rf"(?:{'|'.join(_WEEKDAYS)})(?: (?:morning|afternoon|evening|night))?"
+"""Pattern of a weekday, or a part of it, by its name alone."""
 _WEEKDAY = rf"(?P<weekday>{'|'.join(_WEEKDAYS)})"
 _FEASTS = [name.replace("'", "['’]?") for name in sorted(FEASTS, key=len, reverse=True)]
 _FEAST = f"(?P<feast>{'|'.join(_FEASTS)})"
@@ -57,9 +60,12 @@ _SEASON = rf"(?P<season>{'|'.join(SEASONS)})"
 _LATER_DAY = r"(?P<day>\d{1,2}(?:st|nd|rd|th)|(?:(?:twenty|thirty)[- ])?[a-z]+(?:st|nd|rd|th))"
 _RELATION = r"(?:on|since|until|till|by|before|after|from|between|and|to) "
 _OF_YEAR = r"(?:,? (?:of |in )?(?P<year>(?:19|20)\d\d))?"
-_CLOSED = (
+CLOSED = (
     r"(?=\s*(?:$|[,.?!;]|and\b|what\b|where\b|who\b|when\b|how\b|did\b|do\b|was\b|were\b|we\b|i\b|you\b))"
 )
+"""Pattern of what may follow a number that belongs to nothing else."""
+_ANY_LATER_DAY = _LATER_DAY.replace("P<day>", ":")
+_TO_A_DAY = rf"(?= (?:to|until|till|through) the {_ANY_LATER_DAY}{CLOSED})"
 
 
 class Rule(NamedTuple):
@@ -116,6 +122,18 @@ def _ago(said: re.Match[str], at: Calendar) -> Interval | None:
         return Interval(moment - half, moment + half)
     aside = int(days // 2)
     return at.days(moment.astimezone(at.zone).date() - aside * DAY, 2 * aside + 1)
+
+
+def _weekdays_ago(said: re.Match[str], at: Calendar) -> Interval | None:
+    """That many such days before today; of a vague number, from the first to the last it may be."""
+    count, part = _group(said, "count"), _group(said, "part")
+    least, most = (ceil(bound) for bound in _VAGUE.get(count) or (_number(count),) * 2)
+    if not least:
+        return None
+    since = (at.today.weekday() - _WEEKDAYS.index(_group(said, "weekday"))) % 7 or 7
+    first, last = (at.today - (since + 7 * (number - 1)) * DAY for number in (most, least))
+    days = [at.part(day, part) if part else at.days(day) for day in (first, last)]
+    return Interval(days[0].first, days[1].after)
 
 
 def _half_ago(said: re.Match[str], at: Calendar) -> Interval:
@@ -240,6 +258,7 @@ RULES: tuple[Rule, ...] = (
     _rule(rf"{COUNT} {_UNIT}s? ago", _ago, needs="ago"),
     _rule(rf"{COUNT}(?P<half> and a half) {_UNIT}s? ago", _ago, needs="ago"),
     _rule(rf"{COUNT} {_UNIT}s?(?P<half> and a half) ago", _ago, needs="ago"),
+    _rule(rf"{COUNT} {_WEEKDAY}{_PART}s? ago", _weekdays_ago, needs="ago"),
     _rule(rf"the (?:last|past) {COUNT} {_UNIT}s?(?! of\b)", _in_the_last, needs="last past"),
     _rule(
         rf"the (?:last|past) {_UNIT}(?! of\b)",
@@ -276,10 +295,30 @@ RULES: tuple[Rule, ...] = (
         past=False,
     ),
     _rule(rf"(?:this )?{_WEEKDAY}{_PART}", _weekday, needs="day", intro=f"{_RELATION}(?:the )?", past=False),
+    _rule(
+        rf"{_WEEKDAY}{_PART}",
+        _weekday,
+        needs="day",
+        intro=rf"(?:from|between) {WEEKDAY}(?: ?[-\u2013] ?| through )",
+        past=False,
+    ),
     _rule(rf"this {_WEEKDAY}{_PART}", _weekday, needs="this", past=False),
     _rule(rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)", _weekday, needs="day", past=False),
     # only where nothing follows that it could belong to: not "on the first floor"
-    _rule(rf"the {_LATER_DAY}{_CLOSED}", _day_of_month, needs="st nd rd th", intro=_RELATION, past=False),
+    _rule(
+        rf"the {_LATER_DAY}(?:{CLOSED}|{_TO_A_DAY})",
+        _day_of_month,
+        needs="st nd rd th",
+        intro=_RELATION,
+        past=False,
+    ),
+    _rule(
+        rf"the {_LATER_DAY}{CLOSED}",
+        _day_of_month,
+        needs="through",
+        intro=rf"(?:from|on) the {_ANY_LATER_DAY} through ",
+        past=False,
+    ),
     _rule(
         rf"{_SEASON}{_OF_YEAR}",
         _season,
@@ -293,4 +332,4 @@ RULES: tuple[Rule, ...] = (
 )
 """What is looked for. Of two that overlap in a text the longer one counts."""
 
-__all__ = ["COUNT", "RULES", "Rule", "at_most", "parsed", "warm"]
+__all__ = ["CLOSED", "COUNT", "RULES", "WEEKDAY", "Rule", "at_most", "parsed", "warm"]
