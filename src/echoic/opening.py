@@ -25,6 +25,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     classifier: Classifier | None = None,
     fusion: str = "blend",
     shares: str | Mapping[str, Sequence[str]] | None = None,
+    resumable_for_s: float | None = 24 * 3600.0,
 ) -> MemoryService:
     """Memory kept at `url`. Nothing is opened until `async with`, or `await` of its `open()`.
 
@@ -42,9 +43,11 @@ def open(  # noqa: A001 - echoic.open is the way in
         fusion: "blend", "rrf" as MongoDB's $rankFusion computes it, or a file of weights from `echoic tune`.
         shares: by deployment, others whose global memories it reads too, such as a knowledge base; also as
             text, "acme=kb,more; shop=kb". Off by default; nobody's own memory is ever shared.
+        resumable_for_s: how long a live call that broke off can be taken up again (`echoic.session`); after
+            that it is closed by whoever runs next. None: never.
 
     Raises:
-        InvalidInput: a URL, embedder, model, fusion, mode or share that is not known or cannot be meant.
+        InvalidInput: a URL, embedder, model, fusion, mode, share or time that is unknown or cannot be meant.
     """
     from echoic.embedding import embedder_from
     from echoic.memory.service import MemoryService
@@ -66,5 +69,6 @@ def open(  # noqa: A001 - echoic.open is the way in
         classifier=classifier,
         fusion=fusion_from(fusion),
         shares=shares_from(shares) if isinstance(shares, str) else shares,
+        resumable_for_s=resumable_for_s,
         **asked,
     )

@@ -261,9 +261,9 @@ class Recall:
     hits: tuple[Hit, ...]
     outcome: Outcome
     cut: tuple[str, ...] = ()
-    """What was left out: "vector" (the question was not embedded in time, or could not be), "unembedded" (much
-    of what is known waits for its vector: an import, another model, an embedder that was away), "date", "own",
-    "global", "shared" (not read, or not loaded, in time), "newest" (the store could not be asked)."""
+    """What was left out: "vector" (the question was not embedded in time, or could not be), "unembedded" (many
+    memories wait for their vector: an import, another model, an embedder that was away), "newest" (the store
+    could not be asked), or what was not there in time: "date", "own", "global", "shared"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

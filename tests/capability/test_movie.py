@@ -105,7 +105,7 @@ async def test_next_day_the_block_holds_the_preference_and_the_experience(url, c
     assert task.conversation.status in {"completed", "distilled"}
     assert [(r.name, r.value) for r in task.results] == [
         ("search_movies", ["Heat", "Ronin"]),
-        ("reflection", 3),
+        ("reflection", {"lessons": 3, "turns": len(task.turns), "tools": 1}),
     ]
 
     told = await next_day(url, chat, caller)

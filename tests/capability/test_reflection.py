@@ -53,6 +53,60 @@ async def test_it_is_done_once_however_often_it_is_asked(memory, task):
     assert [one.times for one in (await memory.experience("films").get()).lessons] == [1, 1]
 
 
+async def test_of_a_conversation_that_goes_on_what_came_since_is_reflected_on_later(memory):
+    ana = memory.user("ana")
+    call = await ana.conversation("c", agent="films")
+    await call.append(Turn(speaker="user", text="Recommend a film."))
+    await ana.add_result("c", "search_movies", ["Heat"])
+    seen = []
+
+    def model(*said):
+        return proposing(*map(lesson, said), seen=seen)
+
+    first = await reflect(memory, "c", user="ana", model=model("Ask for the year."))
+    await call.append(Turn(speaker="user", text="One that is shorter."))
+    second = await reflect(memory, "c", user="ana", model=model("Ask how long it may be."))
+    await call.complete()
+    third = await reflect(memory, "c", user="ana", model=model("Not asked."))
+    again = await reflect(memory, "c", user="ana", model=model("Not asked."))
+    await call.append(Turn(speaker="user", text="And one for the children."))
+    await ana.add_result("c", "book_seats", [2])
+    fourth = await reflect(memory, "c", user="ana", model=model("Ask who comes along."))
+    reflections = [first, second, third, fourth]
+    assert [[one.text for one in reflected.lessons] for reflected in reflections] == [
+        ["Ask for the year."],
+        ["Ask how long it may be."],
+        ["Completed tasks used search_movies."],
+        ["Completed tasks used book_seats.", "Ask who comes along."],
+    ]
+    assert [one.again for one in (*reflections, again)] == [False, False, False, False, True]
+    assert [asked.split("\n")[0] for asked in seen] == [
+        'user: "Recommend a film."',
+        'user: "One that is shorter."',
+        'user: "And one for the children."',
+    ]
+    assert [one.times for one in (await memory.experience("films").get()).lessons] == [1] * 5
+
+
+async def test_what_is_said_while_the_model_is_asked_is_read_the_next_time(memory, task):
+    seen = []
+    propose = proposing(lesson("Offer one title."), seen=seen)
+    call = await task.conversation("c")
+
+    async def answer(messages, info):
+        await call.append(Turn(speaker="user", text="Is it long?"))
+        return propose.function(messages, info)
+
+    await reflect(memory, "c", user="ana", model=FunctionModel(answer))
+    await reflect(memory, "c", user="ana", model=proposing(seen=seen))
+    assert ["Is it long?" in asked for asked in seen] == [False, True]
+
+
+async def test_a_task_whose_reflection_does_not_say_how_far_it_came_was_read_whole(memory, task):
+    await task.add_result("c", "reflection", 2)
+    assert (await reflect(memory, "c", user="ana", model=proposing(lesson("Offer one title.")))).again
+
+
 async def test_the_model_sees_quoted_words_and_only_what_was_heard(memory, task):
     seen = []
     await reflect(memory, "c", user="ana", model=proposing(seen=seen))

@@ -367,6 +367,46 @@ class TestFacts:
             holds = [] if ending is Retract else ["The bees left the roof"]
             assert [m.text for m in await ana.facts()] == holds
 
+    @pytest.mark.parametrize("has_it", [0, 1])
+    @pytest.mark.parametrize("key", [None, "drink"])
+    async def test_of_two_superseded_by_what_one_of_them_says_that_one_stays_and_the_other_ends(
+        self, url, later, has_it, key
+    ):
+        class Reader(Listener):
+            async def extract(self, reading):
+                fact = Fact(text="Green tea", key=key)  # as it is kept, but for its case
+                return [Supersede(known=tuple(known), fact=fact, source=(reading.turns[0].id,))]
+
+        told = []
+        service = MemoryService(
+            store_from(url), LexicalEmbedder(), extractor=Reader(), clock=lambda: later(0)
+        )
+        service.on_memory_extraction(told.append)
+        async with service as memory:
+            ana = memory.user("ana")
+            same = await (ana.set(key, "green tea") if key else ana.remember("green tea"))
+            other = await ana.remember("coffee, black")
+            known = [other.id, same.id] if has_it else [same.id, other.id]
+            call = await ana.conversation("c")
+            said = "It is green tea now, no more coffee"
+            await call.append(Turn(speaker="user", text=said, id="t", said_at=later(5)))
+            await call.distil()
+            await memory.settle(20)
+            (stays,) = await ana.facts()
+            (ended,) = await ana.past()
+        assert (stays.id, stays.text, stays.source, stays.last_said_at) == (
+            same.id,
+            "green tea",
+            ("t",),
+            later(5),
+        )
+        assert (ended.id, ended.valid_until, ended.superseded_by) == (other.id, later(5), same.id)
+        assert stays.supersedes == other.id
+        (event,) = told
+        assert [memory.id for memory in event.confirmed] == [same.id]
+        assert [memory.id for memory in event.superseded] == [other.id]
+        assert (event.added, event.retracted) == ((), ())
+
     async def test_two_readers_have_cursors_of_their_own(self, url, listener):
         other = Listener()
         other.name = "another"

@@ -40,6 +40,15 @@ async def test_a_forgotten_conversation_leaves_nothing_of_its_call():
         }  # fmt: skip
 
 
+async def test_a_forgotten_user_leaves_nothing_of_any_call():
+    store = InMemoryStore()
+    async with MemoryService(store, embedder_from("lexical")) as memory:
+        await kept(store)
+        receipt = await memory.user("ana").forget()
+        assert (receipt.other, receipt.verified) == (8, True)
+        assert await left(store) == set()
+
+
 async def test_a_forgotten_key_leaves_nothing_a_model_was_given_with_it():
     store = InMemoryStore()
     async with MemoryService(store, embedder_from("lexical")) as memory:

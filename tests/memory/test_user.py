@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import echoic
 from echoic import InvalidInput, Turn
 from echoic.embedding.lexical import LexicalEmbedder
+from echoic.errors import StoreUnavailable
 from echoic.memory.keyed import KeyedMemories
 from echoic.memory.ledger import Ledger
 from echoic.memory.service import MemoryService
@@ -281,6 +283,72 @@ class TestGlobal:
         await ana.set(*HOURS)  # what was read is what stands again
         await getattr(memory.proposals(), decided)(listed.id)
         assert await memory.proposals().list() == []
+
+    @pytest.mark.parametrize("lost", ["the write", "its answer"])
+    @pytest.mark.parametrize("decided", ["approve", "reject"])
+    async def test_a_decision_that_fails_half_way_is_finished_by_deciding_again_or_listing(
+        self, memory, monkeypatch, decided, lost
+    ):
+        ana, proposals = memory.user("ana"), memory.proposals()
+        changing = {verb: getattr(ana.store, verb) for verb in ("write", "erase")}
+        left = 0
+
+        def failing(verb):
+            async def change(*given):
+                nonlocal left
+                left -= 1
+                if left == 0 and lost == "the write":
+                    raise StoreUnavailable("scripted")
+                done = await changing[verb](*given)
+                if left == 0:
+                    raise StoreUnavailable("scripted")
+                return done
+
+            return change
+
+        for at, again in product((1, 2, 3), (True, False)):
+            await ana.set(*HOURS)
+            await memory.settle()
+            (listed,) = await proposals.list()
+            left = at
+            with monkeypatch.context() as faulty:
+                for verb in changing:
+                    faulty.setattr(ana.store, verb, failing(verb))
+                with pytest.raises(StoreUnavailable):
+                    await getattr(proposals, decided)(listed.id)
+            if again:
+                with contextlib.suppress(InvalidInput):  # all was done, but for the answer
+                    await getattr(proposals, decided)(listed.id)
+            waiting = await proposals.list()
+            assert (await ana.get("store_hours")).visibility == ("proposed" if waiting else "private")
+            assert bool(waiting) == (at == 1 and lost == "the write" and not again)
+            for one in waiting:
+                await getattr(proposals, decided)(one.id)
+            assert (await ana.get("store_hours")).visibility == "private"
+        everyones = await memory.user("bob").get("store_hours")
+        assert (everyones is not None) == (decided == "approve")
+
+    async def test_what_its_author_says_after_half_a_decision_is_proposed_anew(self, memory, monkeypatch):
+        ana, proposals = memory.user("ana"), memory.proposals()
+        await ana.set(*HOURS)
+        (listed,) = await proposals.list()
+        write = ana.store.write
+
+        async def not_to_ana(scope, changes):
+            if scope == ana.scope:
+                raise StoreUnavailable("scripted")
+            await write(scope, changes)
+
+        with monkeypatch.context() as faulty:
+            faulty.setattr(ana.store, "write", not_to_ana)
+            with pytest.raises(StoreUnavailable):
+                await proposals.approve(listed.id)
+        assert (await memory.user("bob").get("store_hours")).text == HOURS[1]
+        await ana.set("store_hours", "The store is open all night.")
+        with pytest.raises(InvalidInput, match="changed by its author"):
+            await proposals.approve(listed.id)
+        assert [one.text for one in await proposals.list()] == ["The store is open all night."]
+        assert (await ana.get("store_hours")).visibility == "proposed"
 
     @pytest.mark.parametrize(
         ("happened", "proposed"),

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,14 @@ from pydantic_ai.realtime.google import GoogleRealtimeConnection
 
 import echoic
 from echoic import InvalidInput
+from echoic.embedding import embedder_from
 from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory.background import Background
-from echoic.session import SessionSettings, VoiceAgent, VoiceSession, as_json, from_json
+from echoic.memory.service import MemoryService
+from echoic.session import SessionSettings, VoiceAgent, VoiceSession, as_json, from_json, keeper, read_call
 from echoic.session.checkpoints import CHECKPOINT, RecordSessionStore, store_of
 from echoic.session.history import UNFINISHED
+from echoic.stores import store_from
 from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
 from echoic.types import Checkpoint, PendingTool, Turn
 from session import calling
@@ -150,6 +153,69 @@ async def test_what_was_being_said_on_a_killed_call_is_kept_when_the_caller_call
         assert (await ana.task("call")).turns == kept
     assert [turn.text for turn in kept] == ["count for me", LONG]
     assert kept[1].heard == before.unkept[-1].heard
+
+
+@pytest.mark.crash
+async def test_a_killed_call_that_nobody_ever_takes_up_is_closed_as_at_its_end(tmp_path, serve, eventually):
+    store, ledger = f"sqlite:///{tmp_path}/echoic.db", tmp_path / "ledger"
+    first = Script(UserSays("my name is Pavel", after_ms=300), Says(LONG), open_ended=True)
+
+    def opened(hours):
+        """Memory, by whose clock so many hours have passed."""
+        return MemoryService(
+            store_from(store),
+            embedder_from("lexical"),
+            clock=lambda: datetime.now(UTC) + timedelta(hours=hours),
+        )
+
+    async with serve("openai", first) as (server, model):
+        async with opened(0) as memory, Child("openai", server, store, ledger) as child:
+
+            async def in_mid_sentence():
+                checkpoint = await checkpoint_in(memory)
+                spoken = [turn for turn in checkpoint.unkept if turn.text == LONG] if checkpoint else []
+                return bool(spoken) and len((spoken[0].heard or "").split()) >= 3
+
+            await eventually(in_mid_sentence, 30)
+            await child.kill()
+        async with opened(23) as memory:
+            await memory.distil()
+            before = await checkpoint_in(memory)
+            assert before is not None, "it can still be taken up"
+        async with opened(25) as memory:
+            await memory.distil()
+            assert await checkpoint_in(memory) is None
+            ana = memory.user("ana")
+            task = await ana.task("call")
+            call = await read_call(store_of(ana), ana.scope, "call")
+            agents = calling.agents_with(ledger, hang=False)
+            with pytest.raises(InvalidInput, match="there is no call"):
+                await VoiceSession.resume(memory, "call", user="ana", agents=agents, model=model)
+            assert (await ana.get("user_name")).text == "Pavel"
+    assert [turn.text for turn in task.turns] == ["my name is Pavel", LONG]
+    assert task.turns[1].heard == before.unkept[-1].heard
+    assert task.conversation.status == "distilled"
+    assert (call.ended_at, call.reason) == (before.saved_at, "abandoned")
+
+
+async def test_a_call_in_which_nobody_says_anything_gives_signs_of_life(
+    memory, serve, eventually, monkeypatch
+):
+    monkeypatch.setattr(keeper, "SIGN_EVERY_S", 0.05)
+    robin = VoiceAgent(name="robin")
+    async with serve("openai", Script(open_ended=True)) as (_, model):
+        session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="call")
+        signs = {}
+        async with session:
+
+            async def signs_and_nothing_new():
+                checkpoint = await checkpoint_in(memory)
+                if checkpoint is not None:
+                    state = as_json(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
+                    signs.setdefault(str(state), set()).add(checkpoint.saved_at)
+                return any(len(times) > 2 for times in signs.values())
+
+            await eventually(signs_and_nothing_new)
 
 
 @pytest.mark.crash
@@ -356,6 +422,17 @@ async def test_forgetting_the_caller_in_mid_call_brings_nothing_back(memory, ser
             session.live.dirty.set()
             async with asyncio.timeout(10):
                 assert await session.wait_closed() == "forgotten"
+    assert "ana" not in await memory.users()
+
+
+async def test_a_checkpoint_that_was_on_its_way_while_all_was_forgotten_is_not_kept(memory):
+    ours = memory.user("ana")
+    for forgotten in ({}, {"conversation": "call"}):
+        await ours.conversation("call")
+        await ours.forget(**forgotten)
+        with pytest.raises(WriteConflict):
+            await RecordSessionStore(store_of(ours)).save(ours.scope, of_a_call("what was said"))
+        assert await checkpoint_in(memory) is None
     assert "ana" not in await memory.users()
 
 

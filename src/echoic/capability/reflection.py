@@ -1,11 +1,12 @@
 """Lessons from a finished task: what a model, or without one a rule, would do again or do better.
 
-Whatever is proposed passes the rules of `echoic.memory.experience` one by one, or is not kept.
+Whatever is proposed passes the rules of `echoic.memory.experience` one by one, or is not kept. How far a task
+was read is kept as a result of it, so that each part is reflected on once, and a task that went on again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,12 +19,12 @@ from echoic.memory.block import quoted
 from echoic.memory.experience import AgentExperience, unlearn
 from echoic.memory.ledger import memory_id
 from echoic.memory.service import MemoryService
-from echoic.types import ExperienceKind, Lesson, Scope, Task
+from echoic.types import ExperienceKind, Lesson, Result, Scope, Task, Turn
 
 MAX_LESSONS: Final = 8
 """Of one task; what a model proposes beyond is not looked at."""
 REFLECTION: Final = "reflection"
-"""The name of the result that says a task was reflected on."""
+"""The name of the results that say how far a task was reflected on."""
 _FORGOTTEN: Final = "conversation {!r} was forgotten while it was reflected on; nothing was kept"
 _TURNS: Final = 60
 _TURN_CHARACTERS: Final = 500
@@ -60,7 +61,46 @@ class Reflected:
     refused: tuple[str, ...] = ()
     """Why each of the others was not kept; without its text."""
     again: bool = False
-    """The task had been reflected on before: nothing was done."""
+    """All of the task had been reflected on before: nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What of a task nobody has reflected on yet."""
+
+    task: Task
+    turns: int
+    """So many at its beginning were reflected on."""
+    tools: int
+    """Likewise of its results, by the rule: it sees them only once the task is done."""
+    begun: bool
+    """Whether anybody looked at it at all."""
+
+    @property
+    def results(self) -> list[Result]:
+        """What came out of the task. That it was reflected on did not."""
+        return [result for result in self.task.results if result.name != REFLECTION]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the task was completed."""
+        return self.task.conversation.status in {"completed", "distilled"}
+
+    @property
+    def new_turns(self) -> tuple[Turn, ...]:
+        """What was said since."""
+        return self.task.turns[self.turns :]
+
+    @property
+    def new_tools(self) -> list[str]:
+        """Which tools led to the end since, in order; none while there is no end."""
+        results = self.results[self.tools :] if self.is_done else []
+        return list(dict.fromkeys(result.name for result in results))
+
+    @property
+    def read(self) -> dict[str, int]:
+        """How far the task is reflected on with this part."""
+        return {"turns": len(self.task.turns), "tools": len(self.results) if self.is_done else self.tools}
 
 
 async def reflect(
@@ -73,7 +113,9 @@ async def reflect(
     model: Model | str | None = None,
     words: Collection[str] = (),
 ) -> Reflected:
-    """Learn for the agent from one task of one user; once, however often it is called.
+    """Learn for the agent from one task of one user; from each part of it once, however often it is called.
+
+    Of a task that goes on, only what is there now is read; the next call reads what came since.
 
     Args:
         service: where all of it is kept.
@@ -94,18 +136,23 @@ async def reflect(
     name = agent or (task.conversation.agent if task else None)
     if task is None or name is None:
         raise InvalidInput(f"there is no task {conversation_id!r} that an agent served")
-    if any(result.name == REFLECTION for result in task.results):
+    part = _left_of(task)
+    if part.begun and not part.new_turns and not part.new_tools:
         return Reflected(again=True)
-    proposed = [*_by_rule(task), *(await _by_model(task, model) if model is not None else ())]
-    tools = [result.name.replace("_", " ") for result in task.results]
+    proposed = _by_rule(part)
+    if model is not None and (part.new_turns or not part.begun):
+        proposed += await _by_model(part, model)
+    tools = [result.name.replace("_", " ") for result in part.results]
     experience = service.experience(name, deployment, words=[*words, *tools])
     said = [turn.text for turn in task.turns if turn.speaker != "agent"]
     if await memory.find_conversation(conversation_id) is None:  # while the model was asked
         raise InvalidInput(_FORGOTTEN.format(conversation_id))
     reflected = await _kept(experience, proposed, memory.scope, said)
-    mark = memory_id(REFLECTION, conversation_id)
+    # what came while the model was asked is not in it: the next call reads that
+    how_far = {"lessons": len(reflected.lessons), **part.read}
+    mark = memory_id(REFLECTION, conversation_id, *map(str, part.read.values()))
     try:
-        await memory.add_result(conversation_id, REFLECTION, len(reflected.lessons), id=mark)
+        await memory.add_result(conversation_id, REFLECTION, how_far, id=mark)
     except InvalidInput:  # in the very moment of keeping: what its user taught is a lesson less, not a trace
         drops = await unlearn(memory.store, memory.scope)
         if drops:
@@ -132,30 +179,43 @@ async def _kept(
     return Reflected(lessons=tuple(lessons), refused=tuple(refused))
 
 
-def _by_rule(task: Task) -> list[Any]:
+def _left_of(task: Task) -> _Part:
+    """What of `task` nobody has reflected on yet."""
+    marks = [result.value for result in task.results if result.name == REFLECTION]
+    turns = [_noted(mark, "turns", len(task.turns)) for mark in marks]
+    tools = [_noted(mark, "tools", len(task.results)) for mark in marks]
+    return _Part(task, max(turns, default=0), max(tools, default=0), begun=bool(marks))
+
+
+def _noted(mark: Any, name: str, everything: int) -> int:
+    """How far one reflection came; one that does not say so read everything."""
+    noted = mark.get(name) if isinstance(mark, Mapping) else None
+    return noted if isinstance(noted, int) else everything
+
+
+def _by_rule(part: _Part) -> list[Any]:
     """Which tools, in which order, led to a task that was completed."""
-    tools = list(dict.fromkeys(result.name for result in task.results))
-    done = task.conversation.status in {"completed", "distilled"}
-    if not tools or not done:
+    if not part.new_tools:
         return []
-    return [{"kind": "tool_pattern", "text": f"Completed tasks used {', then '.join(tools)}."}]
+    return [{"kind": "tool_pattern", "text": f"Completed tasks used {', then '.join(part.new_tools)}."}]
 
 
-async def _by_model(task: Task, model: Model | str) -> list[Any]:
+async def _by_model(part: _Part, model: Model | str) -> list[Any]:
     reviewer: Agent[None, Proposals] = Agent(model, output_type=Proposals, instructions=_REQUEST)
-    ran = await reviewer.run(_transcript(task))
+    ran = await reviewer.run(_transcript(part))
     return ran.output.lessons
 
 
-def _transcript(task: Task) -> str:
-    """The end of the conversation, quoted, and what tools were used."""
+def _transcript(part: _Part) -> str:
+    """The end of what was said, quoted, and what tools were used."""
     lines = [
         f"{'user' if turn.speaker == 'user' else 'agent'}: {quoted(turn.heard_text, _TURN_CHARACTERS)}"
-        for turn in task.turns[-_TURNS:]
+        for turn in part.new_turns[-_TURNS:]
         if turn.heard_text
     ]
-    tools = ", ".join(dict.fromkeys(result.name for result in task.results)) or "none"
-    return "\n".join([*lines, f"tools used: {quoted(tools)}", f"the task is {task.conversation.status}"])
+    tools = ", ".join(dict.fromkeys(result.name for result in part.results)) or "none"
+    status = part.task.conversation.status
+    return "\n".join([*lines, f"tools used: {quoted(tools)}", f"the task is {status}"])
 
 
 __all__ = ["MAX_LESSONS", "REFLECTION", "Reflected", "reflect"]

@@ -165,11 +165,10 @@ class Distiller:
         self, scope: Scope, conversation: str, reader: str, learned: Distilled, started: float
     ) -> None:
         """Count what was learned, and let hooks know."""
-        if not (learned.kept or learned.confirmed or learned.retracted):
+        if not (learned.kept or learned.confirmed or learned.retracted or learned.superseded):
             return
         duration_ms = (time.perf_counter() - started) * 1000
-        corrected = [memory.supersedes for memory in learned.kept if memory.supersedes]
-        self._telemetry.distilled(reader, learned, len(corrected))
+        self._telemetry.distilled(reader, learned)
         if not self._hooks.wants(Extraction):
             return
         event = Extraction(
@@ -178,7 +177,7 @@ class Distiller:
             reader=reader,
             turns=learned.turns,
             added=learned.kept,
-            superseded=await self._memories(scope, corrected),
+            superseded=await self._memories(scope, learned.superseded),
             confirmed=learned.confirmed,
             retracted=learned.retracted,
             duration_ms=duration_ms,

@@ -113,14 +113,18 @@ class Ledger:
         if new.key is not None and new.key == known.key:
             return await self.set(new)
         kept = await (self.set(new) if new.key is not None else self.add(new))
-        held = await self._take(known.id)
-        if held is None or kept.id == known.id:
-            return kept
-        self._end(held, new.valid_from, superseded_by=kept.id)
-        if kept.supersedes is None:
-            self._held[kept.id].memory = kept = replace(kept, supersedes=known.id)
-            self._changed[kept.id] = None
-        return kept
+        return await self.give_way(known, kept, new.valid_from)
+
+    async def give_way(self, known: Memory, to: Memory, at: datetime) -> Memory:
+        """End `known`, which holds, because `to` is so, which is kept already; `to` as it will be kept."""
+        ends, stays = await self._take(known.id), await self._take(to.id)
+        if ends is None or stays is None or ends is stays:
+            return to
+        self._end(ends, at, superseded_by=to.id)
+        if stays.memory.supersedes is None:
+            stays.memory = replace(stays.memory, supersedes=known.id)
+            self._changed[to.id] = None
+        return stays.memory
 
     async def confirm(self, known: Memory, turn_id: str, at: datetime, *, sure: bool = True) -> Memory | None:
         """Note that `known`, which holds, was said again in this turn; None if that was counted before.

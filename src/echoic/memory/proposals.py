@@ -2,6 +2,10 @@
 
 An operator decides about what they read. A caller may propose something else under the same key at any time,
 so the id that an operator is shown names the wording too: a decision about another wording is refused.
+
+A decision concerns two scopes, and no write spans both. So it is noted in the proposal first, in one write
+with what becomes global; then the author's own copy is told, and only then does the proposal go. Where that
+stops half way, deciding again or listing finishes it.
 """
 
 from __future__ import annotations
@@ -9,16 +13,25 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
-from echoic.errors import InvalidInput, WriteConflict
+from echoic.errors import InvalidInput, StoreError, WriteConflict
 from echoic.memory.ledger import Ledger
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory
 from echoic.memory.retry import until_written
 from echoic.stores.base import Drop, Put, Record, Store
 from echoic.types import Memory, Scope
+
+log = logging.getLogger(__name__)
+
+DECIDED: Final = "decided"
+"""Stands in a proposal that was decided about, until its author's own copy knows: the id of what became
+global, or `REJECTED`."""
+REJECTED: Final = ""
 
 
 class Proposals:
@@ -32,7 +45,11 @@ class Proposals:
     async def list(self, limit: int = 1000) -> list[Memory]:
         """What waits, oldest first. The id of each is of this very wording."""
         records = await self._store.scan(self._everyone, PROPOSAL, limit=limit)
-        return [replace(memory_of(record), id=_shown(record)) for record in records]
+        waiting = [record for record in records if DECIDED not in record.data]
+        for record in records:
+            if DECIDED in record.data:  # whoever decided could not finish
+                await self._finish_if_possible(record.id)
+        return [replace(memory_of(record), id=_shown(record)) for record in waiting]
 
     async def approve(self, proposal_id: str) -> Memory:
         """Make it global, superseding what was approved under its key before.
@@ -44,30 +61,16 @@ class Proposals:
 
         Raises:
             InvalidInput: there is no such proposal (any more), or its author changed it since it was listed.
+            StoreUnavailable: approve it again; what was done of it is not done twice.
         """
 
         async def attempt() -> Memory:
-            waiting = await self._read(proposal_id)
-            proposal = memory_of(waiting)
-            ledger = Ledger(self._store, self._everyone)
-            adopted = Memory(
-                id="",
-                key=proposal.key,
-                text=proposal.text,
-                category=proposal.category,
-                visibility="global",
-                valid_from=self._clock(),
-                redacted=proposal.redacted,
-            )
-            approved = await ledger.set(adopted)
-            # as it was read, or nothing: it may be withdrawn, replaced or forgotten in this moment
-            still = Put.over(waiting, waiting)
-            drop = Drop(kind=PROPOSAL, id=waiting.id)
-            await self._store.write(self._everyone, [still, *ledger.changes, drop])
-            await self._decided(proposal)
-            return approved
+            waiting = await self._read(proposal_id, rejecting=False)
+            return await self._adopted(waiting) or await self._adopt(waiting)
 
-        return await until_written(attempt, f"the key of proposal {proposal_id!r}")
+        approved = await until_written(attempt, f"the key of proposal {proposal_id!r}")
+        await self._finish(_stored(proposal_id))
+        return approved
 
     async def reject(self, proposal_id: str) -> None:
         """Remove it. Its author keeps it as their own.
@@ -77,32 +80,102 @@ class Proposals:
 
         Raises:
             InvalidInput: there is no such proposal (any more), or its author changed it since it was listed.
+            StoreUnavailable: reject it again.
         """
-        waiting = await self._read(proposal_id)
-        await self._store.erase(self._everyone, [Drop(kind=PROPOSAL, id=waiting.id)])
-        await self._decided(memory_of(waiting))
 
-    async def _decided(self, proposal: Memory) -> None:
-        """The author's own copy is a private memory from now on: nothing waits any more."""
+        async def attempt() -> None:
+            waiting = await self._read(proposal_id, rejecting=True)
+            if DECIDED not in waiting.data:
+                await self._store.write(self._everyone, [_decided(waiting, REJECTED)])
+
+        await until_written(attempt, f"proposal {proposal_id!r}")
+        await self._finish(_stored(proposal_id))
+
+    async def _adopt(self, waiting: Record) -> Memory:
+        """Make global what is proposed, as it was read, or nothing.
+
+        Raises:
+            WriteConflict: it was withdrawn, replaced or forgotten in this moment, or its key was written to.
+        """
+        proposal = memory_of(waiting)
+        ledger = Ledger(self._store, self._everyone)
+        adopted = Memory(
+            id="",
+            key=proposal.key,
+            text=proposal.text,
+            category=proposal.category,
+            visibility="global",
+            valid_from=self._clock(),
+            redacted=proposal.redacted,
+        )
+        approved = await ledger.set(adopted)
+        await self._store.write(self._everyone, [_decided(waiting, approved.id), *ledger.changes])
+        return approved
+
+    async def _adopted(self, decided: Record) -> Memory | None:
+        """What became global of it; None: nothing yet."""
+        name = decided.data.get(DECIDED)
+        records = await self._store.read(self._everyone, MEMORY, [name]) if name else ()
+        return memory_of(records[0]) if records else None
+
+    async def _finish(self, name: str) -> None:
+        """Tell the author's own copy that nothing waits any more, and have the proposal go.
+
+        Nothing is done where the author withdrew it or proposed anew since it was decided about: then the
+        copy says what is so.
+        """
+        decided = await self._store.read(self._everyone, PROPOSAL, [name])
+        if not decided or DECIDED not in decided[0].data:
+            return
+        proposal = memory_of(decided[0])
         own = Scope(self._everyone.deployment, proposal.author)
-        records = await self._store.scan(own, MEMORY, key=proposal.key, limit=1, newest_first=True)
-        for record in records:
-            if record.data.get("visibility") == "proposed":
-                data = {name: value for name, value in record.data.items() if name != "visibility"}
-                decided = Put.over(record, replace(record, data=data))
-                with contextlib.suppress(WriteConflict):  # its author changed it meanwhile, and proposes anew
-                    await self._store.write(own, [decided])
+        copies = await self._store.scan(own, MEMORY, key=proposal.key, limit=1, newest_first=True)
+        # only after the copy was read: who proposes anew hands that in before they change their copy
+        if await self._store.read(self._everyone, PROPOSAL, [name]) != decided:
+            return
+        for copy in copies:
+            if copy.data.get("visibility") == "proposed":
+                data = {field: value for field, value in copy.data.items() if field != "visibility"}
+                with contextlib.suppress(WriteConflict):  # its author changed it in this moment
+                    await self._store.write(own, [Put.over(copy, replace(copy, data=data))])
+        await self._remove(decided[0])
 
-    async def _read(self, proposal_id: str) -> Record:
-        stored, _, _ = proposal_id.rpartition("-")
+    async def _remove(self, decided: Record) -> None:
+        drop = Drop(kind=PROPOSAL, id=decided.id)
+        if decided.data[DECIDED] == REJECTED:
+            await self._store.erase(self._everyone, [drop])
+            return
+        with contextlib.suppress(WriteConflict):  # its author proposed anew in this moment
+            await self._store.write(self._everyone, [Put.over(decided, decided), drop])
+
+    async def _finish_if_possible(self, name: str) -> None:
+        try:
+            await self._finish(name)
+        except StoreError as error:
+            log.warning("%s: a decision about a proposal is finished later", type(error).__name__)
+
+    async def _read(self, proposal_id: str, *, rejecting: bool) -> Record:
+        """The proposal, of which the same may have been decided already."""
+        stored = _stored(proposal_id)
         records = await self._store.read(self._everyone, PROPOSAL, [stored]) if stored else ()
-        if not records:
+        decided = records[0].data.get(DECIDED) if records else None
+        if not records or (decided is not None and rejecting != (decided == REJECTED)):
             raise InvalidInput(f"there is no proposal {proposal_id!r}; `echoic proposals` lists them")
         if _shown(records[0]) != proposal_id:
             raise InvalidInput(
                 f"proposal {proposal_id!r} was changed by its author: `echoic proposals` lists what it is now"
             )
         return records[0]
+
+
+def _stored(proposal_id: str) -> str:
+    """The id of its record."""
+    return proposal_id.rpartition("-")[0]
+
+
+def _decided(waiting: Record, what: str) -> Put:
+    """The change that notes a decision about a proposal as it was read."""
+    return Put.over(waiting, replace(waiting, data={**waiting.data, DECIDED: what}))
 
 
 def _shown(record: Record) -> str:

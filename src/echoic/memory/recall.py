@@ -71,8 +71,8 @@ class Recaller:
 
         Embedding, loading and reading the time go side by side. What is not there by the deadline is done
         without, and named in `cut`: "vector", "date", or what was not loaded, "own", "global" or "shared";
-        "newest" where the store could not be asked what is new; "unembedded" where much of what is known waits
-        for its vector, and was looked through by its words alone.
+        "newest" where the store could not be asked what is new; "unembedded" where many rows wait for their
+        vector, and were looked through by their words alone.
 
         Args:
             scope: who asks.

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from echoic.embedding.base import Embedder
 from echoic.embedding.cached import CachedEmbedder
+from echoic.memory.abandoned import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.background import Background
 from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
 from echoic.memory.distilling.changes import Extractor
@@ -57,9 +58,15 @@ class MemoryService:
         shares: by deployment, others in this store whose global memory its users find beside their own, and
             get where they have nothing: `{"acme": ("knowledge-base",)}`. They only read it; users stay apart,
             and nothing is passed on. Nothing is shared by default.
+        resumable_for_s: how long a live call that broke off can be taken up again. After that it is closed by
+            whoever runs next: what was said and heard is kept and learned from, its checkpoint removed.
+            None: it is never closed.
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
+
+    Raises:
+        InvalidInput: a share that cannot be meant, or a `resumable_for_s` that would close calls that go on.
     """
 
     def __init__(
@@ -74,6 +81,7 @@ class MemoryService:
         distil_every: int = EVERY,
         fusion: str | Fusion = "blend",
         shares: Mapping[str, Sequence[str]] | None = None,
+        resumable_for_s: float | None = RESUMABLE_FOR_S,
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
@@ -112,6 +120,7 @@ class MemoryService:
             new_id=new_id,
             shares=shared,
         )
+        self._abandoned = AbandonedCalls(self._parts, resumable_for_s)
 
     async def open(self) -> Self:
         """Open store and embedder; what an earlier process left unfinished is taken up.
@@ -133,6 +142,7 @@ class MemoryService:
         self._parts.background.start()
         if self._parts.judge is not None:
             self._parts.judge.start()
+        self._abandoned.start()
         if self._warming is None:
             self._warming = asyncio.create_task(_warm(), name="echoic-warming")
         return self
@@ -142,6 +152,7 @@ class MemoryService:
         if self._warming is not None:
             self._warming.cancel()
             await asyncio.wait([self._warming])
+        await self._abandoned.aclose()
         await self.settle(SETTLE_S)
         await self._parts.background.stop()
         await self._parts.distiller.aclose()
@@ -264,10 +275,13 @@ class MemoryService:
     async def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
         """Learn from every conversation that has turns nobody learned from yet, now.
 
+        Live calls that broke off and can be taken up no longer are closed first.
+
         Args:
             deployment: where; None: everywhere in the store.
             parked: try those again that a model failed at so often that they were given up.
         """
+        await self._abandoned.close_all(deployment)
         distilled = await self._parts.distiller.distil_all(deployment, parked=parked)
         self._parts.background.poke()
         await self._judge_waiting(deployment)
@@ -275,6 +289,7 @@ class MemoryService:
 
     async def distil_due(self, deployment: str | None = None) -> Distilled:
         """Learn from every conversation it is time to read: what a worker does again and again."""
+        await self._abandoned.close_all(deployment)
         distilled = await self._parts.distiller.distil_due(deployment)
         self._parts.background.poke()
         await self._judge_waiting(deployment)

@@ -153,11 +153,11 @@ class Telemetry:
         """Count texts that got a vector, by whether they are a "document" or a "query"."""
         self._texts.add(texts, {"echoic.kind": kind})
 
-    def distilled(self, reader: str, changed: Distilled, superseded: int) -> None:
+    def distilled(self, reader: str, changed: Distilled) -> None:
         """Count what a run of distilling changed."""
         counts = {
             "added": len(changed.kept),
-            "superseded": superseded,
+            "superseded": len(changed.superseded),
             "confirmed": len(changed.confirmed),
             "retracted": len(changed.retracted),
         }

@@ -1,20 +1,18 @@
-"""Checkpoints of live calls: where they are kept, and their form as JSON.
+"""Checkpoints of live calls: where they are kept.
 
 By default in the store that keeps everything else; any other place implements `SessionStore`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
-from echoic.errors import InvalidInput, WriteConflict
-from echoic.memory.records import CHECKPOINT, record_of_turn, turn_of
-from echoic.stores.base import Drop, Put, Record, Store
-from echoic.types import Checkpoint, PendingTool, Scope, checked_name
+from echoic.errors import WriteConflict
+from echoic.memory.checkpoints import as_json, from_json
+from echoic.memory.records import CHECKPOINT, CONVERSATION
+from echoic.stores.base import Drop, Put, Record, Require, Store
+from echoic.types import Checkpoint, Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
@@ -61,14 +59,16 @@ class RecordSessionStore:
         """See `SessionStore`."""
         data = as_json(checkpoint) | {"writer": self._writer}
         record = Record(kind=CHECKPOINT, id=checkpoint.session, data=data)
+        # the first one of a call may be on its way while its conversation is forgotten
+        of_it = Require(kind=CONVERSATION, id=checkpoint.conversation)
         try:
-            await self._store.write(scope, [Put(record=record, expect=self._version or 0)])
+            await self._store.write(scope, [of_it, Put(record=record, expect=self._version or 0)])
         except WriteConflict:
             there = await self._store.read(scope, CHECKPOINT, [checkpoint.session])
             if not there or there[0].data.get("writer") != self._writer:
                 raise
             self._version = there[0].version
-            await self._store.write(scope, [Put(record=record, expect=self._version)])
+            await self._store.write(scope, [of_it, Put(record=record, expect=self._version)])
         self._version = (self._version or 0) + 1
 
     async def load(self, scope: Scope, session: str) -> Checkpoint | None:
@@ -91,57 +91,6 @@ class RecordSessionStore:
 def store_of(memory: UserMemory) -> Store:
     """Where a user's memory is kept."""
     return memory.store
-
-
-def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
-    """A checkpoint as JSON, for stores of any kind."""
-    return {
-        "session": checkpoint.session,
-        "conversation": checkpoint.conversation,
-        "agent": checkpoint.agent,
-        "messages": checkpoint.messages,
-        "unkept": [{"id": turn.id, **record_of_turn(turn).data} for turn in checkpoint.unkept],
-        "pending": [
-            {
-                "call": tool.call,
-                "name": tool.name,
-                "arguments": dict(tool.arguments),
-                "idempotent": tool.idempotent,
-            }
-            for tool in checkpoint.pending
-        ],
-        "summary": checkpoint.summary,
-        "cursor": checkpoint.cursor,
-        "resumption": checkpoint.resumption,
-        "saved_at": checkpoint.saved_at.isoformat(),
-    }
-
-
-def from_json(data: Mapping[str, Any]) -> Checkpoint:
-    """The inverse of `as_json`.
-
-    Raises:
-        InvalidInput: this is not a checkpoint.
-    """
-    try:
-        turns = [
-            turn_of(Record(kind="turn", id=turn["id"], key=data["conversation"], data=turn))
-            for turn in data["unkept"]
-        ]
-        return Checkpoint(
-            session=data["session"],
-            conversation=data["conversation"],
-            agent=data["agent"],
-            messages=data["messages"],
-            unkept=tuple(replace(turn, conversation=data["conversation"]) for turn in turns),
-            pending=tuple(PendingTool(**tool) for tool in data["pending"]),
-            summary=data.get("summary"),
-            cursor=data["cursor"],
-            resumption=data.get("resumption"),
-            saved_at=datetime.fromisoformat(data["saved_at"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"this is not a checkpoint of a call: {type(error).__name__}") from error
 
 
 __all__ = [

@@ -26,6 +26,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.realtime import RealtimeError
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
+from echoic.memory.checkpoints import SIGN_EVERY_S
 from echoic.session.calls import Exchange
 from echoic.session.doubt import affirms, weigh
 from echoic.session.history import recent, written
@@ -91,6 +92,7 @@ class Keeper:
         self._noted: dict[str, int] = {}
         """By leg: how many messages were looked through for what the model was given."""
         self._saved = ""
+        self._sign_due_s = 0.0
         self._finishing = False
 
     def start(self) -> None:
@@ -131,7 +133,7 @@ class Keeper:
         while True:
             live = self._live
             try:
-                async with asyncio.timeout(live.settings.checkpoint_every_s):
+                async with asyncio.timeout(min(live.settings.checkpoint_every_s, SIGN_EVERY_S)):
                     await live.dirty.wait()
             except TimeoutError:
                 self._look_at_the_clock()
@@ -339,7 +341,8 @@ class Keeper:
         live = self._live
         checkpoint = self._checkpoint()
         fingerprint = str(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
-        if fingerprint == self._saved:
+        # who finds it must be able to tell a quiet call from one whose process died
+        if fingerprint == self._saved and time.monotonic() < self._sign_due_s:
             return
         try:
             await live.sessions.save(live.memory.scope, checkpoint)
@@ -347,7 +350,7 @@ class Keeper:
             there = await live.sessions.load(live.memory.scope, live.session_id)
             self._lose("forgotten" if there is None else "taken over")
         else:
-            self._saved = fingerprint
+            self._saved, self._sign_due_s = fingerprint, time.monotonic() + SIGN_EVERY_S
 
     def _lose(self, reason: str) -> None:
         """Nothing more of this call is to be kept."""

@@ -32,6 +32,8 @@ class Distilled:
     retracted: tuple[Memory, ...] = ()
     confirmed: tuple[Memory, ...] = ()
     """Memories that were said again."""
+    superseded: tuple[str, ...] = ()
+    """Ids of memories that were corrected: others took their place."""
 
     def __add__(self, other: Distilled) -> Distilled:
         return Distilled(
@@ -39,6 +41,7 @@ class Distilled:
             kept=self.kept + other.kept,
             retracted=self.retracted + other.retracted,
             confirmed=self.confirmed + other.confirmed,
+            superseded=self.superseded + other.superseded,
         )
 
 
@@ -80,6 +83,7 @@ class Reconciler:
         self._kept: list[Memory] = []
         self._retracted: list[Memory] = []
         self._confirmed: list[Memory] = []
+        self._superseded: list[str] = []
 
     async def take(self, changes: Sequence[Change]) -> Distilled:
         """Take `changes` into the ledger, in order; what came of them."""
@@ -92,6 +96,7 @@ class Reconciler:
             kept=tuple(self._kept),
             retracted=tuple(self._retracted),
             confirmed=tuple(self._confirmed),
+            superseded=tuple(dict.fromkeys(self._superseded)),
         )
 
     async def _take(self, change: Change) -> None:
@@ -136,6 +141,7 @@ class Reconciler:
         elif not self._is_undone(memory):
             kept = await (self._ledger.set(memory) if memory.key else self._ledger.add(memory))
             self._kept.append(kept)
+            self._superseded += [kept.supersedes] if kept.supersedes else []
 
     async def _supersede(self, change: Supersede, cited: Sequence[Turn], last: Turn) -> None:
         known = [memory for name in change.known if (memory := await self._changeable(name, last))]
@@ -145,11 +151,23 @@ class Reconciler:
         newest = await self._ledger.newest(new.key, self._ledger.scope.user) if new.key else None
         if self._is_undone(new) or (newest is not None and _undone(newest, last)):
             return
-        if any(_same_value(memory, new) for memory in known):
-            return  # nothing would change
+        has_it = [memory for memory in known if _same_value(memory, new)]
+        if has_it:
+            stays = next((memory for memory in has_it if memory.key == new.key), has_it[0])
+            await self._stay(stays, [memory for memory in known if memory.id != stays.id], cited, last)
+            return
         for memory in known:
             new = await self._ledger.supersede(memory, new)
         self._kept.append(new)
+        self._superseded += [new.supersedes] if new.supersedes else []
+        self._superseded += [memory.id for memory in known]
+
+    async def _stay(self, stays: Memory, others: Sequence[Memory], cited: Sequence[Turn], last: Turn) -> None:
+        """What takes the place of several is what one of them says: that one holds on, the others end."""
+        for memory in others:
+            stays = await self._ledger.give_way(memory, stays, last.said_at)
+        self._superseded += [memory.id for memory in others]
+        await self._confirm(stays, cited)
 
     async def _confirm(self, known: Memory, cited: Sequence[Turn]) -> None:
         for turn in cited:
