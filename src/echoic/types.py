@@ -261,7 +261,7 @@ class Recall:
     hits: tuple[Hit, ...]
     outcome: Outcome
     cut: tuple[str, ...] = ()
-    """What was left out: "vector" (the question was not embedded in time, or could not be), "unembedded" (many
+    """What was left out: "vector" (the question was not embedded, in time or at all), "unembedded" (many
     memories wait for their vector: an import, another model, an embedder that was away), "newest" (the store
     could not be asked), or what was not there in time: "date", "own", "global", "shared"."""
 
