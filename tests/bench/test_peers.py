@@ -92,6 +92,14 @@ async def test_what_is_not_installed_is_left_out_with_the_line_that_installs_it(
     assert found.left_out == {"mem0": "no-such is not installed: pip install no-such"}
 
 
+async def test_ours_is_never_left_out(talks, instead_of_mem0, monkeypatch):
+    instead_of_mem0(Nearest)
+    elsewhere = About(name="echoic", packages=("no-such",), form="", durable=True)  # run from its sources
+    monkeypatch.setattr(comparing.Echoic, "about", elsewhere)
+    found = await measure_peers(talks, embedder_from("lexical"))
+    assert [one.about.name for one in found.peers] == ["echoic", "mem0"]
+
+
 async def test_an_unknown_peer_is_refused(talks):
     with pytest.raises(InvalidInput, match="unknown peer 'oracle'"):
         await measure_peers(talks, embedder_from("lexical"), names=["oracle"])

@@ -125,10 +125,10 @@ async def measure_peers(
     await held.open()
     try:
         kept, vectors = await _embedded(dataset, held)
-        wanted = _peers(held, names)
+        ours, *wanted = _peers(held, names)
         there = [peer for peer in wanted if peer.about.missing() is None]
         with TemporaryDirectory(prefix="echoic-peers-", dir=folder) as place:
-            all_of_them = [*there, EchoicAlike(held)]
+            all_of_them = [ours, *there, EchoicAlike(held)]
             *peers, alike = await _side_by_side(
                 all_of_them, Path(place), dataset, kept, vectors, progress=progress
             )
