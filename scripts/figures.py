@@ -57,7 +57,7 @@ def table() -> str:
         "|---|---|",
         *speed_rows(speed),
     ]
-    return "\n".join([*lines, *recall_lines(), *listening_lines()])
+    return "\n".join([*lines, *recall_lines(), *peer_lines(), *listening_lines()])
 
 
 def recall_lines() -> list[str]:
@@ -79,6 +79,30 @@ def recall_lines() -> list[str]:
         "| | R@5 | R@10 | nDCG@10 |",
         "|---|---|---|---|",
         *rows,
+    ]
+
+
+PEERS = {
+    "echoic": "Echoic",
+    "echoic, vectors alone": "Echoic, by vectors alone as the following do",
+    "mem0": "mem0",
+    "chroma": "Chroma",
+    "langgraph": "LangGraph's store",
+}
+
+
+def peer_lines() -> list[str]:
+    peers = result("peers")["peers"]
+    return [
+        "",
+        "Others on the same texts, questions and vectors in one run; a search for ten, encoding excluded:",
+        "",
+        "| | R@10 | p50 / p95 |",
+        "|---|---|---|",
+        *(
+            f"| {label} | {peers[name]['R@10']:.1f} | {ms(peers[name]['search'])} |"
+            for name, label in PEERS.items()
+        ),
     ]
 
 

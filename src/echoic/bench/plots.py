@@ -79,11 +79,12 @@ def plot_peers(found: Comparison, folder: Path) -> list[Path]:
     """What each finds, with 95 % intervals, and how long a search takes."""
     figure = _figure(2)
     finds, takes = figure.subplots(1, 2)
-    tallies = {one.about.name: one.tally for one in found.peers}
+    compared = (*found.peers, found.alike)
+    tallies = {one.about.name: one.tally for one in compared}
     _bars(finds, {name: [_with_error(tally, m) for m in _METRICS] for name, tally in tallies.items()})
     _label(finds, _METRICS, f"{found.dataset.name}, {found.dataset.questions} questions")
     figure.legend(*finds.get_legend_handles_labels(), loc="outside lower center", ncols=len(COLOURS))
-    times = {one.about.name: [(one.search[p], 0.0, 0.0) for p in _TIMES] for one in found.peers}
+    times = {one.about.name: [(one.search[p], 0.0, 0.0) for p in _TIMES] for one in compared}
     _bars(takes, times)
     _label(takes, [name.removesuffix("_ms") for name in _TIMES], "search, encoding excluded", "ms")
     takes.set_ylim(auto=True)
