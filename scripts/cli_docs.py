@@ -50,8 +50,9 @@ With `--json` a command prints one document, whatever happens:
 `status` is "ok" (exit codes 0 and 1), "partial" (3), "failed" (done, but not as it should be: 2) or "error".
 An error's `type` is "UsageError", "Interrupted" or the name of an error of Echoic. `count` is how many things
 `data` holds; 0 with "ok" means that nothing is known. `notes`, where there are any, say what limits the
-answer. `query` adds `outcome` ("complete", "deadline", "unavailable") and `cut`, the channels that were left
-out. `serve` prints its document when the URL can be used, and goes on.
+answer. `query` adds `outcome` ("complete", "deadline", "unavailable") and `cut`, what was left out ("vector",
+"unembedded", "date", "own", "global", "shared", "newest"). `serve` prints its document when the URL can be
+used, and goes on.
 """
 
 SERVE = f"""\

@@ -20,6 +20,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, cast
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 _HANDLES = (UserMemory, OpenConversation, Proposals, Revocations, AgentExperience)
+_CLOSED = "the memory was closed while this was under way: echoic.sync.open() makes another"
 
 
 class _Thread:
@@ -47,6 +49,8 @@ class _Thread:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="echoic-loop", daemon=True)
+        self._taking = threading.Lock()
+        self._ended = False
 
     def start(self) -> None:
         if self._loop.is_closed() or self._thread.is_alive():
@@ -62,14 +66,23 @@ class _Thread:
                 "a hook runs in the thread that serves this call, which would wait for itself: "
                 "hand the event to a thread of your own, or make the hook asynchronous"
             )
-        future = asyncio.run_coroutine_threadsafe(_awaited(verb, args, kwargs), self._loop)
+        with self._taking:
+            if self._ended:
+                raise NotOpen(_CLOSED)
+            future = asyncio.run_coroutine_threadsafe(_awaited(verb, args, kwargs), self._loop)
         try:
             return future.result()
+        except CancelledError as error:
+            raise NotOpen(_CLOSED) from error
         except BaseException:
             future.cancel()  # nobody waits any more, as after ctrl-c
             raise
 
     def end(self) -> None:
+        """Stop the loop. Whoever waits in another thread is told so: nothing would ever answer them."""
+        with self._taking:  # so that nothing is begun behind what is ended
+            self._ended = True
+        asyncio.run_coroutine_threadsafe(_cancelled(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -161,6 +174,14 @@ def _wrapped(result: Any, thread: _Thread) -> Any:
     # stores and embedders are whatever has their verbs; what has to be closed belongs to the loop
     is_handle = isinstance(result, _HANDLES) or hasattr(result, "aclose")
     return Blocking(result, thread) if is_handle else result
+
+
+async def _cancelled() -> None:
+    """End whatever else is under way in this loop."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _awaited(verb: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -58,6 +58,17 @@ async def identity(page):
     return given["user"], {"Authorization": f"Bearer {given['userCookie']}"}
 
 
+async def test_a_code_proves_nobody_to_be_one_who_was_forgotten(service):
+    codes = LinkCodes(service)
+    given, line, other = await codes.give("ana"), await codes.give_line(LINE), await codes.give("bob")
+    for forgotten in ("ana", LINE):
+        receipt = await service.user(forgotten).forget()
+        assert (receipt.other, receipt.verified) == (1, True)
+    assert await codes.take(given.code) is None
+    assert await codes.take_line(line.code) is None
+    assert await codes.take(other.code) == "bob"
+
+
 async def test_a_code_is_good_once_for_minutes_and_only_for_what_it_was_given(service):
     clock = Clock()
     codes = LinkCodes(service, clock=clock)

@@ -106,10 +106,13 @@ def test_a_caller_with_another_token_is_not_believed(server, environment):
         (["simulate", "--calls", "3"], "needs a SCRIPT"),
         (["serve", "--agent", AGENT, "--channel", "media"], "--voice"),
         (["serve", "--agent", AGENT, "--voice", "openai:gpt-realtime"], "--channel media"),
+        (["serve", "--model", "openai:gpt-5", "--host", "a..b"], "OPENAI_API_KEY"),
+        (["serve", "--model", "nope:x", "--host", "a..b"], "nope"),
+        (["simulate", "README.md", "--calls", "2", "--number", "anonymous"], "--number"),
     ],
 )
 def test_what_is_missing_is_named(environment, words, why):
-    token = TOKEN if "--channel" in words or "--voice" in words else {}
+    token = TOKEN if {"--channel", "--voice", "--host", "--number"} & set(words) else {}
     ran = echoic({**environment, **token}, "phone", *words, input="")
     assert ran.returncode == 64
     assert why in ran.stderr
@@ -143,11 +146,19 @@ async def test_a_recording_is_played_to_a_voice_model_and_its_answer_recorded(en
             assert (bad.returncode, "mono" in bad.stderr + bad.stdout) == (64, True)
 
 
-@pytest.mark.parametrize("agent", ["no.such:thing", "json:loads", "json"])
+@pytest.mark.parametrize("agent", ["no.such:thing", "json:loads", "json", ":agent", ".x:agent"])
 def test_an_agent_that_is_none_is_refused(environment, agent):
     ran = echoic({**environment, **TOKEN}, "phone", "serve", "--agent", agent)
     assert ran.returncode == 64
     assert agent in ran.stderr
+
+
+def test_an_agents_program_that_fails_says_why(environment, tmp_path):
+    (tmp_path / "unready.py").write_text("raise RuntimeError('set PARCELS_URL')\n")
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    ran = echoic({**environment, **TOKEN, **path}, "phone", "serve", "--agent", "unready:agent")
+    assert ran.returncode == 64
+    assert "RuntimeError: set PARCELS_URL" in ran.stderr
 
 
 def test_the_example_tells_the_story():

@@ -201,3 +201,10 @@ def test_a_value_is_read_without_loading_a_model(environment, echoic, tmp_path):
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, b"b\n"), done.stderr
+
+
+def test_a_port_that_is_none_is_bad_input_and_no_password_is_repeated(echoic):
+    refused = echoic("--store", "postgresql://ana:hunter2@127.0.0.1:99999/d", "get", "home")
+    assert (refused.code, refused.out) == (64, "")
+    assert "cannot be read" in refused.err
+    assert "hunter2" not in refused.err

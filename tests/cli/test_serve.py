@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -122,6 +123,37 @@ def test_a_short_secret_is_refused_and_not_repeated(echoic):
     refused = echoic("serve", "--port", "0", ECHOIC_SECRET="hunter2")
     assert refused.code == 64
     assert "hunter2" not in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--host", "a..b"), "no name of a host"),
+        (("--host", "a" * 100), "no name of a host"),
+        (("--allow-host", "*foo"), "without scheme and port"),
+        (("--allow-host", "http://memory.example"), "without scheme and port"),
+        (("--allow-origin", "app.example"), "https://app.example.com"),
+    ],
+)
+def test_names_that_cannot_be_meant_are_refused_before_anything_is_opened(echoic, tmp_path, words, why):
+    refused = echoic("serve", "--port", "0", *words, ECHOIC_SECRET="s" * 40)
+    assert (refused.code, refused.out) == (64, "")
+    assert why in refused.err
+    assert "Traceback" not in refused.err
+    assert not (tmp_path / "echoic.db").exists()
+
+
+def test_a_secret_that_is_no_text_is_refused(environment, tmp_path):
+    refused = subprocess.run(
+        [sys.executable, "-m", "echoic.cli", "serve", "--port", "0"],
+        cwd=tmp_path,
+        env={**environment, "ECHOIC_SECRET": os.fsdecode(b"\xff" * 40)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert refused.returncode == 64
+    assert b"not UTF-8" in refused.stderr
 
 
 def test_a_port_in_use_is_said_before_anything_is_opened(echoic, tmp_path):

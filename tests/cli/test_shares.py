@@ -159,7 +159,7 @@ def test_control_a_server_of_the_deployment_itself_tells_what_is_everyones(knowi
 
 def test_the_server_and_every_command_are_told_in_the_same_words(echoic):
     assert "ECHOIC_SHARES" in echoic("--help").out
-    for command in (("serve", "--port", "0"), ("query", "x")):
+    for command in (("serve", "--port", "0"), ("query", "x"), ("distil", "--model", "openai:gpt-5")):
         refused = echoic(*command, "--shares", "acme")
         assert refused.code == 64
         assert "READER=NAME" in refused.err

@@ -155,6 +155,8 @@ def http_error(status: int, **details: Any) -> exceptions.ModelHTTPError:
         lambda vectors: [],
         lambda vectors: [[float("nan")] * 768] * 2,
         lambda vectors: [["not", "numbers"]],
+        lambda vectors: [{"not": "numbers"}],
+        lambda vectors: [[10**400]],
     ],
     ids=repr,
 )

@@ -90,7 +90,8 @@ async def test_the_variants_nearly_agree_and_are_never_taken_for_one_another(mod
     assert fp32.spec != int8.spec
     async with opened(fp32), opened(int8):
         cosines = (await fp32.embed(TEXTS, "document") * await int8.embed(TEXTS, "document")).sum(axis=1)
-    assert 0.97 < cosines.min() < cosines.max() < 1 - 1e-6
+    # one word is rounded most: 0.97 without 8-bit dot products in the CPU, 0.98 with them
+    assert 0.96 < cosines.min() < cosines.max() < 1 - 1e-6
 
 
 async def test_more_threads_change_no_vector(model_cache: Path) -> None:

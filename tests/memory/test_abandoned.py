@@ -266,10 +266,11 @@ async def test_one_that_cannot_be_read_is_left_alone_and_keeps_no_other_back(clo
 
 async def test_a_service_may_wait_longer_or_for_good_and_not_too_short(clock):
     clock.so_long_after(30 * RESUMABLE_FOR_S)
-    async with service(InMemoryStore(), clock, resumable_for_s=None) as memory:
-        ana = await broken_off(memory)
-        await memory.distil()
-        assert await left(ana) == ["call"]
+    for ever in (None, float("inf"), 1e15):
+        async with service(InMemoryStore(), clock, resumable_for_s=ever) as memory:
+            ana = await broken_off(memory)
+            await memory.distil()
+            assert await left(ana) == ["call"]
     for short in (0, 299.0, float("nan")):
         with pytest.raises(InvalidInput, match="resumable_for_s must be 300 at least"):
             service(InMemoryStore(), clock, resumable_for_s=short)

@@ -255,6 +255,56 @@ async def test_whatever_ended_what_goes_on_behind_closing_closes_all(url, moody,
         await store.scopes()
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda vectors: vectors[:, :5],
+        lambda vectors: np.concatenate([vectors, vectors], axis=1),
+        lambda vectors: vectors[:-1],
+        lambda vectors: vectors * np.float32("nan"),
+    ],
+    ids=["too few dimensions", "too many", "one missing", "no numbers"],
+)
+async def test_vectors_that_are_none_of_its_spec_are_kept_by_no_store(url, moody, quick_retries, broken):
+    embed = moody.embed
+
+    async def wrongly(texts, kind):
+        return broken(await embed(texts, kind))
+
+    moody.embed = wrongly
+    async with MemoryService(store_from(url), moody) as memory:
+        ana = memory.user("ana")
+        await ana.set("dog", "a beagle called Biscuit")
+        assert not await memory.settle(0.2)
+        assert memory.embedding_trouble == "EmbedderUnavailable"
+        recall = await ana.recall("is Biscuit a beagle?")
+        assert ([hit.text for hit in recall.hits], recall.cut[0]) == (["a beagle called Biscuit"], "vector")
+        moody.embed = embed
+        await ana.set("cat", "a tabby called Crumb")
+        assert await memory.settle(20)
+        recall = await ana.recall("is Biscuit a beagle?")
+        assert (recall.outcome, "vector" in recall.hits[0].ranks) == ("complete", True)
+
+
+@pytest.mark.parametrize("opens", [True, False])
+async def test_an_embedder_that_cannot_be_closed_keeps_no_store_open(url, moody, monkeypatch, opens):
+    store = store_from(url)
+
+    async def fails():
+        raise RuntimeError("the connection is gone already")
+
+    monkeypatch.setattr(moody, "aclose", fails)
+    if not opens:
+        monkeypatch.setattr(moody, "open", fails)
+    memory = MemoryService(store, moody)
+    if opens:
+        await memory.open()
+    with pytest.raises(RuntimeError, match="gone already"):
+        await (memory.aclose() if opens else memory.open())
+    with pytest.raises(NotOpen):
+        await store.check()
+
+
 async def test_an_answer_of_which_nothing_was_heard_keeps_nobodys_vector_back(url, moody):
     async with MemoryService(store_from(url), moody) as memory:
         ana, bob = memory.user("ana"), memory.user("bob")

@@ -407,6 +407,48 @@ class TestFacts:
         assert [memory.id for memory in event.superseded] == [other.id]
         assert (event.added, event.retracted) == ((), ())
 
+    async def test_what_a_key_holds_is_superseded_under_that_key_though_another_memory_says_the_same(
+        self, later
+    ):
+        class Reader(Listener):
+            async def extract(self, reading):
+                fact = Fact(text="Green tea", key="drink")
+                return [Supersede(known=tuple(known), fact=fact, source=(reading.turns[0].id,))]
+
+        service = MemoryService(
+            store_from("memory://"), LexicalEmbedder(), extractor=Reader(), clock=lambda: later(0)
+        )
+        async with service as memory:
+            ana = memory.user("ana")
+            known = [(await ana.remember("green tea")).id, (await ana.set("drink", "coffee, black")).id]
+            call = await ana.conversation("c")
+            said = "It is green tea now, no more coffee"
+            await call.append(Turn(speaker="user", text=said, id="t", said_at=later(5)))
+            await call.distil()
+            drink = await ana.get("drink")
+            assert drink is not None
+            assert (drink.text, drink.source) == ("Green tea", ("t",))
+            assert await ana.facts() == [drink]
+            assert {memory.superseded_by for memory in await ana.past()} == {drink.id}
+
+    async def test_what_stands_under_a_key_stays_there_though_the_reader_names_no_key(self, later):
+        class Reader(Listener):
+            async def extract(self, reading):
+                fact = Fact(text="Green tea")
+                return [Supersede(known=tuple(known), fact=fact, source=(reading.turns[0].id,))]
+
+        service = MemoryService(
+            store_from("memory://"), LexicalEmbedder(), extractor=Reader(), clock=lambda: later(0)
+        )
+        async with service as memory:
+            ana = memory.user("ana")
+            known = [(await ana.remember("coffee, black")).id, (await ana.set("drink", "green tea")).id]
+            call = await ana.conversation("c")
+            said = "It is green tea now, no more coffee"
+            await call.append(Turn(speaker="user", text=said, id="t", said_at=later(5)))
+            await call.distil()
+            assert [(fact.key, fact.id) for fact in await ana.facts()] == [("drink", known[1])]
+
     async def test_two_readers_have_cursors_of_their_own(self, url, listener):
         other = Listener()
         other.name = "another"

@@ -79,6 +79,17 @@ async def test_nothing_that_is_likely_is_nothing_known(large):
     assert await memory.user("ana").query("zeppelin?") == []
 
 
+async def test_where_the_database_finds_nothing_because_nothing_has_its_vector_the_answer_says_so(large):
+    memory, store = large
+    ana = memory.user("ana")
+    assert (await ana.recall("zeppelin")).outcome == "complete"
+    await store.reindex(memory._parts.embedder.spec)  # as for another model: all of it waits
+    recall = await ana.recall("zeppelin")
+    assert (recall.outcome, recall.cut, recall.hits) == ("unavailable", ("unembedded",), ())
+    assert await memory.settle()
+    assert (await ana.recall("zeppelin")).outcome == "complete"
+
+
 async def test_who_listens_loads_no_more_than_who_asks_and_finds_what_was_written_meanwhile(large):
     memory, store = large
     ana = memory.user("ana")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 import echoic
 import echoic.sync
 from echoic import blocking
-from echoic.embedding import Embedder
+from echoic.embedding import Embedder, embedder_from
 from echoic.memory.service import MemoryService
 from echoic.memory.speculation import Speculation
 from echoic.stores.base import Store
@@ -83,6 +84,42 @@ def test_hooks_are_told_and_one_that_would_wait_for_itself_is_refused(memory):
     assert told.get(timeout=10) == "complete"
     assert "wait for itself" in refused.get(timeout=10)
     assert ana.get("dog") is None, "it goes on"
+
+
+class Silent:
+    """The lexical embedder, but for one question it never answers."""
+
+    def __init__(self):
+        self._embedder = embedder_from("lexical")
+        self.spec, self.semantic = self._embedder.spec, False
+        self.asked = threading.Event()
+
+    async def open(self):
+        await self._embedder.open()
+
+    async def aclose(self):
+        await self._embedder.aclose()
+
+    async def embed(self, texts, kind):
+        if list(texts) == ["for ever?"]:
+            self.asked.set()
+            await asyncio.Event().wait()
+        return await self._embedder.embed(texts, kind)
+
+
+def test_a_thread_that_waits_while_it_is_closed_is_told_so():
+    silent, ended = Silent(), queue.Queue()
+
+    def wait(memory):
+        try:
+            memory.embedder.embed(["for ever?"], "query")
+        except echoic.NotOpen as error:
+            ended.put(str(error))
+
+    with echoic.sync.open("memory://", embedder=silent) as memory:
+        threading.Thread(target=wait, args=(memory,), daemon=True).start()
+        assert silent.asked.wait(30)
+    assert "closed" in ended.get(timeout=30)
 
 
 def test_what_is_not_open_says_so_and_does_not_wait_for_ever(tmp_path):

@@ -61,6 +61,16 @@ async def test_a_backlog_is_not_a_complete_look(memory):
     assert (await ana.recall("zeppelin")).outcome == "complete"
 
 
+async def test_where_the_final_finds_nothing_in_a_backlog_its_alternatives_are_tried(memory):
+    service, _ = memory
+    ana = service.user("ana")
+    await say(ana, 40)
+    async with ana.listen() as listening:
+        recall = await listening.final("zeppelin", alternatives=["bolts"])
+    assert recall.hits
+    assert (recall.outcome, recall.cut) == ("unavailable", ("unembedded",))
+
+
 async def test_what_was_said_just_now_is_no_backlog(memory):
     service, _ = memory
     ana = service.user("ana")

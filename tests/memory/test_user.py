@@ -328,6 +328,76 @@ class TestGlobal:
         everyones = await memory.user("bob").get("store_hours")
         assert (everyones is not None) == (decided == "approve")
 
+    @pytest.mark.parametrize("decided", ["approve", "reject"])
+    async def test_what_its_author_proposes_while_a_decision_is_finished_goes_on_waiting(
+        self, memory, monkeypatch, decided
+    ):
+        ana, proposals = memory.user("ana"), memory.proposals()
+        await ana.set(*HOURS)
+        await memory.settle()
+        (listed,) = await proposals.list()
+        write = ana.store.write
+
+        async def after_she_changed_it(scope, changes):
+            if scope == ana.scope:
+                monkeypatch.setattr(ana.store, "write", write)
+                await ana.set("store_hours", "The store is open all night.")
+            await write(scope, changes)
+
+        monkeypatch.setattr(ana.store, "write", after_she_changed_it)
+        await getattr(proposals, decided)(listed.id)
+        assert [one.text for one in await proposals.list()] == ["The store is open all night."]
+        assert (await ana.get("store_hours")).visibility == "proposed"
+
+    @pytest.mark.parametrize("decided", ["approve", "reject"])
+    async def test_what_is_decided_before_its_author_has_a_copy_of_it_is_not_proposed_for_good(
+        self, memory, monkeypatch, decided
+    ):
+        ana, proposals = memory.user("ana"), memory.proposals()
+        write = ana.store.write
+
+        async def after_it_was_decided_about(scope, changes):
+            if scope == ana.scope:
+                monkeypatch.setattr(ana.store, "write", write)
+                (listed,) = await proposals.list()
+                await getattr(proposals, decided)(listed.id)
+            await write(scope, changes)
+
+        monkeypatch.setattr(ana.store, "write", after_it_was_decided_about)
+        assert (await ana.set(*HOURS)).visibility == "private"
+        assert (await ana.get("store_hours")).visibility == "private"
+        assert await proposals.list() == []
+
+    @pytest.mark.parametrize("decided", ["approve", "reject"])
+    async def test_what_is_decided_before_a_second_judge_notes_that_it_is_proposed_is_not_so_for_good(
+        self, url, monkeypatch, decided
+    ):
+        class Second:
+            async def classify(self, text, key):
+                return Verdict("global", "model")
+
+        store = store_from(url)
+        write = store.write
+        handed_in = []
+
+        async def after_it_was_decided_about(scope, changes):
+            if handed_in and scope.user == "ana":
+                monkeypatch.setattr(store, "write", write)
+                (listed,) = await memory.proposals().list()
+                await getattr(memory.proposals(), decided)(listed.id)
+            elif scope.user is None:
+                handed_in.append(True)
+            await write(scope, changes)
+
+        made = MemoryService(store, LexicalEmbedder(), global_writes="propose", second_judge=Second())
+        async with made as memory:
+            monkeypatch.setattr(store, "write", after_it_was_decided_about)
+            await memory.user("ana").set(*HOURS)
+            await memory._parts.judge.settle()
+            assert handed_in
+            assert (await memory.user("ana").get("store_hours")).visibility == "private"
+            assert await memory.proposals().list() == []
+
     async def test_what_its_author_says_after_half_a_decision_is_proposed_anew(self, memory, monkeypatch):
         ana, proposals = memory.user("ana"), memory.proposals()
         await ana.set(*HOURS)
@@ -846,6 +916,46 @@ class TestExport:
         known = {m.key: m.text for m in await copy.facts()}
         assert "Porto" in known.values()
         assert "user_name" not in known, "what was taken back came back"
+
+    @pytest.mark.parametrize("corrections", [0, 3])
+    async def test_a_key_that_is_known_already_holds_what_was_said_last(self, memory, corrections):
+        ana, bob = memory.user("ana"), memory.user("bob")
+        await ana.set("home", "Rome")
+        exported = await ana.export()
+        for number in range(corrections):
+            await ana.set("home", f"Place {number}")
+            await bob.set("home", f"Street {number}")
+        await bob.set("home", "Paris")
+        assert await bob.restore(exported) == 1
+        assert [(m.key, m.text) for m in await bob.facts()] == [("home", "Paris")]
+        assert (await bob.get("home")).text == "Paris"
+        assert {m.text for m in await bob.past()} >= {"Rome"}
+        assert (await bob.set("home", "Oslo")).text == "Oslo"
+        assert await bob.restore(await ana.export()) == corrections
+        assert [m.text for m in await bob.facts()] == ["Oslo"]
+        assert await bob.delete("home")
+        assert await bob.facts() == []
+        assert await bob.get("home") is None
+
+    async def test_what_was_taken_back_elsewhere_does_not_hide_what_holds_here(self, memory):
+        ana, bob = memory.user("ana"), memory.user("bob")
+        await ana.set("home", "Rome")
+        await ana.delete("home")
+        await bob.set("home", "Paris")
+        await bob.restore(await ana.export())
+        assert (await bob.get("home")).text == "Paris"
+        assert await bob.delete("home")
+        assert await bob.facts() == []
+
+    async def test_one_who_has_two_memories_holds_one_value_of_a_key(self, memory):
+        here, there = memory.user("ana", "here"), memory.user("ana", "there")
+        await here.set("home", "Paris")
+        for place in ("Rome", "Oslo"):
+            await there.set("home", place)
+        await here.restore(await there.export())
+        assert [m.text for m in await here.facts()] == ["Oslo"]
+        assert (await here.set("home", "Lima")).text == "Lima"
+        assert [m.text for m in await here.facts()] == ["Lima"]
 
     async def test_what_is_no_export_is_refused_whole(self, memory):
         ana = memory.user("ana")

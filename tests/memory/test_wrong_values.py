@@ -71,6 +71,8 @@ WRONG_IN_EXPORTS = [
     ("memories", {"source": "t1"}),
     ("memories", {"times_said": "twice"}),
     ("memories", {"times_said": float("nan")}),
+    ("memories", {"number": "7"}),
+    ("memories", {"number": True}),
     ("memories", {"valid_from": "2026-01-01T00:00:00"}),
     ("conversations", {"id": 5}),
     ("conversations", {"status": "over"}),

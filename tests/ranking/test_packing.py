@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -280,6 +281,18 @@ def test_the_budget_is_never_exceeded_and_the_same_recall_gives_the_same_text(hi
 )
 def test_a_question_for_a_list_is_known_as_one(text, many):
     assert asks_list(text) is many
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Pacific/Kiritimati"])
+@pytest.mark.parametrize("when", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC)])
+def test_what_was_said_at_the_end_of_time_is_told_in_any_zone(zone, when):
+    known, talk = kept("A bakery", "work"), said("I bake.")
+    hits = [
+        replace(known, memory=replace(known.memory, valid_from=when)),
+        replace(talk, turn=replace(talk.turn, said_at=when)),
+    ]
+    assert "A bakery" in packed(*hits, zone=ZoneInfo(zone)).text
+    assert "I bake." in packed(*hits, zone=ZoneInfo(zone)).text
 
 
 def test_every_month_is_told_by_its_name():

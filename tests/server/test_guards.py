@@ -171,8 +171,9 @@ async def test_no_page_from_elsewhere_is_let_read_an_answer(server):
         assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-async def test_an_origin_that_was_allowed_may_use_the_api_and_no_other(start):
-    async with start(url="memory://", allowed_origins=("https://app.example",)) as server:
+@pytest.mark.parametrize("written", ["https://app.example", "https://App.Example/"])
+async def test_an_origin_that_was_allowed_may_use_the_api_and_no_other(start, written):
+    async with start(url="memory://", allowed_origins=(written,)) as server:
         preflight = {
             "Origin": "https://app.example",
             "Access-Control-Request-Method": "POST",

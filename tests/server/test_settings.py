@@ -73,3 +73,55 @@ async def test_a_limiter_remembers_nobody_for_longer_than_it_must():
 def test_what_is_no_rate_is_refused(rate):
     with pytest.raises(InvalidInput, match="is no rate"):
         Rate.of(rate)
+
+
+@pytest.mark.parametrize("key", ["schlüssel" * 5, "k" * 40 + "\n", " " + "k" * 40])
+def test_an_operator_key_that_no_header_brings_is_refused_and_not_repeated(key):
+    with pytest.raises(InvalidInput, match="operator_key") as refused:
+        ServerSettings(secret="x" * 32, operator_key=key)
+    assert key.strip() not in str(refused.value)
+    ServerSettings(secret="x" * 32, operator_key="words between which are spaces do well")
+
+
+def test_a_secret_that_is_no_text_is_refused():
+    with pytest.raises(InvalidInput, match="not UTF-8"):
+        ServerSettings(secret="\udcff" * 40)
+
+
+@pytest.mark.parametrize(
+    "host", ["", "*example.com", "a.*.com", "http://memory.example", "memory.example:8300", "::1", "a b"]
+)
+def test_a_host_that_no_request_could_name_is_refused(host):
+    with pytest.raises(InvalidInput, match="allowed_hosts"):
+        ServerSettings(secret="x" * 32, allowed_hosts=(host,))
+
+
+@pytest.mark.parametrize(
+    "host", ["memory.example", "*.memory.example", "*", "[::1]", "[fe80::1%eth0]", "box_1"]
+)
+def test_a_host_that_requests_name_is_taken(host):
+    assert ServerSettings(secret="x" * 32, allowed_hosts=(host,)).allowed_hosts == (host,)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["", "*", "app.example.com", "https://", "https://app.example/page", "https://a@b.example"],
+)
+def test_an_origin_that_no_browser_sends_is_refused(origin):
+    with pytest.raises(InvalidInput, match="allowed_origins"):
+        ServerSettings(secret="x" * 32, allowed_origins=(origin,))
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("https://App.Example/", "https://app.example"),
+        ("https://app.example:443", "https://app.example"),
+        ("http://app.example:443", "http://app.example:443"),
+        ("http://[::1]:3000/", "http://[::1]:3000"),
+        ("chrome-extension://abcdef", "chrome-extension://abcdef"),
+        ("null", "null"),
+    ],
+)
+def test_an_origin_is_taken_as_browsers_send_it(written, sent):
+    assert ServerSettings(secret="x" * 32, allowed_origins=(written,)).allowed_origins == (sent,)

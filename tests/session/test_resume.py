@@ -218,6 +218,30 @@ async def test_a_call_in_which_nobody_says_anything_gives_signs_of_life(
             await eventually(signs_and_nothing_new)
 
 
+async def test_who_calls_beside_a_call_that_waits_for_the_end_of_a_sentence_does_not_take_it_over(
+    memory, serve, phone, eventually
+):
+    options = {"user": "ana", "agents": [VoiceAgent(name="robin")], "settings": calling.SETTINGS}
+    stuck = UserSays("my name is Pavel", partials=("my name",), final="held")
+    async with serve("openai", Script(stuck, open_ended=True), Script(open_ended=True)) as (_, model):
+        session = VoiceSession(memory, session_id="call", model=model, **options)
+        signs = {}
+        async with session, phone(session):
+
+            async def signs_while_words_are_on_their_way():
+                checkpoint = await checkpoint_in(memory)
+                if checkpoint is not None and checkpoint.unkept:
+                    state = as_json(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
+                    signs.setdefault(str(state), set()).add(checkpoint.saved_at)
+                return any(len(times) > 7 for times in signs.values())
+
+            await eventually(signs_while_words_are_on_their_way)
+            before = await checkpoint_in(memory)
+            async with VoiceSession(memory, session_id="another", model=model, **options):
+                assert (await checkpoint_in(memory)).unkept == before.unkept
+            assert not session.live.lost
+
+
 @pytest.mark.crash
 async def test_a_pending_tool_is_run_again_only_where_that_does_no_harm(
     tmp_path, provider, serve, phone, eventually

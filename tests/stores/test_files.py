@@ -303,6 +303,31 @@ async def test_an_erasure_takes_leftovers_of_a_crash_with_it(tmp_path: Path) -> 
             assert b"giraffe" not in everywhere(tmp_path)
 
 
+@pytest.mark.parametrize("other", ["ana.json", "ana.vectors"])
+async def test_an_erasure_leaves_alone_what_is_being_written_for_one_of_a_like_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    theirs = Scope(ANA.deployment, other)
+    renaming, go_on = threading.Event(), threading.Event()
+    rename = os.replace
+
+    def slowly(source: Any, target: Any) -> None:
+        if Path(target).name == f"{other}.json":
+            renaming.set()
+            assert go_on.wait(10)
+        rename(source, target)
+
+    async with opened(FilesStore(tmp_path)) as store:
+        await store.write(ANA, [put(memory("a", SECRET))])
+        monkeypatch.setattr(os, "replace", slowly)
+        writing = asyncio.create_task(store.write(theirs, [put(memory("b", "likes tea"))]))
+        assert await asyncio.to_thread(renaming.wait, 10)
+        assert (await store.erase(ANA)).verified
+        go_on.set()
+        await writing
+        assert [record.id for record in await store.scan(theirs, "memory")] == ["b"]
+
+
 async def test_a_partition_is_patched_and_not_made_anew_by_a_write(tmp_path: Path) -> None:
     async with opened(FilesStore(tmp_path)) as store, opened(FilesStore(tmp_path)) as other:
         await store.write(ANA, [put(memory(f"m{n}", f"likes {n}")) for n in range(100)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import traceback
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -514,6 +515,23 @@ def test_an_option_that_is_not_known_is_refused_with_what_is(url: str, said: lis
         store_from(url.replace("://h", "://ana:secret@h"))
     assert all(part in str(error.value) for part in said), str(error.value)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:secret#secret@h/d",
+        "postgresql://ana:secret/secret@h/d",
+        "postgresql://ana:secret?secret@h/d",
+        "postgresql://ana:secret@[::1/d",
+        "postgresql://ana:secret@h:port/d",
+        "postgresql://ana:secret@h/d?sslmode=bogus",
+    ],
+)
+async def test_a_url_that_cannot_be_read_is_refused_without_repeating_its_password(url: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        await store_from(url).open(SPEC, index)
+    assert "secret" not in "".join(traceback.format_exception(error.value))
 
 
 @pytest.mark.parametrize(("threshold", "is_loaded"), [(40, False), (200, True)])

@@ -373,6 +373,56 @@ async def test_opened_while_it_closes_it_is_open_when_it_says_so(tmp_path: Path,
     await store.aclose()
 
 
+async def test_closed_after_a_close_that_was_cancelled_nothing_of_it_stays_open(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "echoic.db")
+    await store.open(SPEC, index)
+    await store.write(ANA, [put(memory("a"))])
+    at_it, go_on = threading.Event(), threading.Event()
+
+    def busy(connection: apsw.Connection) -> None:
+        assert connection.execute("select count(*) from records").get == 1
+        at_it.set()
+        assert go_on.wait(10)
+
+    reading = asyncio.ensure_future(store._read(busy))
+    assert await asyncio.to_thread(at_it.wait, 10)
+    closing = asyncio.create_task(store.aclose())
+    while store._thread is not None:  # until it waits for the reader
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.gather(closing, return_exceptions=True)
+    go_on.set()
+    await reading
+    await store.aclose()
+    assert [path.name for path in tmp_path.iterdir() if path.name != "echoic.db-lock"] == ["echoic.db"]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_file_that_was_removed_or_replaced_is_written_no_more(tmp_path: Path, replaced: bool) -> None:
+    path, other = tmp_path / "echoic.db", tmp_path / "backup.db"
+    before = await filled(other)
+    async with opened(SQLiteStore(path)) as store:
+        await store.write(ANA, [put(memory("new"))])
+        await store.check()
+        for name in path, Path(f"{path}-wal"), Path(f"{path}-shm"):
+            name.unlink()
+        if replaced:
+            other.rename(path)
+        with pytest.raises(StoreUnavailable, match="removed or replaced"):
+            await store.write(ANA, [put(memory("lost"))])
+        with pytest.raises(StoreUnavailable, match="removed or replaced"):
+            await store.erase(ANA)
+        facts = await store.check()
+        assert (facts["writable"], "removed or replaced" in str(facts["trouble"])) == (False, True)
+        await store.aclose()
+        await store.open(SPEC, index)
+        assert [told(r) for r in await everything(store, ANA)] == (before if replaced else [])
+        await store.write(ANA, [put(memory("kept"))])
+    async with opened(SQLiteStore(path)) as store:
+        assert [r.id for r in await store.read(ANA, "memory", ["kept"])] == ["kept"]
+
+
 @pytest.mark.parametrize("error", [apsw.BusyError("busy"), apsw.IOError("the disk")])
 async def test_what_could_not_be_loaded_is_not_taken_for_nothing_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception

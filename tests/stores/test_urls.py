@@ -87,9 +87,20 @@ def test_what_is_not_known_is_refused_with_what_is(url: str, said: list[str]) ->
     assert all(part in str(error.value) for part in said), str(error.value)
 
 
-def test_an_unknown_url_is_refused_without_repeating_its_password() -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://ana:secret@db.example/echoic",
+        "ana:secret@db.example/echoic",
+        "postgresql:/ana:secret@db.example/echoic",
+        "sqlite://ana:secret@db.example/echoic",
+        "files://ana:s@secret@db.example",
+        "memory://ana:secret@db.example",
+    ],
+)
+def test_an_unknown_url_is_refused_without_repeating_its_password(url: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        store_from("mysql://ana:secret@db.example/echoic")
+        store_from(url)
     assert "secret" not in str(error.value)
 
 

@@ -32,6 +32,8 @@ def bound(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
         raise InvalidInput(f"--host {host} is no address of this machine: {error.strerror}") from error
+    except UnicodeError as error:  # a name with an empty part, or one that is too long
+        raise InvalidInput(f"--host {host!r:.80} is no name of a host") from error
     # else a port stays taken for minutes after a restart; on Windows it would let two servers share one
     if socket.SO_REUSEADDR and not hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

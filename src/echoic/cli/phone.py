@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import importlib
 import os
+import re
 import sys
 import wave
 from collections.abc import Callable, Iterator
@@ -40,6 +41,7 @@ HELP = """\
 /play FILE     say a recording (WAV, 16 bit, mono), where the server streams audio
 Anything else is said."""
 _MAX_WAV_S = 120
+_COUNTABLE = re.compile(r"\+?[0-9]{5,15}")
 
 
 @click.group("phone", cls=Group)
@@ -126,16 +128,25 @@ def _auth_token() -> str:
 def _agent(path: str | None, model: str | None) -> Agent[Any, str]:
     with _installed():
         from pydantic_ai import Agent
+        from pydantic_ai.exceptions import UserError
+        from pydantic_ai.models import infer_model
     if (path is None) == (model is None):
         raise InvalidInput("say who speaks: --agent MODULE:NAME for one of yours, or --model PROVIDER:MODEL")
-    if path is None:
-        return Agent(model, name="robin", instructions=_PERSONA, output_type=str, defer_model_check=True)
+    if model is not None:
+        try:
+            speaks = infer_model(model)
+        except (UserError, ImportError, ValueError) as error:  # else the first caller would find out
+            raise InvalidInput(f"--model {model!r:.80} cannot be used: {error}") from error
+        return Agent(speaks, name="robin", instructions=_PERSONA, output_type=str)
+    assert path is not None
     module, _, name = path.partition(":")
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` finds it
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise InvalidInput(f"--agent {path!r} is not there: {error}") from error
+    except Exception as error:  # the program of whoever started us may fail in any way, and says which
+        raise InvalidInput(f"--agent {path!r} cannot be used: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
     if not isinstance(found, Agent):
@@ -234,6 +245,8 @@ def simulate_command(
             from echoic.adapters.twilio import SimulatedCall
         if calls > 1 and script is None:
             raise InvalidInput("--calls needs a SCRIPT: one terminal is one caller")
+        if calls > 1 and not _COUNTABLE.fullmatch(number):
+            raise InvalidInput(f"--calls counts on from --number, which {number!r:.80} does not allow")
         read = None if script is None else _read(script)
 
         def caller(place: int) -> SimulatedCall:

@@ -93,7 +93,7 @@ def _settings(
         from echoic.server.settings import LOOPBACK
     except ImportError as error:
         raise InvalidInput(_EXTRA.format(name=error.name)) from error
-    own = () if is_wildcard(host) else (f"[{host}]" if ":" in host else host,)
+    own = () if not host or is_wildcard(host) else (f"[{host}]" if ":" in host else host,)
     return ServerSettings(
         secret=_secret(settings, host),
         operator_key=operator_key(),

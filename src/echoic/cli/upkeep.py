@@ -52,7 +52,7 @@ def distil_command(
 
     async def work(settings: Settings, output: Output) -> Result:
         embedder = embedder_at(settings)
-        async with _joined_by(settings, embedder, model) as memory:
+        async with memory_at(settings, embedder, model) as memory:
             if watch:
                 return await _watch(memory, settings, output, seconds)
             result = await _distil(memory, settings, output, parked=parked)
@@ -61,21 +61,6 @@ def distil_command(
         return result
 
     return run_apart(ctx, work)
-
-
-def _joined_by(settings: Settings, embedder: DeferredEmbedder, model: str | None) -> MemoryService:
-    """The memory, not yet open, with a model that joins the rules."""
-    import echoic
-
-    if model is None:
-        return memory_at(settings, embedder)
-    return echoic.open(
-        settings.store,
-        embedder=embedder,
-        model=model,
-        global_writes=settings.global_writes,
-        fusion=settings.fusion,
-    )
 
 
 async def _distil(memory: MemoryService, settings: Settings, output: Output, *, parked: bool) -> Result:

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from echoic.errors import EmbedderUnavailable
 from echoic.partition import Pieces
 from echoic.types import EmbeddingSpec
 
@@ -79,13 +80,26 @@ async def embedded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Embe
     """All that `embedder` makes of `texts`: with word pieces where it has them.
 
     Raises:
-        EmbedderUnavailable: after retries; nothing was embedded.
+        EmbedderUnavailable: after retries, or what it made is not of its `spec`; nothing was embedded.
     """
     # not isinstance: against a protocol it takes as long as a quarter of a search
     with_pieces: PieceEmbedder | None = embedder if hasattr(embedder, "embed_pieces") else None  # type: ignore[assignment]
     if with_pieces is None:
-        return Embedded(await embedder.embed(texts, kind))
-    return await with_pieces.embed_pieces(texts, kind)
+        made = Embedded(await embedder.embed(texts, kind))
+    else:
+        made = await with_pieces.embed_pieces(texts, kind)
+    _check(made.vectors, (len(texts), embedder.spec.dimensions), embedder.spec.model)
+    return made
+
+
+def _check(vectors: Vectors, shape: tuple[int, int], model: str) -> None:
+    """Anybody's embedder may be at fault: one vector of other dimensions, and a scope is read no more."""
+    if np.shape(vectors) != shape:
+        raise EmbedderUnavailable(
+            f"{model!r} made vectors of shape {np.shape(vectors)} where its spec promises {shape}"
+        )
+    if not np.isfinite(vectors).all():
+        raise EmbedderUnavailable(f"{model!r} made a vector that holds what is no finite number")
 
 
 __all__ = ["Embedded", "Embedder", "EmbeddingSpec", "Kind", "PieceEmbedder", "Vectors", "embedded"]

@@ -241,7 +241,7 @@ def cut_bytes(text: str, most: int) -> str:
 def _array(embeddings: Sequence[Sequence[float]]) -> Vectors:
     try:
         found = np.asarray(embeddings, np.float32)
-    except ValueError:  # rows of different lengths
+    except (ValueError, TypeError, OverflowError):  # rows of different lengths, or what are no numbers
         raise TransientError("its answer could not be read") from None
     return found if found.ndim == 2 else np.empty((0, 0), np.float32)
 

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import replace
-from datetime import timedelta
 from typing import Final
 
 from echoic.errors import EchoicError, InvalidInput
@@ -131,7 +130,8 @@ class AbandonedCalls:
 
     def _is_over(self, checkpoint: Checkpoint) -> bool:
         assert self._resumable_for_s is not None
-        return self._parts.clock() - checkpoint.saved_at > timedelta(seconds=self._resumable_for_s)
+        # in seconds: "for ever", said as infinity, is no timedelta
+        return (self._parts.clock() - checkpoint.saved_at).total_seconds() > self._resumable_for_s
 
     async def _ends(self, scope: Scope, checkpoint: Checkpoint) -> list[Change]:
         """Keep what was said and heard, learn from it, and say what else changes at the end of the call."""

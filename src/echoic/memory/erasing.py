@@ -19,6 +19,7 @@ from echoic.memory.records import (
     CHECKPOINT,
     CONVERSATION,
     GIVEN,
+    LINK_CODE,
     MEMORY,
     PROPOSAL,
     TURN,
@@ -65,6 +66,7 @@ class Erasing:
         drops = [Drop(kind=record.kind, id=record.id) for record in shared]
         if key is None and conversation is None:
             drops += await unlearn(self._parts.store, self._scope)
+            drops += await self._link_codes()
         if drops:
             erased.append(await self._parts.store.erase(self._scope.everyone, drops))
         return _receipt(erased)
@@ -75,6 +77,12 @@ class Erasing:
         records = await scan_all(self._parts.store, everyone, MEMORY, key=key)
         records += await scan_all(self._parts.store, everyone, PROPOSAL, key=key)
         return [record for record in records if record.data.get("author") == self._scope.user]
+
+    async def _link_codes(self) -> list[Drop]:
+        """Codes that prove who is calling and were given to this user: nobody is to be taken for them now."""
+        codes = await scan_all(self._parts.store, self._scope.everyone, LINK_CODE)
+        given = [code for code in codes if code.data.get("whose") == self._scope.user]
+        return [Drop(kind=code.kind, id=code.id) for code in given]
 
     async def _chosen(self, key: str | None, conversation: str | None) -> list[Drop] | None:
         """What to destroy in the user's own scope; None: all of it."""

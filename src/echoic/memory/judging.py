@@ -18,7 +18,7 @@ from typing import Any
 from echoic.errors import EchoicError, WriteConflict
 from echoic.memory.distilling.progress import Leases
 from echoic.memory.ledger import Ledger, memory_id
-from echoic.memory.proposals import put_proposal
+from echoic.memory.proposals import put_proposal, still_proposed
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
 from echoic.memory.retry import until_written
 from echoic.memory.runs import RunsPerUser, Wanted
@@ -233,6 +233,7 @@ class Judge:
         await self._store.write(case.scope.everyone, [put_proposal(proposal)])
         data = {**case.record.data, "visibility": "proposed"}
         await self._unless_changed(case, replace(case.record, data=data), PROPOSAL, name)
+        await still_proposed(self._store, case.scope, case.memory, name)
 
     async def _publish(self, case: _Case, shared: Memory) -> None:
         ledger = Ledger(self._store, case.scope.everyone)

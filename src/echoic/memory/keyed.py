@@ -13,7 +13,7 @@ from functools import partial
 from echoic.memory.judging import waits
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.parts import Parts
-from echoic.memory.proposals import put_proposal
+from echoic.memory.proposals import put_proposal, still_proposed
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, scan_all
 from echoic.memory.retry import until_written
 from echoic.memory.shares import unsigned
@@ -111,7 +111,8 @@ class KeyedMemories:
         if self._parts.global_writes == "propose":
             proposal = replace(shared, id=memory_id(self._user, memory.key or ""), visibility="proposed")
             await self._parts.store.write(self._scope.everyone, [put_proposal(proposal)])
-            return await self._set_own(replace(memory, visibility="proposed"))
+            kept = await self._set_own(replace(memory, visibility="proposed"))
+            return await still_proposed(self._parts.store, self._scope, kept, proposal.id)
         kept = await self._set_in(self._scope.everyone, replace(shared, visibility="global"))
         await self._end_older(self._scope, memory)
         return kept

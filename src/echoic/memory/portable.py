@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from echoic.errors import InvalidInput, WriteConflict
@@ -17,13 +18,15 @@ from echoic.memory.records import (
     conversation_of,
     cursor_of,
     is_unlearned,
+    memory_of,
     record_of_conversation,
     record_of_turn,
     scan_all,
     turn_of,
 )
+from echoic.memory.retry import until_written
 from echoic.memory.tasks import RESULT, record_of_result, result_of
-from echoic.stores.base import Put, Record, Store
+from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Scope, checked_name
 
 FORMAT = "echoic-export"
@@ -72,6 +75,8 @@ async def _by_conversation(store: Store, scope: Scope, kind: str) -> dict[str, l
 async def restore_scope(store: Store, scope: Scope, exported: Mapping[str, Any]) -> int:
     """Put back what `export_scope` gave. All of it is read and checked before anything is written.
 
+    Of two values that then hold under one key the one said last does, and the other is history.
+
     Raises:
         InvalidInput: it is not an export, or holds what cannot be kept.
     """
@@ -89,7 +94,44 @@ async def restore_scope(store: Store, scope: Scope, exported: Mapping[str, Any])
             break
     for item in exported["conversations"]:
         await _continue(store, scope, item["id"], item.get("read"))
+    keys = {record.key for record in records if record.kind == MEMORY and record.key is not None}
+    if keys:
+        await until_written(partial(_settle_keys, store, scope, keys), "what was restored")
     return new
+
+
+async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> None:
+    """Let one version hold under each of `keys` where there were others before: the one said last.
+
+    It has to stand behind the others, and be numbered so: there whoever reads or corrects the key looks.
+    """
+    versions: dict[str | None, list[Record]] = {}
+    for record in await scan_all(store, scope, MEMORY):
+        versions.setdefault(record.key, []).append(record)
+    unsettled = [changes for key in keys if (changes := _one_holds(versions.get(key, [])))]
+    for at in range(0, len(unsettled), _BATCH):  # a key is settled whole, whatever happens in between
+        await store.write(scope, [change for changes in unsettled[at : at + _BATCH] for change in changes])
+
+
+def _one_holds(versions: Sequence[Record]) -> list[Change]:
+    """What makes one of the versions of a key, oldest first, hold alone and stand last."""
+    if not versions:  # forgotten meanwhile
+        return []
+    memories = [memory_of(record) for record in versions]
+    holding = [n for n, memory in enumerate(memories) if memory.current] or [len(versions) - 1]
+    last = max(holding, key=lambda n: (memories[n].valid_from, n))
+    ended = {"valid_until": memories[last].valid_from.isoformat(), "superseded_by": memories[last].id}
+    changes: list[Change] = [
+        Put.over(record, replace(record, data={**record.data, **ended}))
+        for record in (versions[n] for n in holding if n != last)
+    ]
+    record = versions[last]
+    number = max(version.data.get("number", 0) for version in versions)
+    if record is not versions[-1] or record.data.get("number", 0) < number:
+        numbered = replace(record, data={**record.data, "number": number})
+        # the first only sees that it is still as it was read
+        changes += [Put.over(record, record), Drop(kind=MEMORY, id=record.id), Put.over(None, numbered)]
+    return changes
 
 
 async def _continue(store: Store, scope: Scope, conversation: str, read: str | None) -> None:

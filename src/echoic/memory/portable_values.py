@@ -54,6 +54,8 @@ def check_memory(record: Record) -> None:
     _check_times((memory.valid_from, memory.valid_until, memory.last_said_at), memory.id)
     if not isinstance(memory.times_said, int) or not isinstance(memory.confirmed, bool):
         raise InvalidInput(f"times_said of {MEMORY} {memory.id!r} must be a number, confirmed true or false")
+    if type(record.data.get("number", 0)) is not int:  # the next version of its key is counted on from it
+        raise InvalidInput(f"number of {MEMORY} {memory.id!r} must be a whole number")
 
 
 def check_conversation(record: Record) -> None:

@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -133,20 +133,17 @@ class Proposals:
         # only after the copy was read: who proposes anew hands that in before they change their copy
         if await self._store.read(self._everyone, PROPOSAL, [name]) != decided:
             return
-        for copy in copies:
-            if copy.data.get("visibility") == "proposed":
-                data = {field: value for field, value in copy.data.items() if field != "visibility"}
-                with contextlib.suppress(WriteConflict):  # its author changed it in this moment
-                    await self._store.write(own, [Put.over(copy, replace(copy, data=data))])
+        await _tell(self._store, own, copies)
         await self._remove(decided[0])
 
     async def _remove(self, decided: Record) -> None:
         drop = Drop(kind=PROPOSAL, id=decided.id)
-        if decided.data[DECIDED] == REJECTED:
-            await self._store.erase(self._everyone, [drop])
-            return
-        with contextlib.suppress(WriteConflict):  # its author proposed anew in this moment
+        try:
             await self._store.write(self._everyone, [Put.over(decided, decided), drop])
+        except WriteConflict:  # its author proposed anew in this moment: an erasure would take that with it
+            return
+        if decided.data[DECIDED] == REJECTED:
+            await self._store.erase(self._everyone, [])  # what it said goes from the log as well
 
     async def _finish_if_possible(self, name: str) -> None:
         try:
@@ -166,6 +163,27 @@ class Proposals:
                 f"proposal {proposal_id!r} was changed by its author: `echoic proposals` lists what it is now"
             )
         return records[0]
+
+
+async def still_proposed(store: Store, own: Scope, kept: Memory, name: str) -> Memory:
+    """`kept`, just written as proposed; private, where its proposal was decided about meanwhile.
+
+    Who decided before it was written found no copy to tell, and nobody else will look for it.
+    """
+    waiting = await store.read(own.everyone, PROPOSAL, [name])
+    if waiting and DECIDED not in waiting[0].data:
+        return kept
+    await _tell(store, own, await store.read(own, MEMORY, [kept.id]))
+    return replace(kept, visibility="private")
+
+
+async def _tell(store: Store, own: Scope, copies: Sequence[Record]) -> None:
+    """Let its author's own `copies` say that nothing waits any more."""
+    for copy in copies:
+        if copy.data.get("visibility") == "proposed":
+            data = {field: value for field, value in copy.data.items() if field != "visibility"}
+            with contextlib.suppress(WriteConflict):  # its author changed it in this moment
+                await store.write(own, [Put.over(copy, replace(copy, data=data))])
 
 
 def _stored(proposal_id: str) -> str:
@@ -190,4 +208,4 @@ def put_proposal(proposal: Memory) -> Put:
     return Put(record=record_of_memory(proposal, kind=PROPOSAL))
 
 
-__all__ = ["Proposals", "put_proposal"]
+__all__ = ["Proposals", "put_proposal", "still_proposed"]

@@ -99,6 +99,9 @@ class Recaller:
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
         query = partial(query_of, text, vector, pieces=exact)
         hits, waiting = await self._search(query, places, spans or NOTHING, limit, include_past=include_past)
+        narrowed = {at for at, partition in places.items() if partition.origin is not None}
+        if narrowed and not hits:
+            waiting = max(waiting, await until.run(self._waiting_in(narrowed)) or 0)
         there["unembedded"] = waiting <= _ON_THEIR_WAY
         if not (there["newest"] and there["unembedded"]):
             outcome = "unavailable"
@@ -166,6 +169,13 @@ class Recaller:
                 )
                 if found is not None:
                     places[at] = found
+
+    async def _waiting_in(self, narrowed: Collection[Scope]) -> int:
+        """How many of the rows that wait longest are of scopes in which a database looked, and found nothing.
+
+        What it handed over says nothing of the rest, and nothing of the rest may have a vector yet.
+        """
+        return sum(one.scope in narrowed for one in await self._store.waiting(_NARROWED))
 
     async def _is_large(self, scope: Scope, until: Deadline) -> bool:
         if self._narrows is None or self._narrows.narrow_above == sys.maxsize:

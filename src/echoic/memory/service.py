@@ -136,8 +136,10 @@ class MemoryService:
             await self._parts.embedder.open()
             await self._parts.distiller.open()
         except BaseException:
-            await self._parts.embedder.aclose()
-            await self._parts.store.aclose()
+            try:
+                await self._parts.embedder.aclose()
+            finally:
+                await self._parts.store.aclose()
             raise
         self._parts.background.start()
         if self._parts.judge is not None:
@@ -160,8 +162,10 @@ class MemoryService:
             await self._parts.judge.aclose()
         await self._parts.hooks.aclose()
         await self._parts.recaller.aclose()
-        await self._parts.embedder.aclose()
-        await self._parts.store.aclose()
+        try:
+            await self._parts.embedder.aclose()
+        finally:  # a provider's client that will not close keeps no file open
+            await self._parts.store.aclose()
 
     async def __aenter__(self) -> Self:
         return await self.open()

@@ -199,7 +199,8 @@ class Speculation:
         known = await self._fresh(self._answering(_spoken(text)), until)
         recall = known.recall if known else await self._asked(_spoken(text), until)
         for other in _readings(alternatives):
-            if not recall.hits and recall.outcome == "complete":
+            # by words alone, as while vectors are waited for, an alternative finds what the text does not
+            if not recall.hits and (recall.outcome == "complete" or recall.cut == ("unembedded",)):
                 recall = await self._asked(other, until)
         self._count(finals=1, ready=known is not None, late=recall.outcome == "deadline")
         self.statistics = replace(self.statistics, added_delay_ms=1000 * (clock() - begun))

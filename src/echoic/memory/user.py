@@ -304,6 +304,8 @@ class UserMemory(Served):
     async def restore(self, exported: Mapping[str, Any]) -> int:
         """Take in what `export` gave, of any user; what is known already is left as it is.
 
+        Where something else holds under a key, what was said last does from now on; the rest is its history.
+
         Returns:
             how many records were new.
 

@@ -119,12 +119,18 @@ class Teller:
         return self._quote(turn.speaker, NAME_CHARACTERS).strip('"') or "someone"
 
     def _day(self, moment: datetime) -> str:
-        local = moment.astimezone(self._zone)
+        local = self._local(moment)
         return f"{local.day} {MONTHS[local.month - 1]} {local.year}"
 
     def _month(self, moment: datetime) -> str:
-        local = moment.astimezone(self._zone)
+        local = self._local(moment)
         return f"{MONTHS[local.month - 1]} {local.year}"
+
+    def _local(self, moment: datetime) -> datetime:
+        try:
+            return moment.astimezone(self._zone)
+        except OverflowError:  # the first or last day there is, as programs write that do not know when
+            return moment
 
 
 __all__ = ["NOTHING_KNOWN", "NOT_ALL_SEEN", "OPENING", "Piece", "Quote", "Teller"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 MIN_SECRET_BYTES = 32
 """An HS256 key shorter than the hash it keys is weaker than it (RFC 7518, section 3.2)."""
+_HEADER = re.compile(r"[!-~]([ -~]*[!-~])?")
+_HOST = re.compile(r"\*|(\*\.)?[^\s/:@*\[\]]+|\[[^\s\[\]]+\]")
+_ORIGIN = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[^\s/:@*\[\]?#]+|\[[0-9a-f:.]+\])(?P<port>:[0-9]{1,5})?/?"
+)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -95,6 +101,10 @@ class ServerSettings:
         _strong(self.secret, "secret")
         if self.operator_key is not None:
             _strong(self.operator_key, "operator_key")
+            if not _HEADER.fullmatch(self.operator_key):
+                raise InvalidInput(
+                    "operator_key comes in a header: ASCII, without spaces or line breaks at its ends"
+                )
         for deployment in self.deployments or ():
             checked_name(deployment, "deployment")
         if not self.serves(self.default_deployment):
@@ -104,14 +114,43 @@ class ServerSettings:
             )
         if self.token_lifetime_s <= 0:
             raise InvalidInput(f"token_lifetime_s must be above 0, not {self.token_lifetime_s!r}")
+        for host in self.allowed_hosts:
+            _host(host)
+        origins = tuple(_origin(origin) for origin in self.allowed_origins)
+        object.__setattr__(self, "allowed_origins", origins)  # frozen, but for how they are written
 
     def serves(self, deployment: str) -> bool:
         """Whether anybody may have an identity in `deployment`."""
         return self.deployments is None or deployment in self.deployments
 
 
+def _host(host: str) -> None:
+    if not _HOST.fullmatch(host):
+        raise InvalidInput(
+            f"allowed_hosts takes names without scheme and port, IPv6 in brackets, '*.example.com' or '*', "
+            f"not {host!r:.80}"
+        )
+
+
+def _origin(origin: str) -> str:
+    """`origin` as browsers send it: in small letters, without a slash at the end or a default port."""
+    if origin == "null":  # of a page in a sandbox, or in a file
+        return origin
+    read = _ORIGIN.fullmatch(origin.lower())
+    if read is None:
+        raise InvalidInput(
+            f"allowed_origins takes scheme and host, as in 'https://app.example.com', not {origin!r:.80}"
+        )
+    default = {"http": ":80", "https": ":443"}.get(read["scheme"], "")
+    port = read["port"] or ""
+    return f"{read['scheme']}://{read['host']}{'' if port == default else port}"
+
+
 def _strong(value: str, what: str) -> None:
-    size = len(value.encode())
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:  # bytes of the environment that are no text
+        raise InvalidInput(f"{what} is not UTF-8") from error
     if size < MIN_SECRET_BYTES:
         raise InvalidInput(
             f"{what} has {size} bytes, {MIN_SECRET_BYTES} at least. Make one with "

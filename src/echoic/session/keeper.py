@@ -350,7 +350,9 @@ class Keeper:
             there = await live.sessions.load(live.memory.scope, live.session_id)
             self._lose("forgotten" if there is None else "taken over")
         else:
-            self._saved, self._sign_due_s = fingerprint, time.monotonic() + SIGN_EVERY_S
+            # with words on their way it is taken for dead a few checkpoints later, however quiet it is
+            every_s = live.settings.checkpoint_every_s if checkpoint.unkept else SIGN_EVERY_S
+            self._saved, self._sign_due_s = fingerprint, time.monotonic() + min(every_s, SIGN_EVERY_S)
 
     def _lose(self, reason: str) -> None:
         """Nothing more of this call is to be kept."""

@@ -41,13 +41,14 @@ def store_from(url: str) -> Store:
 
         return postgres_store(url)
     if not separator or scheme not in {"sqlite", "files", "memory"}:
-        shown = repr(f"{scheme}://…" if separator else url)
+        shown = repr(f"{scheme}://…" if separator else _without_password(url))
         raise InvalidInput(f"unknown store {shown}: use {_FORMS}")
     place, _, query = rest.partition("?")
     options = _options(query, {"sqlite": ("cache_mb",), "files": ("format", "cache_mb")}.get(scheme, ()))
     if scheme == "memory":
         if place:
-            raise InvalidInput(f"memory:// has no path, so {place!r} means nothing: leave it out")
+            shown = _without_password(place)
+            raise InvalidInput(f"memory:// has no path, so {shown!r} means nothing: leave it out")
         from echoic.stores.in_memory import InMemoryStore
 
         return InMemoryStore()
@@ -70,11 +71,18 @@ def _on_disk(scheme: str, path: str, options: Mapping[str, str]) -> Store:
 def _path(scheme: str, place: str) -> str:
     path = unquote(place[1:]) if place.startswith("/") else ""
     if not path.strip("/") or "\0" in path:
+        shown = _without_password(place)
         raise InvalidInput(
-            f"{scheme}://{place} names no path: write three slashes and a relative one, "
-            f"{scheme}:///{place.strip('/') or 'memory'}, or four and an absolute one"
+            f"{scheme}://{shown} names no path: write three slashes and a relative one, "
+            f"{scheme}:///{shown.strip('/') or 'memory'}, or four and an absolute one"
         )
     return path
+
+
+def _without_password(given: str) -> str:
+    """What somebody wrote who may have meant the URL of a database, as it may be shown."""
+    _, at, place = str(given).rpartition("@")
+    return f"…@{place}" if at else given
 
 
 def _options(query: str, known: tuple[str, ...]) -> dict[str, str]:

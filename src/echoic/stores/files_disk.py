@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 import time
@@ -177,11 +178,13 @@ def shred(path: Path) -> None:
 
 def leftovers(folder: Path, name: str = "") -> list[Path]:
     """Temporary files in `folder`, those of the file `name` if one is given."""
+    # the whole name: one user may be called what the file of another is called, "ana" and "ana.json"
+    whose = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{8}}{re.escape(TEMPORARY)}" if name else r"\..*")
     with contextlib.suppress(FileNotFoundError):
         return [
             folder / entry
             for entry in os.listdir(folder)  # noqa: PTH208 - names are all that is wanted
-            if entry.endswith(TEMPORARY) and entry.startswith(f".{name}." if name else ".")
+            if entry.endswith(TEMPORARY) and whose.fullmatch(entry)
         ]
     return []
 

@@ -14,11 +14,10 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
-import asyncpg
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.errors import InvalidInput, NotOpen, StoreUnavailable
+from echoic.errors import NotOpen, StoreUnavailable
 from echoic.partition import Partition
 from echoic.stores import postgres_erase as erasure
 from echoic.stores import postgres_schema as schema
@@ -374,10 +373,6 @@ def _own(record: Record) -> Record:
 
 def _not_opened(error: BaseException) -> Exception | None:
     """What to say instead of `error`; None: itself. The URL is not repeated: it may hold a password."""
-    if isinstance(error, asyncpg.ClientConfigurationError):
-        return InvalidInput(
-            "the PostgreSQL URL cannot be read: postgresql://user:password@host:port/database"
-        )
     if isinstance(error, LOST):
         return StoreUnavailable(
             f"PostgreSQL could not be reached ({type(error).__name__}: {error}). Is it running, and is the "

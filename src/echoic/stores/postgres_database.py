@@ -119,7 +119,13 @@ class Database:
         }
 
     async def _connect(self, **how: Any) -> Connection:
-        connection: Connection = await asyncpg.connect(**self._how() | how)
+        try:
+            connection: Connection = await asyncpg.connect(**self._how() | how)
+        except (ValueError, OverflowError):  # a port above 65535, or none: it may be half a password
+            raise InvalidInput(
+                "the PostgreSQL URL cannot be read: postgresql://user:password@host:port/database, with %23 "
+                "for # and %2F for / in user and password"
+            ) from None
         return connection
 
     async def _prepare(self, connection: Connection) -> None:

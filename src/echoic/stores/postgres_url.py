@@ -49,6 +49,8 @@ def postgres_store(url: str) -> PostgresStore:
         if name in _DRIVERS:
             drivers.append((name, value))
             continue
+        if "@" in name:  # what stands behind a "?" in a password
+            raise InvalidInput("the PostgreSQL URL cannot be read: write '?' in a user or password as '%3F'")
         if name not in _OURS:
             raise InvalidInput(f"unknown option {name!r}: use one of {', '.join(_OURS)}, or the driver's")
         argument, read = _OURS[name]

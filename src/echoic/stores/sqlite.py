@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,6 +54,7 @@ class SQLiteStore:
         self._cache = PartitionCache(cache_bytes)
         self._thread: ThreadPoolExecutor | None = None
         self._reader: apsw.Connection | None = None
+        self._reader_closed: Future[None] | None = None
         self._watch: apsw.Connection | None = None
         self._index: Index | None = None
         self._dimensions, self._model = 0, ""
@@ -66,14 +67,12 @@ class SQLiteStore:
     async def _open(self, embedding: EmbeddingSpec, index: Index) -> None:
         if self._thread is not None:
             return
-        if (closing := self._writer.stop()) is not None:  # of an `aclose` that was cancelled
-            await asyncio.shield(asyncio.wrap_future(closing))
+        await self._close()  # of an `aclose` that was cancelled
         self._index = index
         try:
             await asyncio.wrap_future(self._writer.start())
             await asyncio.wrap_future(self._writer.submit(lambda c: self._settle(c, embedding)))
             self._dimensions, self._model = embedding.dimensions, _model_of(embedding)
-            self._cache.clear()  # also after an `aclose` that was cancelled
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-reader")
             await self._read(self._begin_watch)
         except BaseException:
@@ -90,13 +89,15 @@ class SQLiteStore:
         if watch is not None:
             watch.close()
         if thread is not None:
-            await asyncio.wrap_future(thread.submit(self._close_reader))
+            self._reader_closed = thread.submit(self._close_reader)
             thread.shutdown(wait=False)
+        if self._reader_closed is not None:  # whoever is cancelled here leaves it to the next one to wait
+            await asyncio.shield(asyncio.wrap_future(self._reader_closed))
         # marks are a connection's own; not before: what was being loaded was kept until now
         self._cache.clear()
         closing = self._writer.stop()
         if closing is not None:
-            await asyncio.wrap_future(closing)
+            await asyncio.shield(asyncio.wrap_future(closing))
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         index = self._opened()
@@ -230,7 +231,7 @@ class SQLiteStore:
             return {
                 "engine": f"SQLite {apsw.sqlite_lib_version()}",
                 "file": str(self._path),
-                "bytes": self._path.stat().st_size,
+                "bytes": self._path.stat().st_size if self._path.exists() else 0,
                 "schema": connection.pragma("user_version"),
                 "embedding": schema.get_meta(connection, "embedding"),
                 "scopes": connection.execute(count + "scopes").get,
@@ -242,9 +243,13 @@ class SQLiteStore:
             }
 
         facts = await self._read(work)
-        with contextlib.suppress(StoreUnavailable):
+        refused: str | None = None
+        try:
             await asyncio.wrap_future(self._writer.submit(lambda c: schema.set_meta(c, "checked", "ok")))
-        return {**facts, "writable": self._writer.suspect is None, "trouble": self._writer.suspect}
+        except StoreUnavailable as error:
+            refused = str(error)
+        trouble = self._writer.suspect or refused
+        return {**facts, "writable": trouble is None, "trouble": trouble}
 
     def _opened(self) -> Index:
         if self._thread is None or self._index is None:

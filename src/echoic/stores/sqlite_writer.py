@@ -9,6 +9,7 @@ what is appended behind such a hole would be lost with it.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import threading
 import time
@@ -186,7 +187,20 @@ class Writer:
             self.suspect = None
         if self._connection is None:
             raise NotOpen("the store is not open: use `async with` or await open() first")
+        if self._moved(self._connection):
+            # what is written now would be in no file that anybody opens again, and nothing erased in this one
+            raise StoreUnavailable(
+                f"{self._path!r} was removed or replaced while it was open; nothing was written. Put the "
+                "former file back, or close and open it again to go on with what is there now"
+            )
         return self._connection
+
+    @staticmethod
+    def _moved(connection: apsw.Connection) -> bool:
+        """Whether another file, or none, has the name of the one that is open."""
+        moved = ctypes.c_int(0)
+        connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
+        return bool(moved.value)
 
     def _verify(self) -> None:
         # Every page of the log is written to the file anew and synced, so that no page rests on a sync

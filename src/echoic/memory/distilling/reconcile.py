@@ -152,8 +152,11 @@ class Reconciler:
         if self._is_undone(new) or (newest is not None and _undone(newest, last)):
             return
         has_it = [memory for memory in known if _same_value(memory, new)]
-        if has_it:
-            stays = next((memory for memory in has_it if memory.key == new.key), has_it[0])
+        stays = next((memory for memory in has_it if memory.key == new.key), None)
+        # what has another key or none cannot stand in for what has this one: nothing would be left under it
+        if has_it and stays is None and (new.key is None or all(memory.key != new.key for memory in known)):
+            stays = has_it[0]
+        if stays is not None:
             await self._stay(stays, [memory for memory in known if memory.id != stays.id], cited, last)
             return
         for memory in known:
