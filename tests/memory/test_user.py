@@ -604,6 +604,13 @@ class TestConversations:
         assert [t.text for t in await call.turns()] == ["where did we go?", "to Paris"]
         assert [t.conversation for t in await call.turns()] == ["call-1", "call-1"]
 
+    async def test_of_two_turns_of_one_id_the_first_is_kept_in_one_breath_as_in_two(self, memory):
+        call = await memory.user("ana").conversation("call-1")
+        said = [Turn(speaker="user", text=text, id="t") for text in ("first", "second")]
+        said.insert(1, Turn(speaker="user", text="between", id="u"))
+        assert [turn.text for turn in await call.append(*said)] == ["first", "between", "first"]
+        assert [turn.text for turn in await call.turns()] == ["first", "between"]
+
     async def test_fifty_appends_at_once_lose_and_double_nothing(self, memory):
         call = await memory.user("ana").conversation("call-1")
         turns = [Turn(speaker="user", text=f"utterance {i}", id=f"t{i}") for i in range(50)]

@@ -59,8 +59,11 @@ class OpenConversation:
         new = [self._own(turn) for turn in turns]
         # a turn of what was forgotten would be found, but never learned from, listed or exported
         open_still = Require(kind=CONVERSATION, id=self.id)
+        first: dict[str, Turn] = {}
+        for turn in new:
+            first.setdefault(turn.id, turn)  # said twice in one breath, as in two
         known: dict[str, Turn] = {}
-        while missing := {turn.id: turn for turn in new if turn.id not in known}:
+        while missing := {name: turn for name, turn in first.items() if name not in known}:
             try:
                 puts = [Put.over(None, record_of_turn(turn)) for turn in missing.values()]
                 await self._parts.store.write(self._scope, [open_still, *puts])
