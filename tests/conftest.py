@@ -1,10 +1,65 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 
 import pytest
 
+import scale
+
 _connect = socket.socket.connect
+
+
+def pytest_report_header() -> str:
+    return f"random histories: ECHOIC_TEST_SEED={scale.SEED} ECHOIC_TEST_SCALE={scale.SCALE:g}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say what runs in one worker, and begin with what takes longest.
+
+    A file stays in one worker, for its tests share fixtures, and not every worker is to have a browser at work.
+    Tests that kill processes go one by one to where there is room.
+    """
+    for item in items:
+        alone = item.get_closest_marker("crash") and not item.get_closest_marker("browser")
+        item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else item.path.name))
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: (_waits(item), -sizes[item.path]))
+
+
+def _waits(item: pytest.Item) -> int:
+    """What waits most first: it has the rest to share the processors with."""
+    return next((n for n, mark in enumerate(("browser", "crash")) if item.get_closest_marker(mark)), 2)
+
+
+@pytest.fixture
+def tally(request: pytest.FixtureRequest):
+    """Put a line of counts into the summary of the run."""
+
+    def note(line: str) -> None:
+        request.node.user_properties.append(("tally", f"{request.node.name}: {line}"))
+
+    return note
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was tried, and what came of it: workers send it with their reports."""
+    reports = [report for each in terminalreporter.stats.values() for report in each]
+    told = [
+        each
+        for report in reports
+        if getattr(report, "when", None) == "teardown"
+        for each in report.user_properties
+    ]
+    lines = [line for name, line in told if name == "tally"]
+    lines += [
+        f"{server}: {n} tests"
+        for server, n in sorted(Counter(s for name, s in told if name == "ran on").items())
+    ]
+    if lines:
+        terminalreporter.section(pytest_report_header())
+        for line in lines:
+            terminalreporter.line(line)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,24 @@ def test_a_promise_names_a_test_that_exists(row):
         text = (ROOT / file).read_text()
         for part in path.split("::"):
             assert re.search(rf"(def|class) {part}\b|^{part} = ", text, re.MULTILINE), f"{file} has no {part}"
+
+
+def test_make_test_runs_every_promise_whatever_the_scale():
+    """It chooses nothing: not by name, mark, folder or file. Scale is how much of each, never which."""
+    asked = ["make", "-n", "test", "WORKERS=4"]
+    made = subprocess.run(
+        asked, cwd=ROOT, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]}
+    ).stdout
+    (command,) = [line for line in made.splitlines() if line.startswith(".venv/bin/pytest")]
+    words = command.split()[1:]
+    assert words == ["-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder"]
+    settings = (ROOT / "pyproject.toml").read_text()
+    assert 'testpaths = ["tests"]' in settings
+    assert 'addopts = ["--strict-config", "--strict-markers", "-ra", "--import-mode=importlib"]' in settings
+
+
+def test_no_promised_test_is_skipped_by_what_it_says_itself():
+    named = {name for row in ROWS for name in re.findall(r"`tests/([\w/]+\.py)::", row)}
+    for file in named:
+        text = (ROOT / "tests" / file).read_text()
+        assert not re.search(r"mark\.skip\(|pytest\.mark\.xfail", text), file

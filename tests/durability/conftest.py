@@ -1,23 +1,17 @@
-"""Seeds, sizes, children and counts for the durability proofs.
-
-ECHOIC_TEST_SEED chooses other histories, ECHOIC_TEST_SCALE multiplies how many there are.
-"""
+"""Children, folders and counts for the durability proofs."""
 
 from __future__ import annotations
 
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import scale
 from durability.children import Zygote, tracing
-
-SEED = int(os.environ.get("ECHOIC_TEST_SEED", "20261121"))
-SCALE = float(os.environ.get("ECHOIC_TEST_SCALE", "1"))
-_counts: list[str] = []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,25 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.crash)
-            item.add_marker(pytest.mark.timeout(300 * max(1, SCALE)))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was tried, and what came of it."""
-    if _counts:
-        terminalreporter.section(f"durability, seed {SEED}, scale {SCALE:g}")
-        for line in _counts:
-            terminalreporter.line(line)
-
-
-@pytest.fixture
-def tally(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Put a line of counts into the summary."""
-
-    def note(line: str) -> None:
-        _counts.append(f"{request.node.name}: {line}")
-
-    return note
+            item.add_marker(pytest.mark.timeout(300 * max(1, scale.SCALE)))
 
 
 @pytest.fixture
@@ -63,13 +39,7 @@ def scratch(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def seed() -> int:
     """Where every history of the run begins; a failure names the number to add to it."""
-    return SEED
-
-
-@pytest.fixture(scope="session")
-def many() -> Callable[[int], int]:
-    """So many at scale 1."""
-    return lambda number: max(1, round(number * SCALE))
+    return scale.SEED
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from pathlib import Path
 from durability.children import Zygote
 from durability.consistency import check_consistent
 from durability.programs import SHARED, lines
+from scale import many
 
 TASKS = 4
 PROCESSES = 3
@@ -80,7 +81,7 @@ def stale(increments: list[list[int]], reads: list[list[int]]) -> int:
 
 
 def test_no_increment_is_lost_and_all_happens_in_an_order_of_real_time(
-    zygote: Zygote, tmp_path: Path, many: Callable[[int], int], tally: Callable[[str], None]
+    zygote: Zygote, tmp_path: Path, tally: Callable[[str], None]
 ) -> None:
     times = many(30)
     came = count(zygote, tmp_path, times, None)
@@ -96,9 +97,9 @@ def test_no_increment_is_lost_and_all_happens_in_an_order_of_real_time(
 
 
 def test_control_increments_that_expect_nothing_are_lost(
-    zygote: Zygote, tmp_path: Path, many: Callable[[int], int], tally: Callable[[str], None]
+    zygote: Zygote, tmp_path: Path, tally: Callable[[str], None]
 ) -> None:
-    times = many(10)
+    times = 10
     came = count(zygote, tmp_path, times, "no expectations")
     made = len(came.increments)
     tally(f"{made - came.total} of {made} increments lost")

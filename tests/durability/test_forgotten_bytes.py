@@ -25,6 +25,7 @@ from echoic.stores.sqlite import SQLiteStore
 from echoic.testing.store_subject import attached
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import content_words, cut
+from scale import many
 
 SPEC = EmbeddingSpec("forgotten-bytes", 48)
 USERS = 100
@@ -289,7 +290,7 @@ async def test_forgotten_records_are_in_no_byte_and_their_neighbours_are_whole(
 
 
 async def test_many_users_forgotten_one_after_the_other_leave_nothing(
-    copy: Town, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    copy: Town, seed: int, tally: Callable[[str], None]
 ) -> None:
     scopes = list(copy.said)
     gone = Random(seed).sample(scopes, min(len(scopes), many(8)))

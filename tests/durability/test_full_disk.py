@@ -34,6 +34,7 @@ from echoic.stores.base import Drop, Put, Record
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing.disks import Disk, Fault, Operation, Plan, broken, full, nothing
 from echoic.types import Scope
+from scale import many
 
 STEPS = 8
 FAULTS: dict[str, tuple[Fault, type[StoreUnavailable]]] = {
@@ -137,7 +138,7 @@ async def live_through(folder: Path, seed: int, plan: Plan, error: type[StoreUna
 
 @pytest.mark.parametrize("kind", FAULTS)
 async def test_a_disk_that_fails_from_any_operation_on_is_survived(
-    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None], kind: str
+    scratch: Path, seed: int, tally: Callable[[str], None], kind: str
 ) -> None:
     fault, error = FAULTS[kind]
     points = refused = 0

@@ -16,6 +16,7 @@ from durability.workload import SPEC, State, after, found, history, index, perfo
 from echoic.errors import WriteConflict
 from echoic.stores import sqlite_writer
 from echoic.testing.disks import PowerDisk
+from scale import many
 
 LIVES = 6
 STEPS = 14
@@ -71,7 +72,7 @@ def often_checkpointed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_every_operation_is_all_or_nothing_through_lives_that_end_at_random(
-    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, tally: Callable[[str], None]
 ) -> None:
     histories = many(30)
     steps = 0

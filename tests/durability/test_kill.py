@@ -17,8 +17,11 @@ from durability.consistency import check_consistent
 from durability.programs import lines
 from durability.workload import SPEC, Found, after, found, history, index
 from echoic.stores.sqlite import SQLiteStore
+from scale import many
 
 STEPS = 24
+CONTROLLED = 40
+"""Tries of a planted fault: how many it takes to find one has nothing to do with the scale of a run."""
 SYSTEM_CALLS = ("pwrite64", "fdatasync", "ftruncate", "unlink")
 
 
@@ -124,7 +127,7 @@ def outcomes(zygote: Zygote, folders: Callable[[], Path]) -> Outcomes:
 
 @pytest.mark.usefixtures("strace")
 def test_an_acknowledged_write_survives_a_kill_at_any_system_call(
-    outcomes: Outcomes, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    outcomes: Outcomes, seed: int, tally: Callable[[str], None]
 ) -> None:
     points = {call: many(45) for call in SYSTEM_CALLS}
     calls = 0
@@ -150,7 +153,7 @@ def test_an_acknowledged_write_survives_a_kill_at_any_system_call(
 
 
 def test_an_acknowledged_write_survives_a_kill_in_the_middle_of_any_operation_on_the_disk(
-    outcomes: Outcomes, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    outcomes: Outcomes, seed: int, tally: Callable[[str], None]
 ) -> None:
     left, operations = many(110), 0
     while left > 0:  # with another history once all points of one are taken
@@ -169,7 +172,7 @@ def test_an_acknowledged_write_survives_a_kill_in_the_middle_of_any_operation_on
 
 
 def test_an_acknowledged_write_survives_a_kill_at_any_moment(
-    outcomes: Outcomes, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    outcomes: Outcomes, seed: int, tally: Callable[[str], None]
 ) -> None:
     rng = Random(seed)
     outcomes.begin(seed)
@@ -183,11 +186,11 @@ def test_an_acknowledged_write_survives_a_kill_at_any_moment(
 
 
 def test_control_acknowledging_before_the_commit_loses_writes(
-    zygote: Zygote, folders: Callable[[], Path], seed: int, many: Callable[[int], int], tally: Callable
+    zygote: Zygote, folders: Callable[[], Path], seed: int, tally: Callable
 ) -> None:
     expected = states(seed)
     came: list[str] = []
-    for number in spread(600, many(40)):
+    for number in spread(600, CONTROLLED):
         folder = folders()
         zygote.run("write_history", **arguments(folder, seed, kill_at=number, control="acknowledge first"))
         came.append(verdict(folder, expected))
@@ -196,11 +199,11 @@ def test_control_acknowledging_before_the_commit_loses_writes(
 
 
 def test_control_committing_in_the_middle_of_a_write_leaves_halves(
-    zygote: Zygote, folders: Callable[[], Path], seed: int, many: Callable[[int], int], tally: Callable
+    zygote: Zygote, folders: Callable[[], Path], seed: int, tally: Callable
 ) -> None:
     expected = states(seed)
     came: list[str] = []
-    for number in spread(600, many(40)):
+    for number in spread(600, CONTROLLED):
         folder = folders()
         zygote.run("write_history", **arguments(folder, seed, kill_at=number, control="two transactions"))
         came.append(verdict(folder, expected))

@@ -21,8 +21,11 @@ from durability.workload import SPEC, State, Step, after, history, index, perfor
 from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.stores import sqlite_writer
 from echoic.testing.disks import Fault, Kind, PowerDisk
+from scale import many
 
 STEPS = 14
+CONTROLLED = 20
+"""Tries of a planted fault: how many it takes to find one has nothing to do with the scale of a run."""
 History = Callable[[Machine, Random, str | None], Awaitable[None]]
 
 
@@ -190,7 +193,7 @@ def retrying_syncs(rng: Random) -> PowerDisk:
 
 
 async def test_an_acknowledged_write_survives_a_power_cut(
-    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, tally: Callable[[str], None]
 ) -> None:
     came = await tried(concurrent_history, scratch, seed, many(200), PowerDisk, None)
     tally(str(came))
@@ -198,7 +201,7 @@ async def test_an_acknowledged_write_survives_a_power_cut(
 
 
 async def test_a_failed_sync_is_never_reported_as_success_later(
-    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, tally: Callable[[str], None]
 ) -> None:
     for run in (stubborn_history, stubborn_history_alone):
         came = await tried(run, scratch, seed, many(110), failing_syncs, None)
@@ -208,25 +211,25 @@ async def test_a_failed_sync_is_never_reported_as_success_later(
 
 
 async def test_control_without_a_sync_at_each_commit_a_power_cut_loses_writes(
-    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, tally: Callable[[str], None]
 ) -> None:
     control = "synchronous = normal"
-    came = await tried(concurrent_history, scratch, seed, many(20), PowerDisk, control)
+    came = await tried(concurrent_history, scratch, seed, CONTROLLED, PowerDisk, control)
     tally(str(came))
     assert came.wrong
 
 
 async def test_control_syncing_again_after_a_failed_sync_loses_writes(
-    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, tally: Callable[[str], None]
 ) -> None:
-    came = await until_wrong(stubborn_history, scratch, seed, many(20), retrying_syncs, None)
+    came = await until_wrong(stubborn_history, scratch, seed, CONTROLLED, retrying_syncs, None)
     tally(str(came))
     assert came.wrong
 
 
 async def test_control_opening_anew_before_the_log_is_emptied_brings_back_what_had_failed(
-    scratch: Path, seed: int, many: Callable[[int], int], tally: Callable[[str], None]
+    scratch: Path, seed: int, tally: Callable[[str], None]
 ) -> None:
-    came = await until_wrong(stubborn_history_alone, scratch, seed, many(20), failing_syncs, "reopen first")
+    came = await until_wrong(stubborn_history_alone, scratch, seed, CONTROLLED, failing_syncs, "reopen first")
     tally(str(came))
     assert came.wrong

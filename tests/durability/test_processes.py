@@ -23,6 +23,7 @@ from echoic.errors import WriteConflict
 from echoic.stores import sqlite_writer
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing.disks import Disk, Fault, Operation
+from scale import many
 
 RUN_S = 5
 
@@ -102,7 +103,7 @@ def house(zygote: Zygote, tmp_path: Path, seed: int) -> Iterator[House]:
 
 @pytest.mark.parametrize("writers", [2, 3])
 def test_processes_that_are_killed_at_random_lose_and_tear_nothing(
-    house: House, tmp_path: Path, seed: int, many: Callable[[int], int], tally: Callable, writers: int
+    house: House, tmp_path: Path, seed: int, tally: Callable, writers: int
 ) -> None:
     names = [f"writer{number}" for number in range(writers)]
     for name in (*names, "reader0", "eraser0", "checkpointer0"):

@@ -158,7 +158,6 @@ def http_error(status: int, **details: Any) -> exceptions.ModelHTTPError:
         lambda vectors: [{"not": "numbers"}],
         lambda vectors: [[10**400]],
     ],
-    ids=repr,
 )
 async def test_what_may_go_better_the_next_time_is_tried_again(
     hosted: HostedEmbedder, model: LexicalModel, fault: Any

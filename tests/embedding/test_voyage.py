@@ -138,7 +138,6 @@ async def test_vectors_are_put_in_order_by_their_index(
         {"change": lambda answer: answer["data"][0].update(embedding="AAAA")},
         {"delay_s": 1.0},
     ],
-    ids=str,
 )
 async def test_what_may_go_better_the_next_time_is_tried_again(
     make: Make, embedding_server: Any, reply: Any, fault: dict[str, Any]

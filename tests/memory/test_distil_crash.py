@@ -12,10 +12,9 @@ import pytest
 
 import echoic
 from memory.distilling_workers import BIRDS
+from scale import SEED, many
 
-SCALE = float(os.environ.get("ECHOIC_TEST_SCALE", "1"))
-SEED = int(os.environ.get("ECHOIC_TEST_SEED", "20261120"))
-POINTS = max(5, round(50 * SCALE))
+POINTS = many(50, least=5)
 KILLED = -9
 
 
@@ -65,7 +64,7 @@ def test_control_a_cursor_written_by_itself_loses_turns(workers):
 
 @pytest.mark.crash
 def test_two_workers_on_one_store_distil_each_turn_exactly_once(workers):
-    rounds = workers("share", max(4, round(12 * SCALE)))
+    rounds = workers("share", many(12, least=4))
     for one in rounds:
         assert one["codes"] == [0, 0]
         assert one["birds"] == BIRDS, one

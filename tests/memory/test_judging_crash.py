@@ -18,10 +18,9 @@ from echoic.memory.judging import JUDGEMENT, Judge
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict
 from echoic.stores import store_from
+from scale import SEED, many
 
-SCALE = float(os.environ.get("ECHOIC_TEST_SCALE", "1"))
-SEED = int(os.environ.get("ECHOIC_TEST_SEED", "20261120"))
-POINTS = max(5, round(15 * SCALE))
+POINTS = many(15, least=5)
 KILLED = -9
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 AGREED = {f"{day}_hours" for day in DAYS[::2]}
@@ -77,7 +76,7 @@ def test_control_what_waits_written_by_itself_loses_judgements(workers):
 
 @pytest.mark.crash
 def test_two_processes_on_one_store_share_each_memory_once(workers):
-    for one in workers("share", "auto", max(3, round(6 * SCALE))):
+    for one in workers("share", "auto", many(6, least=3)):
         assert one["codes"] == [0, 0]
         assert set(one["global"]) == AGREED, one
         assert one["versions"] == len(AGREED)

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 from playwright.async_api import expect
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -78,6 +79,18 @@ class Process:
             self._process.kill()
             raise AssertionError(f"the server did not start: {self._process.communicate()[1][-2000:]}")
         return line
+
+
+@asynccontextmanager
+async def launched(playwright, *flags):
+    """A Chromium with `flags` beside those that all tests need."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium and no google-chrome on this machine")
+    browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
+    try:
+        yield browser
+    finally:
+        await browser.close()
 
 
 class Seen:

@@ -12,16 +12,18 @@ from playwright.async_api import expect
 from echoic.testing.gemini_live import GeminiLiveServer
 from echoic.testing.openai_realtime import OpenAIRealtimeServer
 from echoic.testing.realtime import Says, silence, speech
-from server.browsing import FLAGS, Process
+from server.browsing import Process
 
-SPOKEN = speech("my name is Pavel and I live", rate_hz=48_000)
+SPEED = 3.0
+"""How many times as fast as in life speech passes in these calls: in the microphone, the provider, the page."""
+SPOKEN = speech("my name is Pavel and I live", rate_hz=48_000, word_ms=round(200 / SPEED))
 """What the microphone hears, again and again. Which words these are to the provider, its script says."""
-PAUSE_MS = 4000
+PAUSE_MS = round(4000 / SPEED)
 MICROPHONE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 WAYS = ("openai", "webrtc", "gemini")
 
 
-def flags_of(directory):
+def microphone_flags(directory):
     """Of a browser with a microphone that speaks, pauses, and speaks again."""
     path = directory / "microphone.wav"
     with wave.open(str(path), "wb") as file:
@@ -30,7 +32,6 @@ def flags_of(directory):
         file.setframerate(SPOKEN.rate_hz)
         file.writeframes(SPOKEN.pcm + silence(PAUSE_MS, SPOKEN.rate_hz))
     return [
-        *FLAGS,
         *MICROPHONE,
         "--allow-loopback-in-peer-connection",
         f"--use-file-for-fake-audio-capture={path}",
@@ -57,9 +58,9 @@ class Called:
 async def served(way, directory, *scripts, embedder="lexical"):
     """A provider that plays `scripts`, call by call, and `echoic serve --voice` that is called through it."""
     async with AsyncExitStack() as stack:
-        patience = {"patience_s": 40}
+        manner = {"patience_s": 40, "speed": SPEED}
         if way == "gemini":
-            provider = await stack.enter_async_context(GeminiLiveServer(*scripts, **patience))
+            provider = await stack.enter_async_context(GeminiLiveServer(*scripts, **manner))
             words = ("--voice", "google:gemini-3.8-live")
             authority = stack.enter_context(provider.trusted())
             keys = {
@@ -73,9 +74,7 @@ async def served(way, directory, *scripts, embedder="lexical"):
                 from echoic.testing.openai_realtime.webrtc import Media
 
                 media = Media()
-            provider = await stack.enter_async_context(
-                OpenAIRealtimeServer(*scripts, media=media, **patience)
-            )
+            provider = await stack.enter_async_context(OpenAIRealtimeServer(*scripts, media=media, **manner))
             transport = ("--voice-transport", "webrtc") if way == "webrtc" else ()
             words = ("--voice", "openai:gpt-realtime", *transport)
             keys = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": provider.base_url}

@@ -9,12 +9,10 @@ import re
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
 from server.browsing import (
-    CHROMIUM,
     CONTRAST,
-    FLAGS,
     IMAGES,
     Process,
     card,
@@ -26,7 +24,7 @@ from server.browsing import (
 )
 from server.scripted_model import ScriptedModel, Spoken
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 # Anything of these that became an element instead of text would run, load, or be seen.
 PAYLOADS = [
@@ -61,17 +59,7 @@ def process(tmp_path_factory):
     running.stop()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser():
-    if CHROMIUM is None:
-        pytest.skip("no chromium and no google-chrome on this machine")
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield launched
-        await launched.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(browser, process):
     async with visiting(browser, process) as visited:
         yield visited
@@ -434,7 +422,7 @@ async def test_what_another_conversation_teaches_appears_while_one_looks_on(page
         await expect(page.locator(".card")).to_have_count(0)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def pieces(start):
     """A server whose embedder hands out its word pieces."""
     async with start(embedder="local") as running:

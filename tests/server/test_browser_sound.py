@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import async_playwright
 
-from server.browsing import CHROMIUM, FLAGS
+from server.browsing import launched
+from server.conftest import started
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 TOOLS = """
   const tone = (hz, rate, seconds) => Float32Array.from({length: rate * seconds}, (_, n) => Math.sin(2 * Math.PI * hz * n / rate));
@@ -29,21 +29,19 @@ TOOLS = """
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def page(server):
-    if CHROMIUM is None:
-        pytest.skip("no chromium and no google-chrome on this machine")
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=[*FLAGS, "--autoplay-policy=no-user-gesture-required"]
-        )
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def page(playwright, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sound")
+    async with (
+        started(f"sqlite:///{folder}/echoic.db") as server,
+        launched(playwright, "--autoplay-policy=no-user-gesture-required") as browser,
+    ):
         page = await browser.new_page()
         await page.goto(f"{server.url}/static/mark.svg")
         yield page
-        await browser.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def run(page):
     """Run a script in the page, with a module of it imported."""
 

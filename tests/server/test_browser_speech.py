@@ -10,11 +10,11 @@ import asyncio
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
-from server.browsing import CHROMIUM, FLAGS, Process, card, say, settled, visiting
+from server.browsing import Process, card, say, settled, visiting
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SPEECH = """
 (() => {
@@ -48,17 +48,7 @@ def process(tmp_path_factory):
     running.stop()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser():
-    if CHROMIUM is None:
-        pytest.skip("no chromium and no google-chrome on this machine")
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield launched
-        await launched.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(browser, process):
     async with visiting(browser, process, script=SPEECH) as visited:
         yield visited

@@ -7,17 +7,17 @@ import os
 import re
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
 from echoic.testing.realtime import Says, Script, UserSays, words_heard
-from server.browsing import CHROMIUM, CONTRAST, FLAGS, IMAGES, card, visiting
+from server.browsing import CONTRAST, IMAGES, card, launched, visiting
 from server.calls_in_browser import (
     MICROPHONE,
+    PAUSE_MS,
+    SPEED,
     SPOKEN,
     WAYS,
     call,
-    flags_of,
     from_memory,
     hang_up,
     heard_out,
@@ -29,7 +29,7 @@ from server.calls_in_browser import (
 
 pytest.importorskip("trustme", reason="the played Gemini speaks TLS")
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 WHO = "my name is Pavel and I live in Tel Aviv"
 LONG = " ".join(
@@ -47,15 +47,9 @@ KNOWN = Script(
 )
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser(tmp_path_factory):
-    if CHROMIUM is None:
-        pytest.skip("no chromium and no google-chrome on this machine")
-    async with async_playwright() as playwright:
-        flags = flags_of(tmp_path_factory.mktemp("microphone"))
-        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield launched
-        await launched.close()
+@pytest.fixture
+def browser(calling_browser):
+    return calling_browser
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -107,7 +101,7 @@ async def test_a_call_whose_server_is_killed_in_mid_turn_goes_on_by_itself_with_
         await expect(last(page, "agent")).to_contain_text("one of the many things")
         await expect(card(page, "home")).to_contain_text("Tel Aviv")
         await expect(state(page)).to_have_text("Speaking")
-        await asyncio.sleep(1)
+        await asyncio.sleep(1 / SPEED)
         await asyncio.to_thread(server.process.stop, killed=True)
         await expect(state(page)).to_have_text(re.compile("Reconnecting"))
         if way != "webrtc":
@@ -141,7 +135,7 @@ async def test_who_cuts_in_is_heard_and_page_and_provider_agree_on_what_they_hea
         await call(page)
         await speak(page, "tell me all")
         await expect(state(page)).to_have_text("Speaking")
-        await asyncio.sleep(1)
+        await asyncio.sleep(1 / SPEED)
         await speak(page, "stop it", cutting_in=True)
         cut = page.locator(".turn.agent", has=page.locator("s.unheard"))
         await expect(cut).to_have_count(1)
@@ -165,7 +159,7 @@ async def test_the_providers_ears_get_the_callers_words_and_silence_while_muted(
         await call(page)
         await expect(last(page, "agent")).to_have_text("hello")
         (session,) = server.calls
-        await asyncio.sleep(1)
+        await asyncio.sleep(1 / SPEED)
         quiet = bytes(session.input_audio)
         assert words_heard(quiet, SPOKEN, rate_hz=session.input_rate_hz) == []
         await speak(page, "spoken")
@@ -173,7 +167,7 @@ async def test_the_providers_ears_get_the_callers_words_and_silence_while_muted(
         assert len(words) >= 3
         await asyncio.sleep(0.5)
         before = len(session.input_audio)
-        await asyncio.sleep((SPOKEN.duration_ms + 4000) / 1000)
+        await asyncio.sleep((SPOKEN.duration_ms + PAUSE_MS) / 1000)
         muted = bytes(session.input_audio)[before:]
         assert words_heard(muted, SPOKEN, rate_hz=session.input_rate_hz) == []
         await hang_up(page)
@@ -278,25 +272,23 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("flags", "said"), REFUSED)
-async def test_a_microphone_that_is_refused_or_missing_is_told_with_the_way_out(tmp_path, flags, said):
-    if CHROMIUM is None:
-        pytest.skip("no chromium and no google-chrome on this machine")
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
-        async with (
-            served("openai", tmp_path, Script(open_ended=True)) as server,
-            visiting(browser, server) as page,
-        ):
-            await page.get_by_role("button", name="Call", exact=True).click()
-            await expect(page.get_by_role("alert")).to_contain_text(said)
-            await expect(page.get_by_role("alert")).to_contain_text("call again")
-            await expect(page.locator("#call")).not_to_be_visible()
-            await page.get_by_role("textbox", name="Say something").fill("I live in Haifa")
-            await page.keyboard.press("Enter")
-            await expect(card(page, "home")).to_contain_text("Haifa")
-            assert server.calls == []
-            page.seen.assert_nothing()
-        await browser.close()
+async def test_a_microphone_that_is_refused_or_missing_is_told_with_the_way_out(
+    playwright, tmp_path, flags, said
+):
+    async with (
+        launched(playwright, *flags) as browser,
+        served("openai", tmp_path, Script(open_ended=True)) as server,
+        visiting(browser, server) as page,
+    ):
+        await page.get_by_role("button", name="Call", exact=True).click()
+        await expect(page.get_by_role("alert")).to_contain_text(said)
+        await expect(page.get_by_role("alert")).to_contain_text("call again")
+        await expect(page.locator("#call")).not_to_be_visible()
+        await page.get_by_role("textbox", name="Say something").fill("I live in Haifa")
+        await page.keyboard.press("Enter")
+        await expect(card(page, "home")).to_contain_text("Haifa")
+        assert server.calls == []
+        page.seen.assert_nothing()
 
 
 STORY = (
@@ -336,7 +328,7 @@ async def tell_the_story(page):
     await expect(last(page, "agent")).to_have_text("Welcome back, Pavel. How can I help?")
     await speak(page, "Where do I live?")
     await expect(state(page)).to_have_text("Speaking")
-    await asyncio.sleep(2)
+    await asyncio.sleep(2 / SPEED)
     await speak(page, "Right, thank you.", cutting_in=True)
     await expect(last(page, "agent")).to_contain_text("My pleasure")
     await expect(page.locator("s.unheard")).to_have_count(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections import defaultdict
 from functools import cache
 
 import pymongo
@@ -19,7 +18,7 @@ stand_in_only = pytest.mark.skipif(
 )
 
 _databases: list[str] = []
-_ran: dict[str, set[str]] = defaultdict(set)
+_present: set[str] = set()
 
 
 @cache
@@ -29,10 +28,15 @@ def shared() -> MongoServer:
 
 
 def note(server: str) -> None:
-    """Count the present test as one that ran on `server`."""
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-    if test:
-        _ran[server].add(test)
+    """The present test runs on `server`."""
+    _present.add(f"MongoDB, {server}")
+
+
+def noted() -> set[str]:
+    """What was noted since this was asked last."""
+    servers = set(_present)
+    _present.clear()
+    return servers
 
 
 def url(database: str = "", options: str = "") -> str:
@@ -51,11 +55,6 @@ def url(database: str = "", options: str = "") -> str:
 def patient(url: str) -> str:
     """The same with a minute for each verb, for suites that a busy machine may run."""
     return url + ("&" if "?" in url else "?") + "timeout_ms=60000"
-
-
-def report() -> list[str]:
-    """How many tests ran on what; empty where none needed MongoDB."""
-    return [f"MongoDB: {len(tests)} tests on {server}" for server, tests in sorted(_ran.items())]
 
 
 def drop_all() -> None:

@@ -17,22 +17,27 @@ from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import random_histories
 from echoic.testing.store_histories import SETTINGS
 from echoic.types import Scope
+from scale import many
 from stores import mongodb_server, postgres_server
 
+pytestmark = pytest.mark.histories
+HOW = settings(SETTINGS, max_examples=many(SETTINGS.max_examples))
 CONTROL = settings(SETTINGS, max_examples=300, phases=[Phase.generate], derandomize=True, print_blob=False)
 
-TestInMemoryHistories = random_histories(lambda _: InMemoryStore(), instances=1, lasts=False)
-TestSQLiteHistories = random_histories(lambda folder: SQLiteStore(folder / "echoic.db"))
-TestJsonFilesHistories = random_histories(FilesStore)
-TestMarkdownFilesHistories = random_histories(lambda folder: FilesStore(folder, "markdown"))
+TestInMemoryHistories = random_histories(lambda _: InMemoryStore(), instances=1, lasts=False, how=HOW)
+TestSQLiteHistories = random_histories(lambda folder: SQLiteStore(folder / "echoic.db"), how=HOW)
+TestJsonFilesHistories = random_histories(FilesStore, how=HOW)
+TestMarkdownFilesHistories = random_histories(lambda folder: FilesStore(folder, "markdown"), how=HOW)
 # a folder stands for a schema: its name is as good as any
 TestPostgresHistories = random_histories(
     lambda folder: postgres_store(
         postgres_server.shared().url(f"h{folder.name[-8:].lower().replace('-', '_')}")
-    )
+    ),
+    how=HOW,
 )
 TestMongoDBHistories = random_histories(
-    lambda folder: mongodb_store(mongodb_server.patient(mongodb_server.url(folder.name)))
+    lambda folder: mongodb_store(mongodb_server.patient(mongodb_server.url(folder.name))),
+    how=HOW,
 )
 
 

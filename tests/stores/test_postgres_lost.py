@@ -39,13 +39,12 @@ from echoic.testing.store_subject import (
     unit,
 )
 from echoic.types import Scope
+from scale import many
 from stores.postgres_between import Line, Moment
 from stores.postgres_child import SHARED, name_of
 from stores.postgres_server import PostgresServer, new_schema, shared
 
-SCALE = float(os.environ.get("ECHOIC_TEST_SCALE", "1"))
-RESTARTS = max(1, round(2 * SCALE))
-"""The issue asks for 20: ECHOIC_TEST_SCALE=10."""
+RESTARTS = many(4)
 CHILD = Path(__file__).with_name("postgres_child.py")
 BOB = Scope("acme", "bob")
 
@@ -89,6 +88,7 @@ def child(url: str, mode: str, number: int = 0, name: str = "ana") -> Iterator[s
 
 
 @pytest.mark.parametrize("moment", ["before the commit", "after the commit"])
+@pytest.mark.crash
 async def test_a_commit_whose_answer_is_lost_happens_exactly_once(line: Line, moment: Moment) -> None:
     schema = new_schema()
     async with opened(
@@ -136,6 +136,7 @@ async def _quiet(line: Line) -> None:
         await asyncio.sleep(0.3)
 
 
+@pytest.mark.crash
 async def test_control_a_lost_answer_taken_for_a_failure_is_found(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +158,7 @@ def _dropped(*names: str) -> list[object]:
     return [Drop(kind="memory", id=name) for name in names]
 
 
+@pytest.mark.crash
 async def test_a_server_that_is_stopped_and_started_loses_nothing(server: PostgresServer) -> None:
     """Calls go on with what is loaded; writes wait; what was acknowledged is there; each happened once."""
     url, each = server.url(wait_s=60), 200 * RESTARTS
@@ -210,10 +212,11 @@ def _counted(process: subprocess.Popen[str]) -> list[int]:
     return found
 
 
+@pytest.mark.crash
 async def test_a_writer_that_is_killed_loses_and_halves_nothing() -> None:
     url, scope = shared().url(), Scope("acme", "killed")
     acknowledged = -1
-    for life in range(max(2, round(5 * SCALE))):
+    for life in range(many(8, least=2)):
         with child(url, "write", 1000 * life, "killed") as process:
             assert process.stdout is not None
             for _ in range(5 + 7 * life % 20):
@@ -277,7 +280,8 @@ async def test_what_another_process_writes_the_next_query_sees() -> None:
                 ]
 
 
-@pytest.mark.parametrize("_time", range(max(1, round(2 * SCALE))))
+@pytest.mark.parametrize("_time", range(many(4)))
+@pytest.mark.crash
 async def test_two_servers_and_three_workers_lose_no_turn_and_learn_from_none_twice(_time: int) -> None:
     url, turns = shared().url(wait_s=60), 25
     with contextlib.ExitStack() as processes:

@@ -54,7 +54,8 @@ class GeminiLiveServer(LoopbackServer[GeminiSession]):
         api_key: the only key that is taken; any key where None.
         models: the only models there are; any where None.
         marks_finished: the last piece of a transcript says that it is, which not every model's does.
-        tolerate: see `LoopbackServer`, as are `keep_audio`, `keep_events` and `patience_s`.
+        tolerate: see `LoopbackServer`, as are `keep_audio`, `keep_events`, `patience_s` and
+            `speed`.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class GeminiLiveServer(LoopbackServer[GeminiSession]):
         keep_audio: bool = True,
         keep_events: int | None = None,
         patience_s: float = 10.0,
+        speed: float = 1.0,
     ) -> None:
         self.authority: LoopbackAuthority = loopback_authority()
         super().__init__(
@@ -75,6 +77,7 @@ class GeminiLiveServer(LoopbackServer[GeminiSession]):
             keep_audio=keep_audio,
             keep_events=keep_events,
             patience_s=patience_s,
+            speed=speed,
             tls=self.authority.server,
         )
         self._api_key = api_key
@@ -153,6 +156,7 @@ class GeminiLiveServer(LoopbackServer[GeminiSession]):
             script,
             keep_audio=self.keep_audio,
             patience_s=self.patience_s,
+            speed=self.speed,
             marks_finished=self._marks_finished,
             on_setup=set_up,
             on_handle=self._save,

@@ -27,6 +27,7 @@ from echoic.testing.realtime.record import Violation
 from echoic.testing.realtime.script import Calls, Reply, Script, UserSays
 from echoic.testing.realtime.session import Session
 from echoic.testing.realtime.speaking import speak
+from echoic.testing.realtime.voice import DEFAULT_SILENCE_MS
 
 
 class GeminiSession(Session):
@@ -42,13 +43,14 @@ class GeminiSession(Session):
         *,
         keep_audio: bool,
         patience_s: float,
+        speed: float,
         marks_finished: bool,
         on_setup: Callable[[GeminiSession, Setup], None],
         on_handle: Callable[[GeminiSession], str],
         on_violation: Callable[[GeminiSession, Violation], None],
         on_fault: Callable[[BaseException], None],
     ) -> None:
-        super().__init__(number, script, keep_audio=keep_audio, patience_s=patience_s)
+        super().__init__(number, script, keep_audio=keep_audio, patience_s=patience_s, speed=speed)
         self.setup: Setup | None = None
         """What the client asked for; None until it did."""
         self.context: list[dict[str, Any]] = []
@@ -192,7 +194,7 @@ class GeminiSession(Session):
                 generation.call(output)
                 await self.flush()
             else:
-                await speak(self, output, output.speech(self.output_rate_hz), generation)
+                await speak(self, output, output.speech(self.output_rate_hz, speed=self.speed), generation)
         if not self.pending:
             generation.complete()
         await self.flush()
@@ -269,7 +271,7 @@ class GeminiSession(Session):
         if setup.realtime_input_config and (
             found := setup.realtime_input_config.automatic_activity_detection
         ):
-            self._voice.silence_ms = found.silence_duration_ms or self._voice.silence_ms
+            self.ends_turns_after(found.silence_duration_ms or DEFAULT_SILENCE_MS)
 
     def _take_realtime(self, given: types.LiveClientRealtimeInput) -> None:
         for blob in [given.audio, *(given.media_chunks or [])]:

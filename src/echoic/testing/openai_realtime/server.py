@@ -49,7 +49,8 @@ class OpenAIRealtimeServer(LoopbackServer[OpenAISession]):
         scripts: session n, a WebSocket or a call, plays script n; see `LoopbackServer`.
         api_key: the only key that is taken; any key where None. Client secrets are taken until they expire.
         media: how calls get their audio, such as `webrtc.Media()`; None for signalling alone.
-        tolerate: see `LoopbackServer`, as are `keep_audio`, `keep_events` and `patience_s`.
+        tolerate: see `LoopbackServer`, as are `keep_audio`, `keep_events`, `patience_s` and
+            `speed`.
     """
 
     def __init__(
@@ -61,9 +62,15 @@ class OpenAIRealtimeServer(LoopbackServer[OpenAISession]):
         keep_audio: bool = True,
         keep_events: int | None = None,
         patience_s: float = 10.0,
+        speed: float = 1.0,
     ) -> None:
         super().__init__(
-            *scripts, tolerate=tolerate, keep_audio=keep_audio, keep_events=keep_events, patience_s=patience_s
+            *scripts,
+            tolerate=tolerate,
+            keep_audio=keep_audio,
+            keep_events=keep_events,
+            patience_s=patience_s,
+            speed=speed,
         )
         self.calls: dict[str, OpenAISession] = {}
         """Calls that were not hung up, by id."""
@@ -144,6 +151,7 @@ class OpenAIRealtimeServer(LoopbackServer[OpenAISession]):
             model=model,
             keep_audio=self.keep_audio,
             patience_s=self.patience_s,
+            speed=self.speed,
             on_violation=self.violation,
             on_fault=self.faults.append,
             call_id=call_id,

@@ -51,11 +51,12 @@ class OpenAISession(Session):
         model: str,
         keep_audio: bool,
         patience_s: float,
+        speed: float,
         on_violation: Callable[[OpenAISession, Violation], None],
         on_fault: Callable[[BaseException], None],
         call_id: str | None = None,
     ) -> None:
-        super().__init__(number, script, keep_audio=keep_audio, patience_s=patience_s)
+        super().__init__(number, script, keep_audio=keep_audio, patience_s=patience_s, speed=speed)
         self._ids = 0
         self.call_id = call_id
         """Of a WebRTC call; None on a WebSocket session."""
@@ -238,13 +239,13 @@ class OpenAISession(Session):
             return await super().voice_starts(said)
         # without media nobody can be heard, so the user speaks as soon as somebody is there to be told
         await self.until(lambda: bool(self.lines), "a sideband to be attached")
-        self.input_bytes += pcm_bytes(said.after_ms, self.input_rate_hz)
+        self.input_bytes += pcm_bytes(self.passing_ms(said.after_ms), self.input_rate_hz)
         return self.input_ms
 
     async def voice_stops(self, said: UserSays, started_ms: int) -> int:
         if self._hears:
             return await super().voice_stops(said, started_ms)
-        self.input_bytes += pcm_bytes(said.lasts_ms, self.input_rate_hz)
+        self.input_bytes += pcm_bytes(self.passing_ms(said.lasts_ms), self.input_rate_hz)
         return self.input_ms
 
     @property
@@ -261,7 +262,7 @@ class OpenAISession(Session):
     async def _say(self, response: Response, says: Says) -> None:
         if response.over:
             return
-        spoken = says.speech(self.output_rate_hz)
+        spoken = says.speech(self.output_rate_hz, speed=self.speed)
         response.open_message(spoken if response.is_audio else None)
         await speak(self, says, spoken, ResponseVoice(response, self.playback))
         if not response.over:
@@ -290,7 +291,7 @@ class OpenAISession(Session):
         check_update(update, has_spoken=self.conversation.has_spoken, settings=self.settings)
         self.settings = updated(self.settings, update)
         if self._detection is not None:
-            self._voice.silence_ms = self._detection.get("silence_duration_ms", 500)
+            self.ends_turns_after(self._detection.get("silence_duration_ms", 500))
         self.emit("session.updated", session=self.settings)
 
     def _append(self, event: dict[str, Any]) -> None:

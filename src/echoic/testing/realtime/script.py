@@ -22,6 +22,7 @@ class Stage(Protocol):
 
     record: Record
     step_began: int
+    speed: float
 
     async def hear(self, said: UserSays) -> None:
         """Hears a turn of the user."""
@@ -144,9 +145,11 @@ class Says:
         """The same, but when `ms` of audio have been sent, `steps` happen; generation goes on after them."""
         return replace(self, during=(*self.during, (ms, steps)))
 
-    def speech(self, rate_hz: int) -> Speech:
-        words = self.word_ms if isinstance(self.word_ms, int) else list(self.word_ms)
-        return speech(self.text, rate_hz=rate_hz, word_ms=words, gap_ms=self.gap_ms)
+    def speech(self, rate_hz: int, *, speed: float = 1.0) -> Speech:
+        lengths_ms = (self.word_ms,) if isinstance(self.word_ms, int) else self.word_ms
+        scaled = [round(length_ms / speed) for length_ms in lengths_ms]
+        words = scaled[0] if isinstance(self.word_ms, int) else scaled
+        return speech(self.text, rate_hz=rate_hz, word_ms=words, gap_ms=round(self.gap_ms / speed))
 
     async def __call__(self, session: Stage) -> None:
         await session.reply(Reply(self))
@@ -195,8 +198,7 @@ class Pause:
     seconds: float
 
     async def __call__(self, session: Stage) -> None:
-        del session
-        await asyncio.sleep(self.seconds)
+        await asyncio.sleep(self.seconds / session.speed)
 
 
 @dataclass(frozen=True, slots=True)

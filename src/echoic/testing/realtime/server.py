@@ -68,6 +68,8 @@ class LoopbackServer(ABC, Generic[S]):
             Without it a long call leaves only its words.
         keep_events: how many of a session's last events are kept at least; all where None.
         patience_s: how long a step waits for the client before the script counts as stuck.
+        speed: how many times as fast as in life speech passes: words, pauses, and the silence that ends a
+            turn. Words under 60 ms (`speed` above 3) are too short for `words_heard`.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class LoopbackServer(ABC, Generic[S]):
         keep_audio: bool = True,
         keep_events: int | None = None,
         patience_s: float = 10.0,
+        speed: float = 1.0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.sessions: list[S] = []
@@ -88,6 +91,7 @@ class LoopbackServer(ABC, Generic[S]):
         self.keep_audio = keep_audio
         self.keep_events = keep_events
         self.patience_s = patience_s
+        self.speed = speed
         self._scripts = scripts
         self._tls = tls
         self._tasks: set[asyncio.Task[Any]] = set()

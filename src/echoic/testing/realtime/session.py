@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 from echoic.testing.realtime.audio import pcm_ms
 from echoic.testing.realtime.record import Record, ScriptStuck, Violation
 from echoic.testing.realtime.script import Reply, Script, UserSays
-from echoic.testing.realtime.voice import VoiceDetector
+from echoic.testing.realtime.voice import DEFAULT_SILENCE_MS, VoiceDetector
 from echoic.testing.realtime.websocket import WebSocket
 
 
@@ -69,10 +69,14 @@ class Session(ABC):
     input_rate_hz: ClassVar[int]
     output_rate_hz: ClassVar[int]
 
-    def __init__(self, number: int, script: Script[Any], *, keep_audio: bool, patience_s: float) -> None:
+    def __init__(
+        self, number: int, script: Script[Any], *, keep_audio: bool, patience_s: float, speed: float = 1.0
+    ) -> None:
         self.number = number
         """Its place among the server's sessions, from 0."""
         self.script = script
+        self.speed = speed
+        """How many times as fast as in life speech passes."""
         self.record = Record()
         self.violations: list[Violation] = []
         self.input_audio = bytearray()
@@ -94,6 +98,7 @@ class Session(ABC):
         self._patience_s = patience_s
         self._news = asyncio.Event()
         self._voice = VoiceDetector(rate_hz=self.input_rate_hz)
+        self.ends_turns_after(DEFAULT_SILENCE_MS)
         self._edges: list[int] = []
         self._edges_taken = 0
         self._quiet_since_ms = 0
@@ -159,6 +164,16 @@ class Session(ABC):
         self._quiet_since_ms = self.input_ms
         await asyncio.gather(*(line.flush() for line in self.lines))
 
+    # Time, as speech passes here.
+
+    def passing_ms(self, life_ms: float) -> int:
+        """How many milliseconds of audio stand for `life_ms` of life."""
+        return round(life_ms / self.speed)
+
+    def ends_turns_after(self, silence_ms: int) -> None:
+        """So much silence, in milliseconds of life, ends a turn."""
+        self._voice.silence_ms = self.passing_ms(silence_ms)
+
     # Audio coming in.
 
     @property
@@ -179,7 +194,7 @@ class Session(ABC):
         if said.by_voice:
             self.speech_began_ms = await self._edge("start")
             return self.speech_began_ms
-        due_ms = self._quiet_since_ms + said.after_ms
+        due_ms = self._quiet_since_ms + self.passing_ms(said.after_ms)
         await self.until(lambda: self.input_ms >= due_ms, f"{said.after_ms} ms of audio before {said.text!r}")
         self.speech_began_ms = due_ms
         return due_ms
@@ -188,7 +203,7 @@ class Session(ABC):
         """Waits until the user is silent; at which millisecond of all audio that was."""
         if said.by_voice:
             return await self._edge("stop")
-        due_ms = started_ms + said.lasts_ms
+        due_ms = started_ms + self.passing_ms(said.lasts_ms)
         await self.until(lambda: self.input_ms >= due_ms, f"{said.lasts_ms} ms of audio of {said.text!r}")
         return due_ms
 

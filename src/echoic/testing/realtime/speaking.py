@@ -30,7 +30,7 @@ class Voice(Protocol):
 
 async def speak(session: Session, says: Says, spoken: Speech, voice: Voice) -> None:
     """Says it, until it is said or cut. Steps due after the last sample happen once all is generated."""
-    pending = sorted(says.during, key=lambda pair: pair[0])
+    pending = sorted((session.passing_ms(at_ms), steps) for at_ms, steps in says.during)
     told = 0
     for start_ms in range(0, spoken.duration_ms, says.chunk_ms):
         while pending and pending[0][0] <= start_ms:

@@ -14,6 +14,7 @@ import numpy as np
 from echoic.testing.realtime.audio import SAMPLE_BYTES, pcm_bytes
 
 FRAME_MS = 10
+DEFAULT_SILENCE_MS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class VoiceDetector:
     """Fed with PCM16 of any chunk size; tells where speech starts and where it stopped."""
 
     rate_hz: int
-    silence_ms: int = 500
+    silence_ms: int = DEFAULT_SILENCE_MS
     """Of quiet that ends an utterance."""
     level: float = 0.01
     """Of full scale, as root mean square, from where a frame counts as voice."""
@@ -70,4 +71,4 @@ def _level(frame: bytes) -> float:
     return float(np.sqrt(np.mean((samples / 32768) ** 2))) if len(samples) else 0.0
 
 
-__all__ = ["VoiceDetector", "VoiceEdge"]
+__all__ = ["DEFAULT_SILENCE_MS", "VoiceDetector", "VoiceEdge"]

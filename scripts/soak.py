@@ -1,0 +1,74 @@
+"""Random histories, kills and power cuts, at growing scale, for as long as it is given.
+
+Each round is the tests marked `crash` or `histories` with another seed. The first is at a quarter of full
+scale; each next one is twice as large while the time left is enough for it, then as large as fits. A failure
+ends it, and names the seed and the scale that show it again.
+
+    .venv/bin/python scripts/soak.py --minutes 15
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import secrets
+import subprocess
+import sys
+import time
+
+SMALLEST = 0.25
+CONTROL = re.compile(r"^test_(control|a_planted_fault)_\w+")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--workers", type=int, default=4)
+    given = parser.parse_args()
+    ends = time.monotonic() + 60 * given.minutes
+    scale, rounds, per_scale = SMALLEST, 0, 0.0
+    while True:
+        began = time.monotonic()
+        if not _round(scale, given.workers):
+            return 1
+        rounds += 1
+        per_scale = max(per_scale, (time.monotonic() - began) / scale)
+        left = ends - time.monotonic()
+        affordable = [
+            s for s in (2 * scale, scale, scale / 2, SMALLEST) if s >= SMALLEST and s * per_scale <= left
+        ]
+        if not affordable:
+            print(f"soak: {rounds} rounds in {given.minutes - left / 60:.1f} minutes, nothing failed")
+            return 0
+        scale = affordable[0]
+
+
+def _round(scale: float, workers: int) -> bool:
+    """Run all of them once; whether nothing failed. Says what was done."""
+    seed = secrets.randbelow(10**9)
+    print(f"soak: scale {scale:g}, seed {seed}", flush=True)
+    pytest = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadgroup"]
+    chosen = ["--no-loadscope-reorder", "-m", "(crash or histories) and not browser", "--timeout", "3600"]
+    ran = subprocess.run(
+        [*pytest, *chosen],
+        env={**os.environ, "ECHOIC_TEST_SEED": str(seed), "ECHOIC_TEST_SCALE": str(scale)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    lines = ran.stdout.splitlines()
+    found = [line for line in lines if CONTROL.match(line)]
+    print("\n".join(f"  {line}" for line in lines if line.startswith("test_")))
+    print(f"  {len(found)} planted faults were looked for with these, and found")
+    print(f"  {lines[-1] if lines else 'pytest said nothing'}", flush=True)
+    if ran.returncode:
+        print(ran.stdout)
+        print(f"again: ECHOIC_TEST_SEED={seed} ECHOIC_TEST_SCALE={scale:g} {' '.join([*pytest, *chosen])}")
+    return ran.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

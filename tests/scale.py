@@ -1,0 +1,22 @@
+"""How many random histories a run draws, and which: the one place that every test of them asks.
+
+`ECHOIC_TEST_SCALE` multiplies how many there are (1 is full scale, `make test` takes a quarter), and
+`ECHOIC_TEST_SEED` chooses them. The seed is another one in each run, and is printed: set it to see a failure again.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+os.environ.setdefault("ECHOIC_TEST_SCALE", "0.25")
+# set before workers are started: they inherit it, and draw the same
+os.environ.setdefault("ECHOIC_TEST_SEED", str(secrets.randbelow(10**9)))
+
+SCALE = float(os.environ["ECHOIC_TEST_SCALE"])
+SEED = int(os.environ["ECHOIC_TEST_SEED"])
+
+
+def many(number: int, *, least: int = 1) -> int:
+    """`number` at full scale, and as many as that makes at this run's; never fewer than `least`."""
+    return max(least, round(number * SCALE))
