@@ -86,7 +86,7 @@ async def test_who_cuts_in_while_the_model_still_speaks_ends_the_run(relay):
     phone.phone.agent.model.stream_function = stream
     call = await phone.call()
     assert await call.say("Tell me a story.", cut_in_after="Once upon a time") == "Once upon a time"
-    await asyncio.wait_for(ended.wait(), 5)
+    await asyncio.wait_for(ended.wait(), 60)
     await call.say("Stop, that will do.")
     assert heard_by_model(phone.script) == "Once upon a time"
     await call.hang_up()
@@ -329,7 +329,7 @@ async def test_a_call_whose_socket_is_open_is_not_idle_however_long_nobody_speak
     assert not phone.phone.known(call.sid).over
     await call._socket.close()
     call._socket = None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not phone.phone.known(call.sid).over:
             await asyncio.sleep(0.05)
 
@@ -345,7 +345,7 @@ async def asked_twice(relay, first=LONG, second=WEATHER, **settings):
     call = await phone.call()
     for said in ("train", "weather"):
         await call.send({"type": "prompt", "voicePrompt": said, "lang": "en-US", "last": True})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while "weather" not in phone.phone.known(call.sid)._unanswered.values():
             await asyncio.sleep(0.01)
     both.set()
@@ -420,7 +420,7 @@ async def test_what_is_cut_while_the_store_is_away_is_cut_with_the_next_that_is_
 
     monkeypatch.setattr(OpenConversation, "truncate", unreachable)
     await call.send({"type": "interrupt", "utteranceUntilInterrupt": "Your train"})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not tried:
             await asyncio.sleep(0.01)
     monkeypatch.setattr(OpenConversation, "truncate", truncate)

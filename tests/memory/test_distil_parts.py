@@ -319,7 +319,7 @@ class TestRuns:
 
         per_user = RunsPerUser(work)
         per_user.want(Scope("d", "ana"), "a", urgent=True)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(seen) < 2:
                 await asyncio.sleep(0.005)
         assert seen == [{"a": True}, {"a": True}]

@@ -115,7 +115,7 @@ async def test_nothing_that_was_written_or_forgotten_meanwhile_is_missed(ana):
         assert (await listening.final(ASKED)).hits == ()
 
 
-async def until(true, seconds=5.0):
+async def until(true, seconds=60.0):
     async with asyncio.timeout(seconds):
         while not true():
             await asyncio.sleep(0.002)

@@ -27,7 +27,7 @@ async def test_what_both_call_global_is_shared_after_the_caller_was_answered(jud
     provider.held = True
     provider.answer(reply(arguments={"who": "everyone", "sure": True}))
     async with judged(global_writes="auto") as memory:
-        kept = await asyncio.wait_for(memory.user("ana").set(*HOURS), 5)
+        kept = await asyncio.wait_for(memory.user("ana").set(*HOURS), 60)
         assert kept.visibility == "private", "the caller did not wait for the model"
         assert await globally(memory, HOURS[0]) is None
         provider.gate.set()

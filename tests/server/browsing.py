@@ -23,7 +23,7 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 STARTS_S = 60
-expect.set_options(timeout=15_000)  # a machine may be busy; what is right is there at once
+expect.set_options(timeout=30_000)  # a machine may be busy; what is right is there at once
 
 
 class Process:
@@ -119,7 +119,7 @@ class Seen:
 async def visiting(browser, process, *, script="", **options):
     """A page of somebody who was never here, watched; `script` runs before any of its own."""
     context = await browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(30_000)
     page = await context.new_page()
     page.seen = Seen(page)
     page.on(

@@ -545,7 +545,7 @@ async def turns_of(server, identity, conversation):
     return [turn.heard_text for turn in await (await memory.conversation(conversation)).turns()]
 
 
-async def until(ready, seconds=10.0):
+async def until(ready, seconds=60.0):
     async with asyncio.timeout(seconds):
         while not ready():
             await asyncio.sleep(0.01)

@@ -123,17 +123,17 @@ class Page:
         turns = {told["id"]: told for told in self.of("transcript") if told["speaker"] == speaker}
         return list(turns.values())
 
-    async def until(self, ready, seconds=15.0):
+    async def until(self, ready, seconds=60.0):
         async with asyncio.timeout(seconds):
             while not (value := ready()):
                 assert self.closed is None or ready(), (self.closed, self.told)
                 await asyncio.sleep(0.01)
         return value
 
-    async def until_told(self, kind, count=1, seconds=15.0):
+    async def until_told(self, kind, count=1, seconds=60.0):
         return (await self.until(lambda: len(self.of(kind)) >= count and self.of(kind), seconds))[-1]
 
-    async def until_heard(self, text, seconds=20.0):
+    async def until_heard(self, text, seconds=60.0):
         """Until the turn of the agent with `text` is settled."""
         return await self.until(
             lambda: next((t for t in self.spoken("agent") if t["text"] == text and "heard" in t), None),

@@ -80,7 +80,7 @@ class Phone:
             await asyncio.sleep(len(pcm) / 48_000 / self.speed)
 
 
-async def until(ready, seconds=10.0):
+async def until(ready, seconds=60.0):
     """Waits for something to become so."""
     async with asyncio.timeout(seconds):
         while True:

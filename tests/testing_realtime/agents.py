@@ -83,7 +83,7 @@ async def until_kind(session, kind):
 
 
 @contextlib.asynccontextmanager
-async def listening(session, seconds=10):
+async def listening(session, seconds=60):
     """A session's events, for so long; the session can be iterated again at once when this is left."""
     async with asyncio.timeout(seconds), contextlib.aclosing(aiter(session)) as events:
         yield events

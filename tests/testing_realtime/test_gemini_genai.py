@@ -479,7 +479,7 @@ async def test_what_the_provider_refuses_closes_and_fails_the_test(
             async with websockets.connect(server.url, ssl=context, additional_headers=headers) as socket:
                 for message in messages:
                     await socket.send(message if isinstance(message, str) else json.dumps(message))
-                await asyncio.wait_for(socket.wait_closed(), 5)
+                await asyncio.wait_for(socket.wait_closed(), 60)
     assert socket.close_code == close_code
     assert reason in failure.value.violations[0].message
     assert [violation.code for violation in failure.value.violations] == [code]

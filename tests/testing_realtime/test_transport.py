@@ -21,7 +21,7 @@ KEY = {"Authorization": "Bearer sk"}
 async def exchange(server, data):
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(data)
-    answer = await asyncio.wait_for(reader.read(), 5)
+    answer = await asyncio.wait_for(reader.read(), 60)
     writer.close()
     await writer.wait_closed()
     return answer
@@ -104,7 +104,7 @@ async def test_a_cut_delivers_first_what_was_sent_to_a_client_that_reads_late():
 async def test_pings_are_answered():
     async with OpenAIRealtimeServer(Script()) as server:
         async with websockets.connect(f"{server.url}?model=m", additional_headers=KEY) as socket:
-            await asyncio.wait_for(await socket.ping(), 5)
+            await asyncio.wait_for(await socket.ping(), 60)
 
 
 async def test_leaving_the_server_ends_what_is_still_connected():
@@ -112,7 +112,7 @@ async def test_leaving_the_server_ends_what_is_still_connected():
         socket = await websockets.connect(f"{server.url}?model=m", additional_headers=KEY)
         await socket.recv()
     with pytest.raises(websockets.ConnectionClosed):
-        await asyncio.wait_for(socket.recv(), 5)
+        await asyncio.wait_for(socket.recv(), 60)
     await socket.close()
 
 

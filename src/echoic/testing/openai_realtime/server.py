@@ -61,7 +61,7 @@ class OpenAIRealtimeServer(LoopbackServer[OpenAISession]):
         tolerate: Collection[str] = (),
         keep_audio: bool = True,
         keep_events: int | None = None,
-        patience_s: float = 10.0,
+        patience_s: float = 30.0,
         speed: float = 1.0,
     ) -> None:
         super().__init__(

@@ -78,7 +78,7 @@ class LoopbackServer(ABC, Generic[S]):
         tolerate: Collection[str] = (),
         keep_audio: bool = True,
         keep_events: int | None = None,
-        patience_s: float = 10.0,
+        patience_s: float = 30.0,
         speed: float = 1.0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
