@@ -14,15 +14,18 @@ def pytest_report_header() -> str:
     return f"random histories: ECHOIC_TEST_SEED={scale.SEED} ECHOIC_TEST_SCALE={scale.SCALE:g}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say what runs in one worker, and begin with what takes longest.
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Say what runs in one worker.
 
     A file stays in one worker, for its tests share fixtures, and not every worker is to have a browser at work.
     Tests that kill processes go one by one to where there is room.
     """
-    for item in items:
-        alone = item.get_closest_marker("crash") and not item.get_closest_marker("browser")
-        item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else item.path.name))
+    alone = item.get_closest_marker("crash") and not item.get_closest_marker("browser")
+    item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else item.nodeid.partition("::")[0]))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest."""
     sizes = Counter(item.path for item in items)
     items.sort(key=lambda item: (_waits(item), -sizes[item.path]))
 
