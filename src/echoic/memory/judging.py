@@ -224,6 +224,7 @@ class Judge:
             text=shareable.text,
             redacted=shareable.kinds,
             statement=None,
+            context=None,  # free text that nobody judged
             source=(),
             reason=shareable.reason,
         )

@@ -126,7 +126,8 @@ class KeyedMemories:
             if judge is not None and shareable is not None:
                 judge.want(self._scope, kept.id)
             return kept
-        shared = replace(memory, text=shareable.text, redacted=shareable.kinds)
+        # a context is free text that nothing judged
+        shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
         if not await is_global_by_itself(
             self._parts.store, self._scope.everyone, shareable, self._parts.global_kinds
         ):

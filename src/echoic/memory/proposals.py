@@ -129,11 +129,15 @@ class Proposals:
                     f"nothing of the id {brief(memory_id)} is global; "
                     "`echoic proposals published` lists what is"
                 )
-            if memory.author is not None:
-                await self._give_back(memory)
+            given = await self._give_back(memory)
             noted = self._noted("withdrawn", memory.key or "", memory.text, by)
             gone = Drop(kind=MEMORY, id=memory.id)
-            await self._store.write(self._everyone, [Put.over(found[0], found[0]), gone, noted])
+            try:
+                await self._store.write(self._everyone, [Put.over(found[0], found[0]), gone, noted])
+            except WriteConflict:
+                if given is not None:  # its author may have been forgotten in this moment
+                    await self._store.erase(*given)
+                raise
             return memory
 
         return await until_written(attempt, "the key of a global memory")
@@ -142,12 +146,20 @@ class Proposals:
         """Everything operators decided in this deployment about facts and lessons, oldest first."""
         return await decisions(self._store, self._everyone)
 
-    async def _give_back(self, memory: Memory) -> None:
-        """Let its author keep what was global by itself, unless they keep something else there by now."""
+    async def _give_back(self, memory: Memory) -> tuple[Scope, Sequence[Drop]] | None:
+        """Let its author keep what was global by itself, unless they keep something else there by now.
+
+        Returns:
+            what would take it back; None: there was nothing to give.
+        """
+        if memory.author is None or memory.key is None:
+            return None
         ledger = Ledger(self._store, Scope(self._everyone.deployment, memory.author))
-        if memory.key is not None and await ledger.current(memory.key, memory.author) is None:
-            await ledger.set(replace(memory, id="", visibility="private", supersedes=None))
-            await self._store.write(ledger.scope, ledger.changes)
+        if await ledger.current(memory.key, memory.author) is not None:
+            return None
+        kept = await ledger.set(replace(memory, id="", visibility="private", supersedes=None))
+        await self._store.write(ledger.scope, ledger.changes)
+        return ledger.scope, [Drop(kind=MEMORY, id=kept.id)]
 
     def _noted(self, what: Decided, key: str, text: str | None, by: str) -> Put:
         return put_decision(Decision(what=what, of="fact", key=key, text=text, by=by, at=self._clock()))

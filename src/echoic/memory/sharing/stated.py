@@ -103,12 +103,14 @@ _PLAIN: Final = stems(
     ground first second third street one two three four five six seven eight nine ten eleven twelve
     year-round"""
 )
+_KEY_WORDS: Final = 4
+"""A key of more words is a sentence, and everybody would read it."""
 _NUMBER = re.compile(r"[0-9][0-9.,:]*")
 
 
 def kinds_stated(words: Sequence[Word], subject: Sequence[Word]) -> frozenset[str]:
     """Each of `GLOBAL_KINDS` that `words` state, under a key whose words are `subject`."""
-    stated: set[str] = set()
+    stated: set[str] = {"other"} if len(subject) > _KEY_WORDS else set()
     for clause in _clauses(words):
         stated |= facts_in(clause, subject, contact=any(word.text.startswith("[") for word in clause)) or {
             "other"
