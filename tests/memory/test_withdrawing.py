@@ -104,6 +104,7 @@ BY_ITSELF = [
     ("opening_hours", "Open Monday to Friday, 9 to 17."),
     ("store_hours", "The store opens at 9 and closes at 5 on Saturdays."),
     ("restroom", "The restrooms are on the second floor next to the lobby."),
+    ("gift_shop", "The gift shop is closed on public holidays."),
 ]
 ASKED_FOR = [
     ("vaccine_policy", "Vaccines are not required and are not safe."),
@@ -116,6 +117,10 @@ ASKED_FOR = [
     ("opening_hours", "The emergency exit is closed on Sundays."),
     ("opening_hours", "The shop is open daily because insurance is not required."),
     ("menu", "The brownie is nut-free."),
+    ("opening_hours", "The store is open daily from 9 to 5 only with gift cards."),
+    ("opening_hours", "The pharmacy opens at 9 only for members."),
+    ("opening_hours", "The bank is closed on Mondays after the robbery."),
+    ("opening_hours", "The store is open daily at noon in the river."),
 ]
 
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from echoic.errors import InvalidInput, brief
+from echoic.memory.sharing import trade
 from echoic.memory.sharing.evidence import facts_in
 from echoic.memory.sharing.wording import Word, stem, stems
 
@@ -103,6 +104,18 @@ _PLAIN: Final = stems(
     ground first second third street one two three four five six seven eight nine ten eleven twelve
     year-round"""
 )
+# Of what hours and places are said; a word that describes one of them may stand before it ("gift shop").
+_PLACES: Final = trade.OPEN | trade.PLACES | trade.SERVED | trade.MEALS | trade.BEGUN
+_AROUND: Final = stems(
+    """is are be was serve available start end begin main front back early late last thirty fifteen across
+    behind near beside opposite around building roof top basement side level lower upper downstairs
+    upstairs outdoor indoor located situated terrace stairs elevator entrance exit lobby desk corner
+    hall north south east west check-in check-out checkin checkout visiting business working
+    thanksgiving eve straight always not no only also now train station bus stop taxi food court gate
+    terminal"""
+)
+_DESCRIBING: Final = 2
+"""Words at most that describe a place."""
 _KEY_WORDS: Final = 4
 """A key of more words is a sentence, and everybody would read it."""
 _NUMBER = re.compile(r"[0-9][0-9.,:]*")
@@ -112,13 +125,29 @@ def kinds_stated(words: Sequence[Word], subject: Sequence[Word]) -> frozenset[st
     """Each of `GLOBAL_KINDS` that `words` state, under a key whose words are `subject`."""
     stated: set[str] = {"other"} if len(subject) > _KEY_WORDS else set()
     for clause in _clauses(words):
-        stated |= facts_in(clause, subject, contact=any(word.text.startswith("[") for word in clause)) or {
-            "other"
-        }
+        facts = facts_in(clause, subject, contact=any(word.text.startswith("[") for word in clause))
+        stated |= facts or {"other"}
+        if facts <= DEFAULT_GLOBAL_KINDS and _says_more(clause):
+            stated.add("other")
     said = {word.stem or word.text for word in (*words, *subject)}
     # "gluten-free", "X-ray"
     said |= {stem(part) for word in (*words, *subject) if word.stem for part in re.split("[-.']", word.text)}
     return frozenset(stated.union(kind for kind, of_it in _TOUCHED_BY.items() if not of_it.isdisjoint(said)))
+
+
+def _says_more(clause: Sequence[Word]) -> bool:
+    """Whether a clause about hours or a place holds a word that is of neither: "… for members only"."""
+    described = 0
+    for word in reversed(clause):
+        if not word.stem or word.stem in _AROUND or _is_plain(word):
+            described = 0
+        elif word.stem in _PLACES:
+            described = _DESCRIBING
+        elif not described:
+            return True
+        else:
+            described -= 1
+    return False
 
 
 def _clauses(words: Iterable[Word]) -> Iterator[list[Word]]:
