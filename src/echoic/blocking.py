@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self, overload
 from echoic.embedding.base import Kind, Vectors
 from echoic.memory.block import Block
 from echoic.memory.conversation import Transcript
+from echoic.memory.decisions import Decision
 from echoic.memory.distil import Distilled, Jobs
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, Trouble
 from echoic.memory.served import P
@@ -38,6 +39,7 @@ from echoic.types import (
     Receipt,
     Result,
     Scope,
+    Sharing,
     Task,
     Turn,
 )
@@ -91,6 +93,9 @@ class BlockingMemoryService(Protocol):
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ...
     ) -> BlockingAgentExperience:
         """What an agent learned by serving this deployment's users, and the means to add to it."""
+
+    def agents_with_lessons(self, deployment: str = "default") -> list[str]:
+        """The agents that learned anything from this deployment's users. For operators."""
 
     def conversations(
         self,
@@ -199,7 +204,15 @@ class BlockingUserMemory(Protocol):
     def store(self) -> BlockingStore:
         """Where it is kept, for what is kept beside it: records of a kind of its own, in `scope`."""
 
-    def set(self, key: str, value: str, *, category: Category = "fact", context: str | None = None) -> Memory:
+    def set(
+        self,
+        key: str,
+        value: str,
+        *,
+        category: Category = "fact",
+        context: str | None = None,
+        visibility: Sharing = "auto",
+    ) -> Memory:
         """Keep `value` under `key`. What was there before is superseded and stays in `history`."""
 
     def get(self, key: str) -> Memory | None:
@@ -337,11 +350,20 @@ class BlockingProposals(Protocol):
     def list(self, limit: int = 1000) -> list[Memory]:
         """What waits, oldest first. The id of each is of this very wording."""
 
-    def approve(self, proposal_id: str) -> Memory:
+    def approve(self, proposal_id: str, *, by: str | None = None) -> Memory:
         """Make it global, superseding what was approved under its key before."""
 
-    def reject(self, proposal_id: str) -> None:
+    def reject(self, proposal_id: str, *, by: str | None = None) -> None:
         """Remove it. Its author keeps it as their own."""
+
+    def published(self) -> Sequence[Memory]:
+        """What everyone of the deployment knows, oldest first: approved, or global by itself."""
+
+    def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
+        """Let nobody know it any longer, from the next question on, not even as what was so once."""
+
+    def decisions(self) -> Sequence[Decision]:
+        """Everything operators decided in this deployment about facts and lessons, oldest first."""
 
 
 class BlockingRevocations(Protocol):
@@ -358,21 +380,24 @@ class BlockingAgentExperience(Protocol):
     """`AgentExperience`, blocking."""
 
     def get(self) -> Experience:
-        """All of it. For operators."""
+        """All of it, with what waits and what was withdrawn. For operators."""
 
     def seen_by(self, user: Scope) -> Experience:
-        """What the agent may use in front of this user."""
+        """What the agent may use in front of this user: what was approved, whoever taught it."""
 
     def add(
         self, kind: ExperienceKind, text: str, *, author: Scope | None = None, said: Iterable[str] = ...
     ) -> Lesson:
         """Keep a lesson. The same again, in other order or form, counts and is kept once."""
 
-    def adopt(self, lesson_id: str) -> Lesson:
-        """Let everyone hear a lesson, whoever taught it. For operators."""
+    def adopt(self, lesson_id: str, *, by: str | None = None) -> Lesson:
+        """Let the agent use a lesson in front of everyone, whoever taught it. For operators."""
 
-    def remove(self, lesson_id: str) -> None:
-        """Destroy a lesson. For operators."""
+    def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
+        """Let the agent use a lesson no longer, from the next prompt on, however often it is taught."""
+
+    def remove(self, lesson_id: str, *, by: str | None = None) -> None:
+        """Destroy a lesson, as one that waits and is rejected. It may be taught again. For operators."""
 
 
 class BlockingStore(Protocol):

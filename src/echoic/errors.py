@@ -18,9 +18,41 @@ EchoicError
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+MESSAGE_CHARACTERS: Final = 1000
+"""A message is cut here, whatever was put into it."""
+NAMED_CHARACTERS: Final = 80
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def brief(name: object) -> str:
+    """`name` as a message may show it: a key, an id, a setting or a number; quoted, escaped and cut.
+
+    Never a text, a value or a question: what was said stands in no message.
+    """
+    if name is None or isinstance(name, bool | int | float):
+        return f"{name!r:.{NAMED_CHARACTERS}}"
+    if not isinstance(name, str):
+        return f"a value of type {type(name).__name__:.{NAMED_CHARACTERS}}"
+    shown = f"{name[:NAMED_CHARACTERS]!r:.{2 * NAMED_CHARACTERS}}"
+    return f"{shown}…" if len(name) > NAMED_CHARACTERS or not shown.endswith(shown[0]) else shown
+
+
+def bounded(message: str) -> str:
+    """`message` on one line, without characters that change how a terminal or a log shows it."""
+    if len(message) > MESSAGE_CHARACTERS:
+        message = f"{message[: MESSAGE_CHARACTERS - 1]}…"
+    return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), message)
+
 
 class EchoicError(Exception):
     """Anything Echoic raises on purpose. Never raised directly."""
+
+    def __init__(self, message: str = "", *more: object) -> None:
+        """`message` is bounded, whoever made it of whatever."""
+        super().__init__(bounded(str(message)), *more)
 
 
 class InvalidInput(EchoicError, ValueError):
@@ -99,4 +131,6 @@ __all__ = [
     "StoreTooNew",
     "StoreUnavailable",
     "WriteConflict",
+    "bounded",
+    "brief",
 ]

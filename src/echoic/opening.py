@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -22,6 +20,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     embedder: str | Embedder = "local",
     model: str | Model | None = None,
     global_writes: GlobalWrites = "propose",
+    global_kinds: str | Collection[str] | None = None,
     classifier: Classifier | None = None,
     fusion: str = "blend",
     shares: str | Mapping[str, Sequence[str]] | None = None,
@@ -38,7 +37,11 @@ def open(  # noqa: A001 - echoic.open is the way in
         model: a language model that joins the rules in forming memories and in judging what may be global,
             always after the caller was answered: "provider:model" as PydanticAI names it, such as
             "openai:gpt-5-mini" or "ollama:llama3.2", or a model of PydanticAI's. None: rules only.
-        global_writes: what a caller's global memory does: "propose" waits for an operator, "auto" does not.
+        global_writes: what a caller's global memory does: "propose" waits for an operator; with "auto" what
+            is of `global_kinds` does not.
+        global_kinds: what becomes global without an operator in the mode "auto", some of
+            `echoic.memory.sharing.GLOBAL_KINDS`; also as text, "hours,location,menu". None: opening hours and
+            locations.
         classifier: decides what may be global; rules by default.
         fusion: "blend", "rrf" as MongoDB's $rankFusion computes it, or a file of weights from `echoic tune`.
         shares: by deployment, others whose global memories it reads too, such as a knowledge base; also as
@@ -55,8 +58,6 @@ def open(  # noqa: A001 - echoic.open is the way in
     from echoic.memory.weights import fusion_from
     from echoic.stores import store_from
 
-    if global_writes not in {"auto", "propose"}:
-        raise InvalidInput(f"global_writes must be 'auto' or 'propose', not {global_writes!r}")
     asked: dict[str, Any] = {}
     if model is not None:
         from echoic.models import classifier_from, extractor_from
@@ -66,9 +67,15 @@ def open(  # noqa: A001 - echoic.open is the way in
         store_from(url),
         embedder_from(embedder),
         global_writes=global_writes,
+        global_kinds=_listed(global_kinds) if isinstance(global_kinds, str) else global_kinds,
         classifier=classifier,
         fusion=fusion_from(fusion),
         shares=shares_from(shares) if isinstance(shares, str) else shares,
         resumable_for_s=resumable_for_s,
         **asked,
     )
+
+
+def _listed(text: str) -> list[str] | None:
+    """The names in "a, b"; None: there are none."""
+    return [name.strip() for name in text.split(",") if name.strip()] or None

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 
 MAX_KEY_CHARACTERS = 256
 MAX_TEXT_BYTES = 32 * 1024
@@ -22,6 +22,9 @@ MAX_TEXT_BYTES = 32 * 1024
 Category = Literal["preference", "entity", "decision", "requirement", "fact", "experience"]
 Visibility = Literal["private", "proposed", "global"]
 """private: the user alone. proposed: likewise, until an operator approves. global: the whole deployment."""
+Sharing = Literal["auto", "private"]
+"""What may become of what is set. auto: the rules say who may know it, and doubt means private. private: the
+user alone knows it, whatever the rules say."""
 ConversationStatus = Literal["created", "active", "completed", "distilled", "failed"]
 Outcome = Literal["complete", "deadline", "unavailable"]
 """complete: everything was looked at. deadline: the best there was in time. unavailable: could not look."""
@@ -34,12 +37,12 @@ def checked_name(value: object, what: str) -> str:
         InvalidInput: it is empty, too long, or cannot be stored exactly.
     """
     if not isinstance(value, str):
-        raise InvalidInput(f"{what} must be a string, not {type(value).__name__}: {value!r:.80}")
+        raise InvalidInput(f"{what} must be a string, not {type(value).__name__:.80}")
     if not value.strip():
-        raise InvalidInput(f"{what} is empty: {value!r}. Nothing is read or written without one.")
+        raise InvalidInput(f"{what} is empty. Nothing is read or written without one.")
     if len(value) > MAX_KEY_CHARACTERS:
         raise InvalidInput(
-            f"{what} has {len(value)} characters, {MAX_KEY_CHARACTERS} at most: {value[:40]!r}… "
+            f"{what} has {len(value)} characters, {MAX_KEY_CHARACTERS} at most. "
             "Use a shorter name and put the rest in the value."
         )
     return _storable(value, what)
@@ -59,13 +62,13 @@ def checked_text(
         InvalidInput: it is blank, too long, or cannot be stored exactly.
     """
     if not isinstance(value, str):
-        raise InvalidInput(f"{what} must be a string, not {type(value).__name__}: {value!r:.80}")
+        raise InvalidInput(f"{what} must be a string, not {type(value).__name__:.80}")
     if not value.strip():
-        raise InvalidInput(f"{what} is empty: {value!r}. {if_empty}")
+        raise InvalidInput(f"{what} is empty. {if_empty}")
     _storable(value, what)
     if len(value) > MAX_TEXT_BYTES // 4 and len(value.encode()) > MAX_TEXT_BYTES:
         raise InvalidInput(
-            f"{what} has {len(value.encode())} bytes, {MAX_TEXT_BYTES} at most: {value[:40]!r}… "
+            f"{what} has {len(value.encode())} bytes, {MAX_TEXT_BYTES} at most. "
             "Split it into several memories."
         )
     return value
@@ -87,28 +90,39 @@ def checked_time(value: datetime, what: str) -> datetime:
         InvalidInput: it carries no time zone, so the moment it means is unknown, or is none in UTC.
     """
     if not isinstance(value, datetime):
-        raise InvalidInput(f"{what} must be a datetime, not {type(value).__name__}: {value!r:.80}")
+        raise InvalidInput(f"{what} must be a datetime, not {type(value).__name__:.80}")
     if value.tzinfo is None or value.utcoffset() is None:
-        raise InvalidInput(
-            f"{what} has no time zone: {value!r}. Say which, for example datetime.now(timezone.utc)."
-        )
+        raise InvalidInput(f"{what} has no time zone. Say which, for example datetime.now(timezone.utc).")
     try:
         return value.astimezone(UTC)
     except OverflowError as error:
-        raise InvalidInput(f"{what} is outside the years 1 to 9999 in UTC: {value!r}") from error
+        raise InvalidInput(f"{what} is outside the years 1 to 9999 in UTC") from error
 
 
 def _storable(value: str, what: str) -> str:
     if "\0" in value:
-        raise InvalidInput(f"{what} holds a NUL character: {value[:40]!r}. Remove it first.")
+        raise InvalidInput(f"{what} holds a NUL character. Remove it first.")
     try:
         value.encode()
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            f"{what} holds half a character (a lone surrogate) at position {error.start}: {value[:40]!r}. "
+            f"{what} holds half a character (a lone surrogate) at position {error.start}. "
             "Decode the text again, with errors='replace' if need be."
         ) from error
     return value
+
+
+class _AsDict:
+    """Marks a mapping of any class for pydantic, which serialises only dicts by itself."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Called by pydantic alone, so that nothing here has to import it."""
+        from pydantic_core import core_schema
+
+        keys, values = get_args(source)
+        schema = handler.generate_schema(dict[keys, values])  # type: ignore[valid-type]
+        plain = core_schema.wrap_serializer_function_ser_schema(lambda value, dump: dump(dict(value)))
+        return core_schema.no_info_before_validator_function(dict, schema, serialization=plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +181,7 @@ class Turn:
         if self.confidence is not None and not (
             isinstance(self.confidence, (int, float)) and 0 <= self.confidence <= 1
         ):
-            raise InvalidInput(f"confidence must be a number from 0 to 1, not {self.confidence!r:.80}")
+            raise InvalidInput(f"confidence must be a number from 0 to 1, not {brief(self.confidence)}")
         object.__setattr__(self, "said_at", checked_time(self.said_at, "said_at"))
 
     @property
@@ -208,6 +222,8 @@ class Memory:
     """In how many turns it was said, where it was learned from speech."""
     last_said_at: datetime | None = None
     """When it was said again last (aware, UTC); None: only once."""
+    reason: str | None = field(default=None, compare=False)
+    """Why `visibility` is what it is, one of `echoic.memory.sharing.REASONS`; None where it was not set."""
 
     @property
     def current(self) -> bool:
@@ -246,7 +262,7 @@ class Hit:
     text: str
     score: float
     """Of the fusion; comparable only within one query."""
-    ranks: Mapping[str, Rank]
+    ranks: Annotated[Mapping[str, Rank], _AsDict()]
     """By channel: "vector", "text", "fuzzy", …; a channel that did not find it is absent."""
     scope: Scope
     memory: Memory | None = None
@@ -328,16 +344,16 @@ class Directives:
     formality: Formality | None = None
     language: str | None = None
     """A BCP 47 tag, such as "en" or "pt-BR"."""
-    free: Mapping[str, str] = field(default_factory=dict)
+    free: Annotated[Mapping[str, str], _AsDict()] = field(default_factory=dict)
     """Any other, by name: at most 16, each a short text in the user's words."""
 
     def __post_init__(self) -> None:
         for name, allowed in PRESETS.items():
             value = getattr(self, name)
             if value is not None and value not in allowed:
-                raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {value!r:.80}")
+                raise InvalidInput(f"{name} must be one of {', '.join(allowed)}")
         if self.language is not None and not _LANGUAGE.fullmatch(str(self.language)):
-            raise InvalidInput(f"language must be a tag such as 'en' or 'pt-BR', not {self.language!r:.80}")
+            raise InvalidInput("language must be a tag such as 'en' or 'pt-BR'")
         if len(self.free) > MAX_FREE_DIRECTIVES:
             raise InvalidInput(
                 f"there are {len(self.free)} free directives, {MAX_FREE_DIRECTIVES} at most: drop some first"
@@ -349,13 +365,13 @@ class Directives:
 
 def _checked_directive(name: str, text: str) -> None:
     if not _DIRECTIVE.fullmatch(str(name)):
-        raise InvalidInput(f"a directive is named in lower case, such as 'small_talk', not {name!r:.80}")
+        raise InvalidInput("a directive is named in lower case, such as 'small_talk'")
     if name in PRESETS or name == "language":
-        raise InvalidInput(f"{name!r} is a preset: set it by its name, not among the free directives")
-    checked_text(text, f"directive {name!r}")
+        raise InvalidInput(f"{brief(name)} is a preset: set it by its name, not among the free directives")
+    checked_text(text, f"directive {brief(name)}")
     if len(text) > MAX_DIRECTIVE_CHARACTERS:
         raise InvalidInput(
-            f"directive {name!r} has {len(text)} characters, {MAX_DIRECTIVE_CHARACTERS} at most"
+            f"directive {brief(name)} has {len(text)} characters, {MAX_DIRECTIVE_CHARACTERS} at most"
         )
 
 
@@ -365,6 +381,10 @@ ExperienceKind = Literal[
 """procedure: how something is done. scenario: what often comes up. strategy: what worked. pitfall: what did
 not. tool_pattern: how tools go together. heuristic: a rule of thumb. feedback: what users say of the service.
 improvement: what to do better.
+"""
+LessonState = Literal["waiting", "approved", "withdrawn"]
+"""waiting: for an operator; it is in no prompt. approved: the agent knows it. withdrawn: in no prompt any
+more, however often it is taught again.
 """
 EXPERIENCE_KINDS: tuple[ExperienceKind, ...] = get_args(ExperienceKind)
 
@@ -378,6 +398,7 @@ class Lesson:
     text: str
     times: int = 1
     """How often it was learned: the same lesson again counts, and is not kept twice."""
+    state: LessonState = "approved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,7 +443,7 @@ class PendingTool:
     call: str
     """The provider's id of the call."""
     name: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Annotated[Mapping[str, Any], _AsDict()] = field(default_factory=dict)
     """JSON."""
     idempotent: bool = False
     """Whether it may be run again; else the model is told that it did not finish."""
@@ -468,7 +489,22 @@ def checked_category(value: object) -> Category:
     for category in CATEGORIES:
         if value == category:
             return category
-    raise InvalidInput(f"unknown category {value!r}: use one of {', '.join(CATEGORIES)}")
+    raise InvalidInput(f"unknown category: use one of {', '.join(CATEGORIES)}")
+
+
+def checked_sharing(value: object) -> Sharing:
+    """`value` as what may become of what is set.
+
+    Raises:
+        InvalidInput: it is neither "auto" nor "private".
+    """
+    for sharing in get_args(Sharing):
+        if value == sharing:
+            chosen: Sharing = sharing
+            return chosen
+    raise InvalidInput(
+        'visibility must be "auto" or "private": nobody makes a memory global by asking for it'
+    )
 
 
 JSON = Mapping[str, Any]
@@ -494,6 +530,7 @@ __all__ = [
     "Formality",
     "Hit",
     "Lesson",
+    "LessonState",
     "Memory",
     "Outcome",
     "Pacing",
@@ -504,6 +541,7 @@ __all__ = [
     "Receipt",
     "Result",
     "Scope",
+    "Sharing",
     "Task",
     "Turn",
     "Verbosity",
@@ -511,6 +549,7 @@ __all__ = [
     "checked_category",
     "checked_name",
     "checked_query",
+    "checked_sharing",
     "checked_text",
     "checked_time",
 ]

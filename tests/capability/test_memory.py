@@ -25,6 +25,7 @@ from echoic.capability.memory import UNREAD
 from echoic.capability.tools import MISSING, UNREADABLE, UNWRITTEN, WRITING
 from echoic.embedding import embedder_from
 from echoic.memory.service import MemoryService
+from echoic.memory.sharing import REASONS
 from echoic.stores.in_memory import InMemoryStore
 
 
@@ -144,7 +145,7 @@ async def test_the_tools_are_those_of_the_mission(memory, caller):
     assert set(offered) == {"agentMemory", "store_conversation", "recall_conversation"}
     operation = offered["agentMemory"]["properties"]["operation"]
     assert operation["enum"] == ["get", "set", "delete", "query"]
-    assert set(offered["agentMemory"]["properties"]) == {"operation", "key", "value", "query"}
+    assert set(offered["agentMemory"]["properties"]) == {"operation", "key", "value", "query", "visibility"}
     assert offered["agentMemory"]["required"] == ["operation"]
 
 
@@ -171,7 +172,13 @@ async def test_memory_is_set_got_found_and_deleted(memory, caller):
         ("agentMemory", {"operation": "delete", "key": "favourite_genre"}),
     )
     value = 'action & <noir> "films"'
-    assert answers[0]["result"] == {"key": "favourite_genre", "value": value, "visibility": "private"}
+    reason = REASONS["key"]
+    assert answers[0]["result"] == {
+        "key": "favourite_genre",
+        "value": value,
+        "visibility": "private",
+        "reason": reason,
+    }
     assert answers[1]["result"] == {"key": "favourite_genre", "value": value, "confirmed": True}
     assert "not instructions" in answers[1]["note"]
     assert answers[2]["result"][0] == {"key": "favourite_genre", "text": value}
@@ -624,3 +631,14 @@ async def test_what_could_only_fail_later_is_refused_when_it_is_made(memory, bad
 def test_only_requests_hold_prompts():
     """The helper of these tests sees what it should."""
     assert "hi" in told([ModelRequest(parts=[UserPromptPart("hi")])])
+
+
+async def test_the_user_s_own_may_be_kept_private_by_the_tool(memory, caller):
+    said = {"operation": "set", "key": "opening_hours", "value": "The store is open from 9 to 17."}
+    offered, kept = await use(
+        memory, caller, ("agentMemory", said), ("agentMemory", {**said, "visibility": "private"})
+    )
+    assert offered["result"]["visibility"] == "proposed"
+    assert offered["result"]["reason"] == REASONS["hours"]
+    assert (kept["result"]["visibility"], kept["result"]["reason"]) == ("private", REASONS["asked"])
+    assert await memory.proposals().list() == []

@@ -219,7 +219,7 @@ async def test_there_is_nothing_to_learn_from_no_task_or_for_nobody(memory, task
         await reflect(memory, "unserved", user="ana")
 
 
-async def test_what_it_taught_is_seen_by_its_user_and_not_by_others_yet(memory, task, caller):
+async def test_what_it_taught_is_in_no_prompt_before_an_operator_approved_it(memory, task, caller):
     await reflect(memory, "c", user="ana", model=proposing(lesson("Offer one title.")))
     told = {}
 
@@ -232,5 +232,13 @@ async def test_what_it_taught_is_seen_by_its_user_and_not_by_others_yet(memory, 
     )
     for user in ("ana", "bob"):
         await agent.run("hi", deps=caller(user), run_id=user)
-    assert "Offer one title." in told["ana"]
+    assert "Offer one title." not in told["ana"]
     assert "Offer one title." not in told["bob"]
+    films = memory.experience("films")
+    waiting = next(one for one in (await films.get()).lessons if one.text == "Offer one title.")
+    await films.adopt(waiting.id)
+    await agent.run("hi", deps=caller("bob"), run_id="approved")
+    assert "Offer one title." in told["approved"]
+    await films.withdraw(waiting.id)
+    await agent.run("hi", deps=caller("bob"), run_id="withdrawn")
+    assert "Offer one title." not in told["withdrawn"]

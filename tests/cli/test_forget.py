@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 
 def receipt(ran):
     return dict(line.split("\t") for line in ran.out.splitlines())
@@ -10,7 +12,7 @@ def test_everything_of_a_user_goes_and_nobody_elses(echoic, jsonl, tmp_path):
     echoic("import", "talk.jsonl", "--user", "ana")
     echoic("set", "pet", "an axolotl", "--user", "ana")
     echoic("set", "pet", "a goat", "--user", "bea")
-    gone = echoic("forget", "--all", "--user", "ana")
+    gone = echoic("forget", "--all", "--yes", "--user", "ana")
     assert gone.code == 0
     counted = receipt(gone)
     assert int(counted["memories"]) >= 1
@@ -27,7 +29,7 @@ def test_one_key_goes_with_its_whole_history(echoic):
     for pet in ("a newt", "an axolotl"):
         echoic("set", "pet", pet)
     echoic("set", "city", "Haifa")
-    assert receipt(echoic("forget", "--key", "pet"))["memories"] == "2"
+    assert receipt(echoic("forget", "--key", "pet", "--yes"))["memories"] == "2"
     assert echoic("history", "pet").code == 1
     assert echoic("get", "city").out == "Haifa\n"
 
@@ -38,7 +40,7 @@ def test_one_conversation_goes_with_all_that_was_said_in_it(echoic, jsonl):
     ]
     jsonl("talk.jsonl", *said)
     echoic("import", "talk.jsonl")
-    assert receipt(echoic("forget", "--conversation", "north"))["turns"] == "1"
+    assert receipt(echoic("forget", "--conversation", "north", "--yes"))["turns"] == "1"
     found = echoic("query", "which shed is locked").out
     assert "south" in found
     assert "north" not in found
@@ -46,6 +48,23 @@ def test_one_conversation_goes_with_all_that_was_said_in_it(echoic, jsonl):
 
 def test_there_is_nothing_left_to_forget_twice(echoic):
     echoic("set", "a", "b")
-    assert echoic("forget", "--all", "--json").json["count"] == 1
-    again = echoic("forget", "--all", "--json")
+    assert echoic("forget", "--all", "--yes", "--json").json["count"] == 1
+    again = echoic("forget", "--all", "--yes", "--json")
     assert (again.code, again.json["count"], again.json["data"]["verified"]) == (0, 0, True)
+
+
+@pytest.mark.parametrize(
+    "what", [("--all",), ("--key", "pet"), ("--conversation", "c")], ids=["all", "key", "conversation"]
+)
+@pytest.mark.parametrize("stdin", ["", "y\n", "yes\n"], ids=["nothing", "y", "yes"])
+def test_without_a_terminal_nothing_is_destroyed_unless_it_was_meant(echoic, jsonl, what, stdin):
+    jsonl("talk.jsonl", {"speaker": "user", "text": "The north shed is locked.", "conversation": "c"})
+    echoic("import", "talk.jsonl")
+    echoic("set", "pet", "a goat")
+    refused = echoic("forget", *what, stdin=stdin)
+    assert refused.code == 64
+    assert "--yes" in refused.err
+    assert refused.out == ""
+    assert echoic("get", "pet").out == "a goat\n"
+    assert "north shed" in echoic("query", "which shed is locked").out
+    assert echoic("forget", *what, "--yes", stdin=stdin).code == 0

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import echoic
+from echoic.memory.sharing import GLOBAL_KINDS
 
 
 @pytest.fixture(params=["memory", "sqlite", "files"])
@@ -26,7 +27,9 @@ async def memory(url):
 @pytest.fixture
 async def auto(url):
     """The same, where what may be global is seen by all at once."""
-    async with echoic.open(url, embedder="lexical", global_writes="auto") as service:
+    async with echoic.open(
+        url, embedder="lexical", global_writes="auto", global_kinds=GLOBAL_KINDS
+    ) as service:
         yield service
 
 

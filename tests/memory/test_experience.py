@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import echoic
 import echoic.sync
 from echoic import InvalidInput, NotAllowed, Turn
 from echoic.memory.experience import MAX_LESSONS_PER_KIND, objection
@@ -182,43 +183,96 @@ async def test_it_is_bounded_and_what_was_learned_often_stays(memory):
     assert f"Ask for the {things[0]}." not in texts
 
 
-async def test_what_one_user_taught_makes_room_before_what_all_hear(memory):
-    films = memory.experience("films")
-    things = "colour size date time genre price street garden window kitchen winter summer".split()
-    for thing in things[:MAX_LESSONS_PER_KIND]:
-        await films.add("strategy", f"Ask for the {thing}.")
-    for what in "bread milk cheese butter sugar salt rice".split():
-        await films.add("strategy", f"Offer {what} first.", author=memory.user("ana").scope)
-    heard = (await films.seen_by(memory.user("eva").scope)).of("strategy")
-    assert heard == tuple(f"Ask for the {thing}." for thing in things[1:MAX_LESSONS_PER_KIND])
-
-
 async def test_it_is_of_one_agent_and_one_deployment(memory):
     await memory.experience("films").add("strategy", LESSON)
     assert (await memory.experience("trips").get()).lessons == ()
     assert (await memory.experience("films", "other").get()).lessons == ()
 
 
-async def test_what_one_user_taught_is_theirs_until_another_teaches_the_same(memory):
+async def test_however_many_teach_a_lesson_it_is_in_no_prompt_before_an_operator_approved_it(memory):
     films = memory.experience("films")
-    ana, bob, eva = (memory.user(name).scope for name in ("ana", "bob", "eva"))
-    await films.add("strategy", LESSON, author=ana)
-    assert (await films.seen_by(ana)).of("strategy") == (LESSON,)
-    assert (await films.seen_by(eva)).lessons == ()
-    await films.add("strategy", LESSON, author=ana)
-    assert (await films.seen_by(eva)).lessons == ()
-    await films.add("strategy", LESSON, author=bob)
-    assert (await films.seen_by(eva)).of("strategy") == (LESSON,)
+    for n in range(40):  # identities are free
+        lesson = await films.add("strategy", LESSON, author=memory.user(f"anonymous-{n}").scope)
+    assert (lesson.times, lesson.state) == (40, "waiting")
+    for name in ("eva", "anonymous-0"):
+        assert (await films.seen_by(memory.user(name).scope)).lessons == ()
+        assert LESSON not in (await memory.user(name).block(agent="films")).text
+    assert [one.state for one in (await films.get()).lessons] == ["waiting"]
+    approved = await films.adopt(lesson.id, by="olga")
+    assert approved.state == "approved"
+    assert LESSON in (await memory.user("eva").block(agent="films")).text
 
 
-async def test_or_until_an_operator_adopts_it_or_nobody_wants_to_be_asked(memory, auto):
+async def test_an_approved_lesson_is_withdrawn_and_taught_no_more(memory):
+    films, eva = memory.experience("films"), memory.user("eva")
+    lesson = await films.add("strategy", LESSON, author=memory.user("ana").scope)
+    await films.adopt(lesson.id, by="olga")
+    assert LESSON in (await eva.block(agent="films")).text
+    assert (await films.withdraw(lesson.id, by="omar")).state == "withdrawn"
+    assert LESSON not in (await eva.block(agent="films")).text
+    for name in ("ana", "bob"):
+        again = await films.add("strategy", LESSON, author=memory.user(name).scope)
+        assert (again.id, again.state) == (lesson.id, "withdrawn")
+    await memory.user("bob").forget()  # which takes back what bob taught, not what an operator decided
+    assert LESSON not in (await eva.block(agent="films")).text
+    assert [one.state for one in (await films.get()).lessons] == ["withdrawn"]
+    await films.adopt(lesson.id, by="olga")  # an operator may think again
+    assert LESSON in (await eva.block(agent="films")).text
+    assert [(d.what, d.of, d.key, d.text, d.by) for d in await memory.proposals().decisions()] == [
+        ("approved", "lesson", "films", LESSON, "olga"),
+        ("withdrawn", "lesson", "films", LESSON, "omar"),
+        ("approved", "lesson", "films", LESSON, "olga"),
+    ]
+
+
+async def test_confirming_an_approved_lesson_changes_none_of_its_words(memory):
+    films, mallory = memory.experience("films"), memory.user("mallory").scope
+    said = "Always ask for the name before reading results aloud."
+    await films.add("strategy", said)
+    for text in (
+        "Never ask for the name before reading results aloud.",
+        "Do not ask for the name, before reading the results aloud.",
+        "Reading results aloud before you ask for the name is best.",
+    ):
+        await films.add("strategy", text, author=mallory)
+    seen = (await films.seen_by(memory.user("eva").scope)).of("strategy")
+    assert seen == (said,)
+
+
+async def test_an_operator_approves_the_wording_that_was_read(memory):
+    """A lesson's record follows from its stems; its id does not, or another could take its place."""
+    films, mallory = memory.experience("films"), memory.user("mallory").scope
+    read = await films.add("strategy", "Ask for the name before reading results aloud.", author=mallory)
+    for thing in "colour size date time genre price street garden window kitchen winter summer".split():
+        await films.add("strategy", f"Ask for the {thing} twice.", author=mallory)  # until it has to go
+    swapped = await films.add(
+        "strategy", "Do not ask for the name before reading results aloud.", author=mallory
+    )
+    assert read.id.split("-")[0] == swapped.id.split("-")[0]
+    with pytest.raises(InvalidInput, match="has no lesson"):
+        await films.adopt(read.id)
+    assert (await films.seen_by(mallory)).lessons == ()
+
+
+async def test_nothing_that_callers_teach_displaces_what_was_approved(memory):
+    films = memory.experience("films")
+    things = "colour size date time genre price street garden window kitchen winter summer".split()
+    for thing in things:
+        await films.add("strategy", f"Ask for the {thing}.")
+    for what in "bread milk cheese butter sugar salt rice oil tea coffee water juice wine beer".split():
+        await films.add("strategy", f"Offer {what} first.", author=memory.user("mallory").scope)
+    known = (await films.get()).lessons
+    assert [one.text for one in known if one.state == "approved"] == [f"Ask for the {t}." for t in things]
+    assert sum(one.state == "waiting" for one in known) == MAX_LESSONS_PER_KIND
+
+
+async def test_a_lesson_needs_no_operator_where_the_deployment_lists_lessons(memory, auto):
     ana, eva = memory.user("ana").scope, memory.user("eva").scope
-    films = memory.experience("films")
-    lesson = await films.add("strategy", LESSON, author=ana)
-    await films.adopt(lesson.id)
-    assert (await films.seen_by(eva)).of("strategy") == (LESSON,)
     await auto.experience("films").add("pitfall", LESSON, author=ana)
     assert (await auto.experience("films").seen_by(eva)).of("pitfall") == (LESSON,)
+    async with echoic.open("memory://", embedder="lexical", global_writes="auto") as narrow:
+        await narrow.experience("films").add("pitfall", LESSON, author=ana)
+        assert (await narrow.experience("films").seen_by(eva)).lessons == ()
 
 
 async def test_what_only_they_taught_goes_with_a_user_and_what_others_taught_too_stays(memory):
@@ -232,9 +286,10 @@ async def test_what_only_they_taught_goes_with_a_user_and_what_others_taught_too
     receipt = await ana.forget()
     assert receipt.other == 1
     assert receipt.verified
-    assert [lesson.id for lesson in (await films.get()).lessons] == [shared.id, adopted.id]
-    assert (await films.seen_by(memory.user("eva").scope)).of("strategy") == ()  # bob's alone now
-    assert (await films.seen_by(bob.scope)).of("strategy") == (LESSON,)
+    assert [(one.id, one.state) for one in (await films.get()).lessons] == [
+        (shared.id, "waiting"),
+        (adopted.id, "approved"),
+    ]
 
 
 async def test_who_taught_a_lesson_stands_nowhere_in_it(memory):
@@ -246,7 +301,8 @@ async def test_who_taught_a_lesson_stands_nowhere_in_it(memory):
 async def test_operators_remove_a_lesson_and_only_of_that_agent(memory):
     films = memory.experience("films")
     lesson = await films.add("strategy", LESSON)
-    for verb in (memory.experience("trips").remove, memory.experience("trips").adopt):
+    trips = memory.experience("trips")
+    for verb in (trips.remove, trips.adopt, trips.withdraw):
         with pytest.raises(InvalidInput, match="has no lesson"):
             await verb(lesson.id)
     await films.remove(lesson.id)
@@ -275,24 +331,19 @@ async def test_random_teaching_keeps_every_invariant(memory):
     rng = random.Random(7)
     films = memory.experience("films")
     users = [memory.user(f"user-{n}") for n in range(4)]
-    taught = dict.fromkeys((u.scope.user for u in users), 0)
     for _ in range(60):
         user = rng.choice(users)
         if rng.random() < 0.1:
             await user.forget()
-            taught[user.scope.user] = 0
             continue
         await films.add(rng.choice(EXPERIENCE_KINDS), rng.choice(GENERAL), author=user.scope)
-        taught[user.scope.user] += 1
     everything = await films.get()
-    seen = [await films.seen_by(user.scope) for user in users]
-    ids = {lesson.id for lesson in everything.lessons}
-    assert {lesson.id for experience in seen for lesson in experience.lessons} == ids
     assert all(len(everything.of(kind)) <= MAX_LESSONS_PER_KIND for kind in EXPERIENCE_KINDS)
-    for user, experience in zip(users, seen, strict=True):
-        if not taught[user.scope.user]:
-            stranger = await films.seen_by(memory.user("stranger").scope)
-            assert experience == stranger
+    for user in users:
+        assert (await films.seen_by(user.scope)).lessons == ()
+    for user in users:
+        await user.forget()
+    assert (await films.get()).lessons == ()
 
 
 async def test_a_conversation_is_no_author(memory):

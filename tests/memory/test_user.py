@@ -770,17 +770,17 @@ class TestTruncating:
         assert greeting.heard == "Hello"
 
     @pytest.mark.parametrize(
-        ("heard", "names"),
+        ("heard", "why"),
         [
-            ("Boiled chicken", "Boiled chicken"),
-            ("Roast chicken takes an hour", "Roast chicken takes"),
-            (ANSWER + " Enjoy your meal. And more", "And more"),
+            ("Boiled chicken", "does not begin with what was heard"),
+            ("Roast chicken takes an hour", "does not begin with what was heard"),
+            (ANSWER + " Enjoy your meal. And more", "is 2 words shorter than what was heard"),
         ],
     )
-    async def test_what_the_agent_did_not_say_is_refused_and_changes_nothing(self, memory, heard, names):
+    async def test_what_the_agent_did_not_say_is_refused_and_changes_nothing(self, memory, heard, why):
         talk, asked = await self.talked(memory.user("ana"))
         before = await talk.turns()
-        with pytest.raises(InvalidInput, match=names):
+        with pytest.raises(InvalidInput, match=why):
             await talk.truncate(heard, after=asked)
         with pytest.raises(InvalidInput, match="'nobody'"):
             await talk.truncate("Hello", after="nobody")

@@ -185,3 +185,17 @@ async def test_json_of_another_name_is_not_taken(server, ana):
         )
         assert answer.status_code == 422
     assert (await server.memory_of(ana, "list")).json()["result"] == []
+
+
+HOURS = "The store is open from 9 to 17."
+
+
+async def test_a_set_may_be_private_and_says_why(server):
+    someone = await server.identity("acme")
+    offered = (await server.memory_of(someone, "set", key="opening_hours", value=HOURS)).json()["result"]
+    assert (offered["visibility"], offered["reason"]) == ("proposed", "hours")
+    private = {"key": "opening_hours", "value": HOURS, "visibility": "private"}
+    kept = (await server.memory_of(someone, "set", **private)).json()["result"]
+    assert (kept["visibility"], kept["reason"]) == ("private", "asked")
+    refused = await server.memory_of(someone, "set", **{**private, "visibility": "global"})
+    assert refused.status_code == 422

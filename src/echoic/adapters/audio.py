@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 
 Samples = NDArray[np.int16]
 """Shape (n,): mono, -32768 to 32767."""
@@ -89,7 +89,9 @@ class Resampler:
 
     def __init__(self, from_hz: int, to_hz: int) -> None:
         if not (isinstance(from_hz, int) and isinstance(to_hz, int) and from_hz > 0 and to_hz > 0):
-            raise InvalidInput(f"rates are whole numbers of Hz above 0, not {from_hz!r} and {to_hz!r}")
+            raise InvalidInput(
+                f"rates are whole numbers of Hz above 0, not {brief(from_hz)} and {brief(to_hz)}"
+            )
         common = gcd(from_hz, to_hz)
         self._up, self._down = to_hz // common, from_hz // common
         self.delay_s = 0.0 if self._same else _ZERO_CROSSINGS / min(from_hz, to_hz)

@@ -26,7 +26,7 @@ from pydantic_ai.toolsets import FunctionToolset
 from echoic.capability.binding import Named, caller_of
 from echoic.capability.capture import prompt_turns, reply_turns, tool_results, unanswered
 from echoic.capability.tools import TOOLS, MemoryTools
-from echoic.errors import EchoicError, InvalidInput
+from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS, SECTIONS
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
@@ -74,9 +74,11 @@ class Memory(AbstractCapability[Any]):
             InvalidInput: a time-out that leaves no time, a budget that holds nothing, or no name of an agent.
         """
         if not self.timeout_s > 0:
-            raise InvalidInput(f"timeout_s must be above 0, not {self.timeout_s!r}")
+            raise InvalidInput(f"timeout_s must be above 0, not {brief(self.timeout_s)}")
         if not isinstance(self.budget_tokens, int) or self.budget_tokens < 1:
-            raise InvalidInput(f"budget_tokens must be a whole number above 0, not {self.budget_tokens!r}")
+            raise InvalidInput(
+                f"budget_tokens must be a whole number above 0, not {brief(self.budget_tokens)}"
+            )
         if self.agent is not None:
             checked_name(self.agent, "agent")
 

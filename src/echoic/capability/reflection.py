@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
-from echoic.errors import InvalidInput, NotAllowed
+from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.block import quoted
 from echoic.memory.experience import AgentExperience, unlearn
 from echoic.memory.ledger import memory_id
@@ -135,7 +135,7 @@ async def reflect(
     task = await memory.task(conversation_id)
     name = agent or (task.conversation.agent if task else None)
     if task is None or name is None:
-        raise InvalidInput(f"there is no task {conversation_id!r} that an agent served")
+        raise InvalidInput(f"there is no task {brief(conversation_id)} that an agent served")
     part = _left_of(task)
     if part.begun and not part.new_turns and not part.new_tools:
         return Reflected(again=True)

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from echoic.capability.memory import Memory
-from echoic.errors import EchoicError, InvalidInput
+from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import Reply
 from echoic.memory.keyless.learning import learn
@@ -218,7 +218,7 @@ class Talker:
         try:
             model = infer_model(self._model)
         except (UserError, ImportError, ValueError) as error:
-            raise InvalidInput(f"model={self.model!r} cannot be used: {error}") from error
+            raise InvalidInput(f"model={brief(self.model)} cannot be used: {error}") from error
         memory = Memory(self._service, user="user", deployment=_deployment, agent=self.name)
         return Agent(
             model,

@@ -20,8 +20,9 @@ from pydantic_ai.toolsets import FunctionToolset
 from echoic.errors import EchoicError, InvalidInput
 from echoic.memory.block import estimate_tokens
 from echoic.memory.conversation import Transcript
+from echoic.memory.sharing import REASONS
 from echoic.memory.user import UserMemory
-from echoic.types import Hit
+from echoic.types import Hit, Sharing
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ class MemoryTools:
         key: str | None = None,
         value: str | None = None,
         query: str | None = None,
+        visibility: Sharing = "auto",
     ) -> Answer:
         """Remember things about the user across conversations, and look them up.
 
@@ -101,9 +103,10 @@ class MemoryTools:
             key: a short name such as "user_name" or "favourite_genre"; for get, set and delete.
             value: what to remember under the key; for set.
             query: what to look for, in words; for query.
+            visibility: private where it must stay between the user and you; for set.
         """
         if operation == "set":
-            return await self._write(self._set(key or "", value or ""))
+            return await self._write(self._set(key or "", value or "", visibility))
         if operation == "delete":
             return await self._write(self._delete(key or ""))
         return await self._read(self._get(key or "") if operation == "get" else self._query(query or ""))
@@ -127,13 +130,16 @@ class MemoryTools:
 
     # -- what they do
 
-    async def _set(self, key: str, value: str) -> Answer:
-        kept = await self._user.set(key, value)
+    async def _set(self, key: str, value: str, visibility: Sharing) -> Answer:
+        kept = await self._user.set(key, value, visibility=visibility)
         await self._changed()
-        return {
-            "success": True,
-            "result": {"key": kept.key, "value": kept.text, "visibility": kept.visibility},
+        told = {
+            "key": kept.key,
+            "value": kept.text,
+            "visibility": kept.visibility,
+            "reason": REASONS.get(kept.reason or "", ""),
         }
+        return {"success": True, "result": told}
 
     async def _delete(self, key: str) -> Answer:
         deleted = await self._user.delete(key)

@@ -10,6 +10,8 @@ from echoic.cli.command import command
 from echoic.cli.exits import COULD_NOT_LOOK, DONE
 from echoic.cli.output import Result
 from echoic.cli.running import Desk, run
+from echoic.cli.settings import settings_of
+from echoic.errors import InvalidInput
 from echoic.types import Receipt
 
 
@@ -21,7 +23,7 @@ from echoic.types import Receipt
     help="Destroy one conversation with all that was said in it; what was learned from it stays.",
 )
 @click.option("--all", "everything", is_flag=True, help="Destroy all that is kept of the user.")
-@click.option("--yes", is_flag=True, help="Do not ask, as a terminal would be asked.")
+@click.option("--yes", is_flag=True, help="Do not ask first; needed where there is no terminal to ask at.")
 @click.pass_context
 def forget_command(
     ctx: click.Context, key: str | None, conversation: str | None, everything: bool, yes: bool
@@ -29,17 +31,18 @@ def forget_command(
     """Destroy what is kept, and print the receipt.
 
     It says what was removed, and whether its bytes are gone. Takes exactly one of --key, --conversation and
-    --all. Nothing brings back what is forgotten; to take back what only no longer holds, use `echoic
-    delete`.
+    --all. It asks first, and without a terminal it needs --yes. Nothing brings back what is forgotten; to
+    take back what only no longer holds, use `echoic delete`.
     """
     if sum((key is not None, conversation is not None, everything)) != 1:
         raise click.UsageError("say what to forget: --key KEY, --conversation ID or --all", ctx)
 
+    what = f"key {key!r}" if key is not None else f"conversation {conversation!r}"
+    what = "everything" if everything else what
+    if not yes:
+        _ask_first(f"{what} of user {settings_of(ctx).user!r}")
+
     async def work(desk: Desk) -> Result:
-        what = f"key {key!r}" if key is not None else f"conversation {conversation!r}"
-        what = "everything" if everything else what
-        if not yes and sys.stdin.isatty():
-            click.confirm(f"Destroy {what} of user {desk.settings.user!r}?", abort=True, err=True)
         receipt = await desk.user.forget(key=key, conversation=conversation)
         desk.output.say(f"forgot {what} of user {desk.settings.user!r}")
         if not receipt.verified:
@@ -48,6 +51,19 @@ def forget_command(
         return Result(data=receipt, text=_lines(receipt), count=receipt.records, code=code)
 
     return run(ctx, work)
+
+
+def _ask_first(what: str) -> None:
+    """Let a person say no; where there is nobody to ask, nothing is destroyed.
+
+    Raises:
+        InvalidInput: stdin is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise InvalidInput(
+            f"this would destroy {what} for good, and there is no terminal to ask at: add --yes to mean it"
+        )
+    click.confirm(f"Destroy {what}?", abort=True, err=True)
 
 
 def _lines(receipt: Receipt) -> str:

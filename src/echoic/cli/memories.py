@@ -9,7 +9,7 @@ from echoic.cli.exits import DONE, NOTHING_KNOWN
 from echoic.cli.output import Result, Table
 from echoic.cli.plain import moment, state_of
 from echoic.cli.running import Desk, run, text_or_stdin
-from echoic.types import CATEGORIES, Category, Memory
+from echoic.types import CATEGORIES, Category, Memory, Sharing
 
 category_option = click.option(
     "--category", type=click.Choice(CATEGORIES), default="fact", show_default=True, help="What kind it is."
@@ -22,17 +22,27 @@ context_option = click.option("--context", metavar="TEXT", help="When and under 
 @click.argument("value")
 @category_option
 @context_option
+@click.option(
+    "--visibility",
+    type=click.Choice(["auto", "private"]),
+    default="auto",
+    show_default=True,
+    help="private keeps it to the user, whatever it says; auto lets the rules decide.",
+)
 @click.pass_context
-def set_command(ctx: click.Context, key: str, value: str, category: Category, context: str | None) -> int:
+def set_command(
+    ctx: click.Context, key: str, value: str, *, category: Category, context: str | None, visibility: Sharing
+) -> int:
     """Keep VALUE under KEY; what was there stays as history.
 
     VALUE "-" reads stdin, without the line break that ends it. What is about no person (opening hours,
-    prices, policies) is proposed to be global, or made so with --global-writes auto.
+    prices, policies) is proposed to be global; with --global-writes auto what is of --global-kinds is at
+    once. --visibility private keeps it from both.
     """
     text = text_or_stdin(value)
 
     async def work(desk: Desk) -> Result:
-        memory = await desk.user.set(key, text, category=category, context=context)
+        memory = await desk.user.set(key, text, category=category, context=context, visibility=visibility)
         desk.output.say(_kept(memory, desk.settings.user))
         return Result(data=memory, count=1)
 
@@ -136,13 +146,16 @@ def remember_command(ctx: click.Context, text: str, category: Category, context:
 
 
 def _kept(memory: Memory, user: str) -> str:
+    from echoic.memory.sharing import REASONS
+
     said = f"kept {memory.key!r} for {user!r}"
+    why = f": {REASONS[memory.reason]}" if memory.reason is not None else ""
     left_out = f", without {', '.join(memory.redacted)}" if memory.redacted else ""
     if memory.visibility == "global":
-        return f"{said} and everyone of the deployment (global{left_out})"
+        return f"{said} and everyone of the deployment (global{left_out}{why})"
     if memory.visibility == "proposed":
-        return f"{said} (proposed to everyone; `echoic proposals` lists what waits)"
-    return f"{said} (private)"
+        return f"{said} (proposed to everyone{why}; `echoic proposals` lists what waits)"
+    return f"{said} (private{why})"
 
 
 def _nothing(desk: Desk, where: str) -> str:

@@ -338,7 +338,9 @@ def _keep_sound(call: SimulatedCall, path: Path) -> None:
     if call.stream is None:
         raise InvalidInput("--record keeps audio, and the server sent none: its channel is not media")
     try:
-        with wave.open(str(path), "wb") as recording:
+        # only its owner may read what was said
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(fd, "wb") as stream, wave.open(stream, "wb") as recording:
             recording.setnchannels(1)
             recording.setsampwidth(2)
             recording.setframerate(TELEPHONE_HZ)

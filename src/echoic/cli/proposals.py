@@ -1,4 +1,4 @@
-"""Commands for what callers proposed to be global. For operators."""
+"""Commands for what callers would have all know, and for what all know. For operators."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from echoic.cli.output import Result, Table
 from echoic.cli.plain import moment
 from echoic.cli.running import Desk, run
 
+by_option = click.option("--by", metavar="NAME", help="Who decides, for `echoic proposals decisions`.")
+
 
 @click.group("proposals", cls=Group, invoke_without_command=True)
 @click.pass_context
 def proposals_group(ctx: click.Context) -> int:
-    """List, approve or reject what all shall know.
+    """List, approve, reject or withdraw what all shall know.
 
     That is what callers said that is about no person. For operators. Without a command it lists.
     """
@@ -33,15 +35,16 @@ def list_proposals(ctx: click.Context) -> int:
 
 @proposals_group.command("approve")
 @click.argument("proposal_id", metavar="ID")
+@by_option
 @click.pass_context
-def approve_proposal(ctx: click.Context, proposal_id: str) -> int:
+def approve_proposal(ctx: click.Context, proposal_id: str, by: str | None) -> int:
     """Make a proposal global.
 
     It supersedes what was approved under its key before.
     """
 
     async def work(desk: Desk) -> Result:
-        approved = await desk.memory.proposals(desk.settings.deployment).approve(proposal_id)
+        approved = await desk.memory.proposals(desk.settings.deployment).approve(proposal_id, by=by)
         desk.output.say(f"{approved.key!r} is global in deployment {desk.settings.deployment!r}")
         return Result(data=approved, count=1)
 
@@ -50,17 +53,78 @@ def approve_proposal(ctx: click.Context, proposal_id: str) -> int:
 
 @proposals_group.command("reject")
 @click.argument("proposal_id", metavar="ID")
+@by_option
 @click.pass_context
-def reject_proposal(ctx: click.Context, proposal_id: str) -> int:
+def reject_proposal(ctx: click.Context, proposal_id: str, by: str | None) -> int:
     """Remove a proposal.
 
     Its author keeps what they said as their own.
     """
 
     async def work(desk: Desk) -> Result:
-        await desk.memory.proposals(desk.settings.deployment).reject(proposal_id)
+        await desk.memory.proposals(desk.settings.deployment).reject(proposal_id, by=by)
         desk.output.say("rejected; its author keeps it")
         return Result(data={"rejected": proposal_id}, count=1)
+
+    return run(ctx, work)
+
+
+@proposals_group.command("published")
+@click.pass_context
+def list_published(ctx: click.Context) -> int:
+    """Print what everyone of the deployment knows, oldest first.
+
+    Columns: id, key, text, since when, whether it was approved or is global by itself.
+    """
+
+    async def work(desk: Desk) -> Result:
+        known = await desk.memory.proposals(desk.settings.deployment).published()
+        if not known:
+            desk.output.say(f"nothing is global in deployment {desk.settings.deployment!r}")
+        rows = [
+            (m.id, m.key or "", m.text, moment(m.valid_from), "approved" if m.author is None else "by itself")
+            for m in known
+        ]
+        table = Table(headings=("ID", "KEY", "TEXT", "SINCE", "HOW"), rows=rows)
+        return Result(data=known, text=table, count=len(known), code=DONE if known else NOTHING_KNOWN)
+
+    return run(ctx, work)
+
+
+@proposals_group.command("withdraw")
+@click.argument("memory_id", metavar="ID")
+@by_option
+@click.pass_context
+def withdraw_published(ctx: click.Context, memory_id: str, by: str | None) -> int:
+    """Let nobody know what everyone knows.
+
+    From the next question on nobody is told it. Nothing is global by itself under its key again.
+    """
+
+    async def work(desk: Desk) -> Result:
+        gone = await desk.memory.proposals(desk.settings.deployment).withdraw(memory_id, by=by)
+        desk.output.say(f"{gone.key!r} is global no longer in deployment {desk.settings.deployment!r}")
+        return Result(data=gone, count=1)
+
+    return run(ctx, work)
+
+
+@proposals_group.command("decisions")
+@click.pass_context
+def list_decisions(ctx: click.Context) -> int:
+    """Print who decided what about facts and lessons, oldest first.
+
+    Columns: when, who, what, of what, its key or agent, its text.
+    """
+
+    async def work(desk: Desk) -> Result:
+        decided = await desk.memory.proposals(desk.settings.deployment).decisions()
+        if not decided:
+            desk.output.say(f"nothing was decided in deployment {desk.settings.deployment!r}")
+        rows = [(moment(d.at), d.by, d.what, d.of, d.key, d.text or "") for d in decided]
+        table = Table(headings=("WHEN", "BY", "WHAT", "OF", "KEY", "TEXT"), rows=rows)
+        code = DONE if decided else NOTHING_KNOWN
+        return Result(data=decided, text=table, count=len(decided), code=code)
 
     return run(ctx, work)
 
@@ -78,4 +142,4 @@ def _list(ctx: click.Context) -> int:
     return run(ctx, work)
 
 
-__all__ = ["proposals_group"]
+__all__ = ["by_option", "proposals_group"]

@@ -14,6 +14,7 @@ from echoic.cli.exits import DONE
 from echoic.cli.exporting import export_command
 from echoic.cli.forget import forget_command
 from echoic.cli.importing import import_command
+from echoic.cli.lessons import lessons_group
 from echoic.cli.memories import (
     delete_command,
     get_command,
@@ -60,7 +61,10 @@ root.add_section("Ask", [get_command, query_command, list_command, history_comma
 root.add_section("Talk", [chat_command, serve_command, phone_group])
 root.add_section("Understand a call", [calls_group, why_command])
 root.add_section("Take along, and forget", [export_command, import_command, copy_command, forget_command])
-root.add_section("Run", [doctor_command, users_command, proposals_group, distil_command, reindex_command])
+root.add_section(
+    "Run",
+    [doctor_command, users_command, proposals_group, lessons_group, distil_command, reindex_command],
+)
 root.add_section("Measure", [bench_group, tune_command])
 
 __all__ = ["root"]

@@ -72,6 +72,7 @@ def memory_at(
         embedder=embedder,
         model=model,
         global_writes=settings.global_writes,
+        global_kinds=settings.global_kinds or None,
         fusion=settings.fusion,
         shares=settings.shares,
     )

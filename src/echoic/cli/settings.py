@@ -30,6 +30,7 @@ class Settings:
     weights: Path | None = None
     """A directory with the local model; None finds it."""
     global_writes: Literal["propose", "auto"] = "propose"
+    global_kinds: str = ""
     fusion: str = "blend"
     shares: str = ""
     json: bool = False
@@ -58,6 +59,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "Directory with the local embedder's weights, if not found.",
     ),
     "global_writes": ("--global-writes", "MODE", "What is about no person becomes global: propose, or auto."),
+    "global_kinds": (
+        "--global-kinds",
+        "KIND,…",
+        "What --global-writes auto lets become global; hours,location by default. Unknown ones are listed.",
+    ),
     "fusion": ("--fusion", "NAME", "How channels become one ranking: blend, or rrf."),
     "shares": (
         "--shares",
@@ -89,7 +95,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             is_flag=not metavar,
             type=_TYPES.get(name),
             default=getattr(defaults, name),
-            show_default=bool(metavar) and name not in {"weights", "shares"},
+            show_default=bool(metavar) and name not in {"weights", "shares", "global_kinds"},
             envvar=variable(name),
             show_envvar=True,
             help=text,

@@ -12,7 +12,7 @@ import logging
 from dataclasses import replace
 from typing import Final
 
-from echoic.errors import EchoicError, InvalidInput
+from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.checkpoints import SIGN_EVERY_S, from_json
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.parts import Parts
@@ -57,7 +57,7 @@ class AbandonedCalls:
     def __init__(self, parts: Parts, resumable_for_s: float | None) -> None:
         if resumable_for_s is not None and not resumable_for_s >= LEAST_S:
             raise InvalidInput(
-                f"resumable_for_s must be {LEAST_S:.0f} at least or None, not {resumable_for_s!r}: "
+                f"resumable_for_s must be {LEAST_S:.0f} at least or None, not {brief(resumable_for_s)}: "
                 f"a call that goes on gives a sign only every {SIGN_EVERY_S:.0f} seconds"
             )
         self._parts = parts
@@ -106,7 +106,7 @@ class AbandonedCalls:
         try:
             if not self._is_over(from_json(record.data)):
                 return False
-            return await until_written(lambda: self._close(scope, record.id), f"call {record.id!r}")
+            return await until_written(lambda: self._close(scope, record.id), f"call {brief(record.id)}")
         except EchoicError as error:
             log.warning("a call that broke off is not closed yet: %s", type(error).__name__)
             return False

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from echoic.errors import InvalidInput, WriteConflict
+from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.distil import Distilled
 from echoic.memory.parts import Parts
 from echoic.memory.records import (
@@ -94,7 +94,7 @@ class OpenConversation:
             InvalidInput: there is no such answer here, or `heard` is not how it begins.
         """
         if not isinstance(heard, str):
-            raise InvalidInput(f"heard must be a string, not {type(heard).__name__}: {heard!r:.80}")
+            raise InvalidInput(f"heard must be a string, not {type(heard).__name__}")
 
         async def attempt() -> list[Turn]:
             records = await scan_all(self._parts.store, self._scope, TURN, key=self.id)
@@ -110,7 +110,7 @@ class OpenConversation:
                 self._parts.background.poke()
             return cut
 
-        return await until_written(attempt, f"conversation {self.id!r}")
+        return await until_written(attempt, f"conversation {brief(self.id)}")
 
     async def turns(self) -> list[Turn]:
         """Everything said so far, in order."""
@@ -121,7 +121,7 @@ class OpenConversation:
         """The conversation as it stands."""
         records = await self._parts.store.read(self._scope, CONVERSATION, [self.id])
         if not records:
-            raise InvalidInput(f"conversation {self.id!r} was forgotten; open a new one")
+            raise InvalidInput(f"conversation {brief(self.id)} was forgotten; open a new one")
         return conversation_of(records[0])
 
     async def store(self, key: str, summary: str | None = None) -> Conversation:
@@ -166,13 +166,13 @@ class OpenConversation:
         async def attempt() -> Conversation:
             records = await self._parts.store.read(self._scope, CONVERSATION, [self.id])
             if not records:
-                raise InvalidInput(f"conversation {self.id!r} was forgotten; open a new one")
+                raise InvalidInput(f"conversation {brief(self.id)} was forgotten; open a new one")
             changed = replace(conversation_of(records[0]), updated_at=self._parts.clock(), **fields)
             record = record_of_conversation(changed, cursor=cursor_of(records[0]))
             await self._parts.store.write(self._scope, [Put.over(records[0], record)])
             return changed
 
-        return await until_written(attempt, f"conversation {self.id!r}")
+        return await until_written(attempt, f"conversation {brief(self.id)}")
 
     def _own(self, turn: Turn) -> Turn:
         if not isinstance(turn, Turn):
@@ -181,7 +181,8 @@ class OpenConversation:
             )
         if turn.conversation and turn.conversation != self.id:
             raise InvalidInput(
-                f"turn {turn.id!r} belongs to conversation {turn.conversation!r}, not to {self.id!r}"
+                f"turn {brief(turn.id)} belongs to conversation {brief(turn.conversation)}, "
+                f"not to {brief(self.id)}"
             )
         return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)
 
@@ -189,7 +190,7 @@ class OpenConversation:
         """A turn that was there, if it was said here: another's id would swallow what was said now."""
         if turn.conversation != self.id:
             raise InvalidInput(
-                f"turn id {turn.id!r} is taken in conversation {turn.conversation!r}: "
+                f"turn id {brief(turn.id)} is taken in conversation {brief(turn.conversation)}: "
                 "give every turn of a user an id of its own, or none"
             )
         return turn
@@ -206,7 +207,7 @@ def _answer(turns: Sequence[tuple[Turn, Record]], after: str | None) -> list[tup
         begin = next((n + 1 for n, (turn, _) in enumerate(turns) if turn.id == after), len(turns))
     answer = list(itertools.takewhile(lambda item: item[0].speaker == "agent", turns[begin:]))
     if not answer:
-        what = "before the user spoke" if after is None else f"after turn {after!r}"
+        what = "before the user spoke" if after is None else f"after turn {brief(after)}"
         raise InvalidInput(f"the agent said nothing {what}: there is no answer that could be cut off")
     return answer
 
@@ -228,7 +229,7 @@ def _as_heard(turns: Sequence[Turn], heard: str) -> list[Turn]:
         )
         if count < len(same) and not broken_off:
             raise InvalidInput(
-                f"the agent's answer does not begin with {heard!r}: give the words as it said them"
+                "the agent's answer does not begin with what was heard: give the words as it said them"
             )
         whole = count == len(words)
         found.append(
@@ -236,5 +237,7 @@ def _as_heard(turns: Sequence[Turn], heard: str) -> list[Turn]:
         )
         left = left[count + broken_off :]
     if left:
-        raise InvalidInput(f"the agent's answer does not go on with {' '.join(left)!r}: it is shorter")
+        raise InvalidInput(
+            f"the agent's answer is {len(left)} words shorter than what was heard: give what it said"
+        )
     return found

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from echoic.errors import EmbeddingMismatch
+from echoic.memory.decisions import DECISION
 from echoic.memory.directives import DIRECTIVES
 from echoic.memory.distilling.progress import LEASE, PROGRESS
 from echoic.memory.experience.lessons import EXPERIENCE
@@ -36,6 +37,7 @@ KINDS = (
     LEASE,
     JUDGEMENT,
     EXPERIENCE,
+    DECISION,
     REVOCATION,
     *CALL_PARTS,
     CHECKPOINT,

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from numbers import Real
 from typing import Any, TypeVar
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 
 _T = TypeVar("_T")
 _LEAST_MS = 0.01
@@ -23,7 +23,7 @@ def checked_deadline(after_ms: object) -> float | None:
         return None
     number = float(after_ms) if isinstance(after_ms, Real) else 0.0
     if not number > 0:  # not a number is none above 0 either
-        raise InvalidInput(f"deadline_ms must be a number above 0, not {after_ms!r:.80}")
+        raise InvalidInput(f"deadline_ms must be a number above 0, not {brief(after_ms)}")
     return number
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.memory.retry import until_written
 from echoic.memory.times.zones import ZONE_KEYS, zone_of
 from echoic.stores.base import Put, Record, Store
@@ -109,7 +109,7 @@ def _changed(old: Directives, changes: Mapping[str, str | None]) -> Directives:
     kept = {name: value for name, value in free.items() if value is not None}
     # a name that is only taken back was never checked as one that is set
     for name in free.keys() - kept.keys() - old.free.keys():
-        raise InvalidInput(f"there is no directive {name!r:.80} to take back")
+        raise InvalidInput(f"there is no directive {brief(name)} to take back")
     return replace(old, free=kept, **presets)  # type: ignore[arg-type]  # it checks its values itself
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from echoic.errors import EchoicError, WriteConflict
+from echoic.errors import EchoicError, WriteConflict, brief
 from echoic.memory.distilling.progress import Leases
 from echoic.memory.ledger import Ledger, memory_id
-from echoic.memory.proposals import put_proposal, still_proposed
+from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
 from echoic.memory.retry import until_written
 from echoic.memory.runs import RunsPerUser, Wanted
@@ -76,7 +76,7 @@ class Judge:
     Args:
         store: where memories are.
         second: asked about what the rules share. May raise anything: the memory stays private.
-        propose: whether what both share waits for an operator.
+        global_kinds: what both share is global by itself if it states nothing else.
         clock: the time, aware.
         worker: the name of this process, unlike any other's.
     """
@@ -86,13 +86,13 @@ class Judge:
         store: Store,
         second: Classifier,
         *,
-        propose: bool,
+        global_kinds: frozenset[str],
         clock: Callable[[], datetime],
         worker: str,
     ) -> None:
         self._store = store
         self._second = second
-        self._propose = propose
+        self._global_kinds = global_kinds
         self._clock = clock
         self._leases = Leases(store, worker, clock)
         self._runs = RunsPerUser(self._judge)
@@ -188,7 +188,7 @@ class Judge:
             return 0.0
         if not await self._noted(case, {AGREED: verdict.reason}):
             return _AGAIN_S
-        await until_written(lambda: self._share(case, shareable), f"key {case.record.key!r}")
+        await until_written(lambda: self._share(case, shareable), f"key {brief(case.record.key)}")
         return 0.0
 
     async def _asked(self, case: _Case) -> Verdict:
@@ -220,12 +220,18 @@ class Judge:
 
     async def _share(self, case: _Case, shareable: Shareable) -> None:
         shared = replace(
-            case.memory, text=shareable.text, redacted=shareable.kinds, statement=None, source=()
+            case.memory,
+            text=shareable.text,
+            redacted=shareable.kinds,
+            statement=None,
+            context=None,  # free text that nobody judged
+            source=(),
+            reason=shareable.reason,
         )
-        if self._propose:
-            await self._hand_in(case, shared)
-        else:
+        if await is_global_by_itself(self._store, case.scope.everyone, shareable, self._global_kinds):
             await self._publish(case, shared)
+        else:
+            await self._hand_in(case, shared)
 
     async def _hand_in(self, case: _Case, shared: Memory) -> None:
         name = memory_id(case.scope.user or "", shared.key or "")

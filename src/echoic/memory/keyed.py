@@ -9,17 +9,30 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 
+from echoic.errors import brief
 from echoic.memory.judging import waits
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.parts import Parts
-from echoic.memory.proposals import put_proposal, still_proposed
+from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, scan_all
 from echoic.memory.retry import until_written
 from echoic.memory.shares import unsigned
-from echoic.memory.sharing import Shareable, share
+from echoic.memory.sharing import Shareable, Verdict, weigh
 from echoic.stores.base import Drop
-from echoic.types import Category, Memory, Scope, checked_category, checked_name, checked_text
+from echoic.types import (
+    Category,
+    Memory,
+    Scope,
+    Sharing,
+    checked_category,
+    checked_name,
+    checked_sharing,
+    checked_text,
+)
+
+_PRIVATE: Final = Verdict("private", "asked")
 
 
 class KeyedMemories:
@@ -30,8 +43,11 @@ class KeyedMemories:
         self._scope = scope
         self._user = scope.user or ""
 
-    async def set(self, key: str, value: str, category: Category, context: str | None) -> Memory:
+    async def set(
+        self, key: str, value: str, category: Category, context: str | None, visibility: Sharing
+    ) -> Memory:
         """See `UserMemory.set`."""
+        visibility = checked_sharing(visibility)
         memory = Memory(
             id="",
             key=checked_name(key, "key"),
@@ -41,8 +57,11 @@ class KeyedMemories:
             author=self._user,
             valid_from=self._parts.clock(),
         )
-        shareable = await self._shareable(memory)
-        kept = await until_written(lambda: self._set(memory, shareable), f"key {key!r}")
+        weighed = _PRIVATE if visibility == "private" else await self._weighed(memory)
+        shareable = weighed if isinstance(weighed, Shareable) else None
+        pending = shareable is not None and self._parts.judge is not None
+        memory = replace(memory, reason="pending" if pending else weighed.reason)
+        kept = await until_written(lambda: self._set(memory, shareable), f"key {brief(key)}")
         self._parts.background.poke()
         return kept
 
@@ -70,7 +89,7 @@ class KeyedMemories:
         checked_name(key, "key")
         at = self._parts.clock()
         deleted = [
-            await until_written(partial(self._end, scope, key, at), f"key {key!r}")
+            await until_written(partial(self._end, scope, key, at), f"key {brief(key)}")
             for scope in (self._scope, self._scope.everyone)
         ]
         await self._withdraw(key)
@@ -94,10 +113,10 @@ class KeyedMemories:
                 return unsigned(next((memory for memory in current if memory.author is None), current[0]))
         return None
 
-    async def _shareable(self, memory: Memory) -> Shareable | None:
+    async def _weighed(self, memory: Memory) -> Shareable | Verdict:
         verdict = await self._parts.classifier.classify(memory.text, memory.key)
         # whoever classified: nothing is shared that the deterministic check does not let pass
-        return share(memory.text, memory.key, verdict=verdict)
+        return weigh(memory.text, memory.key, verdict=verdict)
 
     async def _set(self, memory: Memory, shareable: Shareable | None) -> Memory:
         judge = self._parts.judge
@@ -107,8 +126,11 @@ class KeyedMemories:
             if judge is not None and shareable is not None:
                 judge.want(self._scope, kept.id)
             return kept
-        shared = replace(memory, text=shareable.text, redacted=shareable.kinds)
-        if self._parts.global_writes == "propose":
+        # a context is free text that nothing judged
+        shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
+        if not await is_global_by_itself(
+            self._parts.store, self._scope.everyone, shareable, self._parts.global_kinds
+        ):
             proposal = replace(shared, id=memory_id(self._user, memory.key or ""), visibility="proposed")
             await self._parts.store.write(self._scope.everyone, [put_proposal(proposal)])
             kept = await self._set_own(replace(memory, visibility="proposed"))

@@ -19,7 +19,8 @@ from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Store
 
 GlobalWrites = Literal["auto", "propose"]
-"""What a caller's global memory does. auto: all see it at once. propose: its author does, until approved."""
+"""What a caller's global memory does. propose: its author sees it, until an operator approved it. auto: all
+see it at once if it states nothing but the deployment's `global_kinds`; what states more is proposed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,8 @@ class Parts:
     classifier: Classifier
     hooks: Hooks
     telemetry: Telemetry
-    global_writes: GlobalWrites
+    global_kinds: frozenset[str]
+    """What is global by itself; none where everything is proposed."""
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     shares: Shares = field(default_factory=Shares)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from echoic.errors import InvalidInput, WriteConflict
+from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.directives import DIRECTIVES, directives_of, record_of_directives
 from echoic.memory.portable_values import check_conversation, check_memory, check_record
 from echoic.memory.records import (
@@ -147,12 +147,12 @@ async def _continue(store: Store, scope: Scope, conversation: str, read: str | N
 
 def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
     if not isinstance(exported, Mapping):
-        raise InvalidInput(f"this is no export of Echoic but {type(exported).__name__}: {exported!r:.80}")
+        raise InvalidInput(f"this is no export of Echoic but {type(exported).__name__}")
     if exported.get("format") != FORMAT:
-        raise InvalidInput(f"this is no export of Echoic: its format is {exported.get('format')!r}")
+        raise InvalidInput(f"this is no export of Echoic: its format is {brief(exported.get('format'))}")
     if exported.get("version") != VERSION:
         raise InvalidInput(
-            f"export version {exported.get('version')!r} is unknown; this Echoic reads {VERSION}"
+            f"export version {brief(exported.get('version'))} is unknown; this Echoic reads {VERSION}"
         )
     author = exported.get("user")
     try:
@@ -172,7 +172,7 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
         turns = [record_of_turn(turn_of(record), unlearned=is_unlearned(record)) for record in turns]
         results = [record_of_result(result_of(record), record.key or "") for record in results]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"this export cannot be read: {type(error).__name__} {error}") from error
+        raise InvalidInput(f"this export cannot be read: {type(error).__name__}") from error
     return _each_once([*conversations, *memories, *turns, *results, *directives])
 
 
@@ -186,7 +186,7 @@ def _each_once(records: Sequence[Record]) -> list[Record]:
     for record in records:
         if found.setdefault((record.kind, record.id), record) != record:
             raise InvalidInput(
-                f"this export holds two different records as {record.kind} {record.id!r}: "
+                f"this export holds two different records as {record.kind} {brief(record.id)}: "
                 "an id is unique within a user"
             )
     return list(found.values())

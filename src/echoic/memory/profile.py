@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, Self, TypeVar, runtime_checkable
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.types import Memory, Profile
 
 KEYS: Final[Mapping[str, str]] = {
@@ -100,7 +100,7 @@ def model_profile(model: type[P], memories: Sequence[Memory], keys: Mapping[str,
         InvalidInput: `model` is no Pydantic model, or needs a field that is not known.
     """
     if not (isinstance(model, type) and isinstance(model, ProfileModel)):
-        raise InvalidInput(f"a profile is a Pydantic model class, not {model!r:.80}")
+        raise InvalidInput(f"a profile is a Pydantic model class, not {brief(model)}")
     named = dict(keys or {})
     plain = profile_of(memories)
     known: dict[str, Any] = {}

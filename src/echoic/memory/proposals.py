@@ -1,4 +1,4 @@
-"""What callers would have everyone know, waiting for an operator.
+"""What callers would have everyone know, waiting for an operator; and what everyone knows, to be withdrawn.
 
 An operator decides about what they read. A caller may propose something else under the same key at any time,
 so the id that an operator is shown names the wording too: a decision about another wording is refused.
@@ -19,12 +19,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from echoic.errors import InvalidInput, StoreError, WriteConflict
+from echoic.errors import InvalidInput, StoreError, WriteConflict, brief
+from echoic.memory.decisions import Decided, Decision, decider, decisions, put_decision, was_refused
 from echoic.memory.ledger import Ledger
-from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory
+from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
 from echoic.memory.retry import until_written
+from echoic.memory.sharing import Shareable
 from echoic.stores.base import Drop, Put, Record, Store
-from echoic.types import Memory, Scope
+from echoic.types import Memory, Scope, checked_name
 
 log = logging.getLogger(__name__)
 
@@ -51,47 +53,118 @@ class Proposals:
                 await self._finish_if_possible(record.id)
         return [replace(memory_of(record), id=_shown(record)) for record in waiting]
 
-    async def approve(self, proposal_id: str) -> Memory:
+    async def approve(self, proposal_id: str, *, by: str | None = None) -> Memory:
         """Make it global, superseding what was approved under its key before.
 
         It becomes the deployment's own: its author is no longer recorded and can no longer change it.
 
         Args:
             proposal_id: as listed.
+            by: who decides, for `decisions`.
 
         Raises:
             InvalidInput: there is no such proposal (any more), or its author changed it since it was listed.
             StoreUnavailable: approve it again; what was done of it is not done twice.
         """
+        by = decider(by)
 
         async def attempt() -> Memory:
             waiting = await self._read(proposal_id, rejecting=False)
-            return await self._adopted(waiting) or await self._adopt(waiting)
+            return await self._adopted(waiting) or await self._adopt(waiting, by)
 
-        approved = await until_written(attempt, f"the key of proposal {proposal_id!r}")
+        approved = await until_written(attempt, "the key of a proposal")
         await self._finish(_stored(proposal_id))
         return approved
 
-    async def reject(self, proposal_id: str) -> None:
+    async def reject(self, proposal_id: str, *, by: str | None = None) -> None:
         """Remove it. Its author keeps it as their own.
 
         Args:
             proposal_id: as listed.
+            by: who decides, for `decisions`.
 
         Raises:
             InvalidInput: there is no such proposal (any more), or its author changed it since it was listed.
             StoreUnavailable: reject it again.
         """
+        by = decider(by)
 
         async def attempt() -> None:
             waiting = await self._read(proposal_id, rejecting=True)
             if DECIDED not in waiting.data:
-                await self._store.write(self._everyone, [_decided(waiting, REJECTED)])
+                noted = self._noted("rejected", memory_of(waiting).key or "", None, by)
+                await self._store.write(self._everyone, [_decided(waiting, REJECTED), noted])
 
-        await until_written(attempt, f"proposal {proposal_id!r}")
+        await until_written(attempt, "the proposal")
         await self._finish(_stored(proposal_id))
 
-    async def _adopt(self, waiting: Record) -> Memory:
+    async def published(self) -> Sequence[Memory]:
+        """What everyone of the deployment knows, oldest first: approved, or global by itself."""
+        memories = [memory_of(r) for r in await scan_all(self._store, self._everyone, MEMORY)]
+        return [memory for memory in memories if memory.current]
+
+    async def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
+        """Let nobody know it any longer, from the next question on, not even as what was so once.
+
+        What was global by itself its author keeps as their own. Nothing is global by itself under the same
+        key again, until an operator approves something there.
+
+        Args:
+            memory_id: as `published` lists it.
+            by: who decides, for `decisions`.
+
+        Returns:
+            what was withdrawn.
+
+        Raises:
+            InvalidInput: nothing of that id is global (any more).
+            StoreUnavailable: withdraw it again.
+        """
+        by = decider(by)
+
+        async def attempt() -> Memory:
+            found = await self._store.read(self._everyone, MEMORY, [checked_name(memory_id, "memory id")])
+            if not found or not (memory := memory_of(found[0])).current:
+                raise InvalidInput(
+                    f"nothing of the id {brief(memory_id)} is global; "
+                    "`echoic proposals published` lists what is"
+                )
+            given = await self._give_back(memory)
+            noted = self._noted("withdrawn", memory.key or "", memory.text, by)
+            gone = Drop(kind=MEMORY, id=memory.id)
+            try:
+                await self._store.write(self._everyone, [Put.over(found[0], found[0]), gone, noted])
+            except WriteConflict:
+                if given is not None:  # its author may have been forgotten in this moment
+                    await self._store.erase(*given)
+                raise
+            return memory
+
+        return await until_written(attempt, "the key of a global memory")
+
+    async def decisions(self) -> Sequence[Decision]:
+        """Everything operators decided in this deployment about facts and lessons, oldest first."""
+        return await decisions(self._store, self._everyone)
+
+    async def _give_back(self, memory: Memory) -> tuple[Scope, Sequence[Drop]] | None:
+        """Let its author keep what was global by itself, unless they keep something else there by now.
+
+        Returns:
+            what would take it back; None: there was nothing to give.
+        """
+        if memory.author is None or memory.key is None:
+            return None
+        ledger = Ledger(self._store, Scope(self._everyone.deployment, memory.author))
+        if await ledger.current(memory.key, memory.author) is not None:
+            return None
+        kept = await ledger.set(replace(memory, id="", visibility="private", supersedes=None))
+        await self._store.write(ledger.scope, ledger.changes)
+        return ledger.scope, [Drop(kind=MEMORY, id=kept.id)]
+
+    def _noted(self, what: Decided, key: str, text: str | None, by: str) -> Put:
+        return put_decision(Decision(what=what, of="fact", key=key, text=text, by=by, at=self._clock()))
+
+    async def _adopt(self, waiting: Record, by: str) -> Memory:
         """Make global what is proposed, as it was read, or nothing.
 
         Raises:
@@ -107,9 +180,11 @@ class Proposals:
             visibility="global",
             valid_from=self._clock(),
             redacted=proposal.redacted,
+            reason=proposal.reason,
         )
         approved = await ledger.set(adopted)
-        await self._store.write(self._everyone, [_decided(waiting, approved.id), *ledger.changes])
+        noted = self._noted("approved", approved.key or "", approved.text, by)
+        await self._store.write(self._everyone, [_decided(waiting, approved.id), *ledger.changes, noted])
         return approved
 
     async def _adopted(self, decided: Record) -> Memory | None:
@@ -157,12 +232,24 @@ class Proposals:
         records = await self._store.read(self._everyone, PROPOSAL, [stored]) if stored else ()
         decided = records[0].data.get(DECIDED) if records else None
         if not records or (decided is not None and rejecting != (decided == REJECTED)):
-            raise InvalidInput(f"there is no proposal {proposal_id!r}; `echoic proposals` lists them")
+            raise InvalidInput(f"there is no proposal {brief(proposal_id)}; `echoic proposals` lists them")
         if _shown(records[0]) != proposal_id:
             raise InvalidInput(
-                f"proposal {proposal_id!r} was changed by its author: `echoic proposals` lists what it is now"
+                f"proposal {brief(proposal_id)} was changed by its author: "
+                "`echoic proposals` lists what it is now"
             )
         return records[0]
+
+
+async def is_global_by_itself(
+    store: Store, everyone: Scope, shareable: Shareable, global_kinds: frozenset[str]
+) -> bool:
+    """Whether what may be shared needs no operator: it states nothing but what is let pass, and no operator
+    refused what was to be known under its key.
+    """
+    if not shareable.states <= global_kinds:
+        return False
+    return shareable.key is None or not await was_refused(store, everyone, shareable.key)
 
 
 async def still_proposed(store: Store, own: Scope, kept: Memory, name: str) -> Memory:
@@ -208,4 +295,4 @@ def put_proposal(proposal: Memory) -> Put:
     return Put(record=record_of_memory(proposal, kind=PROPOSAL))
 
 
-__all__ = ["Proposals", "put_proposal", "still_proposed"]
+__all__ = ["Proposals", "is_global_by_itself", "put_proposal", "still_proposed"]

@@ -62,6 +62,7 @@ def record_of_memory(memory: Memory, *, kind: str = MEMORY) -> Record:
         "superseded_by": memory.superseded_by,
         "confirmed": None if memory.confirmed else False,
         "redacted": list(memory.redacted),
+        "reason": memory.reason,
         "times_said": None if memory.times_said == 1 else memory.times_said,
         "last_said_at": memory.last_said_at.isoformat() if memory.last_said_at else None,
     }

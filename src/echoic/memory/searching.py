@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.memory.deadline import checked_deadline
 from echoic.memory.hooks import Recalled
 from echoic.memory.parts import Parts
@@ -50,7 +50,7 @@ class Searching:
         """
         checked_query(text)
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
-            raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {limit!r}")
+            raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {brief(limit)}")
         checked_deadline(deadline_ms)
         with self._parts.telemetry.operation("recall", self._scope) as doing:
             recall = await self._parts.recaller.recall(

@@ -12,11 +12,12 @@ from uuid import uuid4
 
 from echoic.embedding.base import Embedder
 from echoic.embedding.cached import CachedEmbedder
+from echoic.errors import InvalidInput
 from echoic.memory.abandoned import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.background import Background
 from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
 from echoic.memory.distilling.changes import Extractor
-from echoic.memory.experience import AgentExperience
+from echoic.memory.experience import AgentExperience, agents_with_lessons
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, Trouble
 from echoic.memory.judging import Judge
 from echoic.memory.observed import ObservedEmbedder, observed_store
@@ -26,7 +27,7 @@ from echoic.memory.recall import Recaller
 from echoic.memory.records import index
 from echoic.memory.revocations import Revocations
 from echoic.memory.shares import Shares
-from echoic.memory.sharing import Classifier, RuleClassifier
+from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, RuleClassifier, checked_kinds
 from echoic.memory.tasks import chooser, read_conversations
 from echoic.memory.telemetry import Telemetry
 from echoic.memory.times import rules
@@ -49,6 +50,8 @@ class MemoryService:
         store: where it is kept.
         embedder: what makes vectors of it.
         global_writes: what a caller's global memory does.
+        global_kinds: what is global by itself in the mode "auto", some of `sharing.GLOBAL_KINDS`; None:
+            `sharing.DEFAULT_GLOBAL_KINDS`.
         classifier: decides what may be global; rules by default.
         extractor: a model that joins the rules in forming memories, after the caller was answered.
         second_judge: asked as well, after the caller was answered, whether what `classifier` shares may be
@@ -66,7 +69,8 @@ class MemoryService:
         new_id: makes ids for turns and conversations that bring none.
 
     Raises:
-        InvalidInput: a share that cannot be meant, or a `resumable_for_s` that would close calls that go on.
+        InvalidInput: shares or kinds that cannot be meant, or a `resumable_for_s` that would close calls
+            that go on.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class MemoryService:
         embedder: Embedder,
         *,
         global_writes: GlobalWrites = "propose",
+        global_kinds: Collection[str] | None = None,
         classifier: Classifier | None = None,
         extractor: Extractor | None = None,
         second_judge: Classifier | None = None,
@@ -87,6 +92,7 @@ class MemoryService:
         new_id: Callable[[], str] = lambda: uuid4().hex,
     ) -> None:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
+        kinds = _kinds(global_writes, global_kinds)
         store, self._embedder = observed_store(store, telemetry), embedder
         # one that remembers queries is left as it is: the words in it must be found by whoever forgets them
         if not isinstance(embedder, CachedEmbedder):
@@ -102,8 +108,7 @@ class MemoryService:
         )
         judge = None
         if second_judge is not None:
-            propose = global_writes == "propose"
-            judge = Judge(store, second_judge, propose=propose, clock=clock, worker=uuid4().hex)
+            judge = Judge(store, second_judge, global_kinds=kinds, clock=clock, worker=uuid4().hex)
         self._warming: asyncio.Task[None] | None = None
         self._parts = Parts(
             store=store,
@@ -115,7 +120,7 @@ class MemoryService:
             judge=judge,
             hooks=hooks,
             telemetry=telemetry,
-            global_writes=global_writes,
+            global_kinds=kinds,
             clock=clock,
             new_id=new_id,
             shares=shared,
@@ -245,8 +250,17 @@ class MemoryService:
         """
         everyone = Scope(deployment, None)
         return AgentExperience(
-            self._parts.store, everyone, agent, sharing=self._parts.global_writes, words=words
+            self._parts.store,
+            everyone,
+            agent,
+            by_itself=LESSON in self._parts.global_kinds,
+            words=words,
+            clock=self._parts.clock,
         )
+
+    async def agents_with_lessons(self, deployment: str = "default") -> list[str]:
+        """The agents that learned anything from this deployment's users. For operators."""
+        return await agents_with_lessons(self._parts.store, Scope(deployment, None))
 
     async def conversations(
         self,
@@ -341,6 +355,24 @@ class MemoryService:
             "semantic": embedder.semantic,
             "embedding_trouble": self._parts.background.trouble,
         }
+
+
+def _kinds(global_writes: GlobalWrites, given: Collection[str] | None) -> frozenset[str]:
+    """What is global by itself.
+
+    Raises:
+        InvalidInput: an unknown mode or kind, or kinds in a mode in which nothing is.
+    """
+    if global_writes not in {"auto", "propose"}:
+        raise InvalidInput("global_writes must be 'auto' or 'propose'")
+    if global_writes == "auto":
+        return DEFAULT_GLOBAL_KINDS if given is None else checked_kinds(given)
+    if given is not None:
+        raise InvalidInput(
+            "global_kinds says what is global by itself, and with global_writes='propose' nothing is: "
+            "leave it out, or use global_writes='auto'"
+        )
+    return frozenset()
 
 
 async def _warm() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.types import Memory, Scope
 
 
@@ -50,9 +50,13 @@ def shares_from(text: str) -> dict[str, tuple[str, ...]]:
     for part in filter(None, (part.strip() for part in text.split(";"))):
         reader, equals, named = (piece.strip() for piece in part.partition("="))
         if not equals or "=" in named:
-            raise InvalidInput(f"shares must be READER=NAME,NAME;READER=NAME, not {text!r}: see {part!r}")
+            raise InvalidInput(
+                f"shares must be READER=NAME,NAME;READER=NAME, not {brief(text)}: see {brief(part)}"
+            )
         if reader in given:
-            raise InvalidInput(f"shares name the reader {reader!r} twice: put what it reads behind one '='")
+            raise InvalidInput(
+                f"shares name the reader {brief(reader)} twice: put what it reads behind one '='"
+            )
         given[reader] = tuple(name.strip() for name in named.split(","))
     return given
 
@@ -60,12 +64,12 @@ def shares_from(text: str) -> dict[str, tuple[str, ...]]:
 def _scopes(reader: str, named: Sequence[str]) -> tuple[Scope, ...]:
     own = Scope(reader, None)
     if isinstance(named, str):
-        raise InvalidInput(f"what {reader!r} reads must be several names, not {named!r}: write ({named!r},)")
+        raise InvalidInput(f"what {brief(reader)} reads must be several names, not one text: write (name,)")
     scopes = tuple(Scope(name, None) for name in named)
     if own in scopes:
-        raise InvalidInput(f"deployment {reader!r} reads what is global in it anyway: leave it out")
+        raise InvalidInput(f"deployment {brief(reader)} reads what is global in it anyway: leave it out")
     if len(set(scopes)) < len(scopes):
-        raise InvalidInput(f"what {reader!r} reads names a deployment twice: {', '.join(map(repr, named))}")
+        raise InvalidInput(f"what {brief(reader)} reads names a deployment twice")
     return scopes
 
 

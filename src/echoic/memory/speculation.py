@@ -146,7 +146,7 @@ class Speculation:
         """
         self._check_open()
         if not isinstance(partial, str):
-            raise InvalidInput(f"partial must be a string, not {type(partial).__name__}: {partial!r:.80}")
+            raise InvalidInput(f"partial must be a string, not {type(partial).__name__}")
         text, readings = _spoken(partial), _readings(alternatives)
         if not text:
             return

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.memory.ledger import memory_id
 from echoic.memory.records import (
     CONVERSATION,
@@ -58,7 +58,7 @@ def chooser(
         InvalidInput: a status that is not known, a time without a zone, or an agent without a name.
     """
     if status is not None and status not in STATUSES:
-        raise InvalidInput(f"unknown status {status!r:.80}: use one of {', '.join(STATUSES)}")
+        raise InvalidInput(f"unknown status {brief(status)}: use one of {', '.join(STATUSES)}")
     agent = agent if agent is None else checked_name(agent, "agent")
     first = since if since is None else checked_time(since, "since")
     end = until if until is None else checked_time(until, "until")
@@ -110,7 +110,7 @@ async def keep_result(store: Store, scope: Scope, conversation: str, result: Res
         InvalidInput: there is no such conversation, the result cannot be kept, or its id is another task's.
     """
     checked_name(result.name, "result name")
-    value = _checked_json(result.value, f"result {result.name!r}")
+    value = _checked_json(result.value, f"result {brief(result.name)}")
     named = result.id or memory_id(conversation, result.name, _canonical(value))
     new = replace(result, id=checked_name(named, "result id"), value=value)
     put = Put(record=record_of_result(new, conversation), expect=0)
@@ -119,7 +119,7 @@ async def keep_result(store: Store, scope: Scope, conversation: str, result: Res
         known = await store.read(scope, RESULT, [new.id])
         if known and known[0].key != conversation:  # else what came out now would be swallowed
             raise InvalidInput(
-                f"result id {new.id!r} is taken in conversation {known[0].key!r}: "
+                f"result id {brief(new.id)} is taken in conversation {brief(known[0].key)}: "
                 "give every result of a user an id of its own, or none"
             )
         if known:
@@ -128,7 +128,7 @@ async def keep_result(store: Store, scope: Scope, conversation: str, result: Res
         await _write_with(store, scope, conversation, {"updated_at": result.at}, [put])
         return new
 
-    return await until_written(attempt, f"conversation {conversation!r}")
+    return await until_written(attempt, f"conversation {brief(conversation)}")
 
 
 async def mark(store: Store, scope: Scope, conversation: str, **fields: Any) -> Conversation:
@@ -138,7 +138,7 @@ async def mark(store: Store, scope: Scope, conversation: str, **fields: Any) -> 
         InvalidInput: there is no such conversation.
     """
     return await until_written(
-        lambda: _write_with(store, scope, conversation, fields, []), f"conversation {conversation!r}"
+        lambda: _write_with(store, scope, conversation, fields, []), f"conversation {brief(conversation)}"
     )
 
 
@@ -147,7 +147,7 @@ async def _write_with(
 ) -> Conversation:
     records = await store.read(scope, CONVERSATION, [checked_name(conversation, "conversation id")])
     if not records:
-        raise InvalidInput(f"there is no conversation {conversation!r}; open it first")
+        raise InvalidInput(f"there is no conversation {brief(conversation)}; open it first")
     changed = replace(conversation_of(records[0]), **fields)
     moved = record_of_conversation(changed, cursor=cursor_of(records[0]))
     # whatever else stands in its record is somebody else's, and stays

@@ -40,6 +40,7 @@ from echoic.types import (
     Recall,
     Receipt,
     Scope,
+    Sharing,
     checked_category,
     checked_name,
     checked_query,
@@ -71,21 +72,34 @@ class UserMemory(Served):
     # -- keyed memories
 
     async def set(
-        self, key: str, value: str, *, category: Category = "fact", context: str | None = None
+        self,
+        key: str,
+        value: str,
+        *,
+        category: Category = "fact",
+        context: str | None = None,
+        visibility: Sharing = "auto",
     ) -> Memory:
         """Keep `value` under `key`. What was there before is superseded and stays in `history`.
 
         What is about no person (opening hours, prices, policies) becomes global, with personal data taken
         out, at once or after approval; see `GlobalWrites`. Doubt means private.
 
+        Args:
+            key: its name.
+            value: what to keep.
+            category: what kind it is.
+            context: when and under which conditions it applies.
+            visibility: "private" keeps it to the user, whatever it says; "auto" lets the rules decide.
+
         Returns:
-            the memory as kept; `visibility` says for whom.
+            the memory as kept; `visibility` says for whom, and `reason` why.
 
         Raises:
-            InvalidInput: key or value cannot be kept.
+            InvalidInput: key, value or visibility cannot be kept.
             StoreUnavailable: nothing was kept; set it again.
         """
-        return await self._keyed.set(key, value, category, context)
+        return await self._keyed.set(key, value, category, context, visibility)
 
     async def get(self, key: str) -> Memory | None:
         """What holds under `key`: the user's own, else what is global, else what others share.

@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.ranking.fusion import FUSIONS, Fusion, Weights, blend
 
 FORMAT = "echoic.weights"
@@ -35,10 +35,12 @@ def fusion_from(name: str) -> Fusion:
     try:
         given = json.loads(Path(name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"the weights in {name!r} cannot be read: {error}") from error
+        raise InvalidInput(f"the weights in {brief(name)} cannot be read: {error}") from error
     if not isinstance(given, dict) or (given.get("format"), given.get("version")) != (FORMAT, VERSION):
-        raise InvalidInput(f"{name!r} holds no weights of version {VERSION}: write it with `echoic tune`")
-    broad, close = (_weights(given.get(part), f"{part} of {name!r}") for part in ("broad", "close"))
+        raise InvalidInput(
+            f"{brief(name)} holds no weights of version {VERSION}: write it with `echoic tune`"
+        )
+    broad, close = (_weights(given.get(part), f"{part} of {brief(name)}") for part in ("broad", "close"))
     return Fusion(partial(blend, broad=broad, close=close), FUSIONS["blend"].finding)
 
 
@@ -48,7 +50,7 @@ def _weights(given: Any, what: str) -> Weights:
         raise InvalidInput(f"{what} must name exactly the weights {', '.join(sorted(names))}")
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-            raise InvalidInput(f"the weight {name} in {what} is no finite number: {value!r}")
+            raise InvalidInput(f"the weight {name} in {what} is no finite number: {brief(value)}")
     return Weights(**given)
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import cache
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.partition import Flag
 from echoic.ranking.cues import flags_of
 from echoic.ranking.saying import Saying
 from echoic.ranking.telling import NOT_ALL_SEEN, Piece, Quote, Teller
-from echoic.types import Hit, Recall, Turn
+from echoic.types import Hit, Outcome, Recall, Turn
 from echoic.words import content_words, cut
 
 _SHORT_WORDS = 4
@@ -59,6 +59,8 @@ class Packed:
     """Hits that were left out because others say the same."""
     left_out: int = 0
     """Hits that did not fit."""
+    outcome: Outcome = "complete"
+    """Of the recall: whether all could be looked through. Empty and complete: nothing is known."""
 
 
 def pack(
@@ -91,7 +93,7 @@ def pack(
         InvalidInput: the budget is below 1.
     """
     if budget_tokens < 1:
-        raise InvalidInput(f"budget_tokens must be at least 1, not {budget_tokens!r}")
+        raise InvalidInput(f"budget_tokens must be at least 1, not {brief(budget_tokens)}")
     kept, merged = _distinct(recall.hits)
     pieces = _pieces(recall.hits, kept, around or {})
     teller = Teller(quote, now, zone, closing=() if recall.outcome == "complete" else (NOT_ALL_SEEN,))
@@ -104,7 +106,14 @@ def pack(
     if (tokens := count(text)) > budget_tokens:
         text, tokens = "", 0
     shown = tuple(piece.hit for piece in chosen)
-    return Packed(text=text, tokens=tokens, shown=shown, merged=merged, left_out=len(pieces) - len(shown))
+    return Packed(
+        text=text,
+        tokens=tokens,
+        shown=shown,
+        merged=merged,
+        left_out=len(pieces) - len(shown),
+        outcome=recall.outcome,
+    )
 
 
 def _chosen(pieces: Sequence[Piece], budget_tokens: int, teller: Teller, count: Count) -> list[Piece]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.partition import Partition
 from echoic.ranking.channels import Channels
 from echoic.ranking.explained import Explained, Ranks
@@ -71,10 +71,10 @@ def rank(
         EmbeddingMismatch: the query's vector has other dimensions than the rows'.
     """
     if limit < 1:
-        raise InvalidInput(f"limit must be at least 1, not {limit!r}")
+        raise InvalidInput(f"limit must be at least 1, not {brief(limit)}")
     chosen = FUSIONS.get(fusion) if isinstance(fusion, str) else fusion
     if chosen is None:
-        raise InvalidInput(f"unknown fusion {fusion!r}: use one of {', '.join(FUSIONS)}")
+        raise InvalidInput(f"unknown fusion {brief(fusion)}: use one of {', '.join(FUSIONS)}")
     if not partitions:
         return []
     with ExitStack() as held:

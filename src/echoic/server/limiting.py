@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 
 _SECONDS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 _RATE: Final = re.compile(r"([0-9]{1,9})/(second|minute|hour)")
@@ -36,7 +36,7 @@ class Rate:
         """
         read = _RATE.fullmatch(text.strip().lower())
         if read is None or int(read[1]) == 0:
-            raise InvalidInput(f"{text!r:.80} is no rate: write '600/minute', or /second or /hour")
+            raise InvalidInput(f"{brief(text)} is no rate: write '600/minute', or /second or /hour")
         return cls(requests=int(read[1]), seconds=_SECONDS[read[2]])
 
 

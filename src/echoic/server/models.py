@@ -52,6 +52,9 @@ class ShownMemory(Shown):
     )
     redacted: list[str] = Field(description="Kinds of personal data taken out before it was shared.")
     source: list[str] = Field(description="Ids of the user's turns it was heard in.")
+    reason: str | None = Field(
+        default=None, description="Why `visibility` is what it is; null where nobody set it."
+    )
 
     @classmethod
     def of(cls, memory: Memory) -> Self:
@@ -72,6 +75,7 @@ class ShownMemory(Shown):
             redacted=list(memory.redacted),
             # whose turns a shared memory came from is nobody's business
             source=[] if memory.visibility == "global" else list(memory.source),
+            reason=memory.reason,
         )
 
 

@@ -22,10 +22,13 @@ from echoic.errors import (
     StoreFull,
     StoreUnavailable,
     WriteConflict,
+    bounded,
+    brief,
 )
 
 log = logging.getLogger(__name__)
 
+_FIELD_CHARACTERS = 80
 RETRY_S = 2
 """What a client is told to wait when store or embedder cannot be reached: they are retried inside as well."""
 
@@ -122,7 +125,7 @@ def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
     """What is missing or wrong in a request's fields, the first of it."""
     first = errors[0]
     # where it stands ("body"), then by operation where there are several, then by field
-    place = [str(part) for part in first["loc"][1:]]
+    place = [bounded(str(part))[:_FIELD_CHARACTERS] for part in first["loc"][1:]]
     kind = first["type"]
     if kind == "json_invalid":
         return answer(422, Problem(error="the body is not JSON", code="invalid_input"))
@@ -139,23 +142,19 @@ def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
 
 
 def _words(error: Mapping[str, Any], operation: str | None, field: str | None) -> str:
-    whose = f"operation {operation!r}" if operation else "the request"
+    whose = f"operation {brief(operation)}" if operation else "the request"
     if field is None:
         return f"{whose} needs a JSON object as its body, sent as application/json"
     if error["type"] == "missing":
-        return f"{whose} needs the field {field!r}"
+        return f"{whose} needs the field {brief(field)}"
     # of pydantic's message only the rule, never the value: it is the caller's, but it may be long
-    return f"{whose}: the field {field!r} is not right: {error['msg'][:200]}"
+    return f"{whose}: the field {brief(field)} is not right: {error['msg'][:200]}"
 
 
 def _unknown_operation(error: Mapping[str, Any]) -> Problem:
     expected = str(error.get("ctx", {}).get("expected_tags", "'get', 'set', 'delete', 'query', 'list'"))
     tag = error.get("ctx", {}).get("tag")
-    said = (
-        f"unknown operation {str(tag)[:40]!r}"
-        if tag is not None
-        else "the request needs the field 'operation'"
-    )
+    said = "unknown operation" if tag is not None else "the request needs the field 'operation'"
     return Problem(error=f"{said}: use one of {expected}", code="invalid_input", field="operation")
 
 
@@ -177,7 +176,9 @@ def install(app: FastAPI) -> None:
     async def http(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
         code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
-        return answer(error.status_code, Problem(error=str(error.detail).lower(), code=code), error.headers)
+        return answer(
+            error.status_code, Problem(error=bounded(str(error.detail).lower()), code=code), error.headers
+        )
 
     app.add_exception_handler(Refused, refused)
     app.add_exception_handler(EchoicError, ours)

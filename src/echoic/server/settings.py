@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.types import checked_name
 
 if TYPE_CHECKING:
@@ -109,11 +109,11 @@ class ServerSettings:
             checked_name(deployment, "deployment")
         if not self.serves(self.default_deployment):
             raise InvalidInput(
-                f"default_deployment {self.default_deployment!r} is not among the deployments served: "
+                f"default_deployment {brief(self.default_deployment)} is not among the deployments served: "
                 f"{', '.join(sorted(self.deployments or ())) or 'none'}"
             )
         if self.token_lifetime_s <= 0:
-            raise InvalidInput(f"token_lifetime_s must be above 0, not {self.token_lifetime_s!r}")
+            raise InvalidInput(f"token_lifetime_s must be above 0, not {brief(self.token_lifetime_s)}")
         for host in self.allowed_hosts:
             _host(host)
         origins = tuple(_origin(origin) for origin in self.allowed_origins)
@@ -128,7 +128,7 @@ def _host(host: str) -> None:
     if not _HOST.fullmatch(host):
         raise InvalidInput(
             f"allowed_hosts takes names without scheme and port, IPv6 in brackets, '*.example.com' or '*', "
-            f"not {host!r:.80}"
+            f"not {brief(host)}"
         )
 
 
@@ -139,7 +139,7 @@ def _origin(origin: str) -> str:
     read = _ORIGIN.fullmatch(origin.lower())
     if read is None:
         raise InvalidInput(
-            f"allowed_origins takes scheme and host, as in 'https://app.example.com', not {origin!r:.80}"
+            f"allowed_origins takes scheme and host, as in 'https://app.example.com', not {brief(origin)}"
         )
     default = {"http": ":80", "https": ":443"}.get(read["scheme"], "")
     port = read["port"] or ""

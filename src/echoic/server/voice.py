@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.memory.service import MemoryService
 from echoic.server.settings import ServerSettings
 
@@ -55,14 +55,14 @@ def _model(model: str | RealtimeModel) -> RealtimeModel:
     if isinstance(model, RealtimeModel):
         return model
     if not isinstance(model, str):
-        raise InvalidInput(f"voice_model must be 'provider:model' or a realtime model, not {model!r:.80}")
+        raise InvalidInput(f"voice_model must be 'provider:model' or a realtime model, not {brief(model)}")
     try:
         return infer_realtime_model(model)
     except UserError as error:  # an unknown provider, or one whose key is missing: it says which
-        raise InvalidInput(f"the voice model {model!r} cannot be used: {error}") from error
+        raise InvalidInput(f"the voice model {brief(model)} cannot be used: {error}") from error
     except ImportError as error:
         raise InvalidInput(
-            f"the voice model {model!r} needs packages: pip install 'echoic[voice]'"
+            f"the voice model {brief(model)} needs packages: pip install 'echoic[voice]'"
         ) from error
 
 

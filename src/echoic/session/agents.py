@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic_ai import Agent, RunContext, Tool
 from pydantic_ai.realtime import RealtimeModel, RealtimeModelSettings
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.types import Directives, Memory, checked_name, checked_text
 
 if TYPE_CHECKING:
@@ -57,13 +57,15 @@ class VoiceAgent:
     def __post_init__(self) -> None:
         checked_name(self.name, "agent")
         if not self.tool_timeout_s > 0:
-            raise InvalidInput(f"tool_timeout_s must be above 0, not {self.tool_timeout_s!r}")
+            raise InvalidInput(f"tool_timeout_s must be above 0, not {brief(self.tool_timeout_s)}")
         # made once: the schema of a tool takes some milliseconds, in which no frame of audio moves
         tools = [tool if isinstance(tool, Tool) else Tool(tool) for tool in self.tools]
         object.__setattr__(self, "toolbox", {tool.name: tool for tool in tools})
         unknown = self.idempotent - self.toolbox.keys()
         if unknown:
-            raise InvalidInput(f"idempotent names tools that {self.name!r} does not have: {sorted(unknown)}")
+            raise InvalidInput(
+                f"idempotent names tools that {brief(self.name)} does not have: {sorted(unknown)}"
+            )
 
     def built(self, said: str, others: Sequence[str]) -> Agent[CallContext, str]:
         """As an agent of PydanticAI, that is told `said` and may hand over to `others`."""

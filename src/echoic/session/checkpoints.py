@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
-from echoic.errors import WriteConflict
+from echoic.errors import WriteConflict, brief
 from echoic.memory.checkpoints import as_json, from_json
 from echoic.memory.records import CHECKPOINT, CONVERSATION
 from echoic.stores.base import Drop, Put, Record, Require, Store
@@ -83,7 +83,7 @@ class RecordSessionStore:
         """See `SessionStore`."""
         there = await self._store.read(scope, CHECKPOINT, [session])
         if there and there[0].version != self._version and there[0].data.get("writer") != self._writer:
-            raise WriteConflict(f"call {session!r} goes on in another process")
+            raise WriteConflict(f"call {brief(session)} goes on in another process")
         await self._store.write(scope, [Drop(kind=CHECKPOINT, id=session)])
         self._version = None
 

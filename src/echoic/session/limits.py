@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from echoic.errors import InvalidInput, NotAllowed
+from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.types import Scope
 
 
@@ -21,7 +21,9 @@ class CallLimits:
 
     def __init__(self, *, per_user: int = 2, total: int = 100) -> None:
         if per_user < 1 or total < 1:
-            raise InvalidInput(f"limits must be at least 1, not per_user={per_user!r}, total={total!r}")
+            raise InvalidInput(
+                f"limits must be at least 1, not per_user={brief(per_user)}, total={brief(total)}"
+            )
         self.per_user = per_user
         self.total = total
         self._held: Counter[Scope] = Counter()

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
@@ -62,11 +62,11 @@ class SessionSettings:
     def __post_init__(self) -> None:
         for name in ("recall_deadline_ms", "transcript_wait_s", "checkpoint_every_s", "frame_ms"):
             if not getattr(self, name) > 0:
-                raise InvalidInput(f"{name} must be above 0, not {getattr(self, name)!r}")
+                raise InvalidInput(f"{name} must be above 0, not {brief(getattr(self, name))}")
         for name in ("idle_timeout_s", "max_duration_s"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise InvalidInput(f"{name} must be above 0 or None, not {value!r}")
+                raise InvalidInput(f"{name} must be above 0 or None, not {brief(value)}")
 
 
 @dataclass(slots=True, kw_only=True)

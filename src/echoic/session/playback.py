@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.session.heard import DEFAULT_MS_PER_UNIT, Heard, SpeechTrace, divide
 
 SAMPLE_BYTES: Final = 2
@@ -94,7 +94,7 @@ class Playback:
 
     def __init__(self, frame_ms: int = 20) -> None:
         if frame_ms < 1:
-            raise InvalidInput(f"frame_ms must be at least 1, not {frame_ms!r}")
+            raise InvalidInput(f"frame_ms must be at least 1, not {brief(frame_ms)}")
         self._frame_ms = frame_ms
         self._waiting: deque[tuple[Utterance, bytes]] = deque()
         self._spans: deque[_Span] = deque()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
-from echoic.errors import EchoicError, InvalidInput
+from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.block.sections import memory_line
 from echoic.memory.deadline import noted
 from echoic.memory.user import UserMemory
@@ -95,7 +95,7 @@ class CallRecall:
         deadline_ms: float = DEFAULT_DEADLINE_MS,
     ) -> None:
         if not deadline_ms > 0:
-            raise InvalidInput(f"recall_deadline_ms must be above 0, not {deadline_ms!r}")
+            raise InvalidInput(f"recall_deadline_ms must be above 0, not {brief(deadline_ms)}")
         self._memory = memory
         self._conversation = conversation
         self._given = given

@@ -19,7 +19,7 @@ from uuid import uuid4
 from pydantic_ai.messages import SystemPromptPart
 from pydantic_ai.realtime import RealtimeError, RealtimeModel
 
-from echoic.errors import InvalidInput, NotOpen
+from echoic.errors import InvalidInput, NotOpen, brief
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
 from echoic.session.beginning import Beginning
@@ -133,12 +133,14 @@ class VoiceSession:
         session = cls(service, user=user, deployment=deployment, session_id=session_id, **options)
         checkpoint = await session._sessions.load(session.memory.scope, session_id)
         if checkpoint is None:
-            raise InvalidInput(f"there is no call {session_id!r} of this user to go on with; begin a new one")
+            raise InvalidInput(
+                f"there is no call {brief(session_id)} of this user to go on with; begin a new one"
+            )
         if keep_media:
             known = call_of(checkpoint)
             if known is None:
                 raise InvalidInput(
-                    f"the audio of call {session_id!r} came through the session; send it again"
+                    f"the audio of call {brief(session_id)} came through the session; send it again"
                 )
             session._call = ProviderCall(id=known, knows=True)
         session.agent(checkpoint.agent)
@@ -323,7 +325,7 @@ class VoiceSession:
             InvalidInput: there is none of that name.
         """
         if name not in self.agents:
-            raise InvalidInput(f"this session has no agent {name!r:.80}: it has {', '.join(self.agents)}")
+            raise InvalidInput(f"this session has no agent {brief(name)}: it has {', '.join(self.agents)}")
         return self.agents[name]
 
     @property

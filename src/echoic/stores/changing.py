@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from echoic.errors import WriteConflict
+from echoic.errors import WriteConflict, brief
 from echoic.partition import Entry
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record, Require
 
@@ -92,12 +92,12 @@ def check_expected(put: Put, old: Record | None) -> None:
     record, version = put.record, old.version if old else 0
     if put.expect is not None and put.expect != version:
         raise WriteConflict(
-            f"{record.kind} {record.id!r} is at version {version}, not {put.expect}; "
+            f"{record.kind} {brief(record.id)} is at version {version}, not {put.expect}; "
             "nothing was written. Read it again and retry."
         )
     if put.was is not None and (old is None or old.data != put.was):
         raise WriteConflict(
-            f"{record.kind} {record.id!r} was forgotten and written anew; nothing was written. "
+            f"{record.kind} {brief(record.id)} was forgotten and written anew; nothing was written. "
             "Read it again and retry."
         )
 
@@ -110,7 +110,7 @@ def check_required(require: Require, there: Record | None) -> None:
     """
     if there is None:
         raise WriteConflict(
-            f"{require.kind} {require.id!r}, which this belongs to, is not there; nothing was written."
+            f"{require.kind} {brief(require.id)}, which this belongs to, is not there; nothing was written."
         )
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echoic.errors import StoreCorrupt, StoreFull, StoreUnavailable
+from echoic.stores.permissions import without_others
 
 try:
     import fcntl
@@ -107,7 +108,8 @@ def replace(path: Path, data: bytes, *, overwrite_old: bool = False) -> Seen:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_BINARY"), 0o600)
         try:
             if before is not None and hasattr(os, "fchmod"):
-                os.fchmod(fd, stat.S_IMODE(os.stat(path).st_mode))  # noqa: PTH116 - beside the other calls
+                mode = stat.S_IMODE(os.stat(path).st_mode)  # noqa: PTH116 - beside the other calls
+                os.fchmod(fd, without_others(mode))
             _write_all(fd, data)
             state = _date(fd, before)
             os.fsync(fd)

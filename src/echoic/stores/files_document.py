@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from echoic.errors import InvalidInput, StoreTooNew
+from echoic.errors import InvalidInput, StoreTooNew, brief
 from echoic.stores.base import FIRST_UNSEARCHABLE, Index, Record
 from echoic.stores.files_facts import Item, is_fact
 from echoic.stores.files_source import Source
@@ -162,7 +162,7 @@ class Document(ABC):
             try:
                 searchable = index(item.record) is not None
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise source.corrupt(f"{item.record.kind} {item.record.id!r} is not complete") from error
+                raise source.corrupt(f"{item.record.kind} {brief(item.record.id)} is not complete") from error
             if searchable:
                 seq, header.next_row = header.next_row, header.next_row + 1
             else:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from echoic.errors import brief
 from echoic.stores.files_document import Document, Header
 from echoic.stores.files_facts import Found, Intake, Item, own_fields
 from echoic.stores.files_source import Source, json_from, json_of, known_category, listed, moment
@@ -84,7 +85,7 @@ class JsonDocument(Document):
             elif name == "echoic":
                 text = self._own()
             else:
-                text = json_of(value, f"the field {name!r}")
+                text = json_of(value, f"the field {brief(name)}")
             parts.append(f"  {json_of(name, 'a name')}: {text}")
         return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
 
@@ -120,7 +121,7 @@ def _fact_line(item: Item) -> str:
         if item.touched:
             _show(raw, item)
         raw["echoic"] = own_fields(item, _shown(raw), before)
-        item.line = json_of(raw, f"memory {item.record.id!r}")
+        item.line = json_of(raw, f"memory {brief(item.record.id)}")
         item.raw, item.touched = raw, False
     return item.line
 
@@ -140,7 +141,7 @@ def _show(raw: dict[str, Any], item: Item) -> None:
 def _other_line(item: Item) -> str:
     if not item.line:
         item.raw = own_fields(item, {}, item.raw)
-        item.line = json_of(item.raw, f"{item.record.kind} {item.record.id!r}")
+        item.line = json_of(item.raw, f"{item.record.kind} {brief(item.record.id)}")
     return item.line
 
 

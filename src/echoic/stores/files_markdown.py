@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
+from echoic.errors import brief
 from echoic.stores.files_document import Document, Header
 from echoic.stores.files_facts import Found, Intake, Item, own_fields
 from echoic.stores.files_source import Source, json_from, json_of, known_category, listed
@@ -115,7 +116,7 @@ class MarkdownDocument(Document):
             shown = _shown(said, line.section, _data(own))
             if own is not None and "text" in shown and "text" in _data(own):
                 own = {**own, "data": {k: v for k, v in _data(own).items() if k != "text"}}
-            found.append(Found(shown, own, own or {}, f"the line of {name!r}"))
+            found.append(Found(shown, own, own or {}, f"the line of {brief(name)}"))
         for line, item in zip(lines, intake.facts(found), strict=True):
             line.item = item
             if item is not None:
@@ -141,7 +142,7 @@ class MarkdownDocument(Document):
         for item in self.others:
             if not item.line:
                 item.raw = own_fields(item, {}, item.raw)
-                item.line = json_of(item.raw, f"{item.record.kind} {item.record.id!r}")
+                item.line = json_of(item.raw, f"{item.record.kind} {brief(item.record.id)}")
         for name, items in (("facts", self.facts), ("records", self.others)):
             ordered = sorted(items, key=lambda item: item.record.seq)
             parts.append(f'  "{name}": {listed((item.line for item in ordered), 4)}')
@@ -174,7 +175,7 @@ def _settle(line: _Line, item: Item) -> None:
         line.text = f"{_ID_AT_END.sub('', line.text)} {name}"
     shown = _shown(line.parts()[0], line.section, record.data)
     item.raw, item.touched = own_fields(item, shown, item.raw), False
-    item.line = json_of(item.raw, f"memory {record.id!r}")
+    item.line = json_of(item.raw, f"memory {brief(record.id)}")
 
 
 def _shown(said: str, section: str | None, data: Mapping[str, Any]) -> dict[str, Any]:

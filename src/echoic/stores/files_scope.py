@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from echoic.errors import EmbeddingMismatch, StoreCorrupt, WriteConflict
+from echoic.errors import EmbeddingMismatch, StoreCorrupt, WriteConflict, brief
 from echoic.partition import Entry
 from echoic.stores import files_disk as disk
 from echoic.stores import files_scrub as scrub
@@ -90,7 +90,7 @@ class ScopeFiles:
         """
         for change in changes:
             if isinstance(change, Put):
-                json_of(change.record.data, f"{change.record.kind} {change.record.id!r}")
+                json_of(change.record.data, f"{change.record.kind} {brief(change.record.id)}")
         attaches = [change for change in changes if isinstance(change, Attach)]
         self._check_vectors(attaches)
         with disk.translated(self.path, "written"):
@@ -244,7 +244,7 @@ class ScopeFiles:
                 try:
                     entry = self._index(record)
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
-                    what = f"{record.kind} {record.id!r} is not complete ({type(error).__name__})"
+                    what = f"{record.kind} {brief(record.id)} is not complete ({type(error).__name__})"
                     raise Source(self.path, 0).corrupt(what) from error
                 if entry is not None:
                     entries[record.seq] = entry
@@ -254,8 +254,8 @@ class ScopeFiles:
         for attach in attaches:
             if np.shape(attach.vector) != (self._spec.dimensions,):
                 raise EmbeddingMismatch(
-                    f"a vector of shape {np.shape(attach.vector)} for {attach.kind} {attach.id!r}: "
-                    f"{self._spec.model!r} has {self._spec.dimensions} dimensions"
+                    f"a vector of shape {np.shape(attach.vector)} for {attach.kind} {brief(attach.id)}: "
+                    f"{brief(self._spec.model)} has {self._spec.dimensions} dimensions"
                 )
 
     def _keep(self, staged: Staged) -> None:

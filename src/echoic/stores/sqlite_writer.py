@@ -18,12 +18,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
 from echoic.errors import NotOpen, StoreCorrupt, StoreError, StoreFull, StoreUnavailable
 from echoic.stores import sqlite_schema as schema
+from echoic.stores.permissions import create_private, tighten
 
 try:
     import fcntl
@@ -237,7 +239,10 @@ class Writer:
         try:
             self._lock_file = os.open(f"{self._path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with self._locked():
+                create_private(Path(self._path))
                 schema.inspect(self._path, self._vfs)
+                for beside in ("", "-wal", "-shm"):  # as an earlier version, or another tool, left them
+                    tighten(Path(self._path + beside))
                 schema.migrate(self._connect())
         except (apsw.FullError, apsw.CorruptError, apsw.NotADBError) as error:
             failure = self._failed(error)

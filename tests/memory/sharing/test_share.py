@@ -113,3 +113,12 @@ def test_a_redactor_that_overlooks_something_is_caught():
     shared = share(text, None)
     assert shared is not None
     assert shared.text == "The restaurant is located at [ADDRESS]"
+
+
+def test_of_hours_and_places_hardly_any_waits_for_nothing():
+    """Of the labelled facts, which were not written for this: those that only tell hours or places."""
+    shared = [share(line["text"], line["key"]) for line in lines("classification")]
+    told = [one.states for one in shared if one is not None and one.states & {"hours", "location"}]
+    plain = [states for states in told if states <= {"hours", "location", "other"}]
+    assert len(plain) > 40
+    assert sum("other" not in states for states in plain) / len(plain) > 0.85

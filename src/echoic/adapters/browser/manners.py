@@ -8,7 +8,7 @@ from typing import Final, Literal
 from pydantic_ai.exceptions import ModelAPIError, UserError
 from pydantic_ai.realtime import RealtimeError
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 
 Transport = Literal["websocket", "webrtc"]
 """websocket: audio goes through this process. webrtc: between page and provider, steered from beside."""
@@ -42,9 +42,11 @@ class Manners:
     def __post_init__(self) -> None:
         for name in ("grace_s", "ticket_s", "resume_within_s", "check_s", "ahead_ms", "burst_s"):
             if not getattr(self, name) > 0:
-                raise InvalidInput(f"{name} must be above 0, not {getattr(self, name)!r}")
+                raise InvalidInput(f"{name} must be above 0, not {brief(getattr(self, name))}")
         if not self.pace >= 1:
-            raise InvalidInput(f"pace must be at least 1, not {self.pace!r}: a microphone is as fast as time")
+            raise InvalidInput(
+                f"pace must be at least 1, not {brief(self.pace)}: a microphone is as fast as time"
+            )
 
 
 __all__ = ["FAILED", "Manners", "Transport"]

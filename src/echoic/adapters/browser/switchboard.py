@@ -21,7 +21,7 @@ from echoic.adapters.browser.call import BrowserCall, IsKnown
 from echoic.adapters.browser.line import Socket
 from echoic.adapters.browser.manners import Manners, Transport
 from echoic.adapters.browser.offers import Answer, answered, hung_up
-from echoic.errors import InvalidInput, NotOpen
+from echoic.errors import InvalidInput, NotOpen, brief
 from echoic.memory.service import MemoryService
 from echoic.session import (
     CallLimits,
@@ -91,7 +91,9 @@ class Switchboard:
         if not agents or len(self.agents) < len(agents):
             raise InvalidInput("voice needs agents, each with a name of its own")
         if transport == "webrtc" and not model.profile.get("supports_webrtc"):
-            raise InvalidInput(f"{model.model_name!r} takes no WebRTC: its audio goes through this server")
+            raise InvalidInput(
+                f"{brief(model.model_name)} takes no WebRTC: its audio goes through this server"
+            )
         self.model = model
         self.transport: Transport = transport
         self._service = service

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 
 SUBPROTOCOL: Final = "echoic.voice.v1"
 MAX_TEXT_BYTES: Final = 32 * 1024
@@ -87,7 +87,7 @@ def _field(body: dict[str, Any], name: str, kind: type[Any], *, default: Any = N
     right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     if not right or (kind is int and not 0 <= value < 2**53):
         raise InvalidInput(
-            f"the field {name!r} of {body['type'][:20]!r} is not right: {kind.__name__} expected"
+            f"the field {brief(name)} of {brief(body['type'])} is not right: {kind.__name__} expected"
         )
     return value
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Phrases:
         if len(self.fillers) < 2 or not all(text.strip() for text in [*texts, *self.fillers]):
             raise InvalidInput("phrases are sentences, none of them blank, with two fillers at least")
         if "{name}" not in self.greeting_known:
-            raise InvalidInput(f"greeting_known has no {{name}}: {self.greeting_known!r:.80}")
+            raise InvalidInput(f"greeting_known has no {{name}}: {brief(self.greeting_known)}")
 
     def filler(self, number: int) -> str:
         """What is said while a model thinks, the `number`-th time from 0."""

@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from echoic.adapters.twilio.phrases import ENGLISH, Phrases, matching, phrases_of
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.types import checked_name, checked_text
 
 Retention = Literal["keep", "ask", "never"]
@@ -49,15 +49,15 @@ class Pace:
     def __post_init__(self) -> None:
         if not 0 < self.answer_within_s <= 1.5:
             raise InvalidInput(
-                f"answer_within_s must be above 0 and 1.5 at most, not {self.answer_within_s!r}: every "
+                f"answer_within_s must be above 0 and 1.5 at most, not {brief(self.answer_within_s)}: every "
                 "webhook is to be answered within 2 s"
             )
         if not isinstance(self.pause_s, int) or self.pause_s < 1:
-            raise InvalidInput(f"pause_s is a whole number of seconds above 0, not {self.pause_s!r}")
+            raise InvalidInput(f"pause_s is a whole number of seconds above 0, not {brief(self.pause_s)}")
         if self.sound_every_s < self.answer_within_s + self.pause_s + 1:
             raise InvalidInput(
                 f"sound_every_s must be {self.answer_within_s + self.pause_s + 1} at least, "
-                f"not {self.sound_every_s!r}: the server is not asked more often"
+                f"not {brief(self.sound_every_s)}: the server is not asked more often"
             )
 
 
@@ -132,7 +132,7 @@ class PhoneSettings:
         _checked_choice(self.retention, get_args(Retention), "retention")
         for language in (self.language, *self.languages, *self.voices, *self.phrases):
             if not _LANGUAGE.fullmatch(language):
-                raise InvalidInput(f"a language is a tag such as 'en-US', not {language!r:.40}")
+                raise InvalidInput(f"a language is a tag such as 'en-US', not {brief(language)}")
         if self.public_url is not None:
             _checked_url(self.public_url)
         if min(self.recall_tokens, self.budget_tokens, self.max_calls) < 1 or not self.timeout_s > 0:
@@ -164,7 +164,7 @@ class PhoneSettings:
 
 def _checked_choice(value: str, allowed: tuple[str, ...], what: str) -> None:
     if value not in allowed:
-        raise InvalidInput(f"{what} must be one of {', '.join(allowed)}, not {value!r:.40}")
+        raise InvalidInput(f"{what} must be one of {', '.join(allowed)}, not {brief(value)}")
 
 
 def _checked_url(url: str) -> None:
@@ -172,7 +172,7 @@ def _checked_url(url: str) -> None:
     if parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.path.endswith("/"):
         raise InvalidInput(
             f"public_url is scheme and host, as in 'https://phone.example.com', without a slash at the end; "
-            f"not {url!r:.80}"
+            f"not {brief(url)}"
         )
 
 

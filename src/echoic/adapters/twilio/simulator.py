@@ -21,7 +21,7 @@ from twilio.request_validator import RequestValidator
 
 from echoic.adapters.audio import TELEPHONE_HZ, Samples
 from echoic.adapters.twilio.simulated_stream import SimulatedStream
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 
 _HEADER = "X-Twilio-Signature"
 _FIGURES = "X-Echoic-Call"
@@ -87,7 +87,7 @@ class SimulatedCall:
         heard: Callable[[str], None] | None = None,
     ) -> None:
         if urlsplit(url).scheme not in {"http", "https"}:
-            raise InvalidInput(f"the server's URL begins with http:// or https://, not {url!r:.80}")
+            raise InvalidInput(f"the server's URL begins with http:// or https://, not {brief(url)}")
         self.sid = sid or f"CA{secrets.token_hex(16)}"
         self.webhooks: list[Webhook] = []
         self.sounds: list[Sound] = []
@@ -280,7 +280,7 @@ class SimulatedCall:
 
     def _path(self, url: str) -> str:
         if not url.startswith(self._public):
-            raise CallFailed(f"the server refers to {url!r}, which is not its public URL")
+            raise CallFailed(f"the server refers to {brief(url)}, which is not its public URL")
         return url[len(self._public) :]
 
     async def _hear(self, text: str) -> None:
@@ -301,7 +301,7 @@ class SimulatedCall:
         url = element.get("url", "")
         public = "ws" + self._public.removeprefix("http")
         if not url.startswith(public):
-            raise CallFailed(f"the server refers to {url!r}, which is not its public URL")
+            raise CallFailed(f"the server refers to {brief(url)}, which is not its public URL")
         assert self._http is not None
         signature = self._validator.compute_signature(url, {})
         socket = await self._http.ws_connect(

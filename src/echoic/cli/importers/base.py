@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.types import CATEGORIES, Category, Turn
 
 STDIN = "-"
@@ -142,7 +142,7 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, InvalidInput):
         return str(error)
     if isinstance(error, KeyError):
-        return f"it has no {error.args[0]!r}"
+        return f"it has no {brief(error.args[0])}"
     return f"it is not laid out as expected ({type(error).__name__})"
 
 
@@ -167,11 +167,11 @@ def time_of(value: object, *, naive_is_utc: bool = False) -> datetime | None:
     try:
         at = datetime.fromisoformat(value)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{value!r:.40} is no time; it has to look like 2026-05-01T10:00:00Z") from error
+        raise InvalidInput("it has what is no time; it has to look like 2026-05-01T10:00:00Z") from error
     if at.tzinfo is None and naive_is_utc:
         return at.replace(tzinfo=UTC)
     if at.tzinfo is None:
-        raise InvalidInput(f"{value!r} does not say of which time zone it is; 2026-05-01T10:00:00Z does")
+        raise InvalidInput("it has a time without a time zone; 2026-05-01T10:00:00Z has one")
     return at
 
 

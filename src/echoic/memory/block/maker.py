@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 from echoic.errors import InvalidInput
@@ -21,7 +22,8 @@ from echoic.memory.experience import AgentExperience
 from echoic.memory.parts import Parts
 from echoic.memory.profile import profile_and_sources
 from echoic.memory.records import TURN
-from echoic.types import Conversation, Directives, Experience, Memory, Recall, Scope, checked_name
+from echoic.memory.sharing import LESSON
+from echoic.types import Conversation, Directives, Experience, Memory, Outcome, Recall, Scope, checked_name
 
 DEFAULT_BUDGET_TOKENS: Final = 600
 _MOMENT_CHARACTERS: Final = 2000
@@ -66,7 +68,7 @@ class BlockMaker:
         """See `UserMemory.block`."""
         checked_budget(budget_tokens)
         if moment is not None and not isinstance(moment, str):
-            raise InvalidInput(f"moment must be a string, not {type(moment).__name__}: {moment!r:.80}")
+            raise InvalidInput(f"moment must be a string, not {type(moment).__name__}")
         memories = await self._user.facts()
         profile, used = profile_and_sources(memories)
         others = [memory for memory in memories if memory.id not in used]
@@ -85,14 +87,20 @@ class BlockMaker:
             return block
         # what was formed since the rest was read is not the moment's: it will stand among the memories
         known = {memory.id for memory in others}
-        now = await self._now(moment or "", block, known, deadline_ms)
-        return pack(OPENING, [*drafts, now], budget_tokens, count)
+        now, outcome = await self._now(moment or "", block, known, deadline_ms)
+        return replace(pack(OPENING, [*drafts, now], budget_tokens, count), outcome=outcome)
 
     async def _experience(self, agent: str | None) -> Experience:
         if agent is None:
             return Experience(agent="")
         everyone = self._user.scope.everyone
-        learned = AgentExperience(self._parts.store, everyone, agent, sharing=self._parts.global_writes)
+        learned = AgentExperience(
+            self._parts.store,
+            everyone,
+            agent,
+            by_itself=LESSON in self._parts.global_kinds,
+            clock=self._parts.clock,
+        )
         return await learned.seen_by(self._user.scope)
 
     async def _heard_by(
@@ -111,7 +119,7 @@ class BlockMaker:
 
     async def _now(
         self, moment: str, block: Block, known: Collection[str], deadline_ms: float | None
-    ) -> Draft:
+    ) -> tuple[Draft, Outcome]:
         """What the moment calls to mind and the block does not say yet."""
         recall = await self._user.recall(moment[:_MOMENT_CHARACTERS], limit=_HITS, deadline_ms=deadline_ms)
         found = [
@@ -121,9 +129,8 @@ class BlockMaker:
         ]
         said = set(block.section("memories").splitlines())
         draft = now_draft(found)
-        return Draft(
-            name=draft.name, share=draft.share, lines=[line for line in draft.lines if line not in said]
-        )
+        lines = [line for line in draft.lines if line not in said]
+        return Draft(name=draft.name, share=draft.share, lines=lines), recall.outcome
 
 
 __all__ = ["DEFAULT_BUDGET_TOKENS", "BlockMaker"]

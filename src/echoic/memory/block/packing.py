@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from echoic.memory.block.tokens import Counter
+from echoic.types import Outcome
 
 BREAK: Final = "\n\n"
 _MISSES: Final = 32
@@ -35,6 +36,9 @@ class Block:
     """Of `text`, as they were counted; never above the budget."""
     left_out: int = 0
     """Things that are known and did not fit."""
+    outcome: Outcome = "complete"
+    """Of the recall for the moment: whether all could be looked through. Complete where none was made: what
+    stands in the other sections is read whole, or not at all and with an error."""
 
     @property
     def text(self) -> str:

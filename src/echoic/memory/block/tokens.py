@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import ceil
 from typing import Any, Final
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 
 Counter = Callable[[str], int]
 """Tokens of a text. The sum over its lines is at least that of the whole."""
@@ -26,7 +26,7 @@ def checked_budget(tokens: object) -> int:
         InvalidInput: it is no whole number above 0.
     """
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
-        raise InvalidInput(f"budget_tokens must be a whole number above 0, not {tokens!r:.80}")
+        raise InvalidInput(f"budget_tokens must be a whole number above 0, not {brief(tokens)}")
     return tokens
 
 

@@ -1,7 +1,7 @@
 """What an agent learned by serving people, kept for all whom it serves: lessons, and nobody's secrets.
 
-A lesson is checked by rules before it is kept, whoever wrote it. What one user's conversations taught is
-shown to others only once another user's taught the same, or an operator adopted it.
+A lesson is checked by rules before it is kept, whoever wrote it. What conversations taught is in no prompt
+before an operator approved it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from echoic.memory.experience.lessons import (
     EXPERIENCE,
     MAX_LESSONS_PER_KIND,
     AgentExperience,
+    agents_with_lessons,
     unlearn,
 )
 
@@ -19,6 +20,7 @@ __all__ = [
     "MAX_LESSONS_PER_KIND",
     "MAX_LESSON_CHARACTERS",
     "AgentExperience",
+    "agents_with_lessons",
     "objection",
     "unlearn",
 ]

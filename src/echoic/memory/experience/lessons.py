@@ -1,16 +1,18 @@
 """The lessons of one agent in one deployment: counted when learned again, bounded, kept in the global scope.
 
-Who taught a lesson is kept as a digest of their scope, so that what only they taught goes when they are
-forgotten, and is shown to others only once somebody else taught the same.
+A lesson is in no prompt before an operator approved it, however many taught it: identities are free. Who
+taught it is kept as a digest of their scope, so that what only they taught goes when they are forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from datetime import datetime
+from typing import Any, Final
 
-from echoic.errors import InvalidInput, NotAllowed
+from echoic.errors import InvalidInput, NotAllowed, brief
+from echoic.memory.decisions import Decided, Decision, decider, put_decision
 from echoic.memory.experience.check import objection, repeats, suspects
 from echoic.memory.ledger import memory_id
 from echoic.memory.records import MEMORY, memory_of, scan_all
@@ -21,6 +23,7 @@ from echoic.types import (
     Experience,
     ExperienceKind,
     Lesson,
+    LessonState,
     Memory,
     Scope,
     checked_name,
@@ -31,8 +34,8 @@ from echoic.words import STOP, content_words, cut
 EXPERIENCE: Final = "experience"
 """The kind of their records; they share their agent's name as key."""
 MAX_LESSONS_PER_KIND: Final = 12
-"""The least often learned of a kind makes room for a new one, the oldest of them first; before those that all
-hear, those that not all do."""
+"""Of those an operator approved, of those that wait, of those withdrawn: in each the least often learned
+makes room, the oldest of them first. So nothing that callers teach displaces what was approved."""
 ALIKE: Final = 0.8
 """Of the stems of two lessons of a kind, the share they have in common (Jaccard) to be the same lesson."""
 _TEACHERS: Final = 32
@@ -41,8 +44,6 @@ _NAMES: Final = ("user_name", "last_name")
 _OWN_KEYS: Final = frozenset(
     "home address origin birthplace grew_up_in employer workplace email phone birthday".split()
 )
-
-Sharing = Literal["auto", "propose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,20 @@ class _Kept:
     taught_by: tuple[str, ...]
     """Digests of users' scopes."""
     adopted: bool
-    """An operator wrote it, or lets everyone hear it."""
+    """An operator wrote it, or approved it."""
+    withdrawn: bool
     seq: int
     version: int
+
+    @property
+    def name(self) -> str:
+        """The id of its record."""
+        return self.lesson.id.rpartition("-")[0]
+
+    @property
+    def shelf(self) -> tuple[ExperienceKind, bool, bool]:
+        """What it competes with for room."""
+        return (self.lesson.kind, self.adopted, self.withdrawn)
 
     @property
     def stems(self) -> frozenset[str]:
@@ -69,30 +81,39 @@ class AgentExperience:
         store: where it is kept.
         everyone: the global scope of the deployment.
         agent: whose.
-        sharing: "propose": a lesson from one user's conversations is theirs until another's taught the same
-            or an operator adopts it; "auto": all hear it at once.
+        by_itself: whether a lesson needs no operator. Then anybody can teach the agent of all.
+        clock: the time, aware.
         words: ordinary words of this deployment's trade that lessons may use.
     """
 
     def __init__(
-        self, store: Store, everyone: Scope, agent: str, *, sharing: Sharing, words: Collection[str] = ()
+        self,
+        store: Store,
+        everyone: Scope,
+        agent: str,
+        *,
+        by_itself: bool,
+        clock: Callable[[], datetime],
+        words: Collection[str] = (),
     ) -> None:
         if isinstance(words, str):  # else each of its letters would be a word
-            raise InvalidInput(f"words must be several texts, as [{words!r:.80}]")
+            raise InvalidInput("words must be several texts, not one: put it into a list")
         self._store = store
         self._everyone = everyone
-        self._sharing = sharing
+        self._by_itself = by_itself
+        self._clock = clock
         self._words = frozenset(word for text in words for word in cut(text))
         self.agent = checked_name(agent, "agent")
 
     async def get(self) -> Experience:
-        """All of it. For operators."""
+        """All of it, with what waits and what was withdrawn. For operators."""
         return self._shown(await self._kept())
 
     async def seen_by(self, user: Scope) -> Experience:
-        """What the agent may use in front of this user."""
-        digest = teacher(user)
-        return self._shown([k for k in await self._kept() if self._is_shared(k) or digest in k.taught_by])
+        """What the agent may use in front of this user: what was approved, whoever taught it."""
+        if user.deployment != self._everyone.deployment:
+            raise InvalidInput("this user is of another deployment than the agent")
+        return self._shown([kept for kept in await self._kept() if self._state(kept) == "approved"])
 
     async def add(
         self,
@@ -107,7 +128,7 @@ class AgentExperience:
         Args:
             kind: of what, one of `EXPERIENCE_KINDS`.
             text: the lesson, in a sentence of ordinary words.
-            author: whose conversations taught it; None: an operator says so, and everyone may hear it.
+            author: whose conversations taught it; it waits for an operator. None: an operator says so.
             said: what the author said there: a lesson repeats no five words in a row of it.
 
         Raises:
@@ -116,46 +137,81 @@ class AgentExperience:
         """
         if kind not in EXPERIENCE_KINDS:
             raise InvalidInput(
-                f"unknown kind {kind!r:.80} of lesson: use one of {', '.join(EXPERIENCE_KINDS)}"
+                f"unknown kind {brief(kind)} of lesson: use one of {', '.join(EXPERIENCE_KINDS)}"
             )
         text = " ".join(checked_text(text, "lesson").split())
         if author is not None and author.deployment != self._everyone.deployment:
             raise InvalidInput(
-                f"{author.deployment!r} is another deployment than {self._everyone.deployment!r}"
+                f"{brief(author.deployment)} is another deployment than {brief(self._everyone.deployment)}"
             )
         if repeats(text, said):
             raise NotAllowed("this lesson may not be kept for everyone: it repeats what somebody said")
         await self._check(text, author)
-        lesson = Lesson(
-            id=memory_id(EXPERIENCE, self.agent, kind, *sorted(_stems(text))), kind=kind, text=text
-        )
+        name = memory_id(EXPERIENCE, self.agent, kind, *sorted(_stems(text)))
+        lesson = Lesson(id=_shown_id(name, text), kind=kind, text=text)
         return await until_written(lambda: self._add(lesson, author), "the agent's experience")
 
-    async def adopt(self, lesson_id: str) -> Lesson:
-        """Let everyone hear a lesson, whoever taught it. For operators.
+    async def adopt(self, lesson_id: str, *, by: str | None = None) -> Lesson:
+        """Let the agent use a lesson in front of everyone, whoever taught it. For operators.
+
+        Args:
+            lesson_id: of this very wording, as listed.
+            by: who decides, for `Proposals.decisions`.
 
         Raises:
             InvalidInput: there is no such lesson.
         """
+        by = decider(by)
 
         async def attempt() -> Lesson:
             kept = await self._named(lesson_id)
             # the deployment's own from now on, as an approved proposal is
-            await self._store.write(
-                self._everyone, [_put(replace(kept, adopted=True, taught_by=()), self.agent)]
-            )
-            return kept.lesson
+            adopted = replace(kept, adopted=True, withdrawn=False, taught_by=())
+            surplus = [] if kept.adopted else self._surplus(await self._kept(), adopted)
+            noted = self._noted("approved", kept.lesson.text, by)
+            await self._store.write(self._everyone, [_put(adopted, self.agent), *surplus, noted])
+            return self._told(adopted)
 
-        return await until_written(attempt, f"lesson {lesson_id!r}")
+        return await until_written(attempt, "the lesson")
 
-    async def remove(self, lesson_id: str) -> None:
-        """Destroy a lesson. For operators.
+    async def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
+        """Let the agent use a lesson no longer, from the next prompt on, however often it is taught.
+
+        For operators.
+
+        Args:
+            lesson_id: as for `adopt`.
+            by: as there.
 
         Raises:
             InvalidInput: there is no such lesson.
         """
+        by = decider(by)
+
+        async def attempt() -> Lesson:
+            kept = await self._named(lesson_id)
+            withdrawn = replace(kept, adopted=False, withdrawn=True, taught_by=())
+            surplus = [] if kept.withdrawn else self._surplus(await self._kept(), withdrawn)
+            noted = self._noted("withdrawn", kept.lesson.text, by)
+            await self._store.write(self._everyone, [_put(withdrawn, self.agent), *surplus, noted])
+            return self._told(withdrawn)
+
+        return await until_written(attempt, "the lesson")
+
+    async def remove(self, lesson_id: str, *, by: str | None = None) -> None:
+        """Destroy a lesson, as one that waits and is rejected. It may be taught again. For operators.
+
+        Args:
+            lesson_id: as for `adopt`.
+            by: as there.
+
+        Raises:
+            InvalidInput: there is no such lesson.
+        """
+        noted = self._noted("rejected", None, decider(by))
         kept = await self._named(lesson_id)
-        await self._store.erase(self._everyone, [Drop(kind=EXPERIENCE, id=kept.lesson.id)])
+        await self._store.write(self._everyone, [noted])
+        await self._store.erase(self._everyone, [Drop(kind=EXPERIENCE, id=kept.name)])
 
     # -- inside
 
@@ -196,40 +252,55 @@ class AgentExperience:
         same = _same(lesson, kept)
         if same is not None:
             again = _again(same, author)
-            await self._store.write(self._everyone, [_put(again, self.agent)])
-            return again.lesson
+            moved = self._surplus(kept, again) if again.shelf != same.shelf else []
+            await self._store.write(self._everyone, [_put(again, self.agent), *moved])
+            return self._told(again)
         taught_by = () if author is None else (teacher(author),)
-        new = _Kept(lesson, taught_by, adopted=author is None, seq=-1, version=0)
-        changes: list[Change] = [_put(new, self.agent)]
-        changes += [Drop(kind=EXPERIENCE, id=gone.lesson.id) for gone in self._surplus(kept, lesson.kind)]
-        await self._store.write(self._everyone, changes)
-        return lesson
+        new = _Kept(lesson, taught_by, adopted=author is None, withdrawn=False, seq=-1, version=0)
+        await self._store.write(self._everyone, [_put(new, self.agent), *self._surplus(kept, new)])
+        return self._told(new)
 
     async def _kept(self) -> list[_Kept]:
         records = await scan_all(self._store, self._everyone, EXPERIENCE, key=self.agent)
         return [_kept_of(record) for record in records]
 
     async def _named(self, lesson_id: str) -> _Kept:
-        records = await self._store.read(self._everyone, EXPERIENCE, [checked_name(lesson_id, "lesson id")])
-        if not records or records[0].key != self.agent:
-            raise InvalidInput(f"agent {self.agent!r} has no lesson {lesson_id!r}")
+        name = checked_name(lesson_id, "lesson id").rpartition("-")[0]
+        records = await self._store.read(self._everyone, EXPERIENCE, [name]) if name else ()
+        # what an operator was shown is what they decide about: another wording has another id
+        if not records or records[0].key != self.agent or _kept_of(records[0]).lesson.id != lesson_id:
+            raise InvalidInput(f"agent {brief(self.agent)} has no lesson {brief(lesson_id)}")
         return _kept_of(records[0])
 
-    def _surplus(self, kept: Sequence[_Kept], kind: ExperienceKind) -> list[_Kept]:
-        """Which of `kind` make room for one more."""
-        # what one user's conversations taught costs all others at most one lesson
-        of_kind = sorted(
-            (k for k in kept if k.lesson.kind == kind),
-            key=lambda k: (self._is_shared(k), k.lesson.times, k.seq),
+    def _surplus(self, kept: Sequence[_Kept], new: _Kept) -> list[Change]:
+        """What makes room for `new`."""
+        beside = sorted(
+            (k for k in kept if k.shelf == new.shelf and k.name != new.name),
+            key=lambda k: (k.lesson.times, k.seq),
         )
-        return of_kind[: max(0, len(of_kind) - MAX_LESSONS_PER_KIND + 1)]
+        gone = beside[: max(0, len(beside) - MAX_LESSONS_PER_KIND + 1)]
+        return [Drop(kind=EXPERIENCE, id=one.name) for one in gone]
 
-    def _is_shared(self, kept: _Kept) -> bool:
-        return kept.adopted or self._sharing == "auto" or len(kept.taught_by) > 1
+    def _state(self, kept: _Kept) -> LessonState:
+        if kept.withdrawn:
+            return "withdrawn"
+        return "approved" if kept.adopted or self._by_itself else "waiting"
+
+    def _told(self, kept: _Kept) -> Lesson:
+        return replace(kept.lesson, state=self._state(kept))
 
     def _shown(self, kept: Sequence[_Kept]) -> Experience:
         ordered = sorted(kept, key=lambda k: (EXPERIENCE_KINDS.index(k.lesson.kind), k.seq))
-        return Experience(agent=self.agent, lessons=tuple(k.lesson for k in ordered))
+        return Experience(agent=self.agent, lessons=tuple(self._told(k) for k in ordered))
+
+    def _noted(self, what: Decided, text: str | None, by: str) -> Put:
+        at = self._clock()
+        return put_decision(Decision(what=what, of="lesson", key=self.agent, text=text, by=by, at=at))
+
+
+async def agents_with_lessons(store: Store, everyone: Scope) -> list[str]:
+    """The names of the agents of a deployment that learned anything, in order."""
+    return sorted({record.key or "" for record in await scan_all(store, everyone, EXPERIENCE)})
 
 
 def teacher(scope: Scope) -> str:
@@ -252,7 +323,7 @@ async def unlearn(store: Store, author: Scope) -> list[Drop]:
         puts: list[Change] = []
         for kept, record in taught:
             others = tuple(other for other in kept.taught_by if other != digest)
-            if others or kept.adopted:
+            if others or kept.adopted or kept.withdrawn:
                 puts.append(_put(replace(kept, taught_by=others), record.key or ""))
             else:
                 drops.append(Drop(kind=EXPERIENCE, id=record.id))
@@ -288,11 +359,16 @@ def _same(lesson: Lesson, kept: Sequence[_Kept]) -> _Kept | None:
 def _again(kept: _Kept, author: Scope | None) -> _Kept:
     lesson = replace(kept.lesson, times=kept.lesson.times + 1)
     if author is None:
-        return replace(kept, lesson=lesson, adopted=True)
-    if kept.adopted:
+        return replace(kept, lesson=lesson, adopted=True, withdrawn=False)
+    if kept.adopted or kept.withdrawn:  # its words stay those an operator read
         return replace(kept, lesson=lesson)
     taught_by = tuple(dict.fromkeys((*kept.taught_by, teacher(author))))[:_TEACHERS]
     return replace(kept, lesson=lesson, taught_by=taught_by)
+
+
+def _shown_id(name: str, text: str) -> str:
+    """The id of a lesson as it stands; `name` is its record's."""
+    return f"{name}-{memory_id(text)}"
 
 
 def _put(kept: _Kept, agent: str) -> Put:
@@ -302,21 +378,32 @@ def _put(kept: _Kept, agent: str) -> Put:
         "times": kept.lesson.times,
         "taught_by": list(kept.taught_by),
         "adopted": kept.adopted,
+        **({"withdrawn": True} if kept.withdrawn else {}),
     }
-    record = Record(kind=EXPERIENCE, id=kept.lesson.id, key=agent, data=data)
+    record = Record(kind=EXPERIENCE, id=kept.name, key=agent, data=data)
     return Put(record=record, expect=kept.version)
 
 
 def _kept_of(record: Record) -> _Kept:
     data = record.data
-    lesson = Lesson(id=record.id, kind=data["kind"], text=data["text"], times=data["times"])
+    name = _shown_id(record.id, data["text"])
+    lesson = Lesson(id=name, kind=data["kind"], text=data["text"], times=data["times"])
     return _Kept(
         lesson=lesson,
         taught_by=tuple(data["taught_by"]),
         adopted=data["adopted"],
+        withdrawn=data.get("withdrawn", False),
         seq=record.seq,
         version=record.version,
     )
 
 
-__all__ = ["ALIKE", "EXPERIENCE", "MAX_LESSONS_PER_KIND", "AgentExperience", "teacher", "unlearn"]
+__all__ = [
+    "ALIKE",
+    "EXPERIENCE",
+    "MAX_LESSONS_PER_KIND",
+    "AgentExperience",
+    "agents_with_lessons",
+    "teacher",
+    "unlearn",
+]

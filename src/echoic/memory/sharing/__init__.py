@@ -17,12 +17,16 @@ from echoic.memory.sharing.classify import (
     classify,
 )
 from echoic.memory.sharing.findings import KINDS, Finding, Kind, Redacted
-from echoic.memory.sharing.gate import Redactor, Shareable, share
+from echoic.memory.sharing.gate import Redactor, Shareable, share, weigh
 from echoic.memory.sharing.presidio import PresidioRedactor
 from echoic.memory.sharing.redaction import redact
+from echoic.memory.sharing.stated import DEFAULT_GLOBAL_KINDS, GLOBAL_KINDS, LESSON, checked_kinds
 
 __all__ = [
+    "DEFAULT_GLOBAL_KINDS",
+    "GLOBAL_KINDS",
     "KINDS",
+    "LESSON",
     "MAX_FACT_CHARACTERS",
     "REASONS",
     "Classifier",
@@ -36,7 +40,9 @@ __all__ = [
     "Together",
     "Verdict",
     "agree",
+    "checked_kinds",
     "classify",
     "redact",
     "share",
+    "weigh",
 ]

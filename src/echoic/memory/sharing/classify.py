@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Protocol, get_args, runtime_checkable
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.evidence import fact_in
 from echoic.memory.sharing.findings import Kind, Redacted
 from echoic.memory.sharing.persons import about_a_person
@@ -51,6 +51,8 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "doubt": "nothing says that it is a fact about the business",
         "failed": "a classifier failed, and what could not be judged stays private",
         "model": "another classifier judged it; it gave no reason of these",
+        "asked": "whoever set it asked for it to be private",
+        "pending": "another classifier is still being asked about it",
     }
 )
 """Every reason a verdict may give, and what it means."""
@@ -94,10 +96,10 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.visibility not in get_args(Shared):
             raise InvalidInput(
-                f"unknown visibility {self.visibility!r}: use one of {', '.join(get_args(Shared))}"
+                f"unknown visibility {brief(self.visibility)}: use one of {', '.join(get_args(Shared))}"
             )
         if self.reason not in REASONS:
-            raise InvalidInput(f"unknown reason {self.reason!r}: use one of {', '.join(REASONS)}")
+            raise InvalidInput(f"unknown reason {brief(self.reason)}: use one of {', '.join(REASONS)}")
 
 
 @runtime_checkable

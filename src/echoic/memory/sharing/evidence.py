@@ -5,7 +5,7 @@ elsewhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from echoic.memory.sharing import trade
@@ -209,11 +209,22 @@ def fact_in(words: Sequence[Word], subject: Sequence[Word], *, contact: bool = F
     `contact`: whether a phone number or an address was taken out of the text; then the fact can only be how
     the business is reached.
     """
+    return next(_facts(words, subject, contact=contact), None)
+
+
+def facts_in(words: Sequence[Word], subject: Sequence[Word], *, contact: bool = False) -> frozenset[str]:
+    """Every kind of fact that `words` state; see `fact_in`."""
+    return frozenset(_facts(words, subject, contact=contact))
+
+
+def _facts(words: Sequence[Word], subject: Sequence[Word], *, contact: bool) -> Iterator[str]:
     said = _Statement(
         " ".join(word.text for word in words if word.text not in _SILENT).strip(), phrase_stems(subject)
     )
     if contact:
-        return "contact" if said.names(trade.REACHED) and said.names(trade.BUSINESS) else None
+        if said.names(trade.REACHED) and said.names(trade.BUSINESS):
+            yield "contact"
+        return
     rules: tuple[tuple[str, Callable[[_Statement], bool]], ...] = (
         ("procedure", _is_procedure),
         ("event", _is_event),
@@ -224,7 +235,7 @@ def fact_in(words: Sequence[Word], subject: Sequence[Word], *, contact: bool = F
         ("location", _is_location),
         ("product", _is_product),
     )
-    return next((reason for reason, holds in rules if holds(said)), None)
+    yield from (reason for reason, holds in rules if holds(said))
 
 
 def _is_hours(said: _Statement) -> bool:
@@ -300,4 +311,4 @@ def _is_procedure(said: _Statement) -> bool:
     return said.names(trade.DEVICES) and bool(_TO_DO.match(said.text) or _STEP.match(said.text))
 
 
-__all__ = ["fact_in"]
+__all__ = ["fact_in", "facts_in"]

@@ -1,21 +1,22 @@
 """The gate between private and global: classify, take personal data out, look once more. Decides; stores
 nothing.
 
-None means "stays private", and is the answer to every doubt. What passes here is still only a candidate:
-who may promote it is policy, elsewhere.
+Where the answer is no `Shareable` the text stays private, as at every doubt. What passes here is still
+only a candidate: who may promote it is policy, elsewhere.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from echoic.memory.sharing.classify import MAX_FACT_CHARACTERS, Verdict, agree, judge, key_parts
 from echoic.memory.sharing.findings import PLACEHOLDER, Kind, Redacted
 from echoic.memory.sharing.redaction import redact
 from echoic.memory.sharing.spoken import readings, tokens
+from echoic.memory.sharing.stated import kinds_stated
 from echoic.memory.sharing.views import written
 from echoic.memory.sharing.wording import names_among, words_of
 from echoic.words import content_words
@@ -53,6 +54,8 @@ class Shareable:
     """What was taken out of it, each kind once."""
     reason: str
     """Why it may, one of `REASONS`."""
+    states: frozenset[str] = field(default=frozenset({"other"}), compare=False)
+    """Each of `GLOBAL_KINDS` that it states."""
 
 
 def share(
@@ -77,14 +80,31 @@ def share(
     Raises:
         InvalidInput: no country with telephone numbers has the code `region`.
     """
+    weighed = weigh(text, key, region=region, verdict=verdict, redactor=redactor)
+    return weighed if isinstance(weighed, Shareable) else None
+
+
+def weigh(
+    text: str,
+    key: str | None,
+    *,
+    region: str | None = None,
+    verdict: Verdict | None = None,
+    redactor: Redactor = redact,
+) -> Shareable | Verdict:
+    """`share`, with the reason where the text must stay private."""
     if len(text) > MAX_FACT_CHARACTERS:
-        return None
+        return Verdict("private", "doubt")
     redacted = redactor(text, region=region)
     ruled = judge(redacted, key)
     judged = ruled if verdict is None else agree(ruled, verdict)
-    if judged.visibility == "private" or not _is_clean(redacted.text, key, region):
-        return None
-    return Shareable(redacted.text, key, redacted.kinds, judged.reason)
+    if judged.visibility == "private":
+        return judged
+    if not _is_clean(redacted.text, key, region):
+        return Verdict("private", "doubt")
+    subject = words_of(" ".join(key_parts(key))) if key else []
+    states = kinds_stated(words_of(redacted.text), subject)
+    return Shareable(redacted.text, key, redacted.kinds, judged.reason, states)
 
 
 def _is_clean(text: str, key: str | None, region: str | None) -> bool:
@@ -119,4 +139,4 @@ def hides_something(text: str) -> bool:
     )
 
 
-__all__ = ["Redactor", "Shareable", "share"]
+__all__ = ["Redactor", "Shareable", "share", "weigh"]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.findings import Finding, Kind, Redacted
 from echoic.memory.sharing.redaction import redact
 
@@ -58,7 +58,7 @@ class PresidioRedactor:
 
     def __init__(self, *, least_score: float = 0.5) -> None:
         if not 0 <= least_score <= 1:
-            raise InvalidInput(f"least_score must be between 0 and 1, not {least_score!r}")
+            raise InvalidInput(f"least_score must be between 0 and 1, not {brief(least_score)}")
         self._least_score = least_score
         self._analyzer = _analyzer()
 

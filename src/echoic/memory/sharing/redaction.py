@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.addresses import addresses as street_addresses
 from echoic.memory.sharing.announced import announced
 from echoic.memory.sharing.birthdates import birthdates
@@ -140,7 +140,7 @@ def _checked_region(region: str | None) -> str | None:
     if region.upper() in phonenumbers.SUPPORTED_REGIONS:
         return region.upper()
     raise InvalidInput(
-        f"no country with telephone numbers has the code {region!r}: use two letters, such as 'DE'"
+        f"no country with telephone numbers has the code {brief(region)}: use two letters, such as 'DE'"
     )
 
 

@@ -89,7 +89,7 @@ async def _given(zone: str | tzinfo | None) -> tzinfo | None:
     if isinstance(zone, str):
         return await asyncio.to_thread(zone_of, zone)
     if zone is not None and not isinstance(zone, tzinfo):
-        raise InvalidInput(f"timezone must be a name or a tzinfo, not {type(zone).__name__}: {zone!r:.80}")
+        raise InvalidInput(f"timezone must be a name or a tzinfo, not {type(zone).__name__}")
     return zone
 
 

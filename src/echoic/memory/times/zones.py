@@ -8,7 +8,7 @@ from datetime import UTC, timedelta, timezone, tzinfo
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 
 ZONE_KEYS = ("time_zone", "timezone")
 """Names of the directive or memory that says where a user's clocks stand, the first that there is."""
@@ -79,7 +79,7 @@ def zone_of(name: str) -> tzinfo:
         if (spelled := _spellings().get(_said(plain))) is not None:
             return ZoneInfo(spelled)
         raise InvalidInput(
-            f"unknown time zone {name!r:.80}: give a name of the zone database, such as 'Europe/Lisbon'"
+            f"unknown time zone {brief(name)}: give a name of the zone database, such as 'Europe/Lisbon'"
         ) from error
 
 
@@ -96,7 +96,7 @@ def _said(name: str) -> str:
 def _fixed(said_hours: str, minutes: int, name: str) -> tzinfo:
     hours = int(said_hours)
     if abs(hours) > 14:
-        raise InvalidInput(f"no clock is {hours} hours from UTC: {name!r:.80}")
+        raise InvalidInput(f"no clock is {hours} hours from UTC: {brief(name)}")
     # the sign counts for the minutes too, and "-0" has one
     signed = timedelta(hours=hours, minutes=-minutes if said_hours.startswith("-") else minutes)
     return timezone(signed) if signed else UTC

@@ -12,7 +12,7 @@ from echoic.memory.block.tokens import counter_of
 from echoic.server.callers import AsCaller, Shared
 from echoic.server.models import Shown
 from echoic.server.problems import responses
-from echoic.types import Directives, Profile
+from echoic.types import Directives, Outcome, Profile
 
 router = APIRouter(tags=["memory"])
 
@@ -78,6 +78,7 @@ class ShownBlock(Shown):
     tokens: int = Field(description="Of all of it, with what stands between sections.")
     budget_tokens: int
     left_out: int = Field(description="Things that are known and did not fit.")
+    outcome: Outcome = Field(description="Of the recall for the moment, where there was one.")
 
 
 @router.get("/api/profile", summary="Who the caller is", responses=responses(401, 429, 503))
@@ -103,6 +104,7 @@ async def get_block(
         tokens=block.tokens,
         budget_tokens=budget_tokens,
         left_out=block.left_out,
+        outcome=block.outcome,
     )
 
 

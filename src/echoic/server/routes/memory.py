@@ -12,7 +12,7 @@ from echoic.memory.user import MAX_LIMIT, UserMemory
 from echoic.server.callers import AsBodyCaller
 from echoic.server.models import Shown, ShownHit, ShownMemory
 from echoic.server.problems import responses
-from echoic.types import Category
+from echoic.types import Category, Sharing
 
 router = APIRouter(tags=["memory"])
 
@@ -34,6 +34,9 @@ class Set(Operation):
     value: str = Field(examples=["flat white"])
     category: Category = "fact"
     context: str | None = None
+    visibility: Sharing = Field(
+        default="auto", description="private: to the user alone, whatever it says. auto: the rules decide."
+    )
 
 
 class Get(Operation):
@@ -75,8 +78,8 @@ class Answer(Shown):
 
     success: bool = Field(description="False where a delete found nothing to take back.")
     result: ShownMemory | Deleted | list[ShownMemory] | list[ShownHit] | None = Field(
-        description="set: the memory as kept. get: the memory, or null when nothing is known. delete: "
-        "whether there was anything. query: hits, best first. list: memories, oldest first."
+        description="set: the memory as kept. get: the memory, or null when nothing "
+        "is known. delete: whether there was anything. query: hits, best first. list: memories, oldest first."
     )
 
 
@@ -112,7 +115,13 @@ async def use_memory(
 async def _done(memory: UserMemory, asked: AnyOperation) -> Answer:
     match asked:
         case Set():
-            kept = await memory.set(asked.key, asked.value, category=asked.category, context=asked.context)
+            kept = await memory.set(
+                asked.key,
+                asked.value,
+                category=asked.category,
+                context=asked.context,
+                visibility=asked.visibility,
+            )
             return Answer(success=True, result=ShownMemory.of(kept))
         case Get():
             found = await memory.get(asked.key)
