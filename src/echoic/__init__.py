@@ -28,6 +28,7 @@ from echoic.opening import open  # noqa: A004 - echoic.open is the way in
 from echoic.types import Conversation, Hit, Memory, Rank, Recall, Receipt, Scope, Turn
 
 if _typing.TYPE_CHECKING:
+    from echoic import sync
     from echoic.memory.conversation import OpenConversation
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
@@ -62,6 +63,7 @@ __all__ = [
     "WriteConflict",
     "__version__",
     "open",
+    "sync",
 ]
 
 # What is only handed out is imported when it is named, as for an annotation: it would slow the import down.
@@ -73,9 +75,11 @@ _HANDED_OUT = {
 
 
 def __getattr__(name: str) -> _typing.Any:
-    if name in _HANDED_OUT:
-        from importlib import import_module
+    from importlib import import_module
 
+    if name == "sync":  # a module, which most programs do not use
+        return import_module("echoic.sync")
+    if name in _HANDED_OUT:
         return getattr(import_module(_HANDED_OUT[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
