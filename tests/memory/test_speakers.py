@@ -10,10 +10,33 @@ import echoic
 from echoic import InvalidInput, Turn
 from echoic.memory.records import record_of_turn, turn_of
 
-USERS = ["user", "User", "USER", " user ", "human", "Human", "caller", "CALLER", "customer", "client", "end-user"]
+USERS = [
+    "user",
+    "User",
+    "USER",
+    " user ",
+    "human",
+    "Human",
+    "caller",
+    "CALLER",
+    "customer",
+    "client",
+    "end-user",
+]
 AGENTS = ["agent", "assistant", "Assistant", "AI", "bot", "model", "ai_assistant", "Voice Agent", "ChatBot"]
 PEOPLE = [
-    *("Ana", "Caroline", "José María", "Mary-Ann O'Brien", "de la Cruz", "李雷", "Анна", "שרה", "DJ", "J. R."),
+    *(
+        "Ana",
+        "Caroline",
+        "José María",
+        "Mary-Ann O'Brien",
+        "de la Cruz",
+        "李雷",
+        "Анна",
+        "שרה",
+        "DJ",
+        "J. R.",
+    ),
     *("Toolan", "Modele", "Usher", "Botond", "Aida", "Agentina Smith"),
 ]
 NOBODY = [
@@ -58,7 +81,9 @@ def test_a_speaker_nobody_can_mean_is_refused_with_the_names_there_are(speaker):
     with pytest.raises(InvalidInput) as refused:
         Turn(speaker=speaker, text="Hello")
     message = str(refused.value)
-    assert all(f"{name}" in message for name in ("'user'", "human", "caller", "'agent'", "assistant", "'Ana'"))
+    assert all(
+        f"{name}" in message for name in ("'user'", "human", "caller", "'agent'", "assistant", "'Ana'")
+    )
     assert len(message) < 600
 
 
@@ -68,7 +93,9 @@ def test_a_refusal_is_short_however_long_the_speaker():
     assert len(str(refused.value)) < 600
 
 
-async def test_that_nothing_is_learned_from_another_person_is_said_once_and_without_their_name(memory, caplog):
+async def test_that_nothing_is_learned_from_another_person_is_said_once_and_without_their_name(
+    memory, caplog
+):
     call = await memory.user("ana").conversation("c")
     with caplog.at_level(logging.WARNING, logger="echoic"):
         await call.append(Turn(speaker="user", text="Hello"), Turn(speaker="agent", text="Hello"))

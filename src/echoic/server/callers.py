@@ -131,15 +131,23 @@ async def caller(shared: Shared, credentials: Credentials) -> Caller:
     return await called(shared, await recognise(shared, credentials.credentials if credentials else None))
 
 
-async def body_caller(shared: Shared, request: Request) -> Caller:
-    """The holder of the identity token in the body's `userCookie`, in the deployment the body names.
+async def body_caller(shared: Shared, credentials: Credentials, request: Request) -> Caller:
+    """The holder of the identity token in the body's `userCookie`, in the deployment the body names, or of the
+    one in the Authorization header. Where both are sent they must be of one identity.
 
     Runs before the body is checked, so that nobody learns from an error what a stranger should not.
     """
     body = await _json(request)
     token, deployment = body.get("userCookie"), body.get("deploymentId")
     named = deployment if isinstance(deployment, str) else None
-    return await called(shared, await recognise(shared, token if isinstance(token, str) else None, named))
+    bearer = credentials.credentials if credentials else None
+    sent = token if isinstance(token, str) and token else bearer
+    principal = await recognise(shared, sent, named)
+    if bearer and bearer != sent:
+        other = await recognise(shared, bearer, named)
+        if (other.user, other.deployment) != (principal.user, principal.deployment):
+            raise unauthorised("the bearer token and 'userCookie' are two identities; send one of them")
+    return await called(shared, principal)
 
 
 async def operator(shared: Shared, credentials: OperatorCredentials) -> None:

@@ -30,6 +30,10 @@ RETRY_S = 2
 """What a client is told to wait when store or embedder cannot be reached: they are retried inside as well."""
 
 
+_FIELD = 64
+"""Characters of a field's name that are repeated."""
+
+
 class Problem(BaseModel):
     """Why a request was not done."""
 
@@ -129,7 +133,7 @@ def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         return answer(422, _unknown_operation(first))
     operation = place[0] if len(place) > 1 else None
-    field = place[-1] if place else None
+    field = place[-1][:_FIELD] if place else None  # one that nobody knows may be of any length
     return answer(
         422,
         Problem(
@@ -142,6 +146,8 @@ def _words(error: Mapping[str, Any], operation: str | None, field: str | None) -
     whose = f"operation {operation!r}" if operation else "the request"
     if field is None:
         return f"{whose} needs a JSON object as its body, sent as application/json"
+    if error["type"] == "extra_forbidden":
+        return f"{whose} has no field {field!r}; nothing was done"
     if error["type"] == "missing":
         return f"{whose} needs the field {field!r}"
     # of pydantic's message only the rule, never the value: it is the caller's, but it may be long

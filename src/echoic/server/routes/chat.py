@@ -18,7 +18,7 @@ from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import KeylessAgent, Reply
 from echoic.server.callers import AsCaller, Caller, Served, Shared
 from echoic.server.events import described, event, streamed
-from echoic.server.models import Shown, ShownMemory, ShownRecall, ShownReceipt, ShownTurn
+from echoic.server.models import Asked, Shown, ShownMemory, ShownRecall, ShownReceipt, ShownTurn
 from echoic.server.problems import MODEL_FAILED, Problem, model_failed, problem_in, responses
 from echoic.types import checked_text
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 router = APIRouter(tags=["conversation"])
 
 
-class Say(Shown):
+class Say(Asked):
     """What the user says."""
 
     text: str = Field(examples=["I'm Pavel and I live in Tel Aviv"])

@@ -17,14 +17,14 @@ from echoic.server.callers import (
     Shared,
     recognise,
 )
-from echoic.server.models import Shown
+from echoic.server.models import Asked, Shown
 from echoic.server.problems import Refused, responses
 from echoic.types import checked_name
 
 router = APIRouter(tags=["identity"])
 
 
-class AskIdentity(Shown):
+class AskIdentity(Asked):
     """Which identity is wanted."""
 
     deployment_id: str | None = Field(default=None, description="The server's default if left out.")

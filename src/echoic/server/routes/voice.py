@@ -10,7 +10,7 @@ from pydantic import Field
 
 from echoic.errors import NotAllowed
 from echoic.server.callers import AsAnybody, AsCaller, Served, Shared, is_known_still
-from echoic.server.models import Shown
+from echoic.server.models import Asked, Shown
 from echoic.server.problems import RETRY_S, Refused, not_found, responses
 from echoic.server.voice import PageSocket
 
@@ -43,7 +43,7 @@ class VoiceAnswer(Shown):
     result: Voice
 
 
-class OpenCall(Shown):
+class OpenCall(Asked):
     """Which call to open."""
 
     agent: str | None = Field(default=None, description="Who is to begin; the first where it is left out.")
