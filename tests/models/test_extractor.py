@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from echoic.memory.distilling.progress import ATTEMPTS
 from echoic.errors import InvalidInput
+from echoic.memory.distilling.progress import ATTEMPTS
 from echoic.types import Turn
 
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)

@@ -132,8 +132,8 @@ async def caller(shared: Shared, credentials: Credentials) -> Caller:
 
 
 async def body_caller(shared: Shared, credentials: Credentials, request: Request) -> Caller:
-    """The holder of the identity token in the body's `userCookie`, in the deployment the body names, or of the
-    one in the Authorization header. Where both are sent they must be of one identity.
+    """The holder of the identity token in the body's `userCookie`, in the deployment the body names, or of
+    the one in the Authorization header. Where both are sent they must be of one identity.
 
     Runs before the body is checked, so that nobody learns from an error what a stranger should not.
     """

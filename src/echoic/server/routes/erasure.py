@@ -10,7 +10,7 @@ from pydantic import Field
 
 from echoic.errors import InvalidInput
 from echoic.server.callers import AsCaller
-from echoic.server.models import Asked, Shown, ShownReceipt
+from echoic.server.models import Asked, ShownReceipt
 from echoic.server.problems import responses
 
 router = APIRouter(tags=["erasure"])

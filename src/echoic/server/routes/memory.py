@@ -30,8 +30,8 @@ class Operation(Asked):
     )
     user_cookie: str | None = Field(
         default=None,
-        description="From POST /api/identity, unless it is sent as a bearer token. Whose memory is meant comes "
-        "from it alone.",
+        description="From POST /api/identity, unless it is sent as a bearer token. Whose memory is "
+        "meant comes from it alone.",
     )
     # a client may send the fields of all operations with each of them
     key: Any = _OTHERS
