@@ -33,7 +33,7 @@ _LABEL: Final = re.compile(r"[a-z0-9_.@+-]+")
 
 
 def role_of(speaker: str) -> str | None:
-    """The role, "user" or "agent", where `speaker` is one of the names of a role; None where it is anything else."""
+    """The role, "user" or "agent", that goes by the name `speaker`; None: it is no name of a role."""
     return ROLES.get(_folded(speaker))
 
 

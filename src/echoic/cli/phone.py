@@ -21,7 +21,7 @@ from echoic.cli.exits import DONE, UNEXPECTED
 from echoic.cli.output import Output, Result
 from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.secret import given_secret, kept_secret, secret_file
-from echoic.cli.settings import Settings
+from echoic.cli.settings import Settings, proxies_option
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def phone_group() -> int:
 @click.option("--model", metavar="NAME", help="Instead: a model for an agent of ours, as openai:gpt-5.")
 @click.option("--public-url", metavar="URL", help="Where Twilio reaches this server.")
 @click.option("--trust-forwarded", is_flag=True, help="A proxy's X-Forwarded-* headers say so instead.")
+@proxies_option
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8300, show_default=True, help="0: any free one."
@@ -92,7 +93,7 @@ def serve_command(ctx: click.Context, /, **given: Any) -> int:
         phone_settings = _phone_settings(settings, given)
         make = _phone(phone_settings, given)
         with contextlib.closing(bound(given["host"], given["port"])) as listening:
-            return await _serve(settings, output, make, listening)
+            return await _serve(settings, output, make, listening, given["trusted_proxies"])
 
     return run_apart(ctx, work)
 
@@ -181,12 +182,18 @@ def _phone(phone_settings: PhoneSettings, given: dict[str, Any]) -> Callable[[Me
 
 
 async def _serve(
-    settings: Settings, output: Output, make: Callable[[MemoryService], Phone], listening: Any
+    settings: Settings,
+    output: Output,
+    make: Callable[[MemoryService], Phone],
+    listening: Any,
+    proxies: tuple[str, ...],
 ) -> Result:
     import uvicorn
 
+    from echoic.adapters.limits import Limits
     from echoic.adapters.twilio import phone_app, uvicorn_options
 
+    limits = Limits(trusted_proxies=proxies)
     embedder = embedder_at(settings)
     try:
         await embedder.ready()
@@ -202,7 +209,7 @@ async def _serve(
             output.finish(Result(data={"url": url}, text=url, count=1))
             output.say(f"Twilio's webhook: {public}/phone/voice; Ctrl-C stops")
 
-        config = uvicorn.Config(phone_app(phone), **uvicorn_options())
+        config = uvicorn.Config(phone_app(phone), **uvicorn_options(limits))
         await announced(uvicorn.Server, config, announce).serve(sockets=[listening])
     output.say("stopped; what was acknowledged is kept")
     return Result(data=None)

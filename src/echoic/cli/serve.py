@@ -18,7 +18,7 @@ from echoic.cli.command import command
 from echoic.cli.output import Output, Result
 from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.secret import SECRET, given_secret, kept_secret, operator_key, secret_file
-from echoic.cli.settings import Settings, model_option, voice_option, voice_transport_option
+from echoic.cli.settings import Settings, model_option, proxies_option, voice_option, voice_transport_option
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
     metavar="RATE",
     help="How often one caller may ask; off: as often as they like.",
 )
+@proxies_option
 @model_option
 @voice_option
 @voice_transport_option
@@ -56,6 +57,7 @@ def serve_command(
     names: tuple[str, ...],
     origins: tuple[str, ...],
     rate: str,
+    trusted_proxies: tuple[str, ...],
     model: str | None,
     voice: str | None,
     voice_transport: Literal["websocket", "webrtc"],
@@ -72,9 +74,12 @@ def serve_command(
     """
 
     async def work(settings: Settings, output: Output) -> Result:
+        from echoic.adapters.limits import Limits
+
         serving = replace(
             _settings(settings, host, names, origins),
             limiter=_limiter(rate),
+            limits=Limits(trusted_proxies=trusted_proxies),
             model=model,
             voice_model=voice,
             voice_transport=voice_transport,
@@ -104,10 +109,10 @@ def _settings(
     )
 
 
-def _limiter(rate: str) -> CellLimiter | None:
+def _limiter(rate: str) -> CellLimiter:
     from echoic.server import CellLimiter, Rate
 
-    return None if rate == "off" else CellLimiter(user=Rate.of(rate))
+    return CellLimiter(user=None if rate == "off" else Rate.of(rate))
 
 
 def _secret(settings: Settings, host: str) -> str:

@@ -128,6 +128,16 @@ def wants_json(words: Sequence[str]) -> bool:
     return asked or "--json" in before_values
 
 
+proxies_option = click.option(
+    "--trusted-proxies",
+    metavar="ADDRESS,…",
+    default="",
+    envvar=variable("trusted_proxies"),
+    show_envvar=True,
+    callback=lambda _ctx, _option, value: tuple(filter(None, (one.strip() for one in value.split(",")))),
+    help="Proxies, or networks of them, whose X-Forwarded-For says who asks: 10.0.0.0/8,::1.",
+)
+"""Of the commands that serve others."""
 model_option = click.option(
     "--model",
     metavar="PROVIDER:MODEL",
@@ -159,6 +169,7 @@ __all__ = [
     "Settings",
     "global_options",
     "model_option",
+    "proxies_option",
     "settings_of",
     "variable",
     "voice_option",

@@ -66,6 +66,12 @@ def not_found(what: str) -> Refused:
     return Refused(404, "not_found", f"there is no such {what}")
 
 
+def too_many_at_once() -> Refused:
+    """429, for whoever has as many requests under way as one may have."""
+    error = "there are too many requests of yours under way; wait for one of them to end"
+    return Refused(429, "too_many_requests", error, headers={"Retry-After": "1"})
+
+
 def too_often(retry_after_s: float) -> Refused:
     """429."""
     seconds = max(1, math.ceil(retry_after_s))
@@ -199,7 +205,7 @@ _DESCRIPTIONS = {
     409: "Somebody else wrote the same at the same moment; nothing was written.",
     413: "The body is too large.",
     422: "A field is missing or cannot be kept; nothing was written.",
-    429: "Asked too often; Retry-After says how long to wait.",
+    429: "Asked too often, or too much at once; Retry-After says how long to wait.",
     503: "Could not look or could not keep; nothing was written. Retry-After says when to try again.",
 }
 
@@ -221,5 +227,6 @@ __all__ = [
     "problem_of",
     "problem_of_fields",
     "responses",
+    "too_many_at_once",
     "too_often",
 ]
