@@ -17,6 +17,7 @@ from echoic.errors import (
     InvalidInput,
     NotAllowed,
     NotOpen,
+    QuotaExceeded,
     StoreCorrupt,
     StoreError,
     StoreFull,
@@ -30,6 +31,7 @@ from echoic.types import Conversation, Hit, Memory, Rank, Recall, Receipt, Scope
 if _typing.TYPE_CHECKING:
     from echoic import sync
     from echoic.memory.conversation import OpenConversation
+    from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
 
@@ -49,6 +51,8 @@ __all__ = [
     "NotAllowed",
     "NotOpen",
     "OpenConversation",
+    "Quota",
+    "QuotaExceeded",
     "Rank",
     "Recall",
     "Receipt",
@@ -70,6 +74,7 @@ __all__ = [
 _HANDED_OUT = {
     "MemoryService": "echoic.memory.service",
     "OpenConversation": "echoic.memory.conversation",
+    "Quota": "echoic.memory.quota",
     "UserMemory": "echoic.memory.user",
 }
 

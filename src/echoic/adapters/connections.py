@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import h11
@@ -50,12 +52,12 @@ class Gate:
             # of strangers first, and of whoever has most: nobody pushes out somebody who has less
             busiest = sorted(self._of, key=lambda name: (name == "", -len(self._of[name])))
             crowds = [self._of[name] for name in busiest]
+        connection.address = address
         if not crowds or any(self._one_out(crowd) for crowd in crowds):
-            connection.address = address
             self._of.setdefault(address, {})[connection] = None
             self._held += 1
             return "full"
-        if len(self._spare) < self._limits.health_connections or self._one_out(self._spare):
+        if len(self._spare) < self._limits.health_connections or self._one_spare_out():
             self._spare[connection] = None
             return "health"
         return None
@@ -70,7 +72,11 @@ class Gate:
             if not own:
                 del self._of[connection.address]
 
-    def _one_out(self, crowd: dict[Connection, None]) -> bool:
+    def _one_spare_out(self) -> bool:
+        busiest = Counter(connection.address for connection in self._spare).most_common(1)[0][0]
+        return self._one_out([spare for spare in self._spare if spare.address == busiest])
+
+    def _one_out(self, crowd: Iterable[Connection]) -> bool:
         """Close the oldest idle connection of `crowd`; whether there was one."""
         idle = next((connection for connection in crowd if connection.is_idle), None)
         if idle is None:

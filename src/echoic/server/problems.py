@@ -19,6 +19,7 @@ from echoic.errors import (
     InvalidInput,
     NotAllowed,
     NotOpen,
+    QuotaExceeded,
     StoreFull,
     StoreUnavailable,
     WriteConflict,
@@ -108,7 +109,13 @@ def problem_of(error: EchoicError) -> JSONResponse:
     return answer(status, problem, {"Retry-After": str(RETRY_S)} if status == 503 else None)
 
 
-_STATUSES = {"invalid_input": 422, "not_allowed": 403, "conflict": 409, "internal": 500}
+_STATUSES = {
+    "invalid_input": 422,
+    "not_allowed": 403,
+    "conflict": 409,
+    "internal": 500,
+    "quota_exceeded": 507,
+}
 """By code; what is not here is a 503."""
 
 
@@ -118,6 +125,8 @@ def problem_in(error: EchoicError) -> Problem:
         return Problem(error=str(error), code="invalid_input")
     if isinstance(error, NotAllowed):
         return Problem(error=str(error), code="not_allowed")
+    if isinstance(error, QuotaExceeded):
+        return Problem(error=str(error), code="quota_exceeded")
     if isinstance(error, WriteConflict):
         return Problem(error="somebody else wrote first; nothing was written", code="conflict")
     for kind, code, words in _UNAVAILABLE:
@@ -206,6 +215,7 @@ _DESCRIPTIONS = {
     413: "The body is too large.",
     422: "A field is missing or cannot be kept; nothing was written.",
     429: "Asked too often, or too much at once; Retry-After says how long to wait.",
+    507: "As much is kept of the caller, or of the deployment, as may be; nothing was written.",
     503: "Could not look or could not keep; nothing was written. Retry-After says when to try again.",
 }
 

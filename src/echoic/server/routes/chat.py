@@ -87,7 +87,7 @@ class Tool(Shown):
 
 
 @router.post(
-    "/api/chat", summary="Say something to the agent", responses=responses(401, 409, 413, 422, 429, 503)
+    "/api/chat", summary="Say something to the agent", responses=responses(401, 409, 413, 422, 429, 503, 507)
 )
 async def chat(caller: AsCaller, shared: Shared, asked: Say) -> Said:
     """Keep what was said, learn from it, and answer it from memory. Where no language model is set up the
@@ -107,7 +107,7 @@ async def chat(caller: AsCaller, shared: Shared, asked: Say) -> Said:
             "`text`: the next words (`{text}`). `tool`: the model uses one (`{name}`). `said`: the whole "
             "answer as POST /api/chat gives it, the last where all went well. `problem`: a `Problem`."
         ),
-        **responses(401, 409, 413, 422, 429, 503),
+        **responses(401, 409, 413, 422, 429, 503, 507),
     },
 )
 async def chat_stream(caller: AsCaller, shared: Shared, asked: Say) -> StreamingResponse:

@@ -35,7 +35,7 @@ class Begun(Shown):
 
 
 @router.post(
-    "/api/conversations", summary="Begin a conversation", responses=responses(401, 413, 422, 429, 503)
+    "/api/conversations", summary="Begin a conversation", responses=responses(401, 413, 422, 429, 503, 507)
 )
 async def begin_conversation(
     caller: AsCaller, shared: Shared, asked: Annotated[Begin | None, Body()] = None

@@ -117,7 +117,7 @@ _EXAMPLES: dict[str, Example] = {
 @router.post(
     "/api/memory",
     summary="Use a memory",
-    responses=responses(401, 409, 413, 422, 429, 503),
+    responses=responses(401, 409, 413, 422, 429, 503, 507),
     openapi_extra={"security": [{}]},  # or without the header: the identity may be in the body
 )
 async def use_memory(
