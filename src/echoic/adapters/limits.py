@@ -30,13 +30,13 @@ class Limits:
     """Likewise of one address; a trusted proxy has as many as it likes."""
     health_connections: int = 16
     """Sockets beyond `connections`, on which health is asked for and nothing else is answered."""
-    requests_per_address: int = 64
+    requests_per_address: int = 128
     """Being answered, event streams included; more are refused with 429."""
     requests_per_identity: int = 32
     """Likewise."""
     streams: int = 128
     """Pages that are told of memory as it forms. One more ends the oldest of the address that has most."""
-    streams_per_address: int = 32
+    streams_per_address: int = 64
     streams_per_identity: int = 8
     """One more ends the oldest of the same identity, as for a page that was left open elsewhere."""
     calls_per_address: int = 20
