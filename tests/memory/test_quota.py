@@ -189,3 +189,12 @@ async def test_counting_is_no_scan_per_write(tmp_path, monkeypatch):
 def test_a_quota_of_nothing_is_refused(field):
     with pytest.raises(InvalidInput, match=field):
         Quota(**{field: 0})
+
+
+async def test_what_its_author_could_not_keep_is_proposed_to_nobody(url):
+    async with opened(url, user_memories=1) as memory:
+        eve = memory.user("eve")
+        await eve.set("opening hours", "nine to five")
+        with pytest.raises(QuotaExceeded):
+            await eve.set("parking", "behind the building")
+        assert [proposal.key for proposal in await memory.proposals().list()] == ["opening hours"]

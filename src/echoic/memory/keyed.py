@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from echoic.errors import QuotaExceeded
 from echoic.memory.judging import waits
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.parts import Parts
@@ -111,7 +112,11 @@ class KeyedMemories:
         if self._parts.global_writes == "propose":
             proposal = replace(shared, id=memory_id(self._user, memory.key or ""), visibility="proposed")
             await self._parts.store.write(self._scope.everyone, [put_proposal(proposal)])
-            kept = await self._set_own(replace(memory, visibility="proposed"))
+            try:
+                kept = await self._set_own(replace(memory, visibility="proposed"))
+            except QuotaExceeded:  # nobody is asked about what its author could not keep
+                await self._withdraw(memory.key or "")
+                raise
             return await still_proposed(self._parts.store, self._scope, kept, proposal.id)
         kept = await self._set_in(self._scope.everyone, replace(shared, visibility="global"))
         await self._end_older(self._scope, memory)
