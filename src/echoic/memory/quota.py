@@ -2,7 +2,7 @@
 
 Counted, not looked up at each write: a user's records are read once, when this process first adds to them,
 and again after it has added a tenth of what they may have. What is written here is counted at once. So one
-process keeps the quota exactly; of several, each may miss what the others wrote since it counted last, and
+process never exceeds the quota; of several, each may miss what the others wrote since it counted last, and
 together they exceed it by a tenth for each process beside the first, at most. A deployment is counted behind
 everything else, and its limit holds from then on. Before anything is refused a user is counted again.
 """
@@ -38,6 +38,8 @@ _ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, *CALL_
 _COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
 _RECORD_BYTES: Final = 100
 """Of a record beside its text: its names, version and place."""
+_MARK_BYTES: Final = 500
+"""Which a record may grow by whenever it is marked: as read, ended, completed."""
 _USERS: Final = 10_000
 """Whose counts are kept; who has not written for longest is counted again."""
 _AGAIN_S: Final = 30.0
@@ -113,6 +115,8 @@ class Meter:
         self._counting: defaultdict[Scope, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._deployments: dict[str, _Tally] = {}
         self._behind: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        """Deployments of which something was removed since they were begun to be counted."""
 
     @asynccontextmanager
     async def writing(self, scope: Scope, changes: Sequence[Change]) -> AsyncIterator[None]:
@@ -147,6 +151,7 @@ class Meter:
         """Something of `scope` was destroyed: what there is has to be counted anew."""
         self._users.pop(scope, None)
         if scope.deployment in self._deployments:
+            self._again.add(scope.deployment)
             self._count_behind(scope.deployment)
 
     async def aclose(self) -> None:
@@ -181,14 +186,20 @@ class Meter:
         )
 
     def _may_have_shrunk(self, tally: _Tally, more: _Tally) -> bool:
-        return bool(self._too_much(tally, more)) and self._clock() - tally.counted_at >= _AGAIN_S
+        """Whether a refusal may be wrong: others removed something, or something took another's place."""
+        if not self._too_much(tally, more):
+            return False
+        counted = _Tally(
+            memories=tally.memories - tally.since_memories, bytes=tally.bytes - tally.since_bytes
+        )
+        return self._clock() - tally.counted_at >= _AGAIN_S or not self._too_much(counted, more)
 
     def _too_much(self, tally: _Tally, more: _Tally) -> str:
         """What is wrong with having `more`; empty: nothing."""
         quota = self._quota
         out = "nothing was written. Forget something, or have the operator raise the quota"
-        if quota.user_memories is not None and tally.memories + more.memories > quota.user_memories:
-            most = quota.user_memories
+        most = quota.user_memories
+        if most is not None and more.memories > 0 and tally.memories + more.memories > most:
             return f"this user may have {most} memories, with earlier versions, and has them; {out}"
         if quota.user_bytes is not None and tally.bytes + more.bytes > quota.user_bytes:
             return (
@@ -197,12 +208,17 @@ class Meter:
             )
         return ""
 
-    async def _counted(self, scope: Scope, before: _Tally | None) -> _Tally:
-        tally = await self._count(scope)
-        if before is not None:
-            tally.pending_memories, tally.pending_bytes = before.pending_memories, before.pending_bytes
-            tally.memories += before.pending_memories
-            tally.bytes += before.pending_bytes
+    async def _counted(self, scope: Scope, tally: _Tally | None) -> _Tally:
+        """`tally` as it is counted now; whoever is writing goes on to settle it."""
+        tally = tally or _Tally()
+        memories = tally.pending_memories - tally.since_memories
+        size = tally.pending_bytes - tally.since_bytes
+        found = await self._count(scope)
+        # what was being written then, or was since, may have been seen or not: it counts, and may be less
+        tally.since_memories += memories
+        tally.since_bytes += size
+        tally.memories = found.memories + tally.since_memories
+        tally.bytes = found.bytes + tally.since_bytes
         tally.counted_at = self._clock()
         self._users[scope] = tally
         while len(self._users) > _USERS:
@@ -242,28 +258,39 @@ class Meter:
 
     def _count_behind(self, deployment: str) -> None:
         if deployment not in self._behind or self._behind[deployment].done():
-            self._behind[deployment] = asyncio.create_task(self._count_deployment(deployment))
+            self._behind[deployment] = asyncio.create_task(self._count_until_settled(deployment))
+
+    async def _count_until_settled(self, deployment: str) -> None:
+        await self._count_deployment(deployment)
+        while deployment in self._again:
+            await self._count_deployment(deployment)
 
     async def _count_deployment(self, deployment: str) -> None:
-        total = _Tally()
-        before = self._deployments.get(deployment)
-        written = before.since_bytes if before else 0
+        self._again.discard(deployment)
+        tally = self._deployments.get(deployment, _Tally())
+        written, found = tally.since_bytes, 0
         try:
             for scope in await self._store.scopes(deployment):
-                total.bytes += (await self._count(scope)).bytes
+                found += (await self._count(scope)).bytes
                 await asyncio.sleep(0)  # nobody's question waits for all of it
         except StoreError:
             return  # the next write has it counted again
-        if before is not None:  # what was added meanwhile may have been seen or not: it counts
-            total.bytes += max(0, before.since_bytes - written)
-            total.pending_bytes = before.pending_bytes
-        total.counted_at = self._clock()
-        self._deployments[deployment] = total
+        # what was added meanwhile may have been seen or not: it counts
+        tally.since_bytes -= written
+        tally.bytes = found + tally.since_bytes
+        tally.counted_at = self._clock()
+        self._deployments[deployment] = tally
 
 
 def _adds(change: Change) -> bool:
-    """Whether `change` is a new record of a kind of which there are more and more."""
-    return isinstance(change, Put) and not change.expect and change.record.kind in _ADDS
+    """Whether `change` needs room: a new record of a kind of which there are more and more, or one that is
+    given a text of its own, as a conversation is by its summary.
+    """
+    if not isinstance(change, Put) or change.record.kind not in _ADDS:
+        return False
+    if not change.expect:
+        return True
+    return change.record.kind == CONVERSATION and _growth([change]).bytes > _MARK_BYTES
 
 
 def _growth(changes: Sequence[Change]) -> _Tally:
