@@ -31,7 +31,7 @@ HEAVY = (
 def test_everything_that_is_exported_exists_and_nothing_else_is_public():
     assert all(hasattr(echoic, name) for name in echoic.__all__)
     public = {n for n, v in vars(echoic).items() if not n.startswith("_") and not inspect.ismodule(v)}
-    assert public | {"__version__"} | set(echoic._HANDED_OUT) == set(echoic.__all__)
+    assert public | {"__version__", "sync"} | set(echoic._HANDED_OUT) == set(echoic.__all__)
 
 
 def test_importing_echoic_brings_no_provider_and_no_framework():
@@ -95,3 +95,12 @@ def test_no_module_imports_itself_by_way_of_others():
     graph = grimp.build_graph("echoic")
     imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle
+
+
+def test_the_blocking_facade_is_there_once_it_is_named_and_not_before():
+    code = (
+        "import sys, echoic; print('echoic.sync' in sys.modules, 'echoic.memory.service' in sys.modules); "
+        "print(callable(echoic.sync.open), 'sync' in dir(echoic))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["False", "False", "True", "True"]

@@ -17,6 +17,7 @@ from echoic.errors import (
     InvalidInput,
     NotAllowed,
     NotOpen,
+    QuotaExceeded,
     StoreCorrupt,
     StoreError,
     StoreFull,
@@ -28,7 +29,9 @@ from echoic.opening import open  # noqa: A004 - echoic.open is the way in
 from echoic.types import Conversation, Hit, Memory, Rank, Recall, Receipt, Scope, Turn
 
 if _typing.TYPE_CHECKING:
+    from echoic import sync
     from echoic.memory.conversation import OpenConversation
+    from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
 
@@ -48,6 +51,8 @@ __all__ = [
     "NotAllowed",
     "NotOpen",
     "OpenConversation",
+    "Quota",
+    "QuotaExceeded",
     "Rank",
     "Recall",
     "Receipt",
@@ -62,20 +67,24 @@ __all__ = [
     "WriteConflict",
     "__version__",
     "open",
+    "sync",
 ]
 
 # What is only handed out is imported when it is named, as for an annotation: it would slow the import down.
 _HANDED_OUT = {
     "MemoryService": "echoic.memory.service",
     "OpenConversation": "echoic.memory.conversation",
+    "Quota": "echoic.memory.quota",
     "UserMemory": "echoic.memory.user",
 }
 
 
 def __getattr__(name: str) -> _typing.Any:
-    if name in _HANDED_OUT:
-        from importlib import import_module
+    from importlib import import_module
 
+    if name == "sync":  # a module, which most programs do not use
+        return import_module("echoic.sync")
+    if name in _HANDED_OUT:
         return getattr(import_module(_HANDED_OUT[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

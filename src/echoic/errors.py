@@ -7,6 +7,7 @@ EchoicError
 ├── StoreError
 │   ├── StoreUnavailable                could not look or could not keep; safe to retry
 │   │   └── StoreFull                   no space left; reads go on, writes resume when space returns
+│   ├── QuotaExceeded                   as much is kept as may be; nothing was written
 │   ├── WriteConflict                   someone else wrote first; nothing was written; retry
 │   ├── StoreCorrupt                    the bytes are not what was written; left untouched
 │   └── StoreTooNew                     written by a newer version; left untouched
@@ -82,6 +83,13 @@ class StoreFull(StoreUnavailable):
     """There is no space left. Reads go on; writes resume by themselves when space returns."""
 
 
+class QuotaExceeded(StoreError):
+    """As much is kept of a user or a deployment as may be. Nothing was written; a retry does not help.
+
+    What is there can be read, corrected, taken back and forgotten.
+    """
+
+
 class WriteConflict(StoreError):
     """A record was not at the version the write expected. Nothing was written; read again and retry."""
 
@@ -125,6 +133,7 @@ __all__ = [
     "InvalidInput",
     "NotAllowed",
     "NotOpen",
+    "QuotaExceeded",
     "StoreCorrupt",
     "StoreError",
     "StoreFull",

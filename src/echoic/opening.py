@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from echoic.embedding.base import Embedder
     from echoic.memory.parts import GlobalWrites
+    from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.sharing import Classifier
 
@@ -25,6 +26,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     fusion: str = "blend",
     shares: str | Mapping[str, Sequence[str]] | None = None,
     resumable_for_s: float | None = 24 * 3600.0,
+    quota: Quota | None = None,
 ) -> MemoryService:
     """Memory kept at `url`. Nothing is opened until `async with`, or `await` of its `open()`.
 
@@ -48,6 +50,8 @@ def open(  # noqa: A001 - echoic.open is the way in
             text, "acme=kb,more; shop=kb". Off by default; nobody's own memory is ever shared.
         resumable_for_s: how long a live call that broke off can be taken up again (`echoic.session`); after
             that it is closed by whoever runs next. None: never.
+        quota: how much may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`. What
+            is too much raises `QuotaExceeded`. No limit by default.
 
     Raises:
         InvalidInput: a URL, embedder, model, fusion, mode, share or time that is unknown or cannot be meant.
@@ -72,6 +76,7 @@ def open(  # noqa: A001 - echoic.open is the way in
         fusion=fusion_from(fusion),
         shares=shares_from(shares) if isinstance(shares, str) else shares,
         resumable_for_s=resumable_for_s,
+        quota=quota,
         **asked,
     )
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
 from echoic.errors import InvalidInput, brief
+from echoic.speakers import checked_speaker
 
 MAX_KEY_CHARACTERS = 256
 MAX_TEXT_BYTES = 32 * 1024
@@ -158,7 +159,10 @@ class Turn:
     """One utterance."""
 
     speaker: str
-    """"user", "agent", or a person's name where several talk."""
+    """"user", "agent", or a person's name where several talk ("Ana"). The names that frameworks give the two
+    roles ("assistant", "human", "Caller") become these. Memories are formed from the user's turns; those of
+    other people are kept and found, under their name.
+    """
     text: str
     heard: str | None = None
     """What of an agent's words reached the caller; None when all of it did."""
@@ -172,7 +176,8 @@ class Turn:
     """The id of the conversation it belongs to; set at append."""
 
     def __post_init__(self) -> None:
-        checked_name(self.speaker, "speaker")
+        speaker = checked_speaker(checked_name(self.speaker, "speaker"))
+        object.__setattr__(self, "speaker", speaker)
         checked_text(self.text, "turn text", if_empty="Where nothing was said there is no turn to keep.")
         if self.heard is not None and self.heard != "":
             checked_text(self.heard, "heard text")

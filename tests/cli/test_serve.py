@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 import pytest
@@ -169,3 +170,25 @@ def test_a_store_that_cannot_be_opened_is_said_as_by_every_command(echoic, tmp_p
     refused = echoic("serve", "--port", "0")
     assert (refused.code, refused.out) == (2, "")
     assert "left untouched" in refused.err
+
+
+def test_what_one_user_may_keep_is_limited_and_may_be_set(serve):
+    _, url = serve("--max-user-memories", "1", "--max-user-mb", "0", "--max-deployment-mb", "0")
+    token = json.loads(ask(url, "api/identity", {})[1])["userCookie"]
+    kept = {"operation": "set", "key": "pet", "value": "my axolotl"}
+    assert ask(url, "api/memory", kept, token)[0] == 200
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        ask(url, "api/memory", {**kept, "key": "home"}, token)
+    with refused.value as error:
+        assert error.code == 507
+
+
+def test_a_proxy_that_is_no_address_is_refused_before_anything_is_opened(echoic, tmp_path):
+    for command in (("serve",), ("phone", "serve", "--model", "test")):
+        refused = echoic(
+            *command, "--port", "0", "--trusted-proxies", "10.0.0.0/8, proxy",
+            ECHOIC_SECRET="s" * 40, ECHOIC_TWILIO_AUTH_TOKEN="t" * 32,
+        )  # fmt: skip
+        assert refused.code == 64, refused.err
+        assert "trusted_proxies" in refused.err
+        assert not (tmp_path / "echoic.db").exists()

@@ -318,7 +318,7 @@ class TestFacts:
         ana = memory.user("ana")
         call = await ana.conversation("c")
         fact = "My name is Zelda and I live in Gotham."
-        for at, speaker in enumerate(["agent", "tool", "memory", "system", "Bob"]):
+        for at, speaker in enumerate(["agent", "assistant", "Bob"]):
             await call.append(Turn(speaker=speaker, text=fact, id=str(at), said_at=later(at)))
         await call.append(Turn(speaker="user", text=fact, heard="", id="unheard", said_at=later(9)))
         await call.append(Turn(speaker="user", text=fact, heard="My name is", id="half", said_at=later(10)))

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from echoic.errors import InvalidInput
 from echoic.memory.distilling.progress import ATTEMPTS
 from echoic.types import Turn
 
@@ -106,13 +107,14 @@ async def test_the_transcript_reaches_the_model_as_quoted_data_without_markup(se
     async with service() as memory:
         call = await memory.user("ana").conversation("c")
         await call.append(Turn(speaker="user", text=hostile, id="1"))
-        await call.append(Turn(speaker="tool", text="recalled: The user lives in Gotham", id="2"))
+        with pytest.raises(InvalidInput):  # what a tool says is no turn
+            await call.append(Turn(speaker="tool", text="recalled: The user lives in Gotham", id="2"))
         await call.append(Turn(speaker="agent", text="I will tell you a long story", heard="I will", id="3"))
         await call.distil()
     system = [m for m in provider.requests[0]["messages"] if m["role"] in {"system", "developer"}]
     assert "I am the admin" not in json.dumps(system)
     rows = [json.loads(line) for line in provider.asked.splitlines() if line.startswith("{")]
-    assert [row["speaker"] for row in rows] == ["user", "agent"], "what a tool said is not shown"
+    assert [row["speaker"] for row in rows] == ["user", "agent"]
     assert rows[1]["text"] == "I will", "only what was heard"
     assert rows[0]["turn"] == "t1"
     said = rows[0]["text"]

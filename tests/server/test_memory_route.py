@@ -77,7 +77,7 @@ async def test_no_operation_at_all_is_refused_likewise(server, ana):
 
 async def test_fields_of_other_operations_are_ignored(server, ana):
     """The page sends all of them, with null in those it does not need."""
-    body = ana.operation("set", key="home", value="Oslo", query=None, limit=None, other={"a": 1})
+    body = ana.operation("set", key="home", value="Oslo", query=None, limit=None)
     assert (await server.client.post("/api/memory", json=body)).status_code == 200
     body = ana.operation("get", key="home", value=None, query=None)
     assert (await server.client.post("/api/memory", json=body)).json()["result"]["text"] == "Oslo"
@@ -146,9 +146,45 @@ async def test_text_comes_back_exactly_as_it_went_in(server, ana, value):
 async def test_the_scope_never_comes_from_the_body(server, ana):
     eve = await server.identity()
     await server.memory_of(ana, "set", key="home", value="Oslo")
-    for name in ("user", "userId", "user_id", "scope", "sub"):
+    for name in ("user", "userId", "user_id", "scope", "sub", "user_cookie", "deployment_id", "u" * 5000):
         answer = await server.memory_of(eve, "get", key="home", **{name: ana.user})
-        assert answer.json() == {"success": True, "result": None}
+        assert answer.status_code == 422
+        assert (answer.json()["field"], answer.json()["operation"]) == (name[:64], "get")
+        assert "Oslo" not in answer.text
+        assert len(answer.text) < 400
+    assert (await server.memory_of(eve, "get", key="home")).json() == {"success": True, "result": None}
+
+
+class TestBearer:
+    async def test_a_bearer_token_is_enough(self, server, ana):
+        asked = {"operation": "set", "key": "home", "value": "Oslo"}
+        kept = await server.client.post("/api/memory", json=asked, headers=ana.headers)
+        assert (kept.status_code, kept.json()["result"]["text"]) == (200, "Oslo")
+        named = {"operation": "list", "deploymentId": "default"}
+        listed = await server.client.post("/api/memory", json=named, headers=ana.headers)
+        assert [memory["text"] for memory in listed.json()["result"]] == ["Oslo"]
+
+    async def test_it_may_be_sent_beside_a_cookie_of_the_same_identity(self, server, ana):
+        renewed = (await server.client.post("/api/identity", headers=ana.headers)).json()["userCookie"]
+        body = {"operation": "list", "deploymentId": "default", "userCookie": renewed}
+        assert (await server.client.post("/api/memory", json=body, headers=ana.headers)).status_code == 200
+
+    async def test_two_identities_are_refused(self, server, ana):
+        eve = await server.identity()
+        answer = await server.client.post("/api/memory", json=ana.operation("list"), headers=eve.headers)
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthorised")
+
+    @pytest.mark.parametrize("sent", ["Bearer nonsense", "Basic YTpi", "Bearer"])
+    async def test_a_bad_one_is_refused_with_or_without_a_good_cookie(self, server, ana, sent):
+        headers = {"Authorization": sent}
+        alone = await server.client.post("/api/memory", json={"operation": "list"}, headers=headers)
+        assert alone.status_code == 401
+        beside = await server.client.post("/api/memory", json=ana.operation("list"), headers=headers)
+        assert beside.status_code == (401 if "nonsense" in sent else 200)
+
+    async def test_it_does_nothing_in_another_deployment(self, server, ana):
+        body = {"operation": "list", "deploymentId": "acme"}
+        assert (await server.client.post("/api/memory", json=body, headers=ana.headers)).status_code == 401
 
 
 async def test_what_is_shared_shows_nobody_who_said_it(start, operator):

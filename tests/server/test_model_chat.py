@@ -11,7 +11,7 @@ from openai import AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from echoic.server import live
+from echoic.adapters.limits import Limits
 from echoic.types import Turn
 from server.scripted_model import ScriptedModel, Spoken
 
@@ -270,17 +270,18 @@ async def test_too_many_pages_of_one_caller_end_the_oldest(own):
         await listener.stop()
 
 
-async def test_too_many_pages_in_all_end_the_oldest_and_leave_room_for_requests(own, monkeypatch):
-    monkeypatch.setattr(live, "PAGES", 3)
-    listeners = []
-    for _ in range(5):
-        listeners.append(Listener(own, await own.identity()))
-        await listeners[-1].next()
-    for listener in listeners[:2]:
-        await asyncio.wait_for(listener.ended, 60)
-    assert not any(listener.ended.done() for listener in listeners[2:])
-    for listener in listeners:
-        await listener.stop()
+@pytest.mark.parametrize("limits", [Limits(streams=3), Limits(streams_per_address=3)], ids=["all", "address"])
+async def test_too_many_pages_in_all_end_the_oldest_and_leave_room_for_requests(start, limits):
+    async with start(limits=limits) as own:
+        listeners = []
+        for _ in range(5):
+            listeners.append(Listener(own, await own.identity()))
+            await listeners[-1].next()
+        for listener in listeners[:2]:
+            await asyncio.wait_for(listener.ended, 60)
+        assert not any(listener.ended.done() for listener in listeners[2:])
+        for listener in listeners:
+            await listener.stop()
 
 
 async def test_a_server_that_stops_does_not_wait_for_pages_that_listen(start):

@@ -14,7 +14,7 @@ STREAMS = {"/api/chat/stream", "/api/events"}
 OTHERWISE = dict.fromkeys(STREAMS, "text/event-stream") | {
     "/api/voice/sessions/{session}/offer": "application/sdp"
 }
-OPEN = {"/healthz", "/readyz", "/api/about", "/api/memory", "/api/voice"}
+OPEN = {"/healthz", "/readyz", "/api/about", "/api/voice"}
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -68,9 +68,44 @@ async def test_who_needs_what_is_declared(schema):
             assert "401" in operation["responses"]
         elif path in OPEN:
             assert named == set()
+        elif path == "/api/memory":
+            assert operation["security"] == [{"identity": []}, {}], "or in the body"
         else:
             assert named == {"identity"}
             assert "401" in operation["responses"]
+
+
+def bodies(schema):
+    """Every schema of a request's JSON body, by route."""
+    for path, method, operation in operations(schema):
+        content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        if content is None:
+            continue
+        asked = content["schema"]
+        choices = asked.get("oneOf") or asked.get("anyOf") or [asked]
+        for choice in choices:
+            if "$ref" in choice:
+                yield path, method, schema["components"]["schemas"][choice["$ref"].rsplit("/", 1)[1]]
+
+
+async def test_no_body_may_hold_a_field_that_is_not_declared(server, schema, ana):
+    """`{"deployment": "other"}` would give an identity of another deployment than was meant."""
+    asked = list(bodies(schema))
+    assert len({path for path, _, _ in asked}) >= 8
+    for path, method, body in asked:
+        assert body["additionalProperties"] is False, path
+        constants = {
+            name: field.get("const", "x")
+            for name, field in body["properties"].items()
+            if name in body.get("required", ())
+        }
+        sent = {**constants, "deployment": "other"}
+        headers = {} if path == "/api/identity" else ana.headers
+        url = path.replace("{conversation}", "c").replace("{session}", "s")
+        answer = await server.client.request(method, url, json=sent, headers=headers)
+        assert answer.status_code == 422, path
+        assert answer.json()["field"] == "deployment", path
+        assert "no field 'deployment'" in answer.json()["error"]
 
 
 async def test_the_operations_of_a_memory_are_told_apart_and_shown_by_example(schema):

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from echoic.adapters.limits import HEALTH_PATHS, Limits, address_of
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 HEAD_S: Final = 10.0
 """How long the head of a request may take to arrive, from the connection or its own first byte on."""
@@ -15,18 +22,102 @@ READ_S: Final = 60.0
 """How long somebody may take nothing of an answer that waits for them."""
 
 
+class Gate:
+    """The connections a server holds: so many of an address, so many in all, and idle ones go first.
+
+    uvicorn counts idle connections like busy ones and refuses everybody when there are too many, so that one
+    address that opens sockets and says nothing shuts the server.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._most = _openable(limits.connections)
+        self._of: dict[str, dict[Connection, None]] = {}
+        """By address, oldest first; "" is every trusted proxy."""
+        self._spare: dict[Connection, None] = {}
+        self._held = 0
+
+    def enter(self, connection: Connection, host: str) -> str | None:
+        """Take a connection from `host`, in place of an idle one where there is no room.
+
+        Returns:
+            "full": it may ask for everything. "health": for health alone. None: there is no room for it.
+        """
+        address = "" if self._limits.trusts(host) else address_of(host)
+        own = self._of.get(address, {})
+        crowds: list[dict[Connection, None]] = []
+        if address and len(own) >= self._limits.connections_per_address:
+            crowds = [own]
+        elif self._held >= self._most:
+            # of strangers first, and of whoever has most: nobody pushes out somebody who has less
+            busiest = sorted(self._of, key=lambda name: (name == "", -len(self._of[name])))
+            crowds = [self._of[name] for name in busiest]
+        connection.address = address
+        if not crowds or any(self._one_out(crowd) for crowd in crowds):
+            self._of.setdefault(address, {})[connection] = None
+            self._held += 1
+            return "full"
+        if len(self._spare) < self._limits.health_connections or self._one_spare_out():
+            self._spare[connection] = None
+            return "health"
+        return None
+
+    def leave(self, connection: Connection) -> None:
+        """Count a connection no longer. May be called twice."""
+        self._spare.pop(connection, None)
+        own = self._of.get(connection.address, {})
+        if connection in own:
+            del own[connection]
+            self._held -= 1
+            if not own:
+                del self._of[connection.address]
+
+    def _one_spare_out(self) -> bool:
+        busiest = Counter(connection.address for connection in self._spare).most_common(1)[0][0]
+        return self._one_out([spare for spare in self._spare if spare.address == busiest])
+
+    def _one_out(self, crowd: Iterable[Connection]) -> bool:
+        """Close the oldest idle connection of `crowd`; whether there was one."""
+        idle = next((connection for connection in crowd if connection.is_idle), None)
+        if idle is None:
+            return False
+        self.leave(idle)
+        idle.transport.abort()
+        return True
+
+
 class Connection(H11Protocol):
     """uvicorn's, which would wait for a head, and for its answer to be read, for ever: as many connections as
     it serves, of somebody who does neither, would shut it for everybody else.
     """
 
+    gate: ClassVar[Gate | None] = None
+    """Of the server whose connections these are; None: they are not counted."""
+    address: str = ""
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Somebody connected, and is to say what for."""
         super().connection_made(transport)
+        if self.gate is not None:
+            room = self.gate.enter(self, self.client[0] if self.client else "")
+            if room is None:
+                transport.abort()
+                return
+            if room == "health":
+                self.app = _HealthAlone(self.app)
         self._late = self.loop.call_later(HEAD_S, self.timeout_keep_alive_handler)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits for its client: for a request, or for the rest of one."""
+        return self.conn.their_state in {h11.IDLE, h11.SEND_BODY}
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """From here on it is a socket's: those are counted by what they are let in for."""
+        self._leave()
+        super().handle_websocket_upgrade(event)
 
     def data_received(self, data: bytes) -> None:
         """Whatever arrives, the head must be whole in time; of what follows it the guards take care."""
@@ -38,6 +129,7 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
+        self._leave()
         self._in_time()
         self._read_on()
         super().connection_lost(exc)
@@ -65,14 +157,51 @@ class Connection(H11Protocol):
             self._unread.cancel()
             self._unread = None
 
+    def _leave(self) -> None:
+        if self.gate is not None:
+            self.gate.leave(self)
+
     def _in_time(self) -> None:
         if self._late is not None:
             self._late.cancel()
             self._late = None
 
 
-def guarded() -> dict[str, Any]:
-    """Options of `uvicorn.Config`, with which neither a path (it may hold a ticket) nor a word is logged."""
+class _HealthAlone:
+    """An application of which there is only room for health checks."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
+            await self._app(scope, receive, send)
+            return
+        body = b'{"success":false,"error":"there are too many connections; try again","code":"busy"}'
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"retry-after", b"1"),
+            (b"connection", b"close"),
+        ]
+        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def _openable(wanted: int) -> int:
+    """How many of `wanted` sockets this process may open, with some files left for the store."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return wanted
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if soft == resource.RLIM_INFINITY else max(32, min(wanted, soft - 128))
+
+
+def guarded(limits: Limits | None = None) -> dict[str, Any]:
+    """Options of `uvicorn.Config`: so many connections at once, and neither a path (it may hold a ticket) nor
+    a word in a log.
+    """
     # `access_log=False` only takes its handlers away; one that is added later would get paths again
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("uvicorn.error").addFilter(_wordless)
@@ -81,7 +210,7 @@ def guarded() -> dict[str, Any]:
         "server_header": False,
         "proxy_headers": False,
         # another parser, if one is installed, takes requests with two Host headers
-        "http": Connection,
+        "http": type("GatedConnection", (Connection,), {"gate": Gate(limits or Limits())}),
         "ws": "websockets-sansio",
         "h11_max_incomplete_event_size": 16 * 1024,
         "timeout_graceful_shutdown": 10,
@@ -96,4 +225,4 @@ def _wordless(record: logging.LogRecord) -> bool:
     return record.levelno > logging.DEBUG and "WebSocket %s" not in str(record.msg)
 
 
-__all__ = ["HEAD_S", "READ_S", "Connection", "guarded"]
+__all__ = ["HEAD_S", "READ_S", "Connection", "Gate", "guarded"]

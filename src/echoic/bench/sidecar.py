@@ -28,7 +28,6 @@ DEPLOYMENT = "voice-memory-bench"
 MODES = ("hybrid", "semantic")
 """What may be asked for; both are the default recall, which goes by meaning, words and sounds together."""
 _LOCAL = ["127.0.0.1", "localhost", "[::1]"]
-_ROLES = {"assistant": "agent", "agent": "agent", "user": "user", "caller": "user"}
 
 
 class AddMessage(BaseModel):
@@ -97,8 +96,7 @@ def _add_writes(app: FastAPI, memory: MemoryService) -> None:
     async def add_message(body: AddMessage) -> dict[str, Any]:
         began = time.perf_counter()
         conversation = await _user(memory, body.user_id).conversation(body.session_id)
-        speaker = _ROLES.get(body.role.lower(), body.role)
-        (kept,) = await conversation.append(Turn(speaker=speaker, text=body.content))
+        (kept,) = await conversation.append(Turn(speaker=body.role, text=body.content))
         return _written(kept.id, body.content, began)
 
     @app.post("/add_fact")

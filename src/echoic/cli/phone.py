@@ -21,7 +21,7 @@ from echoic.cli.exits import DONE, UNEXPECTED
 from echoic.cli.output import Output, Result
 from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.secret import given_secret, kept_secret, secret_file
-from echoic.cli.settings import Settings
+from echoic.cli.settings import Settings, proxies_option, quota_of, quota_options
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from pydantic_ai.realtime import RealtimeModel
 
     from echoic.adapters.audio import Samples
+    from echoic.adapters.limits import Limits
     from echoic.adapters.twilio import Phone, PhoneSettings, SimulatedCall
+    from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
 
 AUTH_TOKEN = "ECHOIC_TWILIO_AUTH_TOKEN"  # noqa: S105 - the name of a variable
@@ -58,6 +60,8 @@ def phone_group() -> int:
 @click.option("--model", metavar="NAME", help="Instead: a model for an agent of ours, as openai:gpt-5.")
 @click.option("--public-url", metavar="URL", help="Where Twilio reaches this server.")
 @click.option("--trust-forwarded", is_flag=True, help="A proxy's X-Forwarded-* headers say so instead.")
+@proxies_option
+@quota_options
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8300, show_default=True, help="0: any free one."
@@ -89,10 +93,14 @@ def serve_command(ctx: click.Context, /, **given: Any) -> int:
     """
 
     async def work(settings: Settings, output: Output) -> Result:
+        from echoic.adapters.limits import Limits
+
         phone_settings = _phone_settings(settings, given)
         make = _phone(phone_settings, given)
         with contextlib.closing(bound(given["host"], given["port"])) as listening:
-            return await _serve(settings, output, make, listening)
+            most = quota_of(**{name: given[name] for name in given if name.startswith("max_")})
+            limits = Limits(trusted_proxies=given["trusted_proxies"])
+            return await _serve(settings, output, make, listening, limits=limits, quota=most)
 
     return run_apart(ctx, work)
 
@@ -181,7 +189,13 @@ def _phone(phone_settings: PhoneSettings, given: dict[str, Any]) -> Callable[[Me
 
 
 async def _serve(
-    settings: Settings, output: Output, make: Callable[[MemoryService], Phone], listening: Any
+    settings: Settings,
+    output: Output,
+    make: Callable[[MemoryService], Phone],
+    listening: Any,
+    *,
+    limits: Limits,
+    quota: Quota,
 ) -> Result:
     import uvicorn
 
@@ -194,7 +208,7 @@ async def _serve(
         output.note(words_only(error))
     url = url_of(*listening.getsockname()[:2])
 
-    async with memory_at(settings, embedder) as memory:
+    async with memory_at(settings, embedder, quota=quota) as memory:
         phone = make(memory)
         public = phone.settings.public_url or url.rstrip("/")
 
@@ -202,7 +216,7 @@ async def _serve(
             output.finish(Result(data={"url": url}, text=url, count=1))
             output.say(f"Twilio's webhook: {public}/phone/voice; Ctrl-C stops")
 
-        config = uvicorn.Config(phone_app(phone), **uvicorn_options())
+        config = uvicorn.Config(phone_app(phone), **uvicorn_options(limits))
         await announced(uvicorn.Server, config, announce).serve(sockets=[listening])
     output.say("stopped; what was acknowledged is kept")
     return Result(data=None)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from echoic.cli.deferred import DeferredEmbedder
+    from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
 
@@ -58,7 +59,10 @@ def run_apart(ctx: click.Context, work: Callable[[Settings, Output], Coroutine[A
 
 
 def memory_at(
-    settings: Settings, embedder: DeferredEmbedder, model: str | Model | None = None
+    settings: Settings,
+    embedder: DeferredEmbedder,
+    model: str | Model | None = None,
+    quota: Quota | None = None,
 ) -> MemoryService:
     """The memory `settings` names, not yet open; with `model` joining the rules in forming memories.
 
@@ -75,6 +79,7 @@ def memory_at(
         global_kinds=settings.global_kinds or None,
         fusion=settings.fusion,
         shares=settings.shares,
+        quota=quota,
     )
 
 

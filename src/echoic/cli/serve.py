@@ -18,10 +18,19 @@ from echoic.cli.command import command
 from echoic.cli.output import Output, Result
 from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.secret import SECRET, given_secret, kept_secret, operator_key, secret_file
-from echoic.cli.settings import Settings, model_option, voice_option, voice_transport_option
+from echoic.cli.settings import (
+    Settings,
+    model_option,
+    proxies_option,
+    quota_of,
+    quota_options,
+    voice_option,
+    voice_transport_option,
+)
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
+    from echoic.memory.quota import Quota
     from echoic.server import CellLimiter, ServerSettings
 
 _EXTRA = "the server needs packages that are not installed ({name}): pip install 'echoic[server]'"
@@ -43,12 +52,15 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
     metavar="RATE",
     help="How often one caller may ask; off: as often as they like.",
 )
+@proxies_option
+@quota_options
 @model_option
 @voice_option
 @voice_transport_option
 @click.pass_context
 def serve_command(
     ctx: click.Context,
+    /,
     *,
     host: str,
     port: int,
@@ -56,9 +68,11 @@ def serve_command(
     names: tuple[str, ...],
     origins: tuple[str, ...],
     rate: str,
+    trusted_proxies: tuple[str, ...],
     model: str | None,
     voice: str | None,
     voice_transport: Literal["websocket", "webrtc"],
+    **most: int,
 ) -> int:
     """Run the HTTP server and its page until interrupted.
 
@@ -72,15 +86,18 @@ def serve_command(
     """
 
     async def work(settings: Settings, output: Output) -> Result:
+        from echoic.adapters.limits import Limits
+
         serving = replace(
             _settings(settings, host, names, origins),
             limiter=_limiter(rate),
+            limits=Limits(trusted_proxies=trusted_proxies),
             model=model,
             voice_model=voice,
             voice_transport=voice_transport,
         )
         with contextlib.closing(bound(host, port)) as listening:
-            return await _serve(settings, output, serving, listening, show)
+            return await _serve(settings, output, serving, listening, show, quota=quota_of(**most))
 
     return run_apart(ctx, work)
 
@@ -104,10 +121,10 @@ def _settings(
     )
 
 
-def _limiter(rate: str) -> CellLimiter | None:
+def _limiter(rate: str) -> CellLimiter:
     from echoic.server import CellLimiter, Rate
 
-    return None if rate == "off" else CellLimiter(user=Rate.of(rate))
+    return CellLimiter(user=None if rate == "off" else Rate.of(rate))
 
 
 def _secret(settings: Settings, host: str) -> str:
@@ -134,7 +151,13 @@ def _loopback(host: str) -> bool:
 
 
 async def _serve(
-    settings: Settings, output: Output, serving: ServerSettings, listening: socket.socket, show: bool
+    settings: Settings,
+    output: Output,
+    serving: ServerSettings,
+    listening: socket.socket,
+    show: bool,
+    *,
+    quota: Quota,
 ) -> Result:
     from echoic.server import MemoryServer, create_app, uvicorn_config
 
@@ -154,7 +177,7 @@ async def _serve(
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
     # opened here, so that what is wrong with the store is said as by every other command
-    async with memory_at(settings, embedder, serving.model) as memory:
+    async with memory_at(settings, embedder, serving.model, quota) as memory:
         config = uvicorn_config(create_app(memory, serving), host=host, port=port)
         await announced(MemoryServer, config, announce).serve(sockets=[listening])
     output.say("stopped; what was acknowledged is kept")

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
+
+if TYPE_CHECKING:
+    from echoic.memory.quota import Quota
 
 _META = "echoic.settings"
 _SOURCES = "echoic.sources"
@@ -134,6 +137,42 @@ def wants_json(words: Sequence[str]) -> bool:
     return asked or "--json" in before_values
 
 
+proxies_option = click.option(
+    "--trusted-proxies",
+    metavar="ADDRESS,…",
+    default="",
+    envvar=variable("trusted_proxies"),
+    show_envvar=True,
+    callback=lambda _ctx, _option, value: tuple(filter(None, (one.strip() for one in value.split(",")))),
+    help="Proxies, or networks of them, whose X-Forwarded-For says who asks: 10.0.0.0/8,::1.",
+)
+"""Of the commands that serve others."""
+
+
+def quota_options(command: Any) -> Any:
+    """The options of commands that serve others, of how much may be kept; 0: no limit."""
+    for name, default, text in (
+        ("max-deployment-mb", 4096, "Megabytes kept of everybody together; 0: no limit."),
+        ("max-user-mb", 32, "Megabytes kept of one user; 0: no limit."),
+        ("max-user-memories", 10_000, "Memories of one user, with earlier versions; 0: no limit."),
+    ):
+        command = click.option(
+            f"--{name}", type=click.IntRange(0), default=default, show_default=True, metavar="N", help=text
+        )(command)
+    return command
+
+
+def quota_of(max_user_memories: int, max_user_mb: int, max_deployment_mb: int) -> Quota:
+    """The quota those options name."""
+    from echoic.memory.quota import Quota
+
+    return Quota(
+        user_memories=max_user_memories or None,
+        user_bytes=max_user_mb * 1_000_000 or None,
+        deployment_bytes=max_deployment_mb * 1_000_000 or None,
+    )
+
+
 model_option = click.option(
     "--model",
     metavar="PROVIDER:MODEL",
@@ -165,6 +204,9 @@ __all__ = [
     "Settings",
     "global_options",
     "model_option",
+    "proxies_option",
+    "quota_of",
+    "quota_options",
     "settings_of",
     "variable",
     "voice_option",

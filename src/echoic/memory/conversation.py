@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,8 +24,11 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.retry import until_written
+from echoic.speakers import AGENT, USER
 from echoic.stores.base import Put, Record, Require
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,7 @@ class OpenConversation:
         self._parts = parts
         self._scope = scope
         self._agent = agent
+        self._noted = False
         self.id = conversation_id
 
     async def append(self, *turns: Turn) -> tuple[Turn, ...]:
@@ -57,6 +62,7 @@ class OpenConversation:
             StoreUnavailable: none was kept; append them again.
         """
         new = [self._own(turn) for turn in turns]
+        self._note_others(new)
         # a turn of what was forgotten would be found, but never learned from, listed or exported
         open_still = Require(kind=CONVERSATION, id=self.id)
         first: dict[str, Turn] = {}
@@ -185,6 +191,15 @@ class OpenConversation:
                 f"not to {brief(self.id)}"
             )
         return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)
+
+    def _note_others(self, turns: Sequence[Turn]) -> None:
+        """Say once that nothing is learned from people who are not the user: it may not have been meant."""
+        if not self._noted and any(turn.speaker not in {USER, AGENT} for turn in turns):
+            self._noted = True
+            log.warning(
+                "a conversation has a speaker who is neither 'user' nor 'agent': what they say is kept and "
+                "found under their name, and nothing is learned from it"
+            )
 
     def _known(self, turn: Turn) -> Turn:
         """A turn that was there, if it was said here: another's id would swallow what was said now."""

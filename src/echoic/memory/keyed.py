@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from echoic.errors import brief
+from echoic.errors import QuotaExceeded, brief
 from echoic.memory.judging import waits
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.parts import Parts
@@ -133,7 +133,11 @@ class KeyedMemories:
         ):
             proposal = replace(shared, id=memory_id(self._user, memory.key or ""), visibility="proposed")
             await self._parts.store.write(self._scope.everyone, [put_proposal(proposal)])
-            kept = await self._set_own(replace(memory, visibility="proposed"))
+            try:
+                kept = await self._set_own(replace(memory, visibility="proposed"))
+            except QuotaExceeded:  # nobody is asked about what its author could not keep
+                await self._withdraw(memory.key or "")
+                raise
             return await still_proposed(self._parts.store, self._scope, kept, proposal.id)
         kept = await self._set_in(self._scope.everyone, replace(shared, visibility="global"))
         await self._end_older(self._scope, memory)

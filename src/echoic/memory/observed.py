@@ -1,6 +1,7 @@
 """Store and embedder as everything above them sees them: writes and embeddings are traced and counted.
 
-They change nothing of what passes through. Whatever else a store or an embedder can do is its own.
+They change nothing of what passes through, but for what a quota refuses. Whatever else a store or an embedder
+can do is its own.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import EmbedderError
 from echoic.memory.hooks import Hooks, Trouble
+from echoic.memory.quota import Meter, Quota
 from echoic.memory.telemetry import Telemetry
-from echoic.stores.base import Change, Store
+from echoic.stores.base import Change, Drop, Erased, Store
 from echoic.types import Scope
 
 if TYPE_CHECKING:
@@ -22,16 +24,17 @@ if TYPE_CHECKING:
     from echoic.partition import Partition
 
 
-def observed_store(store: Store, telemetry: Telemetry) -> Store:
-    """`store`, its writes traced and counted."""
+def observed_store(store: Store, telemetry: Telemetry, meter: Meter | None = None) -> Store:
+    """`store`, its writes traced and counted, and refused where `meter` says that they are too much."""
     kind = _ObservedNarrowing if hasattr(store, "narrow") else _ObservedStore
-    return cast("Store", kind(store, telemetry))
+    return cast("Store", kind(store, telemetry, meter or Meter(store, Quota())))
 
 
 class _ObservedStore:
-    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+    def __init__(self, store: Store, telemetry: Telemetry, meter: Meter) -> None:
         self._observed: Any = store
         self._telemetry = telemetry
+        self._meter = meter
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._observed, name)
@@ -39,8 +42,15 @@ class _ObservedStore:
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         with self._telemetry.operation("write", scope) as doing:
             doing.note(changes=len(changes))
-            await self._observed.write(scope, changes)
+            async with self._meter.writing(scope, changes):
+                await self._observed.write(scope, changes)
         self._telemetry.written(len(changes))
+
+    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+        try:
+            return cast("Erased", await self._observed.erase(scope, drops))
+        finally:
+            self._meter.removed(scope)
 
 
 class _ObservedNarrowing(_ObservedStore):

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from echoic.partition import Entry
 from echoic.ranking.entries import entry_of_memory, entry_of_turn
+from echoic.speakers import USER, role_of
 from echoic.stores.base import Record, Store
-from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn
+from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
 
 MEMORY = "memory"
 TURN = "turn"
@@ -106,15 +107,19 @@ def is_unlearned(record: Record) -> bool:
 def turn_of(record: Record) -> Turn:
     """The inverse of `record_of_turn`."""
     data = record.data
-    return Turn(
+    turn = Turn(
         id=record.id,
         conversation=record.key or "",
-        speaker=data["speaker"],
+        speaker=USER,
         text=data["text"],
         heard=data.get("heard"),
         said_at=datetime.fromisoformat(data["said_at"]),
         confidence=data.get("confidence"),
     )
+    # what an earlier version took is still read, whatever it called its speakers
+    speaker = checked_name(data["speaker"], "speaker")
+    object.__setattr__(turn, "speaker", role_of(speaker) or speaker)
+    return turn
 
 
 def record_of_conversation(conversation: Conversation, *, cursor: int = -1) -> Record:

@@ -23,6 +23,7 @@ from echoic.memory.judging import Judge
 from echoic.memory.observed import ObservedEmbedder, observed_store
 from echoic.memory.parts import GlobalWrites, Parts
 from echoic.memory.proposals import Proposals
+from echoic.memory.quota import Meter, Quota
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
 from echoic.memory.revocations import Revocations
@@ -64,6 +65,7 @@ class MemoryService:
         resumable_for_s: how long a live call that broke off can be taken up again. After that it is closed by
             whoever runs next: what was said and heard is kept and learned from, its checkpoint removed.
             None: it is never closed.
+        quota: how much may be kept of a user and of a deployment; no limit by default.
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
@@ -87,13 +89,15 @@ class MemoryService:
         fusion: str | Fusion = "blend",
         shares: Mapping[str, Sequence[str]] | None = None,
         resumable_for_s: float | None = RESUMABLE_FOR_S,
+        quota: Quota | None = None,
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
     ) -> None:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
         kinds = _kinds(global_writes, global_kinds)
-        store, self._embedder = observed_store(store, telemetry), embedder
+        self._meter = Meter(store, quota or Quota())
+        store, self._embedder = observed_store(store, telemetry, self._meter), embedder
         # one that remembers queries is left as it is: the words in it must be found by whoever forgets them
         if not isinstance(embedder, CachedEmbedder):
             embedder = ObservedEmbedder(embedder, telemetry, hooks)
@@ -167,6 +171,7 @@ class MemoryService:
             await self._parts.judge.aclose()
         await self._parts.hooks.aclose()
         await self._parts.recaller.aclose()
+        await self._meter.aclose()
         try:
             await self._parts.embedder.aclose()
         finally:  # a provider's client that will not close keeps no file open

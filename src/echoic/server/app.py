@@ -11,11 +11,12 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.staticfiles import StaticFiles
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.callers import Served
-from echoic.server.guards import BodyGuard, OriginGuard, SecurityHeaders, Watch
+from echoic.server.guards import Admission, BodyGuard, OriginGuard, SecurityHeaders, Watch
 from echoic.server.live import Live
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.page import STATIC
@@ -59,7 +60,7 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
         EmbeddingMismatch: the store holds vectors of another model.
         StoreError: the store cannot be opened.
     """
-    live = Live(memory)
+    live = Live(memory, settings.limits)
     served = Served(
         memory=memory,
         settings=settings,
@@ -122,6 +123,7 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
     guards = [
         Middleware(SecurityHeaders),
         Middleware(Watch),
+        Middleware(Admission, per_address=settings.limits.requests_per_address),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(settings.allowed_hosts), www_redirect=False),
         Middleware(OriginGuard, allowed_origins=settings.allowed_origins),
         Middleware(
@@ -131,6 +133,9 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
             deadline_s=settings.body_deadline_s,
         ),
     ]
+    if settings.limits.trusted_proxies:
+        proxies = list(settings.limits.trusted_proxies)
+        guards.insert(0, Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies))
     if settings.allowed_origins:
         cors = Middleware(
             CORSMiddleware,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +14,13 @@ from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
+from echoic.adapters.limits import address_of
 from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
+from echoic.server.guards import Admission, counted
 from echoic.server.live import Live
-from echoic.server.problems import Refused, not_found, too_often
+from echoic.server.problems import Refused, not_found, too_many_at_once, too_often
 from echoic.server.settings import ServerSettings
 from echoic.server.tokens import Principal, TokenRefused, Tokens
 
@@ -32,6 +37,8 @@ _bearer = HTTPBearer(
 _operator = HTTPBearer(
     scheme_name="operator", auto_error=False, description="The operator key the server was started with."
 )
+_REFUSED_KEPT = 1024
+"""Addresses kept before those whose time is over are looked for."""
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -50,6 +57,10 @@ class Served:
     """A language model that talks with callers; None: the rules do."""
     voice: Switchboard | None = None
     """Live calls; None: there are none here."""
+    busy: Counter[str] = field(default_factory=Counter)
+    """Requests under way by whose they are."""
+    refused_until: dict[str, float] = field(default_factory=dict)
+    """By address, until when no operator key is looked at: too many were not good. On the monotonic clock."""
 
     @property
     def agent(self) -> str:
@@ -79,11 +90,18 @@ def unauthorised(error: str) -> Refused:
     return Refused(401, "unauthorised", error, headers=_CHALLENGE)
 
 
-async def recognise(shared: Served, token: str | None, deployment: str | None = None) -> Principal:
+def address(connection: HTTPConnection) -> str:
+    """Where a request comes from, as it is counted."""
+    return address_of(connection.client.host if connection.client else None)
+
+
+async def recognise(
+    shared: Served, request: HTTPConnection, token: str | None, deployment: str | None = None
+) -> Principal:
     """Who holds `token`.
 
     Raises:
-        Refused: 401, none was given, it is not good here, or it was revoked.
+        Refused: 401, none was given, it is not good here, or it was revoked; 429, too many were not good.
         StoreUnavailable: could not see whether it was revoked; nobody is let in.
     """
     if not token:
@@ -91,10 +109,30 @@ async def recognise(shared: Served, token: str | None, deployment: str | None = 
     try:
         principal = shared.tokens.verify(token, deployment)
     except TokenRefused as error:
+        await _count_refused(shared, request)
         raise unauthorised(str(error)) from error
     if await shared.memory.revocations(principal.deployment).revoked(principal.token_id):
+        await _count_refused(shared, request)
         raise unauthorised("this identity was revoked; POST /api/identity gives a new one")
     return principal
+
+
+async def _count_refused(shared: Served, request: HTTPConnection) -> None:
+    """Count a token or key that was not good. A token that is good is taken even so: it cannot be guessed.
+
+    Raises:
+        Refused: 429.
+    """
+    limiter, who = shared.settings.limiter, address(request)
+    wait_s = await limiter.retry_after_s(f"refused:{who}") if limiter else None
+    if wait_s is None:
+        return
+    until, now = shared.refused_until, time.monotonic()
+    if len(until) > _REFUSED_KEPT:
+        for name in [name for name, over in until.items() if over < now]:
+            del until[name]
+    until[who] = now + wait_s
+    raise too_often(wait_s)
 
 
 async def is_known_still(shared: Served, principal: Principal) -> bool:
@@ -120,35 +158,57 @@ async def limited(shared: Served, principal: str) -> None:
         raise too_often(wait_s)
 
 
-async def called(shared: Served, principal: Principal) -> Caller:
-    """`principal` with their memory, and the request counted."""
-    await limited(shared, f"user:{principal.deployment}/{principal.user}")
+async def called(shared: Served, request: HTTPConnection, principal: Principal) -> Caller:
+    """`principal` with their memory, and the request counted, until its answer has ended.
+
+    Raises:
+        Refused: 429.
+    """
+    name = f"user:{principal.deployment}/{principal.user}"
+    await limited(shared, name)
+    if shared.busy[name] >= shared.settings.limits.requests_per_identity:
+        raise too_many_at_once()
+    held: ExitStack = request.scope[Admission.HELD]
+    held.enter_context(counted(shared.busy, name))
     return Caller(principal=principal, memory=shared.memory.user(principal.user, principal.deployment))
 
 
-async def caller(shared: Shared, credentials: Credentials) -> Caller:
+async def caller(shared: Shared, credentials: Credentials, request: Request) -> Caller:
     """The holder of the identity token in the Authorization header."""
-    return await called(shared, await recognise(shared, credentials.credentials if credentials else None))
+    token = credentials.credentials if credentials else None
+    return await called(shared, request, await recognise(shared, request, token))
 
 
-async def body_caller(shared: Shared, request: Request) -> Caller:
-    """The holder of the identity token in the body's `userCookie`, in the deployment the body names.
+async def body_caller(shared: Shared, credentials: Credentials, request: Request) -> Caller:
+    """The holder of the identity token in the body's `userCookie`, in the deployment the body names, or of
+    the one in the Authorization header. Where both are sent they must be of one identity.
 
     Runs before the body is checked, so that nobody learns from an error what a stranger should not.
     """
     body = await _json(request)
     token, deployment = body.get("userCookie"), body.get("deploymentId")
     named = deployment if isinstance(deployment, str) else None
-    return await called(shared, await recognise(shared, token if isinstance(token, str) else None, named))
+    bearer = credentials.credentials if credentials else None
+    sent = token if isinstance(token, str) and token else bearer
+    principal = await recognise(shared, request, sent, named)
+    if bearer and bearer != sent:
+        other = await recognise(shared, request, bearer, named)
+        if (other.user, other.deployment) != (principal.user, principal.deployment):
+            raise unauthorised("the bearer token and 'userCookie' are two identities; send one of them")
+    return await called(shared, request, principal)
 
 
-async def operator(shared: Shared, credentials: OperatorCredentials) -> None:
+async def operator(shared: Shared, credentials: OperatorCredentials, request: Request) -> None:
     """Lets the operator pass. Without an operator key there is no such route."""
     key = shared.settings.operator_key
     if key is None:
         raise Refused(404, "not_found", "not found")
     given = credentials.credentials if credentials else ""
+    wait_s = shared.refused_until.get(address(request), 0.0) - time.monotonic()
+    if wait_s > 0:  # not even looked at: else somebody who guesses would not be slowed down
+        raise too_often(wait_s)
     if not hmac.compare_digest(given.encode(), key.encode()):
+        await _count_refused(shared, request)
         raise unauthorised("this is for the operator; send the operator key as a bearer token")
     await limited(shared, "operator")
 
@@ -166,7 +226,7 @@ def operated_deployment(
 
 async def anybody(shared: Shared, request: Request) -> None:
     """Open to everybody, counted by address."""
-    await limited(shared, f"address:{request.client.host if request.client else 'unknown'}")
+    await limited(shared, f"address:{address(request)}")
 
 
 async def _json(request: Request) -> dict[str, object]:
@@ -193,6 +253,7 @@ __all__ = [
     "OperatedDeployment",
     "Served",
     "Shared",
+    "address",
     "is_known_still",
     "limited",
     "recognise",

@@ -1,7 +1,8 @@
 """What every request passes before any route sees it: where it comes from, and how large it is.
 
-Pure ASGI, outermost first: `SecurityHeaders`, `Watch` (log and last resort), the Host allow-list
-(Starlette's), `OriginGuard`, `BodyGuard`. None of them knows what a route does.
+Pure ASGI, outermost first: `SecurityHeaders`, `Watch` (log and last resort), `Admission` (how many of one
+address at once), the Host allow-list (Starlette's), `OriginGuard`, `BodyGuard`. None of them knows what a
+route does.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from echoic.server.problems import Problem, answer
+from echoic.adapters.limits import HEALTH_PATHS, address_of
+from echoic.server.problems import Problem, answer, too_many_at_once
 
 log = logging.getLogger(__name__)
 access = logging.getLogger("echoic.access")
@@ -92,6 +96,50 @@ def _place(error: BaseException) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "an unknown place"
+
+
+class Admission:
+    """Lets an address have so many requests under way. Health is asked for as often as it may be.
+
+    What a route counts by what it knows more, such as whose request it is, it enters into the `ExitStack` it
+    finds under `HELD`, which is closed when the answer has ended.
+    """
+
+    HELD = "echoic.held"
+
+    def __init__(self, app: ASGIApp, *, per_address: int) -> None:
+        self._app = app
+        self._per_address = per_address
+        self._busy: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
+            await self._app(scope, receive, send)
+            return
+        client = scope.get("client")
+        address = address_of(client[0] if client else None)
+        if self._busy[address] >= self._per_address:
+            refused = too_many_at_once()
+            # closed, so that nobody waits for the rest of a body that nobody reads
+            headers = {**(refused.headers or {}), "Connection": "close"}
+            await answer(refused.status, refused.problem, headers)(scope, receive, send)
+            return
+        with ExitStack() as held:
+            held.enter_context(counted(self._busy, address))
+            scope[self.HELD] = held
+            await self._app(scope, receive, send)
+
+
+@contextlib.contextmanager
+def counted(busy: Counter[str], name: str) -> Iterator[None]:
+    """Count `name` as long as this is open."""
+    busy[name] += 1
+    try:
+        yield
+    finally:
+        busy[name] -= 1
+        if not busy[name]:
+            del busy[name]
 
 
 class SecurityHeaders:
@@ -243,4 +291,12 @@ def _depth(body: bytes) -> int:
     return deepest
 
 
-__all__ = ["CONTENT_SECURITY_POLICY", "BodyGuard", "OriginGuard", "SecurityHeaders", "Watch"]
+__all__ = [
+    "CONTENT_SECURITY_POLICY",
+    "Admission",
+    "BodyGuard",
+    "OriginGuard",
+    "SecurityHeaders",
+    "Watch",
+    "counted",
+]

@@ -42,30 +42,39 @@ class Rate:
 
 USER: Final = Rate(requests=600, seconds=60.0)
 """Of one caller: ten a second, sustained. A voice agent asks once or twice a turn."""
-ADDRESS: Final = Rate(requests=120, seconds=60.0)
-"""Of one address, for what needs no identity: asking for one."""
+ADDRESS: Final = Rate(requests=60, seconds=60.0)
+"""Of one address, for what needs no identity: asking for one. Behind one address may be an office."""
 OPERATOR: Final = Rate(requests=600, seconds=60.0)
+REFUSED: Final = Rate(requests=30, seconds=60.0)
+"""Tokens and keys of one address that are not good."""
 
 
 class CellLimiter:
     """Lets each principal ask at a rate, and makes whoever asks more wait.
 
     Args:
-        user: of one caller.
+        user: of one caller; None: as often as they like.
         address: of one address that named nobody.
         operator: of the operator.
+        refused: of tokens and keys from one address that are not good.
         clock: seconds, never going back.
     """
 
     def __init__(
         self,
         *,
-        user: Rate = USER,
+        user: Rate | None = USER,
         address: Rate = ADDRESS,
         operator: Rate = OPERATOR,
+        refused: Rate = REFUSED,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._rates = {"user": user, "address": address, "operator": operator}
+        self._rates = {
+            "user": user,
+            "address": address,
+            "operator": operator,
+            "refused": refused,
+        }
         self._clock = clock
         self._due: dict[str, float] = {}
         self._sweep_at = _SWEEP
@@ -76,6 +85,8 @@ class CellLimiter:
         A request that is refused is not counted: whoever waits as long as told is let pass.
         """
         rate = self._rates.get(principal.partition(":")[0], self._rates["address"])
+        if rate is None:
+            return None
         now = self._clock()
         each_s = rate.seconds / rate.requests
         due = max(self._due.get(principal, now), now)
@@ -93,4 +104,4 @@ class CellLimiter:
         self._sweep_at = max(_SWEEP, 2 * len(self._due))
 
 
-__all__ = ["ADDRESS", "OPERATOR", "USER", "CellLimiter", "Rate"]
+__all__ = ["ADDRESS", "OPERATOR", "REFUSED", "USER", "CellLimiter", "Rate"]

@@ -8,33 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from typing import Final
 
+from echoic.adapters.limits import Limits
 from echoic.memory.hooks import Extraction, Forgotten, Trouble
 from echoic.memory.service import MemoryService
 from echoic.types import Scope
 
 BACKLOG: Final = 100
 """Events that wait for one page; a page further behind misses some, and sees what holds when it asks."""
-LISTENERS: Final = 8
-"""Pages of one caller at a time; another one ends the oldest."""
-
-PAGES: Final = 100
-"""Of all callers, likewise: a page that listens holds a connection, of which a server has only so many."""
-
 Told = Extraction | Forgotten | Trouble
 
 
 class Live:
     """The pages that listen to one service."""
 
-    def __init__(self, memory: MemoryService) -> None:
+    def __init__(self, memory: MemoryService, limits: Limits | None = None) -> None:
         self._memory = memory
+        self._limits = limits or Limits()
         self._pages: defaultdict[Scope, list[asyncio.Queue[Told | None]]] = defaultdict(list)
-        self._oldest: dict[asyncio.Queue[Told | None], Scope] = {}
-        """Every page that listens and whose it is, in the order they came."""
+        self._oldest: dict[asyncio.Queue[Told | None], tuple[Scope, str]] = {}
+        """Every page that listens, whose it is and from which address, in the order they came."""
         self._closed = False
 
     def open(self) -> None:
@@ -52,17 +48,20 @@ class Live:
             for queue in queues:
                 _put(queue, None)
 
-    async def listen(self, scope: Scope, *, beat_s: float) -> AsyncIterator[Told | None]:
-        """What happens to the memory of `scope` from now on; None every `beat_s` in which nothing does."""
+    async def listen(self, scope: Scope, *, beat_s: float, address: str = "") -> AsyncIterator[Told | None]:
+        """What happens to the memory of `scope` from now on; None every `beat_s` in which nothing does.
+
+        Args:
+            scope: whose memory.
+            beat_s: how often nothing is told, where nothing happens.
+            address: from where the page listens.
+        """
         if self._closed:
             return
         queue: asyncio.Queue[Told | None] = asyncio.Queue(BACKLOG)
-        while len(self._pages.get(scope, ())) >= LISTENERS:
-            self._end(self._pages[scope][0])
-        while len(self._oldest) >= PAGES:
-            self._end(next(iter(self._oldest)))
+        self._make_room(scope, address)
         self._pages[scope].append(queue)
-        self._oldest[queue] = scope
+        self._oldest[queue] = (scope, address)
         try:
             while True:
                 told: Told | None = None
@@ -74,12 +73,25 @@ class Live:
         finally:
             self._leave(queue)
 
+    def _make_room(self, scope: Scope, address: str) -> None:
+        """End pages until one more of `scope` and `address` may listen."""
+        while len(self._pages.get(scope, ())) >= self._limits.streams_per_identity:
+            self._end(self._pages[scope][0])
+        by_address = Counter(place for _, place in self._oldest.values())
+        if by_address[address] >= self._limits.streams_per_address:
+            self._end_oldest_of(address)
+        elif len(self._oldest) >= self._limits.streams:
+            self._end_oldest_of(by_address.most_common(1)[0][0])
+
+    def _end_oldest_of(self, address: str) -> None:
+        self._end(next(queue for queue, (_, place) in self._oldest.items() if place == address))
+
     def _end(self, queue: asyncio.Queue[Told | None]) -> None:
         self._leave(queue)
         _put(queue, None)
 
     def _leave(self, queue: asyncio.Queue[Told | None]) -> None:
-        scope = self._oldest.pop(queue, None)
+        scope, _ = self._oldest.pop(queue, (None, ""))
         if scope is None:
             return  # it was ended
         pages = self._pages[scope]

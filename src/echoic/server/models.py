@@ -28,6 +28,12 @@ class Shown(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
 
+class Asked(Shown):
+    """Base of every request's body. A field nobody knows is refused: what it was meant to do is not done."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=False)
+
+
 class ShownMemory(Shown):
     """One thing known, at one version."""
 
@@ -204,6 +210,7 @@ class ShownReceipt(Shown):
 
 
 __all__ = [
+    "Asked",
     "Shown",
     "ShownConversation",
     "ShownHit",

@@ -19,6 +19,7 @@ from echoic.errors import (
     InvalidInput,
     NotAllowed,
     NotOpen,
+    QuotaExceeded,
     StoreFull,
     StoreUnavailable,
     WriteConflict,
@@ -31,6 +32,10 @@ log = logging.getLogger(__name__)
 _FIELD_CHARACTERS = 80
 RETRY_S = 2
 """What a client is told to wait when store or embedder cannot be reached: they are retried inside as well."""
+
+
+_FIELD = 64
+"""Characters of a field's name that are repeated."""
 
 
 class Problem(BaseModel):
@@ -63,6 +68,12 @@ class Refused(Exception):
 def not_found(what: str) -> Refused:
     """404, in the same words whether it is another's or nobody's."""
     return Refused(404, "not_found", f"there is no such {what}")
+
+
+def too_many_at_once() -> Refused:
+    """429, for whoever has as many requests under way as one may have."""
+    error = "there are too many requests of yours under way; wait for one of them to end"
+    return Refused(429, "too_many_requests", error, headers={"Retry-After": "1"})
 
 
 def too_often(retry_after_s: float) -> Refused:
@@ -101,7 +112,13 @@ def problem_of(error: EchoicError) -> JSONResponse:
     return answer(status, problem, {"Retry-After": str(RETRY_S)} if status == 503 else None)
 
 
-_STATUSES = {"invalid_input": 422, "not_allowed": 403, "conflict": 409, "internal": 500}
+_STATUSES = {
+    "invalid_input": 422,
+    "not_allowed": 403,
+    "conflict": 409,
+    "internal": 500,
+    "quota_exceeded": 507,
+}
 """By code; what is not here is a 503."""
 
 
@@ -111,6 +128,8 @@ def problem_in(error: EchoicError) -> Problem:
         return Problem(error=str(error), code="invalid_input")
     if isinstance(error, NotAllowed):
         return Problem(error=str(error), code="not_allowed")
+    if isinstance(error, QuotaExceeded):
+        return Problem(error=str(error), code="quota_exceeded")
     if isinstance(error, WriteConflict):
         return Problem(error="somebody else wrote first; nothing was written", code="conflict")
     for kind, code, words in _UNAVAILABLE:
@@ -132,7 +151,7 @@ def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         return answer(422, _unknown_operation(first))
     operation = place[0] if len(place) > 1 else None
-    field = place[-1] if place else None
+    field = place[-1][:_FIELD] if place else None  # one that nobody knows may be of any length
     return answer(
         422,
         Problem(
@@ -145,6 +164,8 @@ def _words(error: Mapping[str, Any], operation: str | None, field: str | None) -
     whose = f"operation {brief(operation)}" if operation else "the request"
     if field is None:
         return f"{whose} needs a JSON object as its body, sent as application/json"
+    if error["type"] == "extra_forbidden":
+        return f"{whose} has no field {field!r}; nothing was done"
     if error["type"] == "missing":
         return f"{whose} needs the field {brief(field)}"
     # of pydantic's message only the rule, never the value: it is the caller's, but it may be long
@@ -194,7 +215,8 @@ _DESCRIPTIONS = {
     409: "Somebody else wrote the same at the same moment; nothing was written.",
     413: "The body is too large.",
     422: "A field is missing or cannot be kept; nothing was written.",
-    429: "Asked too often; Retry-After says how long to wait.",
+    429: "Asked too often, or too much at once; Retry-After says how long to wait.",
+    507: "As much is kept of the caller, or of the deployment, as may be; nothing was written.",
     503: "Could not look or could not keep; nothing was written. Retry-After says when to try again.",
 }
 
@@ -216,5 +238,6 @@ __all__ = [
     "problem_of",
     "problem_of_fields",
     "responses",
+    "too_many_at_once",
     "too_often",
 ]

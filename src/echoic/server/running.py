@@ -10,8 +10,6 @@ from fastapi import FastAPI
 
 from echoic.adapters.connections import guarded
 
-MAX_REQUESTS = 256
-"""At once; above it a request is answered 503 at once instead of waiting behind the others."""
 MAX_MESSAGE = 64 * 1024
 """Bytes of one message on a socket: a second of audio at 24 kHz, and more words than anybody says."""
 
@@ -31,9 +29,8 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
         ws_ping_interval=10,
         ws_ping_timeout=10,
         lifespan="on",
-        limit_concurrency=MAX_REQUESTS,
         timeout_keep_alive=10,
-        **guarded(),
+        **guarded(app.state.served.settings.limits),
     )
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from echoic.adapters.limits import Limits
 from echoic.errors import InvalidInput, brief
 from echoic.types import checked_name
 
@@ -35,7 +36,9 @@ class RateLimiter(Protocol):
         """Count one request of `principal`; how long it must wait, in seconds, or None to let it pass.
 
         Args:
-            principal: "user:<deployment>/<user>", "operator", or "address:<ip>" where nobody is known yet.
+            principal: "user:<deployment>/<user>", "operator", or where nobody is known "address:<address>";
+                "refused:<address>" for each token or key that is not good. An address is an IPv4 one, or the
+                /64 of an IPv6 one.
         """
         ...
 
@@ -76,6 +79,8 @@ class ServerSettings:
     """How long the agent waits for a query's embedding before words must do; None: as long as it takes."""
     limiter: RateLimiter | None = None
     """`limiting.CellLimiter` counts in this process."""
+    limits: Limits = field(default_factory=Limits)
+    """Of connections, requests, streams and calls at once; and which proxies are believed."""
     model: str | Model | None = None
     """A language model that talks with callers, "provider:model" or one of PydanticAI's; None: rules do."""
     voice_model: str | RealtimeModel | None = None

@@ -43,6 +43,7 @@ def switchboard(memory: MemoryService, settings: ServerSettings) -> Switchboard 
         settings=settings.voice_settings,
         manners=settings.voice_manners,
         limits=settings.voice_limits,
+        per_address=settings.limits.calls_per_address,
     )
 
 

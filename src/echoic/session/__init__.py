@@ -2,23 +2,27 @@
 
     async with VoiceSession(service, user="ana", agents=[robin], model=model) as session: ...
 
-Needs the extra "voice".
+A session needs the extra "voice". Reading what was written down of calls (`read_calls`, `why`) does not: each
+name is imported when it is used, so that the command line can show calls where no provider is installed.
 """
 
 from __future__ import annotations
 
-from echoic.session.agents import CallContext, VoiceAgent
-from echoic.session.calls import Call, Exchange, read_call, read_calls, read_exchanges, read_given
-from echoic.session.captions import Caption
-from echoic.session.checkpoints import RecordSessionStore, SessionStore, as_json, from_json
-from echoic.session.collector import freeze_heap
-from echoic.session.heard import Heard, SpeechTrace, divide
-from echoic.session.hooks import Event
-from echoic.session.limits import CallLimits
-from echoic.session.live import SessionSettings, State
-from echoic.session.playback import Flush, Frame, Playback
-from echoic.session.profile import ProviderProfile
-from echoic.session.session import VoiceSession
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from echoic.session.agents import CallContext, VoiceAgent
+    from echoic.session.calls import Call, Exchange, read_call, read_calls, read_exchanges, read_given
+    from echoic.session.captions import Caption
+    from echoic.session.checkpoints import RecordSessionStore, SessionStore, as_json, from_json
+    from echoic.session.collector import freeze_heap
+    from echoic.session.heard import Heard, SpeechTrace, divide
+    from echoic.session.hooks import Event
+    from echoic.session.limits import CallLimits
+    from echoic.session.live import SessionSettings, State
+    from echoic.session.playback import Flush, Frame, Playback
+    from echoic.session.profile import ProviderProfile
+    from echoic.session.session import VoiceSession
 
 __all__ = [
     "Call",
@@ -48,3 +52,31 @@ __all__ = [
     "read_exchanges",
     "read_given",
 ]
+
+_MODULES = {
+    "agents": ("CallContext", "VoiceAgent"),
+    "calls": ("Call", "Exchange", "read_call", "read_calls", "read_exchanges", "read_given"),
+    "captions": ("Caption",),
+    "checkpoints": ("RecordSessionStore", "SessionStore", "as_json", "from_json"),
+    "collector": ("freeze_heap",),
+    "heard": ("Heard", "SpeechTrace", "divide"),
+    "hooks": ("Event",),
+    "limits": ("CallLimits",),
+    "live": ("SessionSettings", "State"),
+    "playback": ("Flush", "Frame", "Playback"),
+    "profile": ("ProviderProfile",),
+    "session": ("VoiceSession",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        from importlib import import_module
+
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

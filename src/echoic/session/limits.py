@@ -39,11 +39,19 @@ class CallLimits:
         Raises:
             NotAllowed: there are as many as there may be.
         """
-        if self._held[scope] >= self.per_user:
-            raise NotAllowed(f"this user has {self.per_user} calls already; end one first")
+        self.check_user(scope)
         if self._held.total() >= self.total:
             raise NotAllowed(f"there are {self.total} calls already; try again in a moment")
         self._held[scope] += 1
+
+    def check_user(self, scope: Scope) -> None:
+        """See whether one more call of a user may begin.
+
+        Raises:
+            NotAllowed: they have as many as they may.
+        """
+        if self._held[scope] >= self.per_user:
+            raise NotAllowed(f"this user has {self.per_user} calls already; end one first")
 
     def leave(self, scope: Scope) -> None:
         """Count it no longer."""

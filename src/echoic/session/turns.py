@@ -20,7 +20,7 @@ from echoic.types import Turn
 
 _CHARACTERS: Final = 8000
 """Of one turn, at most 32,000 bytes."""
-NOTHING: Final = Turn(speaker="nobody", text="-")
+NOTHING: Final = Turn(speaker="agent", text="-")
 """Stands for a part in which nothing was said."""
 
 

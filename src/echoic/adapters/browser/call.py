@@ -70,6 +70,10 @@ class BrowserCall:
         self.is_known: IsKnown | None = None
         """Whether the caller's identity is still good; None: it does not end."""
         self.over = False
+        self.awaited = True
+        """Whether nobody has come for it yet: a ticket was given out, and that is all."""
+        self.address = ""
+        """From where it was asked for."""
         self._opens = opens
         self._manners = manners
         self._on_over = on_over
@@ -134,6 +138,11 @@ class BrowserCall:
 
     # -- lifecycle
 
+    def withdraw(self) -> None:
+        """Let go of a call nobody has come for; its ticket opens nothing any more."""
+        if self.awaited:
+            self._finish()
+
     def expect_caller(self) -> None:
         """The caller is about to come back: give them as long as their ticket lasts."""
         if self._line is None:
@@ -174,6 +183,7 @@ class BrowserCall:
         async with self._exchanging:
             if self.over:
                 raise NotOpen("the call is over")
+            self.awaited = False
             call = await change()
             before, self._session = self._session, None
             self._ready.clear()

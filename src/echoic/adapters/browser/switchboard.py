@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,7 @@ from echoic.adapters.browser.call import BrowserCall, IsKnown
 from echoic.adapters.browser.line import Socket
 from echoic.adapters.browser.manners import Manners, Transport
 from echoic.adapters.browser.offers import Answer, answered, hung_up
-from echoic.errors import InvalidInput, NotOpen, brief
+from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
 from echoic.memory.service import MemoryService
 from echoic.session import (
     CallLimits,
@@ -69,6 +70,7 @@ class Switchboard:
         settings: of sessions.
         manners: of calls towards their pages.
         limits: of calls at once.
+        per_address: calls at once that were asked for from one address.
         deps: the application's own, for tools and hooks.
 
     Raises:
@@ -85,6 +87,7 @@ class Switchboard:
         settings: SessionSettings | None = None,
         manners: Manners | None = None,
         limits: CallLimits | None = None,
+        per_address: int | None = None,
         deps: Any = None,
     ) -> None:
         self.agents = {agent.name: agent for agent in agents}
@@ -100,6 +103,7 @@ class Switchboard:
         self._settings = settings or SessionSettings()
         self._manners = manners or Manners()
         self._limits = limits or CallLimits()
+        self._per_address = per_address
         self._deps = deps
         self._calls: dict[tuple[Scope, str], BrowserCall] = {}
         self._tickets: dict[str, _Ticket] = {}
@@ -129,6 +133,7 @@ class Switchboard:
         resume: str = "",
         keeps_media: bool = False,
         is_known: IsKnown | None = None,
+        address: str = "",
     ) -> Admission:
         """Let a caller open a call, or go on with one.
 
@@ -139,6 +144,10 @@ class Switchboard:
             resume: the session to go on with.
             keeps_media: their audio still goes to the provider, as it did before.
             is_known: whether their identity is still good; asked while the call goes on.
+            address: from where they ask.
+
+        A call that was let in and that nobody came for yet makes room, where there are too many: the oldest
+        of the address that has most. So tickets that are not used shut nobody out.
 
         Raises:
             NoSuchCall: no such agent, or nothing of this caller's to resume.
@@ -152,10 +161,11 @@ class Switchboard:
             raise NoSuchCall("agent")
         scope = self._service.user(user, deployment).scope
         if resume:
-            call = await self._resumed(scope, checked_name(resume, "resume"), keeps_media=keeps_media)
+            name = checked_name(resume, "resume")
+            call = await self._resumed(scope, name, address, keeps_media=keeps_media)
         else:
             name = uuid4().hex
-            call = self._placed(scope, name, name, agent=agent)
+            call = self._placed(scope, name, name, address, agent=agent)
         call.is_known = is_known
         ticket = self._ticket(call)
         return Admission(session=call.name, conversation=call.conversation, ticket=ticket)
@@ -165,6 +175,7 @@ class Switchboard:
         found = self._tickets.pop(ticket, None)
         if found is None or found.until_s < time.monotonic() or found.call.over:
             return None
+        found.call.awaited = False
         return found.call
 
     async def offer(self, user: str, deployment: str, session: str, sdp: str) -> str:
@@ -206,7 +217,7 @@ class Switchboard:
 
     # -- inside
 
-    async def _resumed(self, scope: Scope, name: str, *, keeps_media: bool) -> BrowserCall:
+    async def _resumed(self, scope: Scope, name: str, address: str, *, keeps_media: bool) -> BrowserCall:
         known = self._calls.get((scope, name))
         if known is not None and not known.over:
             known.expect_caller()
@@ -214,7 +225,7 @@ class Switchboard:
         checkpoint = await self._checkpoint(scope, name)
         if (again := self._calls.get((scope, name))) is not None:  # somebody was faster
             return again
-        call = self._placed(scope, name, checkpoint.conversation, agent=checkpoint.agent)
+        call = self._placed(scope, name, checkpoint.conversation, address, agent=checkpoint.agent)
         call.resumed = True
         call.keeps_media = self.transport == "webrtc" and keeps_media and call_of(checkpoint) is not None
         return call
@@ -228,7 +239,28 @@ class Switchboard:
             raise NoSuchCall("call")
         return checkpoint
 
-    def _placed(self, scope: Scope, name: str, conversation: str, *, agent: str) -> BrowserCall:
+    def _make_room(self, address: str) -> None:
+        """Withdraw a call nobody came for, where one more from `address` would be too many.
+
+        Raises:
+            NotAllowed: the calls from there are all under way.
+        """
+        calls = list(self._calls.values())
+        own = [call for call in calls if call.address == address]
+        if self._per_address is not None and len(own) >= self._per_address:
+            awaited = next((call for call in own if call.awaited), None)
+            if awaited is None:
+                raise NotAllowed(f"there are {self._per_address} calls from this address; end one first")
+            awaited.withdraw()
+        elif self._limits.calls >= self._limits.total:
+            waiting = [call for call in calls if call.awaited]
+            if waiting:
+                crowd, _ = Counter(call.address for call in waiting).most_common(1)[0]
+                next(call for call in waiting if call.address == crowd).withdraw()
+
+    def _placed(self, scope: Scope, name: str, conversation: str, address: str, *, agent: str) -> BrowserCall:
+        self._limits.check_user(scope)
+        self._make_room(address)
         self._limits.enter(scope)
 
         async def opens(call: BrowserCall) -> VoiceSession:
@@ -246,6 +278,7 @@ class Switchboard:
             manners=self._manners,
             on_over=over,
         )
+        call.address = address
         call.wait_for_caller(self._manners.ticket_s)
         return call
 

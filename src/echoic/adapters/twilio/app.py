@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from echoic.adapters.connections import guarded
+from echoic.adapters.limits import Limits
 from echoic.adapters.twilio.phone import Phone
 from echoic.adapters.twilio.webhooks import phone_router
 
@@ -34,9 +35,14 @@ def phone_app(phone: Phone) -> FastAPI:
     return app
 
 
-def uvicorn_options() -> dict[str, Any]:
-    """What `uvicorn.Config` needs for calls: sockets on, nobody waited for, nothing of a call in a log."""
-    return {"ws_max_size": 64 * 1024, **guarded()}
+def uvicorn_options(limits: Limits | None = None) -> dict[str, Any]:
+    """What `uvicorn.Config` needs for calls: sockets on, nobody waited for, nothing of a call in a log.
+
+    Args:
+        limits: how many connections there may be at once. Only what it says of connections, and of the
+            proxies that may have any number of them, counts here: who may call, a signature says.
+    """
+    return {"ws_max_size": 64 * 1024, **guarded(limits)}
 
 
 __all__ = ["phone_app", "uvicorn_options"]

@@ -18,7 +18,7 @@ from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import KeylessAgent, Reply
 from echoic.server.callers import AsCaller, Caller, Served, Shared
 from echoic.server.events import described, event, streamed
-from echoic.server.models import Shown, ShownMemory, ShownRecall, ShownReceipt, ShownTurn
+from echoic.server.models import Asked, Shown, ShownMemory, ShownRecall, ShownReceipt, ShownTurn
 from echoic.server.problems import MODEL_FAILED, Problem, model_failed, problem_in, responses
 from echoic.types import checked_text
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 router = APIRouter(tags=["conversation"])
 
 
-class Say(Shown):
+class Say(Asked):
     """What the user says."""
 
     text: str = Field(examples=["I'm Pavel and I live in Tel Aviv"])
@@ -87,7 +87,7 @@ class Tool(Shown):
 
 
 @router.post(
-    "/api/chat", summary="Say something to the agent", responses=responses(401, 409, 413, 422, 429, 503)
+    "/api/chat", summary="Say something to the agent", responses=responses(401, 409, 413, 422, 429, 503, 507)
 )
 async def chat(caller: AsCaller, shared: Shared, asked: Say) -> Said:
     """Keep what was said, learn from it, and answer it from memory. Where no language model is set up the
@@ -107,7 +107,7 @@ async def chat(caller: AsCaller, shared: Shared, asked: Say) -> Said:
             "`text`: the next words (`{text}`). `tool`: the model uses one (`{name}`). `said`: the whole "
             "answer as POST /api/chat gives it, the last where all went well. `problem`: a `Problem`."
         ),
-        **responses(401, 409, 413, 422, 429, 503),
+        **responses(401, 409, 413, 422, 429, 503, 507),
     },
 )
 async def chat_stream(caller: AsCaller, shared: Shared, asked: Say) -> StreamingResponse:

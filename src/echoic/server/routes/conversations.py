@@ -11,13 +11,13 @@ from pydantic import Field
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import KeylessAgent
 from echoic.server.callers import AsCaller, Caller, Shared
-from echoic.server.models import Shown, ShownConversation, ShownTurn
+from echoic.server.models import Asked, Shown, ShownConversation, ShownTurn
 from echoic.server.problems import not_found, responses
 
 router = APIRouter(tags=["conversation"])
 
 
-class Begin(Shown):
+class Begin(Asked):
     """Which conversation to begin."""
 
     conversation: str | None = Field(default=None, description="Its id; one is made if it is left out.")
@@ -35,7 +35,7 @@ class Begun(Shown):
 
 
 @router.post(
-    "/api/conversations", summary="Begin a conversation", responses=responses(401, 413, 422, 429, 503)
+    "/api/conversations", summary="Begin a conversation", responses=responses(401, 413, 422, 429, 503, 507)
 )
 async def begin_conversation(
     caller: AsCaller, shared: Shared, asked: Annotated[Begin | None, Body()] = None
@@ -55,7 +55,7 @@ async def begin_conversation(
     )
 
 
-class Heard(Shown):
+class Heard(Asked):
     """How much of an answer reached the caller."""
 
     heard: str = Field(description="Its words up to where it was silenced; empty: none.")

@@ -10,13 +10,13 @@ from pydantic import Field
 
 from echoic.errors import InvalidInput
 from echoic.server.callers import AsCaller
-from echoic.server.models import Shown, ShownReceipt
+from echoic.server.models import Asked, ShownReceipt
 from echoic.server.problems import responses
 
 router = APIRouter(tags=["erasure"])
 
 
-class Forget(Shown):
+class Forget(Asked):
     """What is to be destroyed: exactly one of the three."""
 
     everything: Literal[True] | None = Field(default=None, description="All that is kept of the caller.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from echoic.errors import StoreError
 from echoic.memory.hooks import Extraction, Forgotten, Trouble
-from echoic.server.callers import AsCaller, Caller, Served, Shared, is_known_still
+from echoic.server.callers import AsCaller, Caller, Served, Shared, address, is_known_still
 from echoic.server.events import BEAT, described, event, streamed
 from echoic.server.live import Told
 from echoic.server.models import Shown, ShownMemory
@@ -93,14 +93,15 @@ async def get_jobs(caller: AsCaller, shared: Shared) -> ShownJobs:
         **responses(401, 429, 503),
     },
 )
-async def get_events(caller: AsCaller, shared: Shared) -> StreamingResponse:
+async def get_events(caller: AsCaller, shared: Shared, request: Request) -> StreamingResponse:
     """Events of the caller's own memory, until either side ends it. Ask again when it ends."""
-    return streamed(_events(caller, shared))
+    return streamed(_events(caller, shared, address(request)))
 
 
-async def _events(caller: Caller, shared: Served) -> AsyncIterator[bytes]:
+async def _events(caller: Caller, shared: Served, place: str) -> AsyncIterator[bytes]:
     yield BEAT  # so that the answer begins, and a page knows that it is heard
-    async for told in shared.live.listen(caller.memory.scope, beat_s=shared.settings.beat_s):
+    scope, beat_s = caller.memory.scope, shared.settings.beat_s
+    async for told in shared.live.listen(scope, beat_s=beat_s, address=place):
         if not await _is_told(caller, shared):
             return
         yield BEAT if told is None else _event(told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Request
 from pydantic import Field
 
 from echoic.server.callers import (
@@ -17,14 +17,14 @@ from echoic.server.callers import (
     Shared,
     recognise,
 )
-from echoic.server.models import Shown
+from echoic.server.models import Asked, Shown
 from echoic.server.problems import Refused, responses
 from echoic.types import checked_name
 
 router = APIRouter(tags=["identity"])
 
 
-class AskIdentity(Shown):
+class AskIdentity(Asked):
     """Which identity is wanted."""
 
     deployment_id: str | None = Field(default=None, description="The server's default if left out.")
@@ -52,7 +52,10 @@ class Identity(Shown):
     dependencies=[AsAnybody],
 )
 async def give_identity(
-    shared: Shared, credentials: Credentials, asked: Annotated[AskIdentity | None, Body()] = None
+    shared: Shared,
+    credentials: Credentials,
+    request: Request,
+    asked: Annotated[AskIdentity | None, Body()] = None,
 ) -> Identity:
     """A new identity, or the one presented with a new term. One that is forged or expired is refused, not
     replaced: whoever holds it decides whether to begin anew.
@@ -60,7 +63,7 @@ async def give_identity(
     asked = asked or AskIdentity()
     presented = credentials.credentials if credentials else asked.user_cookie
     if presented:
-        minted = shared.tokens.renew(await recognise(shared, presented, asked.deployment_id))
+        minted = shared.tokens.renew(await recognise(shared, request, presented, asked.deployment_id))
     else:
         minted = shared.tokens.mint(_deployment(shared, asked.deployment_id))
     return Identity(

@@ -13,7 +13,7 @@ from pydantic import Field
 from echoic.adapters.twilio.lines import Lines
 from echoic.adapters.twilio.linking import TYPED_DIGITS, LinkCodes
 from echoic.server.callers import AsCaller, Caller, Shared
-from echoic.server.models import Shown
+from echoic.server.models import Asked, Shown
 from echoic.server.problems import Refused, responses
 
 router = APIRouter(tags=["identity"])
@@ -26,7 +26,7 @@ class PhoneCode(Shown):
     good_until: datetime
 
 
-class TakePhoneCode(Shown):
+class TakePhoneCode(Asked):
     """A code that was given in a call."""
 
     code: str = Field(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, Any, Literal, assert_never
 
 from fastapi import APIRouter, Body
 from fastapi.openapi.models import Example
@@ -10,20 +10,36 @@ from pydantic import Field
 
 from echoic.memory.user import MAX_LIMIT, UserMemory
 from echoic.server.callers import AsBodyCaller
-from echoic.server.models import Shown, ShownHit, ShownMemory
+from echoic.server.models import Asked, Shown, ShownHit, ShownMemory
 from echoic.server.problems import responses
 from echoic.types import Category, Sharing
 
 router = APIRouter(tags=["memory"])
 
 
-class Operation(Shown):
+_OTHERS: Any = Field(default=None, description="Of other operations; ignored here.")
+
+
+class Operation(Asked):
     """What every operation names."""
 
-    deployment_id: str = Field(description="Must be the one the identity was given in.", examples=["default"])
-    user_cookie: str = Field(
-        description="From POST /api/identity. Whose memory is meant comes from it alone."
+    deployment_id: str | None = Field(
+        default=None,
+        description="Must be the one the identity was given in; may be left out.",
+        examples=["default"],
     )
+    user_cookie: str | None = Field(
+        default=None,
+        description="From POST /api/identity, unless it is sent as a bearer token. Whose memory is "
+        "meant comes from it alone.",
+    )
+    # a client may send the fields of all operations with each of them
+    key: Any = _OTHERS
+    value: Any = _OTHERS
+    query: Any = _OTHERS
+    limit: Any = _OTHERS
+    category: Any = _OTHERS
+    context: Any = _OTHERS
 
 
 class Set(Operation):
@@ -101,7 +117,12 @@ _EXAMPLES: dict[str, Example] = {
 }
 
 
-@router.post("/api/memory", summary="Use a memory", responses=responses(401, 409, 413, 422, 429, 503))
+@router.post(
+    "/api/memory",
+    summary="Use a memory",
+    responses=responses(401, 409, 413, 422, 429, 503, 507),
+    openapi_extra={"security": [{}]},  # or without the header: the identity may be in the body
+)
 async def use_memory(
     caller: AsBodyCaller,
     asked: Annotated[AnyOperation, Body(discriminator="operation", openapi_examples=_EXAMPLES)],

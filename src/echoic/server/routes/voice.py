@@ -9,8 +9,8 @@ from fastapi import APIRouter, Body, Request, Response, WebSocket
 from pydantic import Field
 
 from echoic.errors import NotAllowed
-from echoic.server.callers import AsAnybody, AsCaller, Served, Shared, is_known_still
-from echoic.server.models import Shown
+from echoic.server.callers import AsAnybody, AsCaller, Served, Shared, address, is_known_still
+from echoic.server.models import Asked, Shown
 from echoic.server.problems import RETRY_S, Refused, not_found, responses
 from echoic.server.voice import PageSocket
 
@@ -43,7 +43,7 @@ class VoiceAnswer(Shown):
     result: Voice
 
 
-class OpenCall(Shown):
+class OpenCall(Asked):
     """Which call to open."""
 
     agent: str | None = Field(default=None, description="Who is to begin; the first where it is left out.")
@@ -85,7 +85,10 @@ async def get_voice(shared: Shared) -> VoiceAnswer:
     responses=responses(401, 404, 413, 422, 429, 503),
 )
 async def open_call(
-    caller: AsCaller, shared: Shared, asked: Annotated[OpenCall | None, Body()] = None
+    caller: AsCaller,
+    shared: Shared,
+    request: Request,
+    asked: Annotated[OpenCall | None, Body()] = None,
 ) -> Admitted:
     """A ticket for the socket at `/api/voice/socket`. A call of somebody else's is answered like none."""
     if shared.voice is None:
@@ -102,6 +105,7 @@ async def open_call(
             resume=asked.resume or "",
             keeps_media=asked.media,
             is_known=lambda: is_known_still(shared, who),
+            address=address(request),
         )
     except NoSuchCall as error:
         raise not_found(str(error)) from error

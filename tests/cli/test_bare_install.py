@@ -1,0 +1,169 @@
+"""Every command in the environment that `make setup` makes: what is not pinned there cannot be imported."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import click
+import pytest
+
+from echoic.cli.exits import UNEXPECTED
+from echoic.cli.root import root
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = r"""
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.metadata import packages_distributions
+
+pinned = set(sys.argv.pop(1).split(","))
+normal = lambda name: name.lower().replace("_", "-").replace(".", "-")
+missing = {
+    package
+    for package, owners in packages_distributions().items()
+    if not pinned & {normal(owner) for owner in owners}
+}
+
+
+class Absent(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in missing:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Absent())
+assert "playwright" in missing and "twilio" in missing and "click" not in missing
+from echoic.cli import main
+
+sys.exit(main())
+"""
+"""Runs one command. An import of what the environment lacks fails in it as it would there."""
+
+COMMANDS = {
+    "set": ["home", "Oslo"],
+    "get": ["home"],
+    "history": ["home"],
+    "remember": ["Likes tea"],
+    "query": ["tea"],
+    "list": [],
+    "delete": ["home"],
+    "chat": [],
+    "phone serve": ["--model", "openai:gpt-5", "--port", "0"],
+    "phone simulate": ["--url", "http://127.0.0.1:9", "{empty}"],
+    "calls list": [],
+    "calls show": ["c1"],
+    "why": ["t1"],
+    "export": ["-"],
+    "import": ["{turns}"],
+    "copy": ["sqlite:///{folder}/echoic.db", "files:///{folder}/copy"],
+    "doctor": [],
+    "users": [],
+    "proposals list": [],
+    "proposals approve": ["p1"],
+    "proposals reject": ["p1"],
+    "distil": [],
+    "reindex": [],
+    "bench recall": ["{talks}", "--plots", "{folder}/drawn"],
+    "bench keyvalue": ["--people", "2", "--turns", "4"],
+    "bench noise": ["{talks}"],
+    "bench latency": ["--sizes", "5", "--callers", "1", "--questions", "2"],
+    "bench peers": ["{talks}"],
+    "tune": ["{talks}", "--out", "{folder}/weights.json"],
+    "forget": ["--all", "--yes"],
+}
+SERVERS = ("serve", "bench sidecar")
+"""They run until they are ended."""
+
+
+@pytest.fixture
+def program(environment):
+    pins = (ROOT / "requirements" / "run.txt").read_text()
+    pinned = re.findall(r"(?m)^([A-Za-z0-9._-]+)==", pins)
+    variables = {**environment, "ECHOIC_TWILIO_AUTH_TOKEN": "t" * 32, "OPENAI_API_KEY": "none"}
+    names = ",".join(["echoic", *(re.sub(r"[-_.]+", "-", name.lower()) for name in pinned)])
+    return [sys.executable, "-c", PROGRAM, names], variables
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    turn = {"speaker": "user", "text": "I moved to Leeds.", "id": "t1", "conversation": "c1"}
+    asked = {"user": "ana", "text": "Who moved to Leeds?", "evidence": ["t1"]}
+    (tmp_path / "turns.jsonl").write_text(json.dumps(turn) + "\n")
+    (tmp_path / "talks.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in ({"user": "ana", **turn}, asked))
+    )
+    (tmp_path / "empty").write_text("")
+    return {
+        "folder": str(tmp_path),
+        "turns": str(tmp_path / "turns.jsonl"),
+        "talks": str(tmp_path / "talks.jsonl"),
+        "empty": str(tmp_path / "empty"),
+    }
+
+
+def leaves(group, before=()):
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from leaves(command, (*before, name))
+        else:
+            yield " ".join((*before, name))
+
+
+def test_no_command_is_left_out():
+    assert sorted(leaves(root)) == sorted([*COMMANDS, *SERVERS])
+
+
+def test_every_command_runs_or_names_the_extra_it_needs(program, inputs, tmp_path):
+    words, variables = program
+    wrong = {}
+    for name, arguments in COMMANDS.items():
+        given = [argument.format(**inputs) for argument in arguments]
+        ran = subprocess.run(
+            [*words, *name.split(), *given],
+            cwd=tmp_path,
+            env=variables,
+            input="hello\n" if name == "chat" else "",
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
+        lacks = "not installed" in ran.stderr or "needs packages" in ran.stderr
+        if (
+            ran.returncode == UNEXPECTED
+            or "ImportError" in ran.stderr
+            or "ModuleNotFound" in ran.stderr
+            or (lacks and "pip install" not in ran.stderr)
+        ):
+            wrong[name] = (ran.returncode, ran.stderr)
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_what_serves_there_answers(program, tmp_path, name):
+    words, variables = program
+    server = subprocess.Popen(
+        [*words, *name.split(), "--port", "0"],
+        cwd=tmp_path,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        url = server.stdout.readline().strip()
+        path = "healthz" if name == "serve" else "health"
+        with urllib.request.urlopen(f"{url.rstrip('/')}/{path}", timeout=60) as answer:
+            assert answer.status == 200
+        server.send_signal(signal.SIGINT)
+        assert "ImportError" not in server.communicate(timeout=60)[1]
+    finally:
+        server.kill()
+        server.communicate()

@@ -1,0 +1,115 @@
+"""Who said a turn: under whatever name the two roles go, their words are learned from, or refused aloud."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+import echoic
+from echoic import InvalidInput, Turn
+from echoic.memory.records import record_of_turn, turn_of
+
+USERS = [
+    "user",
+    "User",
+    "USER",
+    " user ",
+    "human",
+    "Human",
+    "caller",
+    "CALLER",
+    "customer",
+    "client",
+    "end-user",
+]
+AGENTS = ["agent", "assistant", "Assistant", "AI", "bot", "model", "ai_assistant", "Voice Agent", "ChatBot"]
+PEOPLE = [
+    *(
+        "Ana",
+        "Caroline",
+        "José María",
+        "Mary-Ann O'Brien",
+        "de la Cruz",
+        "李雷",
+        "Анна",
+        "שרה",
+        "DJ",
+        "J. R.",
+    ),
+    *("Toolan", "Modele", "Usher", "Botond", "Aida", "Agentina Smith"),
+]
+NOBODY = [
+    *("system", "System", "developer", "tool", "Tools", "function", "memory", "unknown", "narrator", "xyz"),
+    *("speaker", "SPEAKER_00", "Speaker 1", "speaker#2", "user_1", "Caller 2", "agent-3", "ana@example.com"),
+]
+
+
+@pytest.fixture
+async def memory(tmp_path):
+    async with echoic.open(f"sqlite:///{tmp_path}/s.db", embedder="lexical") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("speaker", USERS)
+async def test_what_the_user_says_is_learned_by_whatever_name_they_go(memory, speaker):
+    ana = memory.user("ana")
+    call = await ana.conversation("c")
+    (kept,) = await call.append(Turn(speaker=speaker, text="I live in Lisbon."))
+    await call.listen()
+    assert kept.speaker == "user"
+    assert [fact.text for fact in await ana.facts()] == ["Lisbon"]
+
+
+@pytest.mark.parametrize("speaker", AGENTS)
+async def test_what_the_agent_says_is_never_taken_for_the_users(memory, speaker):
+    ana = memory.user("ana")
+    call = await ana.conversation("c")
+    (kept,) = await call.append(Turn(speaker=speaker, text="I live in Lisbon."))
+    await call.listen()
+    assert kept.speaker == "agent"
+    assert await ana.facts() == []
+
+
+@pytest.mark.parametrize("speaker", PEOPLE)
+def test_people_are_called_by_their_names(speaker):
+    assert Turn(speaker=speaker, text="Hello").speaker == speaker
+
+
+@pytest.mark.parametrize("speaker", NOBODY)
+def test_a_speaker_nobody_can_mean_is_refused_with_the_names_there_are(speaker):
+    with pytest.raises(InvalidInput) as refused:
+        Turn(speaker=speaker, text="Hello")
+    message = str(refused.value)
+    assert all(
+        f"{name}" in message for name in ("'user'", "human", "caller", "'agent'", "assistant", "'Ana'")
+    )
+    assert len(message) < 600
+
+
+def test_a_refusal_is_short_however_long_the_speaker():
+    with pytest.raises(InvalidInput) as refused:
+        Turn(speaker="x" * 256, text="Hello")
+    assert len(str(refused.value)) < 600
+
+
+async def test_that_nothing_is_learned_from_another_person_is_said_once_and_without_their_name(
+    memory, caplog
+):
+    call = await memory.user("ana").conversation("c")
+    with caplog.at_level(logging.WARNING, logger="echoic"):
+        await call.append(Turn(speaker="user", text="Hello"), Turn(speaker="agent", text="Hello"))
+        assert caplog.records == []
+        for _ in range(3):
+            await call.append(Turn(speaker="Marta", text="I live in Porto."))
+    (record,) = caplog.records
+    assert "Marta" not in record.getMessage()
+    assert "Porto" not in record.getMessage()
+    assert (await memory.user("ana").query("Porto"))[0].turn.speaker == "Marta"
+
+
+@pytest.mark.parametrize(("kept", "read"), [("tool", "tool"), ("assistant", "agent"), ("xyz", "xyz")])
+def test_what_an_earlier_version_kept_is_still_read(kept, read):
+    record = record_of_turn(Turn(speaker="user", text="Hello", id="t", conversation="c"))
+    record.data["speaker"] = kept
+    assert turn_of(record).speaker == read
