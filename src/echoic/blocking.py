@@ -22,7 +22,7 @@ from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, Trouble
 from echoic.memory.served import P
 from echoic.partition import Partition
 from echoic.ranking.packing import Packed
-from echoic.stores.base import Change, Drop, Erased, Index, Record, Waiting
+from echoic.stores.base import Change, Erasable, Erased, Index, Record, Waiting
 from echoic.types import (
     Category,
     Conversation,
@@ -411,7 +411,7 @@ class BlockingStore(Protocol):
     def waiting(self, limit: int) -> list[Waiting]:
         """Searchable records without a vector, the longest-waiting first."""
 
-    def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         """Destroy records, or with None the whole scope, and verify that nothing of them can be read back."""
 
     def scopes(self, deployment: str | None = None) -> list[Scope]:
