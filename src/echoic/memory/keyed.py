@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from echoic.memory.hiding import hide
 from echoic.memory.judging import waits
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.parts import Parts
@@ -69,6 +70,8 @@ class KeyedMemories:
         """See `UserMemory.delete`."""
         checked_name(key, "key")
         at = self._parts.clock()
+        # first, so that whoever dies in between leaves what still holds and not what is still told
+        await hide(self._parts.store, self._scope, await self.history(key), at=at)
         deleted = [
             await until_written(partial(self._end, scope, key, at), f"key {key!r}")
             for scope in (self._scope, self._scope.everyone)

@@ -18,7 +18,7 @@ from echoic.embedding.base import Embedded, Embedder
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen
 from echoic.memory.deadline import Deadline
-from echoic.memory.records import MEMORY, memory_of, turn_of
+from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
 from echoic.memory.times.phrases import NOTHING, Spans
 from echoic.memory.times.versions import in_time
@@ -277,7 +277,7 @@ def _hit(scope: Scope, record: Record, found: Found) -> Hit:
     if record.kind == MEMORY:
         memory = memory_of(record)
         return Hit(text=memory.text, score=found.score, ranks=found.ranks, scope=scope, memory=memory)
-    turn = turn_of(record)
+    turn = recalled_turn(record)
     return Hit(text=turn.heard_text, score=found.score, ranks=found.ranks, scope=scope, turn=turn)
 
 

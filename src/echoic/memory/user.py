@@ -22,7 +22,9 @@ from echoic.memory.parts import Parts
 from echoic.memory.portable import export_scope, restore_scope
 from echoic.memory.records import (
     MEMORY,
+    TURN,
     memory_of,
+    recalled_turn,
     record_of_memory,
     scan_all,
 )
@@ -279,7 +281,8 @@ class UserMemory(Served):
     async def recall_conversation(self, key: str) -> Transcript | None:
         """The stored conversation `key` means: the same words first, then alike in spelling or sound.
 
-        Of two stored under the same key the newer is meant. None: no key is like it.
+        Of two stored under the same key the newer is meant. None: no key is like it. What was taken back is
+        left out of its turns.
         """
         checked_name(key, "recall key")
         stored = {c.id: c for c in await self.conversations() if c.recall_key}
@@ -288,8 +291,9 @@ class UserMemory(Served):
         if not matches:
             return None
         name, likeness = matches[0]
-        turns = await OpenConversation(self._parts, self.scope, name, None).turns()
-        return Transcript(conversation=stored[name], turns=tuple(turns), likeness=likeness)
+        records = await scan_all(self._parts.store, self.scope, TURN, key=name)
+        turns = tuple(recalled_turn(record) for record in records)
+        return Transcript(conversation=stored[name], turns=turns, likeness=likeness)
 
     async def jobs(self) -> Jobs:
         """Which of the user's conversations are still to be learned from, and which were given up."""

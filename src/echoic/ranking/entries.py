@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 from echoic.partition import MEMORY, TURN, Entry, Flag, number_of
 from echoic.ranking.cues import flags_of
 from echoic.types import Category, Memory, Turn
-from echoic.words import Word, content_words, cut, fold
+from echoic.words import Word, content_words, cut, fold, visible
 
 USER, AGENT = "user", "agent"
 """Speakers that are roles. Any other speaker is a person's name."""
@@ -69,9 +69,9 @@ def entry_of_memory(memory: Memory) -> Entry:
 def entry_of_turn(turn: Turn) -> Entry:
     """The entry of `turn`: what was heard of it, with the speaker's name where that is a person's.
 
-    A turn of which nothing was heard has no words and is UNHEARD: it is never found.
+    A turn of which nothing was heard, or all was forgotten, has no words and is UNHEARD: it is never found.
     """
-    heard = turn.heard_text
+    heard = visible(turn.heard_text)
     speaker = fold(turn.speaker)
     # MiniLM on LoCoMo: R@10 44 with a person's name in front of what they say, 31 without it.
     text = heard if not heard or speaker in {USER, AGENT} else f"{turn.speaker}: {heard}"
