@@ -205,8 +205,8 @@ class BlockingUserMemory(Protocol):
     def get(self, key: str) -> Memory | None:
         """What holds under `key`: the user's own, else what is global, else what others share."""
 
-    def delete(self, key: str) -> bool:
-        """Take back what the user keeps under `key`; whether there was anything of theirs to take back."""
+    def delete(self, key: str | None = None, *, id: str | None = None) -> bool:
+        """Take back what the user keeps under `key`, or one memory or turn by its id."""
 
     def history(self, key: str) -> list[Memory]:
         """Every version of what the user kept under `key`, oldest first, retracted ones included."""
@@ -267,8 +267,10 @@ class BlockingUserMemory(Protocol):
     def restore(self, exported: Mapping[str, Any]) -> int:
         """Take in what `export` gave, of any user; what is known already is left as it is."""
 
-    def forget(self, *, key: str | None = None, conversation: str | None = None) -> Receipt:
-        """Destroy all that is kept of the user, or one key with its history, or one conversation."""
+    def forget(
+        self, *, key: str | None = None, conversation: str | None = None, id: str | None = None
+    ) -> Receipt:
+        """Destroy all that is kept of the user, or one key with its history, or one conversation, or one"""
 
 
 class BlockingSpeculation(Protocol):

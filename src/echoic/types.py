@@ -276,6 +276,10 @@ class Receipt:
     vectors: int = 0
     other: int = 0
     """Records of any other kind, such as proposals."""
+    rewritten: int = 0
+    """Turns, summaries and other records that stay: in them the words that said it were destroyed."""
+    kept: int = 0
+    """Turns that hold the same value and stay as they are: they say something else with it."""
     verified: bool = False
     """Whether the stored bytes were searched afterwards and held none of it."""
     bytes_searched: int = 0

@@ -44,7 +44,7 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u
 
 FORGOTTEN, TAKEN_BACK = "[forgotten]", "[taken back]"
 """Stand in a text where words were destroyed, and where words are kept that are not to be recalled."""
-_MARKER = re.compile(r"\[(?:forgotten|taken back)\]")
+MARKER = re.compile(r"\[(?:forgotten|taken back)\]")
 
 _stemmer = Stemmer.Stemmer("english", 65536)
 _stemming = threading.Lock()  # the stemmer's own cache is not safe to share between threads
@@ -88,9 +88,9 @@ def cut(text: str) -> list[str]:
 
 def visible(text: str) -> str:
     """What of `text` can be found: all but what stands for words that are not there any more."""
-    if "[" not in text or not _MARKER.search(text):
+    if "[" not in text or not MARKER.search(text):
         return text
-    left = _MARKER.sub(" ", text)
+    left = MARKER.sub(" ", text)
     return " ".join(left.split()) if _WORD.search(left) else ""
 
 
@@ -121,6 +121,7 @@ def sound(word: str) -> tuple[str, ...]:
 __all__ = [
     "ANALYSIS",
     "FORGOTTEN",
+    "MARKER",
     "STOP",
     "TAKEN_BACK",
     "Word",

@@ -20,27 +20,35 @@ from echoic.types import Receipt
     metavar="ID",
     help="Destroy one conversation with all that was said in it; what was learned from it stays.",
 )
+@click.option("--id", "name", metavar="ID", help="Destroy one memory or one turn, by its id.")
 @click.option("--all", "everything", is_flag=True, help="Destroy all that is kept of the user.")
 @click.option("--yes", is_flag=True, help="Do not ask, as a terminal would be asked.")
 @click.pass_context
 def forget_command(
-    ctx: click.Context, key: str | None, conversation: str | None, everything: bool, yes: bool
+    ctx: click.Context,
+    *,
+    key: str | None,
+    conversation: str | None,
+    name: str | None,
+    everything: bool,
+    yes: bool,
 ) -> int:
     """Destroy what is kept, and print the receipt.
 
-    It says what was removed, and whether its bytes are gone. Takes exactly one of --key, --conversation and
-    --all. Nothing brings back what is forgotten; to take back what only no longer holds, use `echoic
-    delete`.
+    It says what was removed, and whether its bytes are gone. Takes exactly one of --key, --conversation,
+    --id and --all. Of a key or an id the words that said it go from every turn; the rest of the turn stays
+    and is counted as rewritten. Nothing brings back what is forgotten; to take back what only no longer
+    holds, use `echoic delete`.
     """
-    if sum((key is not None, conversation is not None, everything)) != 1:
-        raise click.UsageError("say what to forget: --key KEY, --conversation ID or --all", ctx)
+    if sum((key is not None, conversation is not None, name is not None, everything)) != 1:
+        raise click.UsageError("say what to forget: --key KEY, --conversation ID, --id ID or --all", ctx)
 
     async def work(desk: Desk) -> Result:
         what = f"key {key!r}" if key is not None else f"conversation {conversation!r}"
-        what = "everything" if everything else what
+        what = "everything" if everything else what if name is None else f"memory or turn {name!r}"
         if not yes and sys.stdin.isatty():
             click.confirm(f"Destroy {what} of user {desk.settings.user!r}?", abort=True, err=True)
-        receipt = await desk.user.forget(key=key, conversation=conversation)
+        receipt = await desk.user.forget(key=key, conversation=conversation, id=name)
         desk.output.say(f"forgot {what} of user {desk.settings.user!r}")
         if not receipt.verified:
             desk.output.note("it could not be verified that every byte is gone: run it again")
@@ -59,6 +67,8 @@ def _lines(receipt: Receipt) -> str:
             f"conversations\t{receipt.conversations}",
             f"vectors\t{receipt.vectors}",
             f"other\t{receipt.other}",
+            f"rewritten\t{receipt.rewritten}",
+            f"kept\t{receipt.kept}",
             f"verified\t{verified}",
         )
     )

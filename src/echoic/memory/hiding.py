@@ -152,6 +152,22 @@ async def versions_of(store: Store, scope: Scope, keys: Collection[str | None]) 
     return [memory_of(record) for records in found for record in records]
 
 
+async def named(store: Store, scope: Scope, name: str) -> tuple[list[Memory], list[str]]:
+    """What goes with the memory or the turn of that id: memories, and turns with all they say.
+
+    With a turn goes what was learned from it alone.
+    """
+    found = [memory_of(record) for record in await store.read(scope, MEMORY, [name])]
+    if found:
+        return found, []
+    turns = [turn_of(record) for record in await store.read(scope, TURN, [name])]
+    if not turns:
+        return [], []
+    memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
+    learned = [memory for memory in memories if memory.source == (name,)]
+    return [*learned, *(_whole(turn, turn.said_at) for turn in turns if turn.heard_text)], [name]
+
+
 def asks_to_forget(text: str) -> bool:
     """Whether `text` has a word of forgetting in it: what it names is named to be forgotten."""
     return bool(_FORGETS.search(fold(text)))
@@ -246,4 +262,4 @@ def _whole(turn: Turn, at: datetime) -> Memory:
     return Memory(id="", text=turn.heard_text, valid_from=at, source=(turn.id,))
 
 
-__all__ = ["asks_to_forget", "derived_from", "hide", "hide_taken_back", "told_by", "versions_of"]
+__all__ = ["asks_to_forget", "derived_from", "hide", "hide_taken_back", "named", "told_by", "versions_of"]

@@ -22,7 +22,7 @@ from echoic.memory.claims import LONG, NUMBER_FIGURES, Claim, Token, cut_up, ste
 from echoic.memory.listening import listen
 from echoic.ranking.entries import AGENT, USER, key_words
 from echoic.types import Memory, Turn
-from echoic.words import STOP, fold
+from echoic.words import MARKER, STOP, fold
 
 Span = tuple[int, int]
 """Where a stretch begins and ends, in characters."""
@@ -75,7 +75,10 @@ class Passage:
     """One text being looked through."""
 
     def __init__(self, text: str, speaker: str | None) -> None:
-        self.text = text
+        """Nothing is looked for yet."""
+        # what stands for words that are gone says nothing
+        self.text = MARKER.sub(lambda found: " " * len(found.group()), text) if "[" in text else text
+        self.gaps = self.text != text
         self.speaker = speaker
         self.words = cut_up(text)
         self.cased = any(c.isupper() for c in text) and not text.isupper()
@@ -235,6 +238,13 @@ def said_in_text(text: str, memories: Sequence[Memory]) -> list[Span]:
     return joined(span for claim in claims for span in _spans(passage, claim, source=False))
 
 
+def mentioned_in(turn: Turn, memories: Sequence[Memory]) -> bool:
+    """Whether a turn holds the value of one of `memories`, whatever it says with it."""
+    passage = Passage(turn.heard_text, turn.speaker)
+    claims = [claim for memory in memories if (claim := Claim.of(memory)).value]
+    return any(not claim.is_statement and passage.occurrences(claim) for claim in claims)
+
+
 def _told(claim: Claim, memory: Memory, turns: Sequence[Turn]) -> Claim:
     """`claim`, with the turn a tool was told it in, where nothing says which."""
     if claim.sources or claim.is_statement:
@@ -280,7 +290,8 @@ def _spans(
         spans = _stated(passage, claim, _SOURCE_SHARE if source or close else _OTHER_SHARE)
     else:
         spans = _valued(passage, claim, source=source, before=before, close=close)
-    if spans or not source or passage.speaker == AGENT:
+    # where words are gone already there is nothing to look for any more
+    if spans or not source or passage.speaker == AGENT or passage.gaps:
         return spans
     return _reworded(passage, claim)
 
@@ -384,4 +395,4 @@ _RULED: Final[Mapping[str, None]] = dict.fromkeys(
 )
 """Keys whose values people say in words that are not those that are kept."""
 
-__all__ = ["Span", "joined", "masked", "said_in", "said_in_text"]
+__all__ = ["Span", "joined", "masked", "mentioned_in", "said_in", "said_in_text"]

@@ -179,6 +179,8 @@ class ShownReceipt(Shown):
     vectors: int
     other: int = Field(description="Records of any other kind, such as proposals.")
     records: int = Field(description="All of them but the vectors.")
+    rewritten: int = Field(description="Records that stay, without the words that said it.")
+    kept: int = Field(description="Turns that hold the same value and say something else with it.")
     verified: bool = Field(
         description="Whether the stored bytes were searched afterwards and held none of it."
     )
@@ -194,6 +196,8 @@ class ShownReceipt(Shown):
             vectors=receipt.vectors,
             other=receipt.other,
             records=receipt.records,
+            rewritten=receipt.rewritten,
+            kept=receipt.kept,
             verified=receipt.verified,
             bytes_searched=receipt.bytes_searched,
         )
