@@ -16,7 +16,7 @@ from functools import lru_cache
 import Stemmer
 from metaphone import doublemetaphone
 
-ANALYSIS = 2
+ANALYSIS = 3
 """Version of everything here; a store records it and is re-indexed when it differs."""
 
 # Words that say nothing about what a text is about. Worth about half of BM25's gain from analysis on

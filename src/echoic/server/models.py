@@ -116,7 +116,13 @@ class ShownHit(Shown):
     )
     scope: Literal["user", "global"]
     memory: ShownMemory | None = None
-    turn: ShownTurn | None = Field(default=None, description="Exactly one of `memory` and `turn` is set.")
+    turn: ShownTurn | None = Field(
+        default=None,
+        description="At least one of `memory` and `turn` is set; both: the memory was learned from the turn.",
+    )
+    also: list[ShownMemory] = Field(
+        default_factory=list, description="Other memories learned from the same turn that were found too."
+    )
 
     @classmethod
     def of(cls, hit: Hit) -> Self:
@@ -128,6 +134,7 @@ class ShownHit(Shown):
             scope="user" if hit.scope.user is not None else "global",
             memory=ShownMemory.of(hit.memory) if hit.memory else None,
             turn=ShownTurn.of(hit.turn) if hit.turn else None,
+            also=[ShownMemory.of(memory) for memory in hit.also],
         )
 
 
