@@ -211,7 +211,7 @@ class CallRecall:
 
 
 def _each(recall: Recall) -> tuple[Hit, ...]:
-    """What was found, one by one: the model may have a memory already and not the sentence, or the reverse."""
+    """What was found, one by one: the model may have a memory already, and not the sentence."""
     return recall.apart().hits
 
 
