@@ -31,6 +31,8 @@ TOLD_WITHIN: Final = timedelta(minutes=10)
 """A memory without a source turn was told by a tool: the turn it rests on was said shortly before."""
 _SOURCE_SHARE, _OTHER_SHARE = 0.5, 0.75
 """Of a statement's words, how many a stretch must have: in a turn it was learned from, and in any other."""
+_EMPTY: Final = frozenset(map(stem_of, "has have user says said wants called".split()))
+"""Words of a statement that a sentence need not have."""
 _SHORT: Final = 3
 """A reply with no more content words than these, its value apart, is about what was said before it."""
 
@@ -368,7 +370,12 @@ def _stated(passage: Passage, claim: Claim, share: float) -> list[Span]:
     found = []
     for sentence in _all_sentences(passage):
         words = [word for word in passage.within(sentence) if word.stem in wanted]
-        if len({word.stem for word in words}) < max(1, share * len(wanted)):
+        said = {word.stem for word in words}
+        if len(said) < max(1, share * len(wanted)):
+            continue
+        more = any(not word.stop and word.stem not in wanted for word in passage.within(sentence))
+        # with another word in the place of one ("the garden is open …") it says something else
+        if share >= _OTHER_SHARE and more and wanted - said - _EMPTY:
             continue
         found += [passage.clause((word.start, word.end)) for word in words]
     return found
