@@ -2,9 +2,10 @@
 
     python -m benchmarks.locomo --data dev.json      # or ECHOIC_LOCOMO=dev.json
 
-`echoic bench recall` over turns, over observations, and over turns as a remote embedder would have them: it
-hands out no word pieces. Figures go by the names the README uses: `echoic` is the default, `hybrid` is
-reciprocal rank fusion with MongoDB's weights of 0.7 and 0.3, `text` is BM25 alone, `vector` cosine alone. The
+`echoic bench recall` over turns, over observations, over both in one store as after learning, and over turns
+as a remote embedder would have them: it hands out no word pieces. Figures go by the names the README uses:
+`echoic` is the default, `hybrid` is reciprocal rank fusion with MongoDB's weights of 0.7 and 0.3, `text` is
+BM25 alone, `vector` cosine alone. The
 data (snap-research/LoCoMo, CC BY-NC 4.0) is not part of Echoic.
 """
 
@@ -64,8 +65,8 @@ SYSTEMS = {"blend": "echoic", "rrf": "hybrid", "text": "text", "vector": "vector
 
 async def measure(path: Path, embedder: str, cache: Path | None, plots: Path | None) -> dict[str, Any]:
     measured: dict[str, Any] = {"embedder": embedder}
-    for name in ("turns", "observations", "turns, vectors only"):
-        dataset = read(path, facts=name == "observations")
+    for name in ("turns", "observations", "turns and observations", "turns, vectors only"):
+        dataset = read(path, facts=name == "observations", mixed=name == "turns and observations")
         made = embedder_from(embedder)
         given = VectorsOnly(made) if name.endswith("vectors only") else made
         async with corpus_of(dataset, given, cache) as corpus:

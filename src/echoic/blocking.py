@@ -23,7 +23,7 @@ from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, Trouble
 from echoic.memory.served import P
 from echoic.partition import Partition
 from echoic.ranking.packing import Packed
-from echoic.stores.base import Change, Drop, Erased, Index, Record, Waiting
+from echoic.stores.base import Change, Erasable, Erased, Index, Record, Waiting
 from echoic.types import (
     Category,
     Conversation,
@@ -218,8 +218,8 @@ class BlockingUserMemory(Protocol):
     def get(self, key: str) -> Memory | None:
         """What holds under `key`: the user's own, else what is global, else what others share."""
 
-    def delete(self, key: str) -> bool:
-        """Take back what the user keeps under `key`; whether there was anything of theirs to take back."""
+    def delete(self, key: str | None = None, *, id: str | None = None) -> bool:
+        """Take back what the user keeps under `key`, or one memory or turn by its id."""
 
     def history(self, key: str) -> list[Memory]:
         """Every version of what the user kept under `key`, oldest first, retracted ones included."""
@@ -280,8 +280,10 @@ class BlockingUserMemory(Protocol):
     def restore(self, exported: Mapping[str, Any]) -> int:
         """Take in what `export` gave, of any user; what is known already is left as it is."""
 
-    def forget(self, *, key: str | None = None, conversation: str | None = None) -> Receipt:
-        """Destroy all that is kept of the user, or one key with its history, or one conversation."""
+    def forget(
+        self, *, key: str | None = None, conversation: str | None = None, id: str | None = None
+    ) -> Receipt:
+        """Destroy all that is kept of the user, or one key with its history, or one conversation, or one"""
 
 
 class BlockingSpeculation(Protocol):
@@ -436,7 +438,7 @@ class BlockingStore(Protocol):
     def waiting(self, limit: int) -> list[Waiting]:
         """Searchable records without a vector, the longest-waiting first."""
 
-    def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         """Destroy records, or with None the whole scope, and verify that nothing of them can be read back."""
 
     def scopes(self, deployment: str | None = None) -> list[Scope]:

@@ -7,8 +7,8 @@ and lone surrogates, and comes back exactly as it went in; times are aware.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
@@ -262,9 +262,13 @@ class Rank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """Something found, and why."""
+    """Something found, and why.
+
+    A memory and the turn it was learned from are one hit: what is known, and the sentence that said it.
+    """
 
     text: str
+    """Of the memory, where there is one, else what was heard of the turn."""
     score: float
     """Of the fusion; comparable only within one query."""
     ranks: Annotated[Mapping[str, Rank], _AsDict()]
@@ -272,7 +276,23 @@ class Hit:
     scope: Scope
     memory: Memory | None = None
     turn: Turn | None = None
-    """Exactly one of the two is set."""
+    """At least one of the two is set. Both: the memory was learned from the turn."""
+    also: tuple[Memory, ...] = ()
+    """Other memories learned from the same turn that were found too, best first."""
+
+    def apart(self) -> tuple[Hit, ...]:
+        """Each thing in it as a hit of its own: memories first, then the turn."""
+        if self.memory is None or (self.turn is None and not self.also):
+            return (self,)
+        told = [replace(self, text=each.text, memory=each, turn=None, also=()) for each in self.memories]
+        if self.turn is None:
+            return tuple(told)
+        return (*told, replace(self, text=self.turn.heard_text, memory=None, also=()))
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        """Every memory in it."""
+        return () if self.memory is None else (self.memory, *self.also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +306,18 @@ class Recall:
     memories wait for their vector: an import, another model, an embedder that was away), "newest" (the store
     could not be asked), or what was not there in time: "date", "own", "global", "shared"."""
 
+    def apart(self) -> Recall:
+        """The same with each thing as a hit of its own: a memory, then the turn it was learned from."""
+        return replace(self, hits=tuple(each for hit in self.hits for each in hit.apart()))
+
+    def without(self, is_known: Callable[[Turn], bool]) -> Recall:
+        """The same without turns that somebody has before them anyway; what was learned from them stays."""
+        left = [
+            replace(hit, turn=None) if hit.turn is not None and is_known(hit.turn) else hit
+            for hit in self.hits
+        ]
+        return replace(self, hits=tuple(hit for hit in left if hit.memory or hit.turn))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
@@ -297,6 +329,10 @@ class Receipt:
     vectors: int = 0
     other: int = 0
     """Records of any other kind, such as proposals."""
+    rewritten: int = 0
+    """Turns, summaries and other records that stay: in them the words that said it were destroyed."""
+    kept: int = 0
+    """Turns that hold the same value and stay as they are: they say something else with it."""
     verified: bool = False
     """Whether the stored bytes were searched afterwards and held none of it."""
     bytes_searched: int = 0

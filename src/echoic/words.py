@@ -16,7 +16,7 @@ from functools import lru_cache
 import Stemmer
 from metaphone import doublemetaphone
 
-ANALYSIS = 2
+ANALYSIS = 3
 """Version of everything here; a store records it and is re-indexed when it differs."""
 
 # Words that say nothing about what a text is about. Worth about half of BM25's gain from analysis on
@@ -41,6 +41,10 @@ STOP = frozenset(
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 # Scripts written without spaces: cut into overlapping pairs, the usual stand-in for a dictionary.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
+
+FORGOTTEN, TAKEN_BACK = "[forgotten]", "[taken back]"
+"""Stand in a text where words were destroyed, and where words are kept that are not to be recalled."""
+MARKER = re.compile(r"\[(?:forgotten|taken back)\]")
 
 _stemmer = Stemmer.Stemmer("english", 65536)
 _stemming = threading.Lock()  # the stemmer's own cache is not safe to share between threads
@@ -82,6 +86,14 @@ def cut(text: str) -> list[str]:
     return found
 
 
+def visible(text: str) -> str:
+    """What of `text` can be found: all but what stands for words that are not there any more."""
+    if "[" not in text or not MARKER.search(text):
+        return text
+    left = MARKER.sub(" ", text)
+    return " ".join(left.split()) if _WORD.search(left) else ""
+
+
 def content_words(text: str) -> list[Word]:
     """The words of `text` that say what it is about, in order, repeated words repeated."""
     return [word_of(word) for word in cut(text) if word not in STOP]
@@ -106,4 +118,17 @@ def sound(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(code for code in (first, second) if code))
 
 
-__all__ = ["ANALYSIS", "STOP", "Word", "content_words", "cut", "fold", "sound", "word_of"]
+__all__ = [
+    "ANALYSIS",
+    "FORGOTTEN",
+    "MARKER",
+    "STOP",
+    "TAKEN_BACK",
+    "Word",
+    "content_words",
+    "cut",
+    "fold",
+    "sound",
+    "visible",
+    "word_of",
+]

@@ -14,7 +14,7 @@ import apsw
 from durability.consistency import check_consistent
 from durability.workload import Found, State, found, index
 from echoic.stores import sqlite_scrub
-from echoic.stores.base import Change, Drop, Erased, Index
+from echoic.stores.base import Change, Erasable, Erased, Index
 from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite_changes import ScopeChanges
 from echoic.stores.sqlite_writer import Writer
@@ -109,11 +109,11 @@ class WriterAlone:
 
         await asyncio.wrap_future(self._writer.submit(work))
 
-    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         """As a store does."""
 
         def work(connection: apsw.Connection) -> Erased:
-            return sqlite_scrub.erase(connection, self._path, scope, drops, index)
+            return sqlite_scrub.erase(connection, self._path, scope, changes, index)
 
         return await asyncio.wrap_future(self._writer.alone(work))
 

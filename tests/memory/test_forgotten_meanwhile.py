@@ -195,7 +195,7 @@ class TestForgottenBeforeItWasRead:
         await ana.forget(key="home")
         await call.distil()
         assert [m.text for m in await ana.facts()] == ["I have a cello."]
-        assert [turn.text for turn in await call.turns()] == [*self.SAID]
+        assert [turn.text for turn in await call.turns()] == ["[forgotten].", *self.SAID[1:]]
 
     async def test_nor_does_a_turn_that_says_what_a_tool_had_kept(self, slow):
         memory, _ = slow

@@ -552,7 +552,10 @@ async def test_before_the_move_is_before_the_day_it_was_spoken_of(ana):
         ("2026-09-10T09:00:00+00:00", "user", "My landlord is called Marta."),
     )
     before, after = [
-        [hit.text for hit in await ana.query(f"what was my landlord called {when} the move?")]
+        [
+            (hit.turn or hit.memory).text
+            for hit in await ana.query(f"what was my landlord called {when} the move?")
+        ]
         for when in ("before", "after")
     ]
     henk, marta = "My landlord is called Henk.", "My landlord is called Marta."

@@ -7,7 +7,7 @@ from hypothesis import Phase, settings
 
 from echoic.errors import WriteConflict
 from echoic.partition import Flag
-from echoic.stores.base import Attach, Change, Drop, Erased, Put, Waiting
+from echoic.stores.base import Attach, Change, Drop, Erasable, Erased, Put, Waiting
 from echoic.stores.files import FilesStore
 from echoic.stores.files_scope import ScopeFiles
 from echoic.stores.in_memory import InMemoryStore
@@ -42,11 +42,11 @@ TestMongoDBHistories = random_histories(
 
 
 class LeavesARowBehind(InMemoryStore):
-    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         held = self._held(scope)
-        if drops is None and held is not None and len(held.records) > 1:
-            drops = [Drop(kind=kind, id=name) for kind, name in list(held.records)[:-1]]
-        return await super().erase(scope, drops)
+        if changes is None and held is not None and len(held.records) > 1:
+            changes = [Drop(kind=kind, id=name) for kind, name in list(held.records)[:-1]]
+        return await super().erase(scope, changes)
 
 
 class LosesTheVectorFlag(InMemoryStore):

@@ -40,6 +40,7 @@ class KeptChannels(Channels):
         closer = channels.look_closer(rows)
         self._closer = None if closer is None else closer.copy()
         self._missed = channels.missed()
+        self.sources = channels.sources
 
     def get(self, name: str, default: Any = None) -> Any:
         """As of any mapping."""
@@ -72,15 +73,23 @@ class Asked:
     right: NDArray[np.bool_]
     """[rows] Whether it answers."""
 
-    def found(self, broad: Weights, close: Weights) -> list[str]:
-        """Ids of the first hits under these weights."""
-        return [self.ids[row] for row in blend(self.channels, DEPTH, broad, close).rows.tolist()]
+    def found(self, broad: Weights, close: Weights) -> list[tuple[str, ...]]:
+        """Ids of the first hits under these weights: of one hit those of all that shares its place."""
+        order = blend(self.channels, DEPTH, broad, close)
+        beside = order.beside or ((),) * len(order.rows)
+        return [
+            tuple(self.ids[row] for row in (first, *others))
+            for first, others in zip(order.rows.tolist(), beside, strict=True)
+        ]
 
     def ndcg(self, broad: Weights, close: Weights) -> float:
         """nDCG@10 under these weights, as `metrics` counts it, without the other figures."""
-        right = self.right[blend(self.channels, 10, broad, close).rows]
-        ideal = float(_DISCOUNTS[: min(10, int(self.right.sum()))].sum())
-        return float(_DISCOUNTS[: len(right)][right].sum()) / ideal
+        order = blend(self.channels, 10, broad, close)
+        right = self.right[order.rows]
+        if order.beside:
+            right |= np.array([self.right[list(others)].any() for others in order.beside], np.bool_)
+        ideal = float(_DISCOUNTS[: min(10, self.whose.relevant(self.question))].sum())
+        return min(1.0, float(_DISCOUNTS[: len(right)][right].sum()) / ideal)
 
 
 async def asked_of(corpus: Corpus, progress: Progress = silent) -> list[Asked]:

@@ -175,8 +175,8 @@ class Corpus:
         return tally
 
 
-def ids_of(recall: Recall) -> list[str]:
-    """The ids of what was found, best first.
+def ids_of(recall: Recall) -> list[tuple[str, ...]]:
+    """The ids of what was found, best first: of one hit those of its memories and of its turn.
 
     Raises:
         EmbedderUnavailable: it was not looked everywhere.
@@ -185,8 +185,7 @@ def ids_of(recall: Recall) -> list[str]:
         raise EmbedderUnavailable(
             f"a question was answered without {', '.join(recall.cut)}: {recall.outcome}"
         )
-    items = [hit.memory or hit.turn for hit in recall.hits]
-    return [item.id for item in items if item is not None]
+    return [tuple(one.id for one in (*hit.memories, hit.turn) if one is not None) for hit in recall.hits]
 
 
 @contextlib.asynccontextmanager

@@ -91,7 +91,9 @@ async def updates(corpus: Corpus, fusion: str, progress: Progress = silent) -> U
         for number, (whose, question, past) in enumerate(asked, 1):
             user = memory.user(whose.user, DEPLOYMENT)
             recall = await user.recall(question.text, limit=_FAR, include_past=True)
-            versions = [name for name in ids_of(recall) if name in past | question.evidence]
+            versions = [
+                name for names in ids_of(recall) for name in names if name in past | question.evidence
+            ]
             if past & set(versions) and question.evidence & set(versions):
                 orders.append(versions[0] in question.evidence)
             progress(number, len(asked))

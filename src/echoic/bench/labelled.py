@@ -40,6 +40,10 @@ class Labelled:
         """Item id -> the ids it stands for: a memory for the turns it comes from, else for itself."""
         return {item.id: stands_for(item) for item in self.items}
 
+    def stood_for(self, name: str) -> frozenset[str]:
+        """The ids that finding the item of that id counts for; none for one of another user."""
+        return self.answers_for.get(name, frozenset())
+
     @cached_property
     def answerable(self) -> tuple[Question, ...]:
         """The questions of which some evidence is kept, with only that."""
@@ -55,9 +59,13 @@ class Labelled:
         return {each: frozenset(names) for each, names in holders.items()}
 
     def relevant(self, question: Question) -> int:
-        """How many items stand for some of what answers `question`."""
-        held = (self._holders.get(each, frozenset[str]()) for each in question.evidence)
-        return len(frozenset[str]().union(*held))
+        """How many hits could answer `question`: turns that do, and what stands for those that are not kept.
+
+        A memory beside the turn it was learned from is no further hit.
+        """
+        kept = question.evidence & self.answers_for.keys()
+        held = (self._holders.get(each, frozenset[str]()) for each in question.evidence - kept)
+        return len(kept) + len(frozenset[str]().union(*held))
 
     def session(self, evidence: str) -> str:
         """The session a piece of evidence is of; a memory without one is its own."""

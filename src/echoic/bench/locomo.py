@@ -3,7 +3,8 @@
 Every sample is a user, every session a conversation with the session's date, every question of the categories
 1 to 4 that names its evidence a question; adversarial ones (category 5) have no answer to be found. Captions
 of shared photos stand in brackets behind the text. Observations, short facts that a model wrote, are kept
-instead of the turns where that is asked for; each stands for the turns it was taken from.
+instead of the turns, or behind them as after learning, where that is asked for; each stands for the turns it
+was taken from.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from echoic.bench.labelled import Labelled, Question
 from echoic.errors import InvalidInput
@@ -33,12 +34,16 @@ def is_locomo(document: object) -> bool:
     )
 
 
-def users_of(samples: Sequence[Mapping[str, Any]], *, facts: bool) -> Iterator[Labelled]:
+Kept = Literal["turns", "facts", "both"]
+"""What is kept of every sample."""
+
+
+def users_of(samples: Sequence[Mapping[str, Any]], kept: Kept) -> Iterator[Labelled]:
     """Each sample as a user.
 
     Args:
         samples: the parsed data.
-        facts: keep the observations instead of the turns.
+        kept: the turns, the observations, or the observations behind the turns.
 
     Raises:
         InvalidInput: a sample lacks what the layout has; the message names sample and field.
@@ -46,7 +51,7 @@ def users_of(samples: Sequence[Mapping[str, Any]], *, facts: bool) -> Iterator[L
     for sample in samples:
         name = str(sample["sample_id"])
         try:
-            yield _user(name, sample, facts=facts)
+            yield _user(name, sample, kept)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InvalidInput(
                 f"sample {name!r} is not in LoCoMo's layout ({type(error).__name__}: {error!s:.80}); take "
@@ -54,16 +59,16 @@ def users_of(samples: Sequence[Mapping[str, Any]], *, facts: bool) -> Iterator[L
             ) from error
 
 
-def _user(name: str, sample: Mapping[str, Any], *, facts: bool) -> Labelled:
+def _user(name: str, sample: Mapping[str, Any], kept: Kept) -> Labelled:
     talk = sample["conversation"]
     sessions = sorted((found for found in talk if _SESSION.fullmatch(found)), key=lambda s: int(s[8:]))
     dates = {s: datetime.strptime(talk[f"{s}_date_time"], _TIME).replace(tzinfo=UTC) for s in sessions}
     turns = [_turn(name, said, s, dates[s]) for s in sessions for said in talk[s]]
-    kept = [m for s in sessions for m in _facts(name, sample, s, dates[s])] if facts else turns
+    facts = [m for s in sessions for m in _facts(name, sample, s, dates[s])] if kept != "turns" else []
     known = {turn.id: turn.conversation for turn in turns}
     return Labelled(
         user=name,
-        items=tuple(kept),
+        items=(*(turns if kept != "facts" else ()), *facts),
         questions=tuple(_questions(name, sample["qa"], known)),
         sessions=known,
     )
@@ -97,4 +102,4 @@ def _turn_ids(user: str, written: Sequence[str]) -> list[str]:
     return [f"{user}/D{int(a)}:{int(b)}" for text in written for a, b in _EVIDENCE.findall(text)]
 
 
-__all__ = ["CATEGORIES", "is_locomo", "users_of"]
+__all__ = ["CATEGORIES", "Kept", "is_locomo", "users_of"]

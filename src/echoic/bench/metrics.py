@@ -54,16 +54,18 @@ class Tally:
     leaks: int = 0
     """Hits that are of another user."""
 
-    def add(self, found: Sequence[str], whose: Labelled, question: Question) -> None:
+    def add(self, found: Sequence[str | tuple[str, ...]], whose: Labelled, question: Question) -> None:
         """Count the hits for one question.
 
         Args:
-            found: ids of the items hit, best first, `DEPTH` of them at most.
+            found: ids of the items hit, best first, `DEPTH` of them at most. A hit that shows several items,
+                as a memory with the turn it was learned from, has the ids of all.
             whose: who was asked about; an id that is not among their items is a leak.
             question: what was asked.
         """
-        self.leaks += sum(name not in whose.answers_for for name in found)
-        hits = [whose.answers_for.get(name, frozenset[str]()) for name in found]
+        shown = [(hit,) if isinstance(hit, str) else hit for hit in found]
+        self.leaks += sum(name not in whose.answers_for for names in shown for name in names)
+        hits = [frozenset[str]().union(*map(whose.stood_for, names)) for names in shown]
         self.rows.append(_figures(hits, question.evidence, whose.relevant(question), whose))
         self.categories.append(question.category)
 
@@ -119,7 +121,7 @@ def _figures(
     figures["MRR"] = next((1 / place for place, is_right in enumerate(right, 1) if is_right), 0.0)
     gained = sum(1 / np.log2(place + 1) for place, is_right in enumerate(right[:10], 1) if is_right)
     ideal = sum(1 / np.log2(place + 1) for place in range(1, min(10, relevant) + 1))
-    figures["nDCG@10"] = float(gained / ideal)
+    figures["nDCG@10"] = min(1.0, float(gained / ideal))
     reached = list(dict.fromkeys(whose.session(each) for ids in hits for each in sorted(ids)))[:5]
     wanted = {whose.session(each) for each in evidence}
     figures["session R@5"] = len(wanted & set(reached)) / len(wanted)

@@ -33,13 +33,14 @@ _NOBODY = "user"
 """Whose what names no user is."""
 
 
-def read(path: Path, *, facts: bool = False) -> Dataset:
+def read(path: Path, *, facts: bool = False, mixed: bool = False) -> Dataset:
     """The labelled questions in the file or folder `path`.
 
     Args:
         path: LoCoMo's JSON, JSON lines, or a folder of such files.
         facts: keep only facts: LoCoMo's observations, memories of JSON lines. Else LoCoMo's turns, and
             everything of JSON lines.
+        mixed: keep LoCoMo's observations behind its turns, as after learning.
 
     Raises:
         InvalidInput: it cannot be read, or holds no question that can be answered. The message says where.
@@ -52,7 +53,7 @@ def read(path: Path, *, facts: bool = False) -> Dataset:
         if document is None:
             _gather(file, text, users)
         elif is_locomo(document):
-            labelled += users_of(document, facts=facts)
+            labelled += users_of(document, "facts" if facts else "both" if mixed else "turns")
         else:
             raise InvalidInput(
                 f"{file} is one JSON document and not in LoCoMo's layout; give one JSON object a line"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -160,9 +160,7 @@ class Talker:
             yield Reply(text="".join(said), query=text, recall=recall, timings=steps.timings_ms)
             return
         learned = await learn(memory, conversation, heard, ours=(), before=before, steps=steps)
-        hits = tuple(
-            hit for hit in recall.hits if hit.turn is None or hit.turn.conversation != conversation.id
-        )
+        known = recall.without(lambda turn: turn.conversation == conversation.id)
         yield Reply(
             text="".join(said),
             heard=heard,
@@ -171,7 +169,7 @@ class Talker:
             known=learned.known,
             retracted=learned.retracted,
             query=text,
-            recall=replace(recall, hits=hits),
+            recall=known,
             timings=steps.timings_ms,
         )
 

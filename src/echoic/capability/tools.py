@@ -158,7 +158,9 @@ class MemoryTools:
         recall = await self._user.recall(query, limit=_HITS, deadline_ms=deadline_ms)
         if "own" in recall.cut:  # not looked at in time: that is not "nothing found"
             raise TimeoutError
-        found = [_told(hit) for hit in recall.hits if hit.turn is None or not self._is_here(hit)]
+        here = self._conversation()
+        new = recall.without(lambda turn: turn.conversation == here)
+        found = [told for hit in new.hits for told in _told(hit)]
         return {"success": True, "result": found, "outcome": recall.outcome, "note": DATA}
 
     async def _store(self, key: str, summary: str | None) -> Answer:
@@ -175,10 +177,6 @@ class MemoryTools:
         if transcript is None:
             return {"success": True, "result": None, "say": MISSING}
         return {"success": True, "result": _recalled(transcript), "note": DATA}
-
-    def _is_here(self, hit: Hit) -> bool:
-        """Whether a hit was said in this very conversation, which the model has before it anyway."""
-        return hit.turn is not None and hit.turn.conversation == self._conversation()
 
     # -- how they fail
 
@@ -215,13 +213,18 @@ def _schema(method: Callable[..., Any]) -> Any:
     return Tool(MethodType(method, object()), takes_ctx=False).function_schema
 
 
-def _told(hit: Hit) -> Answer:
-    if hit.memory is not None:
-        memory = hit.memory
+def _told(hit: Hit) -> list[Answer]:
+    """What is known, each with the sentence that said it where that was found too; else what was said."""
+    if not hit.memories:
+        return [{"said_by": hit.turn.speaker if hit.turn else "", "text": hit.text}]
+    answers = []
+    for memory in hit.memories:
         told = {"key": memory.key, "text": memory.statement or memory.text, "context": memory.context}
         sure = {} if memory.confirmed else {"confirmed": False}
-        return {name: value for name, value in told.items() if value is not None} | sure
-    return {"said_by": hit.turn.speaker if hit.turn else "", "text": hit.text}
+        answers.append({name: value for name, value in told.items() if value is not None} | sure)
+    if hit.turn is not None and hit.turn.heard_text:
+        answers[0]["said"] = hit.turn.heard_text
+    return answers
 
 
 def _recalled(transcript: Transcript) -> Answer:

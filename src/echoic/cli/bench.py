@@ -25,6 +25,9 @@ _PATH = click.argument("path", type=click.Path(path_type=Path))
 _FACTS = click.option(
     "--facts", is_flag=True, help="Search facts: LoCoMo's observations, memories of JSON lines."
 )
+_MIXED = click.option(
+    "--mixed", is_flag=True, help="Search turns and facts in one store, as after learning (LoCoMo)."
+)
 _CACHE = click.option(
     "--cache",
     type=click.Path(path_type=Path),
@@ -64,6 +67,7 @@ def bench_group() -> int:
 @_PATH
 @_fusions("blend,rrf,text,vector")
 @_FACTS
+@_MIXED
 @_VECTORS_ONLY
 @_CACHE
 @_PLOTS
@@ -74,6 +78,7 @@ def recall_command(
     path: Path,
     fusions: Sequence[str],
     facts: bool,
+    mixed: bool,
     vectors_only: bool,
     cache: Path | None,
     plots: Path | None,
@@ -97,7 +102,7 @@ def recall_command(
         from echoic.bench.reading import read
         from echoic.bench.recall import measure_recall
 
-        dataset = read(path, facts=facts)
+        dataset = read(path, facts=facts, mixed=mixed)
         with output.progress("embedding") as progress:
             async with corpus_of(
                 dataset, embedder_of(settings, vectors_only=vectors_only), cache, progress

@@ -22,28 +22,36 @@ from echoic.types import Receipt
     metavar="ID",
     help="Destroy one conversation with all that was said in it; what was learned from it stays.",
 )
+@click.option("--id", "name", metavar="ID", help="Destroy one memory or one turn, by its id.")
 @click.option("--all", "everything", is_flag=True, help="Destroy all that is kept of the user.")
 @click.option("--yes", is_flag=True, help="Do not ask first; needed where there is no terminal to ask at.")
 @click.pass_context
 def forget_command(
-    ctx: click.Context, key: str | None, conversation: str | None, everything: bool, yes: bool
+    ctx: click.Context,
+    *,
+    key: str | None,
+    conversation: str | None,
+    name: str | None,
+    everything: bool,
+    yes: bool,
 ) -> int:
     """Destroy what is kept, and print the receipt.
 
-    It says what was removed, and whether its bytes are gone. Takes exactly one of --key, --conversation and
-    --all. It asks first, and without a terminal it needs --yes. Nothing brings back what is forgotten; to
-    take back what only no longer holds, use `echoic delete`.
+    It says what was removed, and whether its bytes are gone. Takes exactly one of --key, --conversation,
+    --id and --all. Of a key or an id the words that said it go from every turn; the rest of the turn stays
+    and is counted as rewritten. It asks first, and without a terminal it needs --yes. Nothing brings back
+    what is forgotten; to take back what only no longer holds, use `echoic delete`.
     """
-    if sum((key is not None, conversation is not None, everything)) != 1:
-        raise click.UsageError("say what to forget: --key KEY, --conversation ID or --all", ctx)
+    if sum((key is not None, conversation is not None, name is not None, everything)) != 1:
+        raise click.UsageError("say what to forget: --key KEY, --conversation ID, --id ID or --all", ctx)
 
     what = f"key {key!r}" if key is not None else f"conversation {conversation!r}"
-    what = "everything" if everything else what
+    what = "everything" if everything else what if name is None else f"memory or turn {name!r}"
     if not yes:
         _ask_first(f"{what} of user {settings_of(ctx).user!r}")
 
     async def work(desk: Desk) -> Result:
-        receipt = await desk.user.forget(key=key, conversation=conversation)
+        receipt = await desk.user.forget(key=key, conversation=conversation, id=name)
         desk.output.say(f"forgot {what} of user {desk.settings.user!r}")
         if not receipt.verified:
             desk.output.note("it could not be verified that every byte is gone: run it again")
@@ -75,6 +83,8 @@ def _lines(receipt: Receipt) -> str:
             f"conversations\t{receipt.conversations}",
             f"vectors\t{receipt.vectors}",
             f"other\t{receipt.other}",
+            f"rewritten\t{receipt.rewritten}",
+            f"kept\t{receipt.kept}",
             f"verified\t{verified}",
         )
     )

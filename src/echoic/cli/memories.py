@@ -69,17 +69,22 @@ def get_command(ctx: click.Context, key: str) -> int:
 
 
 @command("delete")
-@click.argument("key")
+@click.argument("key", required=False)
+@click.option("--id", "name", metavar="ID", help="Take back one memory or one turn, by its id.")
 @click.pass_context
-def delete_command(ctx: click.Context, key: str) -> int:
+def delete_command(ctx: click.Context, key: str | None, name: str | None) -> int:
     """Take back what is kept under KEY. It is no longer found, but stays in its history.
 
-    To destroy it with its history, use `echoic forget --key KEY`.
+    What was said of it is no longer found either, in any turn. To destroy it with its history, use `echoic
+    forget --key KEY`.
     """
+    if (key is None) == (name is None):
+        raise click.UsageError("say what to take back: KEY or --id ID", ctx)
+    what = f"under {key!r}" if key is not None else f"with the id {name!r}"
 
     async def work(desk: Desk) -> Result:
-        deleted = await desk.user.delete(key)
-        desk.output.say(f"took back {key!r}" if deleted else _nothing(desk, f"under {key!r}"))
+        deleted = await desk.user.delete(key, id=name)
+        desk.output.say(f"took back {key or name!r}" if deleted else _nothing(desk, what))
         return Result(data={"deleted": deleted}, count=int(deleted), code=DONE if deleted else NOTHING_KNOWN)
 
     return run(ctx, work)

@@ -7,7 +7,7 @@ from datetime import datetime, tzinfo
 
 from echoic.memory.block.quoting import quoted
 from echoic.memory.block.tokens import Counter
-from echoic.memory.records import TURN, turn_of
+from echoic.memory.records import TURN, recalled_turn
 from echoic.ranking.cues import asks_list
 from echoic.ranking.packing import Around, Packed, pack
 from echoic.stores.base import Record, Store
@@ -77,7 +77,7 @@ def _after(record: Record) -> range:
 def _nearest(record: Record, rows: Mapping[int, Record], side: range) -> Turn | None:
     """The first turn of the same conversation on one side of `record`."""
     near = (rows[seq] for seq in side if seq in rows)
-    return next((turn_of(row) for row in near if row.kind == TURN and row.key == record.key), None)
+    return next((recalled_turn(row) for row in near if row.kind == TURN and row.key == record.key), None)
 
 
 __all__ = ["DEFAULT_BUDGET_TOKENS", "HITS", "LIST_HITS", "hits_for", "packed"]

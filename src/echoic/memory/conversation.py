@@ -17,9 +17,9 @@ from echoic.memory.records import (
     TURN,
     conversation_of,
     cursor_of,
-    is_unlearned,
     record_of_conversation,
     record_of_turn,
+    rewritten_turn,
     scan_all,
     turn_of,
 )
@@ -107,7 +107,7 @@ class OpenConversation:
             answer = _answer([(turn_of(record), record) for record in records], after)
             cut = _as_heard([turn for turn, _ in answer], heard)
             changed = [
-                Put.over(record, record_of_turn(now, unlearned=is_unlearned(record)))
+                Put.over(record, rewritten_turn(record, now))
                 for now, (turn, record) in zip(cut, answer, strict=True)
                 if now != turn
             ]

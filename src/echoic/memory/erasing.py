@@ -6,12 +6,14 @@ Whatever kind of record is kept under a key or of a conversation has to be named
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal
+from collections.abc import Sequence
 
+from echoic.memory.destroying import destroyed
 from echoic.memory.distilling.progress import PROGRESS, progress_id
 from echoic.memory.distilling.unlearning import unlearn_turns
 from echoic.memory.experience import unlearn
-from echoic.memory.hooks import Forgotten
+from echoic.memory.hiding import named
+from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.judging import JUDGEMENT
 from echoic.memory.parts import Parts
 from echoic.memory.records import (
@@ -26,8 +28,9 @@ from echoic.memory.records import (
     memory_of,
     scan_all,
 )
+from echoic.memory.retry import until_written
 from echoic.memory.tasks import RESULT
-from echoic.stores.base import Drop, Erased, Record
+from echoic.stores.base import Drop, Erasable, Erased, Put, Record
 from echoic.types import Memory, Receipt, Scope, checked_name
 
 
@@ -38,38 +41,66 @@ class Erasing:
         self._parts = parts
         self._scope = scope
 
-    async def forget(self, key: str | None, conversation: str | None) -> Receipt:
+    async def forget(self, key: str | None, conversation: str | None, name: str | None) -> Receipt:
         """See `UserMemory.forget`."""
         with self._parts.telemetry.operation("erase", self._scope) as doing:
-            receipt = await self._forget(key, conversation)
+            receipt = await self._forget(key, conversation, name)
             doing.note(records=receipt.records, vectors=receipt.vectors, verified=int(receipt.verified))
         self._parts.telemetry.erased(receipt.records)
-        what: Literal["everything", "key", "conversation"] = (
-            "key" if key is not None else "conversation" if conversation is not None else "everything"
-        )
+        what: Forgetting = "everything" if conversation is None else "conversation"
+        what = "id" if name is not None else what if key is None else "key"
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return receipt
 
-    async def _forget(self, key: str | None, conversation: str | None) -> Receipt:
-        if key is not None:
+    async def _forget(self, key: str | None, conversation: str | None, name: str | None) -> Receipt:
+        everything = key is None and conversation is None and name is None
+        memories = await self._versions(key) if key is not None else []
+        whole: list[str] = []
+        if name is not None:
+            memories, whole = await named(self._parts.store, self._scope, checked_name(name, "id"))
+        if memories or whole:
             # before it goes: whoever is learning from these turns now has to look again
-            await unlearn_turns(self._parts.store, self._scope, await self._versions(key))
-        own = await self._chosen(key, conversation)
+            await unlearn_turns(self._parts.store, self._scope, memories)
         self._parts.recaller.forget()
-        erased = [await self._parts.store.erase(self._scope, own)]
+        kept = 0
+
+        async def attempt() -> Erased | None:
+            nonlocal kept
+            changes = await self._chosen(key, conversation, name)
+            if changes is not None and (memories or whole):
+                gone = await destroyed(self._parts.store, self._scope, memories, whole)
+                kept = gone.kept
+                changes += [*await self._memories(memories), *await self._quoting(), *gone.changes]
+                changes = _each_once(changes)
+            return None if changes == [] else await self._parts.store.erase(self._scope, changes)
+
+        erased = [part] if (part := await until_written(attempt, "what is forgotten")) else []
         # what was written meanwhile, as by a call that goes on, goes as well
-        while own and (own := await self._chosen(key, conversation)):
-            erased.append(await self._parts.store.erase(self._scope, own))
+        while erased and not everything and (part := await until_written(attempt, "what is forgotten")):
+            erased.append(part)
+        erased = erased or [await self._parts.store.erase(self._scope, [])]
         # only now: what is judged or handed in meanwhile is taken back once the user's own is gone
-        shared = [] if key is None and conversation is not None else await self._authored(key)
+        shared = await self._authored(key) if everything or key is not None else []
         drops = [Drop(kind=record.kind, id=record.id) for record in shared]
-        if key is None and conversation is None:
+        if everything:
             drops += await unlearn(self._parts.store, self._scope)
             drops += await self._link_codes()
         if drops:
             erased.append(await self._parts.store.erase(self._scope.everyone, drops))
-        return _receipt(erased)
+        return _receipt(erased, kept)
+
+    async def _memories(self, memories: Sequence[Memory]) -> list[Drop]:
+        """Those of `memories` that are there."""
+        names = [memory.id for memory in memories if memory.id]
+        there = await self._parts.store.read(self._scope, MEMORY, names)
+        return [Drop(kind=MEMORY, id=record.id) for record in there]
+
+    async def _quoting(self) -> list[Drop]:
+        """What a model was given in a call, and the state a call would go on from: both may quote it."""
+        records = await scan_all(self._parts.store, self._scope, GIVEN)
+        records += await scan_all(self._parts.store, self._scope, CHECKPOINT)
+        return [Drop(kind=record.kind, id=record.id) for record in records]
 
     async def _authored(self, key: str | None) -> list[Record]:
         """Global memories and proposals of this user."""
@@ -84,9 +115,11 @@ class Erasing:
         given = [code for code in codes if code.data.get("whose") == self._scope.user]
         return [Drop(kind=code.kind, id=code.id) for code in given]
 
-    async def _chosen(self, key: str | None, conversation: str | None) -> list[Drop] | None:
+    async def _chosen(
+        self, key: str | None, conversation: str | None, name: str | None
+    ) -> list[Erasable] | None:
         """What to destroy in the user's own scope; None: all of it."""
-        if key is None and conversation is None:
+        if key is None and conversation is None and name is None:
             return None
         chosen: list[Record] = []
         if key is not None:
@@ -104,9 +137,7 @@ class Erasing:
         """What goes with a key."""
         chosen = await scan_all(self._parts.store, self._scope, MEMORY, key=key)
         chosen += await scan_all(self._parts.store, self._scope, JUDGEMENT, key=key)
-        # what a model was given in a call may quote it, and so may the state a call would go on from
-        chosen += await scan_all(self._parts.store, self._scope, GIVEN)
-        return chosen + await scan_all(self._parts.store, self._scope, CHECKPOINT)
+        return chosen
 
     async def _of(self, conversation: str) -> list[Record]:
         """What goes with a conversation."""
@@ -121,13 +152,25 @@ class Erasing:
         ]
 
 
-def _receipt(erased: list[Erased]) -> Receipt:
+def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
+    """`changes`, of two that name the same record the one that drops it."""
+    found: dict[tuple[str, str], Erasable] = {}
+    for change in changes:
+        name = (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
+        if isinstance(change, Drop) or name not in found:
+            found[name] = change
+    return list(found.values())
+
+
+def _receipt(erased: Sequence[Erased], kept: int) -> Receipt:
     kinds: Counter[str] = sum((Counter(part.records) for part in erased), Counter())
     return Receipt(
         memories=kinds.pop(MEMORY, 0),
         turns=kinds.pop(TURN, 0),
         conversations=kinds.pop(CONVERSATION, 0),
         other=sum(kinds.values()),
+        rewritten=sum(part.rewritten for part in erased),
+        kept=kept,
         vectors=sum(part.vectors for part in erased),
         verified=all(part.verified for part in erased),
         bytes_searched=sum(part.bytes_searched for part in erased),

@@ -63,12 +63,16 @@ class Recalled:
     duration_ms: float
 
 
+Forgetting = Literal["everything", "key", "conversation", "id"]
+"""What somebody had destroyed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
     """Something was destroyed at the user's wish."""
 
     scope: Scope
-    what: Literal["everything", "key", "conversation"]
+    what: Forgetting
     receipt: Receipt
     duration_ms: float
 

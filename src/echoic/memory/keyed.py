@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from echoic.errors import QuotaExceeded, brief
+from echoic.memory.hiding import hide, named
 from echoic.memory.judging import waits
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.parts import Parts
@@ -88,12 +89,28 @@ class KeyedMemories:
         """See `UserMemory.delete`."""
         checked_name(key, "key")
         at = self._parts.clock()
+        # first, so that whoever dies in between leaves what still holds and not what is still told
+        await hide(self._parts.store, self._scope, await self.history(key), at=at)
         deleted = [
             await until_written(partial(self._end, scope, key, at), f"key {brief(key)}")
             for scope in (self._scope, self._scope.everyone)
         ]
         await self._withdraw(key)
         return any(deleted)
+
+    async def take_back(self, name: str) -> bool:
+        """See `UserMemory.delete`, by the id of a memory or a turn."""
+        at, store = self._parts.clock(), self._parts.store
+        memories, whole = await named(store, self._scope, checked_name(name, "id"))
+        await hide(store, self._scope, memories, whole=whole, at=at)
+
+        async def attempt() -> bool:
+            ledger = Ledger(store, self._scope)
+            ended = [await ledger.end(memory.id, at) for memory in memories if memory.id]
+            await store.write(self._scope, ledger.changes)
+            return any(ended)
+
+        return await until_written(attempt, f"memory {name!r}") or bool(whole)
 
     async def history(self, key: str) -> list[Memory]:
         """See `UserMemory.history`."""

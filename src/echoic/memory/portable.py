@@ -17,10 +17,9 @@ from echoic.memory.records import (
     TURN,
     conversation_of,
     cursor_of,
-    is_unlearned,
     memory_of,
     record_of_conversation,
-    record_of_turn,
+    rewritten_turn,
     scan_all,
     turn_of,
 )
@@ -169,7 +168,7 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
                 checked_name(item["read"], "the turn that was read last")
         for record in (*turns, *results):
             check_record(record)
-        turns = [record_of_turn(turn_of(record), unlearned=is_unlearned(record)) for record in turns]
+        turns = [rewritten_turn(record, turn_of(record)) for record in turns]
         results = [record_of_result(result_of(record), record.key or "") for record in results]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"this export cannot be read: {type(error).__name__}") from error

@@ -18,7 +18,7 @@ from echoic.embedding.base import Embedded, Embedder
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen
 from echoic.memory.deadline import Deadline
-from echoic.memory.records import MEMORY, memory_of, turn_of
+from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
 from echoic.memory.times.phrases import NOTHING, Spans
 from echoic.memory.times.versions import in_time
@@ -244,12 +244,14 @@ class Recaller:
         """The records behind the rows; one that was erased meanwhile is left out."""
         records: dict[tuple[int, int], Record] = {}
         for place, scope in enumerate(scopes):
-            rows = [f.row for f in found if f.place == place]
+            rows = [row for f in found if f.place == place for row in (f.row, *f.beside)]
             if rows:
                 records |= {(place, r.seq): r for r in await self._store.rows(scope, rows)}
-        return tuple(
-            _hit(scopes[f.place], records[f.place, f.row], f) for f in found if (f.place, f.row) in records
-        )
+        there = [
+            (f, [records[f.place, row] for row in (f.row, *f.beside) if (f.place, row) in records])
+            for f in found
+        ]
+        return tuple(_hit(scopes[f.place], rows, f) for f, rows in there if rows)
 
 
 def _with_versions(found: Sequence[Found], partitions: Sequence[Partition], limit: int) -> list[Found]:
@@ -261,30 +263,40 @@ def _with_versions(found: Sequence[Found], partitions: Sequence[Partition], limi
 
 
 def _is_memory(one: Found, partitions: Sequence[Partition]) -> bool:
-    return bool(partitions[one.place].rows["kind"][one.row] == MEMORY_ROW)
+    kinds = partitions[one.place].rows["kind"]
+    return any(kinds[row] == MEMORY_ROW for row in (one.row, *one.beside))
 
 
 def _as_stored(found: Sequence[Found], partitions: Sequence[Partition]) -> list[Found]:
     """With the rows' numbers in the store, where a partition has numbers of its own."""
     origins = [partition.origin for partition in partitions]
     return [
-        one if (origin := origins[one.place]) is None else replace(one, row=int(origin[one.row]))
+        one
+        if (origin := origins[one.place]) is None
+        else replace(one, row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
         for one in found
     ]
 
 
-def _hit(scope: Scope, record: Record, found: Found) -> Hit:
-    if record.kind == MEMORY:
-        memory = memory_of(record)
-        return Hit(text=memory.text, score=found.score, ranks=found.ranks, scope=scope, memory=memory)
-    turn = turn_of(record)
-    return Hit(text=turn.heard_text, score=found.score, ranks=found.ranks, scope=scope, turn=turn)
+def _hit(scope: Scope, records: Sequence[Record], found: Found) -> Hit:
+    """What shares one place: a turn, memories learned from it, or one memory alone."""
+    memories = [memory_of(record) for record in records if record.kind == MEMORY]
+    turn = next((recalled_turn(record) for record in records if record.kind != MEMORY), None)
+    return Hit(
+        text=memories[0].text if memories else turn.heard_text if turn else "",
+        score=found.score,
+        ranks=found.ranks,
+        scope=scope,
+        memory=memories[0] if memories else None,
+        turn=turn,
+        also=tuple(memories[1:]),
+    )
 
 
 def _unsigned(hits: Sequence[Hit], scope: Scope) -> tuple[Hit, ...]:
     """`hits` without who said them, where that was in another deployment than that of `scope`."""
     return tuple(
-        replace(hit, memory=unsigned(hit.memory))
+        replace(hit, memory=unsigned(hit.memory), also=tuple(map(unsigned, hit.also)))
         if hit.memory is not None and hit.scope.deployment != scope.deployment
         else hit
         for hit in hits

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, cast
 
+from echoic.memory.mentions import Span, joined, masked
 from echoic.partition import Entry
 from echoic.ranking.entries import entry_of_memory, entry_of_turn
 from echoic.speakers import USER, role_of
 from echoic.stores.base import Record, Store
 from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
+from echoic.words import TAKEN_BACK
 
 MEMORY = "memory"
 TURN = "turn"
@@ -43,7 +45,7 @@ def index(record: Record) -> Entry | None:
     if record.kind == MEMORY:
         return entry_of_memory(memory_of(record))
     if record.kind == TURN:
-        return entry_of_turn(turn_of(record))
+        return entry_of_turn(recalled_turn(record))
     return None
 
 
@@ -80,12 +82,13 @@ def memory_of(record: Record) -> Memory:
     return Memory(id=record.id, key=record.key, **data)
 
 
-def record_of_turn(turn: Turn, *, unlearned: bool = False) -> Record:
+def record_of_turn(turn: Turn, *, unlearned: bool = False, hidden: Iterable[Span] = ()) -> Record:
     """`turn` as a record that shares its conversation's id as key.
 
     Args:
         turn: what to keep.
         unlearned: whether what was learned from it was forgotten, and is not to be learned again.
+        hidden: which stretches of its heard words are kept and not to be recalled.
     """
     data = {
         "speaker": turn.speaker,
@@ -94,6 +97,7 @@ def record_of_turn(turn: Turn, *, unlearned: bool = False) -> Record:
         "heard": turn.heard,
         "confidence": turn.confidence,
         "unlearned": unlearned or None,
+        "hidden": [list(span) for span in joined(hidden)] or None,
     }
     kept = {name: value for name, value in data.items() if value is not None}
     return Record(kind=TURN, id=turn.id, key=turn.conversation, data=kept)
@@ -102,6 +106,23 @@ def record_of_turn(turn: Turn, *, unlearned: bool = False) -> Record:
 def is_unlearned(record: Record) -> bool:
     """Whether nothing is to be learned from this turn any more; see `record_of_turn`."""
     return bool(record.data.get("unlearned"))
+
+
+def hidden_in(record: Record) -> list[Span]:
+    """Which stretches of a turn's heard words are not to be recalled; see `record_of_turn`."""
+    return [(int(first), int(last)) for first, last in record.data.get("hidden", ())]
+
+
+def rewritten_turn(record: Record, turn: Turn) -> Record:
+    """`turn` in the place of `record`, which says more of it than a turn does."""
+    kept = record_of_turn(turn, unlearned=is_unlearned(record), hidden=hidden_in(record))
+    return replace(record, data=kept.data)
+
+
+def recalled_turn(record: Record) -> Turn:
+    """The turn as it may be recalled: without what the user took back."""
+    turn, hidden = turn_of(record), hidden_in(record)
+    return replace(turn, text=masked(turn.heard_text, hidden, TAKEN_BACK), heard=None) if hidden else turn
 
 
 def turn_of(record: Record) -> Turn:

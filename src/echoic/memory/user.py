@@ -22,7 +22,9 @@ from echoic.memory.parts import Parts
 from echoic.memory.portable import export_scope, restore_scope
 from echoic.memory.records import (
     MEMORY,
+    TURN,
     memory_of,
+    recalled_turn,
     record_of_memory,
     scan_all,
 )
@@ -108,13 +110,26 @@ class UserMemory(Served):
         """
         return await self._keyed.get(key)
 
-    async def delete(self, key: str) -> bool:
-        """Take back what the user keeps under `key`; whether there was anything of theirs to take back.
+    async def delete(
+        self,
+        key: str | None = None,
+        *,
+        id: str | None = None,  # noqa: A002 - as it is called in what is found
+    ) -> bool:
+        """Take back what the user keeps under `key`, or one memory or turn by its id.
 
-        It is no longer found, but stays in `history`; `forget(key=…)` destroys. Another's global memory is
-        never touched.
+        It is no longer found, nor is what said it, in any turn; but it stays in `history` and in the
+        transcript. `forget` destroys. Another's global memory is never touched.
+
+        Returns:
+            whether there was anything of theirs to take back.
+
+        Raises:
+            InvalidInput: not exactly one of the two is given, or it can be no name.
         """
-        return await self._keyed.delete(key)
+        if (key is None) == (id is None):
+            raise InvalidInput("delete takes a key or an id: say which of the two is to be taken back")
+        return await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
 
     async def history(self, key: str) -> list[Memory]:
         """Every version of what the user kept under `key`, oldest first, retracted ones included."""
@@ -293,7 +308,8 @@ class UserMemory(Served):
     async def recall_conversation(self, key: str) -> Transcript | None:
         """The stored conversation `key` means: the same words first, then alike in spelling or sound.
 
-        Of two stored under the same key the newer is meant. None: no key is like it.
+        Of two stored under the same key the newer is meant. None: no key is like it. What was taken back is
+        left out of its turns.
         """
         checked_name(key, "recall key")
         stored = {c.id: c for c in await self.conversations() if c.recall_key}
@@ -302,8 +318,9 @@ class UserMemory(Served):
         if not matches:
             return None
         name, likeness = matches[0]
-        turns = await OpenConversation(self._parts, self.scope, name, None).turns()
-        return Transcript(conversation=stored[name], turns=tuple(turns), likeness=likeness)
+        records = await scan_all(self._parts.store, self.scope, TURN, key=name)
+        turns = tuple(recalled_turn(record) for record in records)
+        return Transcript(conversation=stored[name], turns=turns, likeness=likeness)
 
     async def jobs(self) -> Jobs:
         """Which of the user's conversations are still to be learned from, and which were given up."""
@@ -330,18 +347,34 @@ class UserMemory(Served):
         self._parts.background.poke()
         return count
 
-    async def forget(self, *, key: str | None = None, conversation: str | None = None) -> Receipt:
-        """Destroy all that is kept of the user, or one key with its history, or one conversation.
+    async def forget(
+        self,
+        *,
+        key: str | None = None,
+        conversation: str | None = None,
+        id: str | None = None,  # noqa: A002 - as it is called in what is found
+    ) -> Receipt:
+        """Destroy all that is kept of the user, or one key with its history, or one conversation, or one
+        memory or turn by its id.
 
         Records, words, sounds and vectors go, from every place the store keeps bytes in; what the user made
         global goes with them, and what their conversations alone taught an agent. A global memory that an
         operator approved is the deployment's own by then and stays: it holds no personal data, and not who
         said it.
 
-        Of a key the turns that said it stay, and are never learned from again. Of a conversation what was
-        learned from it stays: it may have been said elsewhere too, and `forget(key=…)` destroys it.
+        Of a key, or a memory, the words that said it are destroyed in every turn, the user's and the agents',
+        in summaries, in memories that repeat it and in what calls and tools kept. The rest of such a turn
+        stays, with "[forgotten]" in their place, and is never learned from again; `Receipt.rewritten` counts
+        what was changed so, `Receipt.kept` the turns that say something else with the same value. Of a turn
+        all that it says goes, with what was learned from it alone. Of a conversation what was learned from it
+        stays: it may have been said elsewhere too, and `forget(key=…)` destroys it.
+
+        Raises:
+            InvalidInput: an id is given beside something else, or one of them can be no name.
         """
-        return await Erasing(self._parts, self.scope).forget(key, conversation)
+        if id is not None and (key is not None or conversation is not None):
+            raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
+        return await Erasing(self._parts, self.scope).forget(key, conversation, id)
 
 
 __all__ = ["MAX_LIMIT", "UserMemory"]

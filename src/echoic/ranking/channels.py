@@ -25,6 +25,7 @@ from echoic.ranking.near import NearScores, near_scores
 from echoic.ranking.pieces import piece_weights, vector_without
 from echoic.ranking.place import Place, Statistics
 from echoic.ranking.query import Query
+from echoic.ranking.sources import Pairs
 from echoic.ranking.text import TextScores, text_scores
 
 FINDING = ("vector", "text", "fuzzy", "window")
@@ -150,6 +151,17 @@ class Channels(Mapping[str, Floats]):
         if self._query.vector is None:
             return np.arange(self._size)
         return self._counted([place.eligible.without_vector for place in self._places])
+
+    @cached_property
+    def sources(self) -> Pairs | None:
+        """Memories and the turns they were learned from, counted over all partitions; None: none."""
+        found = [place.layout.sources for place in self._places]
+        if not any(len(pairs) for pairs in found):
+            return None
+        return Pairs(
+            self._counted([pairs.memories for pairs in found]),
+            self._counted([pairs.turns for pairs in found]),
+        )
 
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
         """[candidates] The late channel at these rows, counted over all partitions; None without word pieces.

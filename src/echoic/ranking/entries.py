@@ -14,13 +14,14 @@ from collections.abc import Collection, Iterable
 from echoic.partition import MEMORY, TURN, Entry, Flag, number_of
 from echoic.ranking.cues import flags_of
 from echoic.types import Category, Memory, Turn
-from echoic.words import Word, content_words, cut, fold
+from echoic.words import Word, content_words, cut, fold, visible
 
 USER, AGENT = "user", "agent"
 """Speakers that are roles. Any other speaker is a person's name."""
 
-SPEAKER_FACET, KEY_FACET = "@", "="
-"""Open the words that say how a speaker is called and what a memory's key is. No word of a text begins so."""
+SPEAKER_FACET, KEY_FACET, SOURCE_FACET = "@", "=", "^"
+"""Open the words that say how a speaker is called, what a memory's key is, and which turn a turn is or a
+memory was learned from. No word of a text begins so."""
 
 # A person asks "what do I prefer" of what is filed under preference; nobody says "entity" or "fact".
 _SPOKEN_CATEGORIES: frozenset[Category] = frozenset({"preference", "decision", "requirement", "experience"})
@@ -55,6 +56,8 @@ def entry_of_memory(memory: Memory) -> Entry:
         words = (*words, (key_facet(content_words(key)), 0))
     if author not in {"", USER, AGENT}:
         words = (*words, (speaker_facet(author), 0))
+    if memory.current:
+        words = (*words, *((source_facet(name), 0) for name in dict.fromkeys(memory.source)))
     return Entry(
         text=text,
         kind=MEMORY,
@@ -69,15 +72,17 @@ def entry_of_memory(memory: Memory) -> Entry:
 def entry_of_turn(turn: Turn) -> Entry:
     """The entry of `turn`: what was heard of it, with the speaker's name where that is a person's.
 
-    A turn of which nothing was heard has no words and is UNHEARD: it is never found.
+    A turn of which nothing was heard, or all was forgotten, has no words and is UNHEARD: it is never found.
     """
-    heard = turn.heard_text
+    heard = visible(turn.heard_text)
     speaker = fold(turn.speaker)
     # MiniLM on LoCoMo: R@10 44 with a person's name in front of what they say, 31 without it.
     text = heard if not heard or speaker in {USER, AGENT} else f"{turn.speaker}: {heard}"
     words = Entry.counted(content_words(text))
     if text != heard:
         words = (*words, (speaker_facet(speaker), 0))
+    if heard and speaker != AGENT:  # nothing is learned from an agent's words
+        words = (*words, (source_facet(turn.id), 0))  # last: see `sources`
     return Entry(
         text=text,
         kind=TURN,
@@ -101,6 +106,12 @@ def speaker_facet(speaker: str) -> Word:
     It stands in the index with a count of 0, so that it adds nothing to a score or a length.
     """
     facet = f"{SPEAKER_FACET}{number_of(speaker):08x} {' '.join(cut(speaker))}"
+    return Word(facet, facet, ())
+
+
+def source_facet(turn_id: str) -> Word:
+    """The word that a turn and the memories learned from it have in common; with a count of 0 likewise."""
+    facet = f"{SOURCE_FACET}{number_of(turn_id):08x}"
     return Word(facet, facet, ())
 
 
@@ -143,6 +154,7 @@ def _mentioned(fields: Iterable[str]) -> tuple[tuple[Word, int], ...]:
 __all__ = [
     "AGENT",
     "KEY_FACET",
+    "SOURCE_FACET",
     "SPEAKER_FACET",
     "USER",
     "entry_of_memory",
@@ -150,6 +162,7 @@ __all__ = [
     "key_facet",
     "key_term",
     "key_words",
+    "source_facet",
     "speaker_facet",
     "speaker_of_facet",
 ]

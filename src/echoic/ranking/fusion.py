@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from echoic.ranking.channels import FINDING, Channels
 from echoic.ranking.layout import Floats, Mask
+from echoic.ranking.sources import Pairs, Rows, Shared
 
 Fused = NDArray[np.floating]
 """[rows]; NaN where nothing found a row."""
@@ -26,6 +27,8 @@ class Order(NamedTuple):
     rows: NDArray[np.intp]
     scores: NDArray[np.floating]
     """Of these rows."""
+    beside: tuple[tuple[int, ...], ...] = ()
+    """By row, the others that share its place, best first; empty: nothing shares any."""
 
 
 RRF_WEIGHTS: Mapping[str, float] = {"vector": 0.7, "text": 0.3}
@@ -128,26 +131,80 @@ def blend(
     The `CANDIDATES` it puts first are then weighed again, with what late interaction says of them, and stay
     ahead of the others. Without word pieces the first order stands.
 
+    A memory shares the place of the best of the turns it was learned from, and is a key of it: the turn is as
+    like the question as the likest of its memories. So 64 candidates are 64 places, and not 40.
+
     A row whose vector is not there yet is taken to mean what its words say. A value under a key has too few
     words to be blamed for those it lacks: its text counts for no less than its meaning.
     """
     parts = _parts(channels)
     fused = _weighed(parts, broad)
     np.copyto(fused, np.float32(np.nan), where=_missed(channels))
-    first = top(fused, max(limit, CANDIDATES))
+    pairs = channels.sources if isinstance(channels, Channels) else None
+    shared = Shared.of(pairs, fused) if pairs is not None else None
+    by_place = fused if shared is None else shared.folded(fused)
+    first = top(by_place, max(limit, CANDIDATES))
     candidates, others = first[:CANDIDATES], first[CANDIDATES:limit]
-    late = channels.look_closer(candidates) if isinstance(channels, Channels) else None
+    looked_at = _with_memories(candidates, shared)
+    late = channels.look_closer(looked_at) if isinstance(channels, Channels) else None
     if late is None or np.isnan(late).all():
-        return Order(first[:limit], fused[first[:limit]])
-    before, keyed = fused[candidates], channels.get("keyed")
-    again = _weighed({name: part[candidates] for name, part in parts.items()}, close)
-    again += np.float32(close.late) * _fair(late, before, None if keyed is None else keyed[candidates] > 0)
-    best = np.lexsort((candidates, -again))[:limit]
-    behind = before.min() - again.min() + np.float32(1)
+        return _led(first[:limit], by_place[first[:limit]], fused, shared)
+    keyed = channels.get("keyed")
+    if pairs is not None:
+        late = _with_facts(late, looked_at, pairs, len(fused))
+    # a turn that nothing found is there for its memory alone
+    before = np.where(np.isnan(fused[looked_at]), by_place[looked_at], fused[looked_at])
+    again = _weighed({name: part[looked_at] for name, part in parts.items()}, close)
+    again += np.float32(close.late) * _fair(late, before, None if keyed is None else keyed[looked_at] > 0)
+    close_by_row = np.full(len(fused), np.nan, again.dtype)
+    close_by_row[looked_at] = again
+    found = _by_place(close_by_row, shared, keyed)[candidates]
+    best = np.lexsort((candidates, -found))[:limit]
+    ahead = _led(candidates[best], found[best], close_by_row, shared)
+    behind = by_place[candidates].min() - found.min() + np.float32(1)
+    rest = _led(others, by_place[others] - behind, fused, shared)
     return Order(
-        np.concatenate([candidates[best], others]),
-        np.concatenate([again[best], fused[others] - behind]),
+        np.concatenate([ahead.rows, rest.rows]),
+        np.concatenate([ahead.scores, rest.scores]),
+        (*ahead.beside, *rest.beside),
     )
+
+
+def _with_facts(late: Floats, looked_at: Rows, pairs: Pairs, size: int) -> Floats:
+    """`late`, where a turn is as like a question as the likest memory learned from it: that is its key.
+
+    LoCoMo's development half with its observations beside the turns, R@5 and R@10: 79.9 and 85.5 so; 79.5 and
+    85.2 where each memory competes for the place with all its scores. (The turns alone: 79.1 and 85.5.)
+    """
+    by_row = np.full(size, np.nan, late.dtype)
+    by_row[looked_at] = late
+    np.fmax.at(by_row, pairs.turns, by_row[pairs.memories])
+    return by_row[looked_at]
+
+
+def _by_place(close: Fused, shared: Shared | None, keyed: Floats | None) -> Fused:
+    """`close` by place: its turn's, or that of a value under a key, which has too few words to be its key."""
+    if shared is None:
+        return close
+    values = np.zeros(len(shared), np.bool_) if keyed is None else keyed[shared.memories] > 0
+    return Shared(shared.memories[values], shared.homes[values]).folded(close)
+
+
+def _with_memories(turns: Rows, shared: Shared | None) -> Rows:
+    """`turns`, and behind them the memories that share their places."""
+    return turns if shared is None else np.concatenate([turns, shared.within(turns).memories])
+
+
+def _led(places: Rows, scores: Fused, by_row: Fused, shared: Shared | None) -> Order:
+    """Each place by the best of its rows, with the others beside it: its turn, memories that were found."""
+    if shared is None or not len(here := shared.within(places)):
+        return Order(places, scores, ((),) * len(places))
+    members: dict[int, list[int]] = {turn: [turn] for turn in places.tolist()}
+    for memory, turn in zip(here.memories.tolist(), here.homes.tolist(), strict=True):
+        members[turn].append(memory)
+    worth = np.nan_to_num(by_row, nan=-np.inf)
+    ordered = [sorted(rows, key=lambda row: (-worth[row], row)) for rows in members.values()]
+    return Order(np.array([rows[0] for rows in ordered]), scores, tuple(tuple(rows[1:]) for rows in ordered))
 
 
 def _missed(channels: Mapping[str, Floats]) -> Mask:

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from echoic.partition import MEMORY, SEGMENT_ROWS, TURN, Flag, Partition, number_of
 from echoic.ranking.entries import AGENT, USER
 from echoic.ranking.pairs import Pairs
+from echoic.ranking.sources import Pairs as SourcePairs
+from echoic.ranking.sources import Sources
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -50,9 +52,11 @@ class Eligible:
     """The other rows."""
     without_vector: NDArray[np.intp]
     """The other rows, and those of these that have no vector."""
+    counted: Mask | None
+    """Those that count in how rare a word is and how long a row; None: all of them."""
     count: int
     words: float
-    """Content words of all of them."""
+    """Content words of all that count."""
     window_words: float
     """Likewise, neighbours weighted in."""
 
@@ -104,6 +108,8 @@ class Layout:
     fullness: Floats
     """[rows] Characters up to 200, over 200. A memory is brief because it was distilled: 1."""
     pairs: Pairs
+    sources: SourcePairs
+    """Memories that hold, and the turns here that they were learned from."""
 
     @classmethod
     def of(cls, partition: Partition) -> Layout:
@@ -141,6 +147,7 @@ class Layout:
         )
         by_row += 3 * self.memories.nbytes + 3 * self.fullness.nbytes
         by_row += sum(rows.nbytes for rows in (self.turns, self.slots, self.asked, self.answered, self.keyed))
+        by_row += self.sources.memories.nbytes + self.sources.turns.nbytes
         return by_row + 3 * self.lengths.nbytes + self.pairs.nbytes
 
 
@@ -165,6 +172,11 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
     if head:
         window_lengths[:head] = np.correlate(lengths[:head], TEXT_WINDOW, "same")
     by_row = lengths.take(slot_of), window_lengths.take(slot_of)
+    sources = Sources.of(partition).among(findable & ~past)
+    own = None
+    if len(sources):  # what a turn and a memory say is said once
+        own = np.ones(len(rows), np.bool_)
+        own[sources.memories] = False
     asked = turns[flags[turns] & Flag.QUESTION != 0]
     answered = row_at[slot_of[asked] + 1]  # behind a session lies a gap
     memories = rows["kind"] == MEMORY
@@ -176,8 +188,8 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
         row_at=row_at,
         head=head,
         width=width,
-        current=_eligible(findable & ~past, findable, flags, *by_row),
-        with_past=_eligible(findable, findable, flags, *by_row),
+        current=_eligible(findable & ~past, findable, flags, by_row, own),
+        with_past=_eligible(findable, findable, flags, by_row, own),
         row_lengths=by_row[0],
         lengths=lengths,
         window_lengths=window_lengths,
@@ -196,6 +208,7 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
         asking=asking.astype(np.float32) if asking.any() else None,
         fullness=np.where(memories, np.float32(1), said),
         pairs=pairs,
+        sources=sources,
     )
 
 
@@ -214,17 +227,31 @@ def _in_order(
 
 
 def _eligible(
-    rows: Mask, findable: Mask, flags: NDArray[np.uint8], lengths: Floats, window_lengths: Floats
+    rows: Mask,
+    findable: Mask,
+    flags: NDArray[np.uint8],
+    lengths: tuple[Floats, Floats],
+    own: Mask | None,
 ) -> Eligible:
-    """`rows` of those that say anything; all by row."""
+    """`rows` of those that say anything; all by row.
+
+    Args:
+        rows: those that may be found.
+        findable: those that say anything.
+        flags: of each.
+        lengths: of each, and of its window.
+        own: those that say what no other row stands for; None: all.
+    """
+    counted = rows if own is None else rows & own
     return Eligible(
         rows,
         all=not (findable & ~rows).any(),
         hidden=np.flatnonzero(~rows),
         without_vector=np.flatnonzero(~rows | (flags & Flag.EMBEDDED == 0)),
-        count=int(np.count_nonzero(rows)),
-        words=float(lengths[rows].sum(dtype=np.float64)),
-        window_words=float(window_lengths[rows].sum(dtype=np.float64)),
+        counted=None if own is None else counted,
+        count=int(np.count_nonzero(counted)),
+        words=float(lengths[0][counted].sum(dtype=np.float64)),
+        window_words=float(lengths[1][counted].sum(dtype=np.float64)),
     )
 
 

@@ -17,11 +17,11 @@ from rapidfuzz import process
 from rapidfuzz.distance import DamerauLevenshtein, Levenshtein
 
 from echoic.partition import Partition, Vocabulary
-from echoic.ranking.entries import KEY_FACET, SPEAKER_FACET, speaker_of_facet
+from echoic.ranking.entries import KEY_FACET, SOURCE_FACET, SPEAKER_FACET, speaker_of_facet
 from echoic.words import Word
 
 _KEY = "ranking.lexicon"
-_FACETS = frozenset({SPEAKER_FACET, KEY_FACET})
+_FACETS = frozenset({SPEAKER_FACET, KEY_FACET, SOURCE_FACET})
 
 # Closeness of a word to one that was misheard or mistyped.
 EDIT_WEIGHTS = (0.0, 0.8, 0.5)

@@ -48,7 +48,7 @@ def near_scores(
     at = {term: i for i, term in enumerate(terms.tolist())}
     words = [{at[term]: closeness for term, closeness in stand_ins.items()} for stand_ins in words]
     found = [place.find(terms) for place in places]
-    idf = statistics.idf(rows_saying(found))
+    idf = statistics.idf(rows_saying(places, found))
     own, window = ([np.zeros(p.partition.size + 1, np.float32) for p in places] for _ in range(2))
     for i, (place, touched) in enumerate(zip(places, map(Place.touched, places, found), strict=True)):
         layout, slots = place.layout, touched.slots

@@ -94,8 +94,10 @@ def pack(
     """
     if budget_tokens < 1:
         raise InvalidInput(f"budget_tokens must be at least 1, not {brief(budget_tokens)}")
-    kept, merged = _distinct(recall.hits)
-    pieces = _pieces(recall.hits, kept, around or {})
+    # a memory and the sentence that said it are told one by one, and the sentence only where it says more
+    hits = recall.apart().hits
+    kept, merged = _distinct(hits)
+    pieces = _pieces(hits, kept, around or {})
     teller = Teller(quote, now, zone, closing=() if recall.outcome == "complete" else (NOT_ALL_SEEN,))
     chosen = _chosen(pieces, budget_tokens, teller, count)
     text = teller.text(chosen)

@@ -111,13 +111,21 @@ class Statistics:
         return idf
 
 
-def rows_saying(found: Sequence[Said]) -> NDArray[np.int64]:
-    """[terms] How many rows of all places say each term."""
+def rows_saying(places: Sequence[Place], found: Sequence[Said]) -> NDArray[np.int64]:
+    """[terms] How many rows of all places say each term: one at least, where any row does."""
     by_place = [
         [np.count_nonzero(said.count[first:last]) for first, last in pairwise(said.bounds.tolist())]
         for said in found
     ]
     total: NDArray[np.int64] = np.array(by_place, np.int64).sum(axis=0)
+    for place, said in zip(places, found, strict=True):
+        counted = place.eligible.counted
+        if counted is not None:
+            twice = np.flatnonzero((said.count > 0) & ~counted[said.row])
+            terms = np.searchsorted(said.bounds, twice, "right") - 1
+            there = total > 0
+            total -= np.bincount(terms, minlength=len(total))
+            np.maximum(total, 1, out=total, where=there)
     return total
 
 

@@ -43,6 +43,9 @@ class Found:
     """Of the fusion; comparable only within one query."""
     ranks: Mapping[str, Rank]
     """By channel; a channel that did not find it is absent. Worked out when first looked at."""
+    beside: tuple[int, ...] = ()
+    """Other rows of the same partition that share its place, best first: a memory and the turn it was learned
+    from are one thing found."""
 
 
 def rank(
@@ -108,11 +111,12 @@ def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int])
     explained = Explained({name: made for name, made in later.items() if made is not None}, order.rows)
     starts = np.cumsum([0, *sizes])
     places = np.searchsorted(starts, order.rows, "right") - 1
-    rows = order.rows - starts[places]
+    beside = order.beside or ((),) * len(places)
+    firsts = starts[places].tolist()
     return [
-        Found(place, row, score, Ranks(explained, hit))
-        for hit, (place, row, score) in enumerate(
-            zip(places.tolist(), rows.tolist(), order.scores.tolist(), strict=True)
+        Found(place, row - first, score, Ranks(explained, hit), tuple(other - first for other in others))
+        for hit, (place, row, first, score, others) in enumerate(
+            zip(places.tolist(), order.rows.tolist(), firsts, order.scores.tolist(), beside, strict=True)
         )
     ]
 

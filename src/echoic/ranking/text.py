@@ -67,7 +67,7 @@ def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -
         return TextScores(nothing, nothing, nothing, {}, frozenset())
     terms = np.fromiter(asked, np.uint32, len(asked))
     found = [place.find(terms) for place in places]
-    saying = rows_saying(found)
+    saying = rows_saying(places, found)
     idf = statistics.idf(saying)
     there = saying > 0
     known = dict(zip(terms[there].tolist(), idf[there].tolist(), strict=True))

@@ -126,7 +126,13 @@ class ShownHit(Shown):
     )
     scope: Literal["user", "global"]
     memory: ShownMemory | None = None
-    turn: ShownTurn | None = Field(default=None, description="Exactly one of `memory` and `turn` is set.")
+    turn: ShownTurn | None = Field(
+        default=None,
+        description="At least one of `memory` and `turn` is set; both: the memory was learned from the turn.",
+    )
+    also: list[ShownMemory] = Field(
+        default_factory=list, description="Other memories learned from the same turn that were found too."
+    )
 
     @classmethod
     def of(cls, hit: Hit) -> Self:
@@ -138,6 +144,7 @@ class ShownHit(Shown):
             scope="user" if hit.scope.user is not None else "global",
             memory=ShownMemory.of(hit.memory) if hit.memory else None,
             turn=ShownTurn.of(hit.turn) if hit.turn else None,
+            also=[ShownMemory.of(memory) for memory in hit.also],
         )
 
 
@@ -189,6 +196,8 @@ class ShownReceipt(Shown):
     vectors: int
     other: int = Field(description="Records of any other kind, such as proposals.")
     records: int = Field(description="All of them but the vectors.")
+    rewritten: int = Field(description="Records that stay, without the words that said it.")
+    kept: int = Field(description="Turns that hold the same value and say something else with it.")
     verified: bool = Field(
         description="Whether the stored bytes were searched afterwards and held none of it."
     )
@@ -204,6 +213,8 @@ class ShownReceipt(Shown):
             vectors=receipt.vectors,
             other=receipt.other,
             records=receipt.records,
+            rewritten=receipt.rewritten,
+            kept=receipt.kept,
             verified=receipt.verified,
             bytes_searched=receipt.bytes_searched,
         )

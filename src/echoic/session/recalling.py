@@ -117,11 +117,11 @@ class CallRecall:
         recall, fates, packed = Recall(hits=(), outcome="unavailable"), dict[int, Fate](), ""
         try:
             recall = await listening.final(text, deadline_ms=self._deadline_ms)
-            fates = self._fates(recall.hits)
+            fates = self._fates(_each(recall))
             packed = self._take(recall, fates, await self._packed(recall, fates, until_s))
         except TimeoutError:
             late: Fate = "late"
-            fates = {place: fates.get(place, late) for place in range(len(recall.hits))}
+            fates = {place: fates.get(place, late) for place in range(len(_each(recall)))}
         except EchoicError as error:
             log.warning("a call's recall failed: %s", type(error).__name__)
             recall = Recall(hits=(), outcome="unavailable")
@@ -131,7 +131,7 @@ class CallRecall:
             query=text,
             outcome=recall.outcome,
             text=packed,
-            found=tuple(_found(hit, fates.get(place, "repeated")) for place, hit in enumerate(recall.hits)),
+            found=tuple(_found(hit, fates.get(place, "repeated")) for place, hit in enumerate(_each(recall))),
             cut=recall.cut,
             ready=listening.statistics.ready > ready_before,
             delay_ms=1000 * (time.perf_counter() - begun),
@@ -148,7 +148,7 @@ class CallRecall:
         if self._prepared is not None and self._prepared.recall is recall:
             return
         self._drop()
-        fates = self._fates(recall.hits)
+        fates = self._fates(_each(recall))
         packing = asyncio.get_running_loop().create_task(self._pack(recall, fates))
         packing.add_done_callback(noted)
         self._prepared = _Prepared(recall, fates, packing)
@@ -177,7 +177,7 @@ class CallRecall:
 
     async def _pack(self, recall: Recall, fates: dict[int, Fate]) -> Packed | None:
         """What of `recall` the model does not have yet, packed; None where it has everything."""
-        new = tuple(hit for place, hit in enumerate(recall.hits) if place not in fates)
+        new = tuple(hit for place, hit in enumerate(_each(recall)) if place not in fates)
         if not new:
             return None
         asked = Recall(hits=new, outcome=recall.outcome, cut=recall.cut)
@@ -199,15 +199,20 @@ class CallRecall:
         if packed is None:
             return ""
         shown = {_name(hit) for hit in packed.shown}
-        for place in reversed(range(len(recall.hits))):
+        for place in reversed(range(len(_each(recall)))):
             if place in fates:
                 continue
-            if _name(recall.hits[place]) in shown:
+            if _name(_each(recall)[place]) in shown:
                 fates[place] = "shown"
             else:
                 fates[place] = "repeated" if packed.merged > 0 and packed.left_out == 0 else "over_budget"
         self._shown |= shown
         return packed.text if shown else ""
+
+
+def _each(recall: Recall) -> tuple[Hit, ...]:
+    """What was found, one by one: the model may have a memory already, and not the sentence."""
+    return recall.apart().hits
 
 
 async def _of(packing: asyncio.Task[Packed | None]) -> Packed | None:

@@ -106,6 +106,8 @@ class Attach:
 
 
 Change = Put | Drop | Attach | Require
+Erasable = Drop | Put
+"""What `Store.erase` takes: a record to destroy, or what is to be left in the place of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +115,9 @@ class Erased:
     """What `erase` removed and how it knows that it is gone."""
 
     records: Mapping[str, int] = field(default_factory=dict)
-    """By kind."""
+    """By kind: those that are gone whole."""
+    rewritten: int = 0
+    """Records of which only what was replaced is gone."""
     vectors: int = 0
     verified: bool = False
     """Whether what is left was searched for what was removed, and held none of it."""
@@ -203,10 +207,15 @@ class Store(Protocol):
         """Searchable records without a vector, the longest-waiting first."""
         ...
 
-    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         """Destroy records, or with None the whole scope, and verify that nothing of them can be read back.
 
-        Words, sounds and vectors go with the records, from every place the store keeps bytes in.
+        Words, sounds and vectors go with the records, from every place the store keeps bytes in. In the
+        place of a `Put` only what it holds is left: what stood there before is destroyed like the rest, all
+        of it in one step.
+
+        Raises:
+            WriteConflict: a `Put.expect` or `was` did not hold; nothing was destroyed.
         """
         ...
 
@@ -304,6 +313,7 @@ __all__ = [
     "Attach",
     "Change",
     "Drop",
+    "Erasable",
     "Erased",
     "Examines",
     "Finding",

@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, NotOpen, StoreCorrupt, StoreTooNew
 from echoic.partition import Partition
-from echoic.stores.base import Change, Drop, Erased, Index, Record, Waiting
+from echoic.stores.base import Change, Erasable, Erased, Index, Record, Waiting
 from echoic.stores.files_folder import LAYOUTS, Folder
 from echoic.stores.files_register import Known, Register
 from echoic.stores.files_scope import ScopeFiles
@@ -156,9 +156,9 @@ class FilesStore:
             await run(lambda: self._register.noted(asked))
         return [Waiting(scope=scope, record=record) for _, scope, record in found[:limit]]
 
-    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         async with self._at(scope) as (place, run), place.turn:
-            return await run(lambda: place.files.erase(drops))
+            return await run(lambda: place.files.erase(changes))
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         async with self._using() as run:

@@ -21,8 +21,8 @@ from echoic.errors import EmbeddingMismatch, StoreCorrupt, WriteConflict, brief
 from echoic.partition import Entry
 from echoic.stores import files_disk as disk
 from echoic.stores import files_scrub as scrub
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Put, Record
-from echoic.stores.changing import begins
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erasable, Erased, Index, Put, Record
+from echoic.stores.changing import begins, removed
 from echoic.stores.files_document import Document
 from echoic.stores.files_folder import Folder
 from echoic.stores.files_register import Register
@@ -125,8 +125,8 @@ class ScopeFiles:
             if self._document is not None:
                 self._keep_records(held.stage([]))
 
-    def erase(self, drops: Sequence[Drop] | None) -> Erased:
-        """Destroy `drops` or everything, and look whether any of it is left.
+    def erase(self, changes: Sequence[Erasable] | None) -> Erased:
+        """Destroy what `changes` drop and replace, or everything, and look whether any of it is left.
 
         Raises:
             StoreCorrupt: the memory file cannot be read, so nobody knows what is in it; left untouched.
@@ -136,22 +136,25 @@ class ScopeFiles:
             if self._look() == (None, None) and not self._leftovers():
                 return Erased(verified=True)
             with self._alone(), self._changing() as held:
-                return self._erase(held, drops)
+                return self._erase(held, changes)
 
-    def _erase(self, held: HeldScope, drops: Sequence[Drop] | None) -> Erased:
-        names = list(held.records) if drops is None else list(dict.fromkeys((d.kind, d.id) for d in drops))
-        gone = [held.records[name] for name in names if name in held.records]
-        staged = held.stage([Drop(kind=record.kind, id=record.id) for record in gone])
-        vectors = [vector.copy() for vector in held.vectors(gone)]
-        wanted = scrub.needles(gone, vectors)
+    def _erase(self, held: HeldScope, changes: Sequence[Erasable] | None) -> Erased:
+        everything = changes is None
+        if changes is None:
+            changes = [Drop(kind=record.kind, id=record.id) for record in held.records.values()]
+        staged = held.stage(changes)
+        gone, rewritten = held.erasing(changes)
+        old = [*gone, *(record for record, _ in rewritten)]
+        vectors = [vector.copy() for vector in held.vectors(old)]
+        wanted = scrub.needles([*gone, *(removed(*both) for both in rewritten)], vectors)
         # with the last record goes the file, unless others keep something in it
         nothing_left = len(gone) == len(held.records) and self._document and not self._document.holds_more
-        if drops is None or nothing_left:
+        if everything or nothing_left:
             disk.shred(self.path)
             disk.shred(self._vectors.path)
-        elif gone:
+        elif old:
             self._keep_records(staged, overwrite_old=True)
-            self._clear({record.seq for record in gone if record.seq < FIRST_UNSEARCHABLE})
+            self._clear({record.seq for record in old if record.seq < FIRST_UNSEARCHABLE})
         for path in self._leftovers():
             disk.shred(path)
         with self._guard:
@@ -159,7 +162,13 @@ class ScopeFiles:
         left = held.records.values()
         wanted = scrub.without_living(wanted, left, held.vectors(left))
         found, read = scrub.search(self.path.parent, self._is_suspect, wanted)
-        return Erased(records=held.kinds(gone), vectors=len(vectors), verified=not found, bytes_searched=read)
+        return Erased(
+            records=held.kinds(gone),
+            rewritten=len(rewritten),
+            vectors=len(vectors),
+            verified=not found,
+            bytes_searched=read,
+        )
 
     def drop_vectors(self) -> None:
         """Destroy every vector, as when the embedding model changes."""

@@ -267,6 +267,13 @@ class HeldScope:
         self._patch(set(self._segments))
         return len(self.texts)
 
+    def erasing(self, changes: Sequence[Change]) -> tuple[list[Record], list[tuple[Record, Record]]]:
+        """The records that `changes` destroy whole, and those they rewrite with what is left of each."""
+        named = {_name(change): change for change in changes}
+        there = [(self.records[name], change) for name, change in named.items() if name in self.records]
+        gone = [record for record, change in there if not isinstance(change, Put)]
+        return gone, [(record, change.record) for record, change in there if isinstance(change, Put)]
+
     def vectors(self, records: Iterable[Record]) -> Iterator[NDArray[np.float32]]:
         """[dimensions] The vectors of those of `records` that have one."""
         for record in records:

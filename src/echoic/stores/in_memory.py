@@ -8,7 +8,7 @@ from typing import Any
 
 from echoic.errors import EmbeddingMismatch, NotOpen
 from echoic.partition import Partition
-from echoic.stores.base import Change, Drop, Erased, Index, Put, Record, Waiting
+from echoic.stores.base import Change, Drop, Erasable, Erased, Index, Put, Record, Waiting
 from echoic.stores.held import HeldScope
 from echoic.types import EmbeddingSpec, Scope
 
@@ -67,21 +67,19 @@ class InMemoryStore:
         found.sort(key=lambda item: item[0])
         return [Waiting(scope=scope, record=record) for _, scope, record in found[:limit]]
 
-    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         held = self._held(scope)
         if held is None:
             return Erased(verified=True)
-        if drops is None:
-            gone = list(held.records.values())
-        else:
-            names = {(d.kind, d.id) for d in drops}
-            gone = [record for name, record in held.records.items() if name in names]
-        vectors = held.embedded(gone)
+        if changes is None:
+            changes = [Drop(kind=record.kind, id=record.id) for record in held.records.values()]
+        gone, rewritten = held.erasing(changes)
+        vectors = held.embedded([*gone, *(old for old, _ in rewritten)])
         # a scope that is let go of is emptied as well: somebody may hold its partition
-        held.commit(held.stage([Drop(kind=r.kind, id=r.id) for r in gone]))
+        held.commit(held.stage(changes))
         if not held.records:
             del self._scopes[scope]
-        return Erased(records=held.kinds(gone), vectors=vectors, verified=True)
+        return Erased(records=held.kinds(gone), rewritten=len(rewritten), vectors=vectors, verified=True)
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         self._opened()

@@ -25,7 +25,7 @@ from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     Attach,
     Change,
-    Drop,
+    Erasable,
     Erased,
     Finding,
     Index,
@@ -284,12 +284,12 @@ class MongoDBStore:
             ordered = cursor.sort([("waitsSince", 1), ("seq", 1)]).limit(limit)
             return [Waiting(scope=scope_of(d), record=record_of(d)) async for d in ordered]
 
-    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         live = self._opened()
         live.cache.drop(scope)  # so that no copy in this process outlives the receipt
         await live.connection.ask()
         async with live.connection.used(limited=False), live.lock(scope):
-            erased = await erase(live.connection, scope, drops, live.index, self._tick)
+            erased = await erase(live.connection, scope, changes, live.index, self._tick)
         live.cache.drop(scope)
         return erased
 

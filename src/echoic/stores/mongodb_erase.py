@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from echoic.partition import SEGMENT_ROWS
-from echoic.stores.base import FIRST_UNSEARCHABLE, Drop, Erased, Index
+from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Index, Put
+from echoic.stores.changing import name_of
 from echoic.stores.mongodb_changes import Clock, ScopeChanges, claim
 from echoic.stores.mongodb_connection import Connection
 from echoic.stores.mongodb_documents import scope_fields
@@ -31,33 +32,41 @@ class Gone:
     vectors: int = 0
     places: list[Any] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
+    rewritten: dict[Any, int] = field(default_factory=dict)
+    """By place, the version of those of which only what was replaced is gone."""
 
 
 async def erase(
-    connection: Connection, scope: Scope, drops: Sequence[Drop] | None, index: Index, clock: Clock
+    connection: Connection, scope: Scope, erased: Sequence[Erasable] | None, index: Index, clock: Clock
 ) -> Erased:
-    """Destroy `drops`, or the whole scope, and look whether it is gone."""
+    """Destroy what is dropped and replaced, or the whole scope, and look whether it is gone."""
 
     async def work(session: Session) -> Gone | None:
         head = await claim(connection.collections, session, scope, begin=None)
         if head is None:
             return None
-        if drops is None:
+        if erased is None:
             return await _delete_scope(connection.collections, session, scope)
         changes = ScopeChanges(connection.collections, session, head, index, clock)
-        return await _drop(connection.collections, session, scope, changes, drops)
+        return await _drop(connection.collections, session, scope, changes, erased)
 
     gone = await connection.transact(work)
     if gone is None:
         return Erased(verified=await _nothing_left(connection.collections, scope))
-    if drops is None:
+    if erased is None:
         return Erased(
             records=dict(gone.kinds),
             vectors=gone.vectors,
             verified=await _nothing_left(connection.collections, scope),
         )
     verified, searched = await _rows_gone(connection.collections, scope, gone)
-    return Erased(records=dict(gone.kinds), vectors=gone.vectors, verified=verified, bytes_searched=searched)
+    return Erased(
+        records=dict(gone.kinds),
+        rewritten=len(gone.rewritten),
+        vectors=gone.vectors,
+        verified=verified,
+        bytes_searched=searched,
+    )
 
 
 async def _delete_scope(collections: Collections, session: Session, scope: Scope) -> Gone:
@@ -82,17 +91,25 @@ async def _end_scope(collections: Collections, session: Session, scope: Scope) -
 
 
 async def _drop(
-    collections: Collections, session: Session, scope: Scope, changes: ScopeChanges, drops: Sequence[Drop]
+    collections: Collections,
+    session: Session,
+    scope: Scope,
+    changes: ScopeChanges,
+    erased: Sequence[Erasable],
 ) -> Gone:
-    await changes.gather(drops)
+    await changes.gather(erased)
     gone = Gone()
+    puts = {name_of(change) for change in erased if isinstance(change, Put)}
     for kept in changes.found:
+        searchable = kept.record.seq < FIRST_UNSEARCHABLE
+        gone.vectors += searchable and not kept.waits
+        if (kept.record.kind, kept.record.id) in puts:
+            gone.rewritten[kept.place] = kept.record.version
+            continue
         gone.kinds[kept.record.kind] += 1
         gone.places.append(kept.place)
-        if kept.record.seq < FIRST_UNSEARCHABLE:
-            gone.rows.append(kept.record.seq)
-            gone.vectors += not kept.waits
-    changes.apply(drops)
+        gone.rows += [kept.record.seq] if searchable else []
+    changes.apply(erased)
     await changes.finish()
     if not changes.left:
         await _end_scope(collections, session, scope)  # nobody's name stays for nothing
@@ -115,6 +132,8 @@ async def _nothing_left(collections: Collections, scope: Scope) -> bool:
 async def _rows_gone(collections: Collections, scope: Scope, gone: Gone) -> tuple[bool, int]:
     """Whether neither a document nor a word of its row is left, and how many bytes were looked through."""
     left = await collections.records.count_documents({"_id": {"$in": gone.places}, **scope_fields(scope)})
+    for place, version in gone.rewritten.items():  # as it was before
+        left += await collections.records.count_documents({"_id": place, "version": version})
     numbers = sorted({row // SEGMENT_ROWS for row in gone.rows})
     begun = await head_of(collections, scope)
     segments = await read_segments(collections, scope, {"number": {"$in": numbers}}) if begun else {}

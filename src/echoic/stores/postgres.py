@@ -25,7 +25,7 @@ from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     Attach,
     Change,
-    Drop,
+    Erasable,
     Erased,
     Finding,
     Index,
@@ -201,15 +201,15 @@ class PostgresStore:
             found = await self._fetch(None, _WAITING, limit)
         return [Waiting(scope=Scope(row[6], row[7] or None), record=record_of(row)) for row in found]
 
-    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         async with self._at_work() as index:
             names = self._database.names
 
             async def delete(connection: Connection) -> erasure.Gone:
-                if drops is None:
+                if changes is None:
                     return await erasure.delete_scope(connection, names, scope, self._channel)
                 return await erasure.delete_records(
-                    connection, names, index, scope, drops, channel=self._channel
+                    connection, names, index, scope, changes, channel=self._channel
                 )
 
             async with self._turns.setdefault(scope, asyncio.Lock()):
@@ -222,7 +222,13 @@ class PostgresStore:
             verified, searched = await self._database.read(
                 None, lambda connection: erasure.verify(connection, names, gone, index), snapshot=True
             )
-        return Erased(records=gone.kinds, vectors=gone.vectors, verified=verified, bytes_searched=searched)
+        return Erased(
+            records=gone.kinds,
+            rewritten=len(gone.rewritten),
+            vectors=gone.vectors,
+            verified=verified,
+            bytes_searched=searched,
+        )
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         async with self._at_work():

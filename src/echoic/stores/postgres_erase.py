@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from echoic.errors import StoreError
 from echoic.partition import SEGMENT_ROWS, Segment
 from echoic.stores import postgres_schema as schema
-from echoic.stores.base import FIRST_UNSEARCHABLE, Drop, Index
+from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Index, Put
+from echoic.stores.changing import name_of
 from echoic.stores.postgres_changes import RECORD, ScopeChanges, record_of
 from echoic.stores.postgres_database import LOST, SLOW_S, Connection, Database
 from echoic.stores.postgres_fresh import ERASED
@@ -71,6 +72,8 @@ class Gone:
     whole: bool = False
     rows: Sequence[int] = ()
     """The places of the records, where not the whole scope went."""
+    rewritten: Sequence[int] = ()
+    """The places of those of which only what was replaced is gone."""
     kinds: Mapping[str, int] = field(default_factory=dict)
     vectors: int = 0
 
@@ -87,15 +90,24 @@ async def delete_scope(connection: Connection, names: Names, scope: Scope, chann
 
 
 async def delete_records(
-    connection: Connection, names: Names, index: Index, scope: Scope, drops: Sequence[Drop], *, channel: str
+    connection: Connection,
+    names: Names,
+    index: Index,
+    scope: Scope,
+    erased: Sequence[Erasable],
+    *,
+    channel: str,
 ) -> Gone:
-    """Those records of `scope`, and with the last one the scope itself."""
+    """What of `scope` is dropped and replaced, and with the last record the scope itself."""
     changes = ScopeChanges(connection, names, index, channel)
-    if not await changes.begin(scope, drops):
+    if not await changes.begin(scope, erased):
         return Gone()
-    records = changes.found
-    vectors = sum(changes.embedded(record) for record in records)
-    changes.apply(drops)
+    there = changes.found
+    vectors = sum(changes.embedded(record) for record in there)
+    puts = {name_of(change) for change in erased if isinstance(change, Put)}
+    records = [record for record in there if (record.kind, record.id) not in puts]
+    rewritten = sorted(record.seq for record in there if (record.kind, record.id) in puts)
+    changes.apply(erased)
     await changes.finish()
     left = await connection.fetchval(
         names.sql("select exists (select from {s}.records where scope = $1)"), changes.number
@@ -104,7 +116,14 @@ async def delete_records(
         await connection.execute(names.sql(_DELETE), changes.number, channel, f"{changes.number} {ERASED}")
     kinds = dict(Counter(record.kind for record in records))
     rows = sorted(record.seq for record in records)
-    return Gone(number=changes.number, whole=not left, rows=rows, kinds=kinds, vectors=vectors)
+    return Gone(
+        number=changes.number,
+        whole=not left,
+        rows=rows,
+        rewritten=rewritten,
+        kinds=kinds,
+        vectors=vectors,
+    )
 
 
 async def verify(connection: Connection, names: Names, gone: Gone, index: Index) -> tuple[bool, int]:
@@ -118,7 +137,8 @@ async def verify(connection: Connection, names: Names, gone: Gone, index: Index)
         return not any(row[0] for row in left), 0
     left = await connection.fetch(names.sql(_LEFT_OF_ROWS), gone.number, gone.rows, timeout=SLOW_S)
     clean, searched = not any(row[0] for row in left), 0
-    numbers = sorted({row // SEGMENT_ROWS for row in gone.rows if row < FIRST_UNSEARCHABLE})
+    places = (*gone.rows, *gone.rewritten)
+    numbers = sorted({row // SEGMENT_ROWS for row in places if row < FIRST_UNSEARCHABLE})
     for number, words in await connection.fetch(names.sql(_SEGMENTS), gone.number, numbers):
         first = number * SEGMENT_ROWS
         rows = await connection.fetch(names.sql(_ROWS), gone.number, first, first + SEGMENT_ROWS - 1)

@@ -19,7 +19,7 @@ from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, StoreUnavail
 from echoic.partition import SEGMENT_ROWS, Partition, Segment
 from echoic.stores import sqlite_schema as schema
 from echoic.stores import sqlite_scrub
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erased, Index, Record, Waiting
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Erasable, Erased, Index, Record, Waiting
 from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.changing import begins
 from echoic.stores.sqlite_changes import SCOPE_BITS, ScopeChanges, find_scope, record_of, select_records
@@ -192,11 +192,11 @@ class SQLiteStore:
 
         return await self._read(work)
 
-    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         index = self._opened()
 
         def work(connection: apsw.Connection) -> Erased:
-            return sqlite_scrub.erase(connection, self._path, scope, drops, index)
+            return sqlite_scrub.erase(connection, self._path, scope, changes, index)
 
         # what was loaded goes first, so that no copy in this process outlives the receipt
         await self._read(lambda _connection: self._cache.drop(scope))

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Flag, Segment
 from echoic.stores import sqlite_schema as schema
-from echoic.stores.base import FIRST_UNSEARCHABLE, Drop, Erased, Index, Record
+from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Index, Put, Record
+from echoic.stores.changing import name_of, removed
 from echoic.stores.sqlite_changes import SCOPE_BITS, ScopeChanges, find_scope, select_records
 from echoic.stores.sqlite_writer import truncate_log
 from echoic.types import Scope
@@ -41,24 +42,31 @@ _UNFINISHED = "unfinished erasure"
 
 
 def erase(
-    connection: apsw.Connection, path: Path, scope: Scope, drops: Sequence[Drop] | None, index: Index
+    connection: apsw.Connection, path: Path, scope: Scope, changes: Sequence[Erasable] | None, index: Index
 ) -> Erased:
-    """Destroy `drops`, or the whole scope, and verify it on the bytes. Handles its own transactions."""
+    """Destroy what `changes` drop and replace, or the whole scope, and verify it on the bytes.
+
+    Handles its own transactions.
+    """
     found = find_scope(connection, scope)
     unfinished = schema.get_meta(connection, _UNFINISHED) is not None
     if found is None and not unfinished:
         return Erased(verified=True)
     records: list[Record] = []
     needles: list[bytes] = []
-    vectors = 0
+    vectors = rewritten = 0
     if found is not None:
         with _transaction(connection):
-            records = _records(connection, found[0], drops)
-            needles, vectors = _needles(connection, found[0], records)
-            if drops is None:
+            puts = {name_of(put): put for put in changes or () if isinstance(put, Put)}
+            there = _records(connection, found[0], changes)
+            records = [record for record in there if (record.kind, record.id) not in puts]
+            rewritten = len(there) - len(records)
+            said = [_removed(record, puts.get((record.kind, record.id))) for record in there]
+            needles, vectors = _needles(connection, found[0], said)
+            if changes is None:
                 _delete_scope(connection, found[0])
             else:
-                _drop(connection, scope, records, index)
+                _apply(connection, scope, changes, index)
                 if not connection.execute("select 1 from records where scope = ?", (found[0],)).get:
                     _delete_scope(connection, found[0])  # nobody's name stays for nothing
             schema.set_meta(connection, _UNFINISHED, "yes")
@@ -66,7 +74,14 @@ def erase(
     if verified:
         schema.drop_meta(connection, _UNFINISHED)
     kinds = dict(Counter(record.kind for record in records))
-    return Erased(records=kinds, vectors=vectors, verified=verified, bytes_searched=searched)
+    return Erased(
+        records=kinds, rewritten=rewritten, vectors=vectors, verified=verified, bytes_searched=searched
+    )
+
+
+def _removed(record: Record, put: Put | None) -> Record:
+    """What of `record` goes: all of it, or what `put` leaves out."""
+    return record if put is None else removed(record, put.record)
 
 
 @contextlib.contextmanager
@@ -81,11 +96,11 @@ def _transaction(connection: apsw.Connection) -> Iterator[None]:
         raise
 
 
-def _records(connection: apsw.Connection, number: int, drops: Sequence[Drop] | None) -> list[Record]:
-    if drops is None:
+def _records(connection: apsw.Connection, number: int, changes: Sequence[Erasable] | None) -> list[Record]:
+    if changes is None:
         return select_records(connection, "scope = ?", (number,))
     where = "scope = ? and kind = ? and name = ?"
-    names = dict.fromkeys((drop.kind, drop.id) for drop in drops)  # each counted once
+    names = dict.fromkeys(map(name_of, changes))  # each counted once
     return [r for name in names for r in select_records(connection, where, (number, *name))]
 
 
@@ -97,10 +112,10 @@ def _delete_scope(connection: apsw.Connection, number: int) -> None:
     connection.execute("delete from scopes where id = ?", (number,))
 
 
-def _drop(connection: apsw.Connection, scope: Scope, records: Iterable[Record], index: Index) -> None:
-    changes = ScopeChanges(connection, scope, index)
-    changes.apply(Drop(kind=record.kind, id=record.id) for record in records)
-    changes.finish()
+def _apply(connection: apsw.Connection, scope: Scope, changes: Iterable[Erasable], index: Index) -> None:
+    changing = ScopeChanges(connection, scope, index)
+    changing.apply(changes)
+    changing.finish()
 
 
 def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]) -> tuple[list[bytes], int]:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from echoic.errors import WriteConflict
 from echoic.partition import Flag
-from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Record, Store
+from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Put, Record, Store
 from echoic.testing.store_subject import (
     ANA,
     ODD_NAMES,
@@ -240,6 +241,28 @@ class StoreReading:
         for drops in ([Drop(kind="memory", id="a")], [Drop(kind="memory", id="b")], None):
             assert (await live.erase(ANA, drops)).verified
         assert (await live.erase(BOB)).verified
+
+    async def test_what_was_replaced_by_an_erasure_is_gone_and_the_rest_stands_where_it_stood(
+        self, live: Store
+    ) -> None:
+        said = ["lives in Reading", "works in Leeds and her sister is called Quillonda", "likes tea"]
+        await live.write(ANA, [put(memory(f"m{n}", text, key="k")) for n, text in enumerate(said)])
+        await live.write(ANA, [attach(r, r.seq) for r in await live.scan(ANA, "memory")])
+        await live.write(ANA, [put(note("n", n=1))])
+        old = (await live.read(ANA, "memory", ["m1"]))[0]
+        left = memory("m1", "works in Leeds", key="k")
+        with pytest.raises(WriteConflict):
+            await live.erase(ANA, [Drop(kind="note", id="n"), Put(record=left, expect=old.version + 1)])
+        assert await live.read(ANA, "note", ["n"]), "half of it was done"
+        erased = await live.erase(ANA, [Drop(kind="note", id="n"), Put.over(old, left)])
+        assert (dict(erased.records), erased.rewritten) == ({"note": 1}, 1)
+        assert (erased.vectors, erased.verified) == (1, True)
+        there = await everything(live, ANA)
+        assert [(r.id, r.seq) for r in there] == [("m0", 0), ("m1", 1), ("m2", 2)]
+        assert "Quillonda" not in str(there)
+        vectors = {("memory", r.id): unit(r.seq) for r in there if r.id != "m1"}
+        assert await loaded(live, ANA) == expected(there, vectors)
+        assert [w.record.id for w in await live.waiting(10)] == ["m1"]
 
     async def test_a_scope_ends_with_its_last_erased_record(self, live: Store) -> None:
         await live.write(ANA, [put(memory("a")), put(note("n"))])

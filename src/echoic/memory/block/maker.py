@@ -123,9 +123,10 @@ class BlockMaker:
         """What the moment calls to mind and the block does not say yet."""
         recall = await self._user.recall(moment[:_MOMENT_CHARACTERS], limit=_HITS, deadline_ms=deadline_ms)
         found = [
-            hit.memory
+            memory
             for hit in recall.hits
-            if hit.memory is not None and (hit.scope.user is None or hit.memory.id in known)
+            for memory in hit.memories
+            if hit.scope.user is None or memory.id in known
         ]
         said = set(block.section("memories").splitlines())
         draft = now_draft(found)

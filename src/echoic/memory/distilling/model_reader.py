@@ -24,6 +24,7 @@ from echoic.memory.distilling.progress import Leases, Progress, progress_of
 from echoic.memory.distilling.reconcile import Distilled, Reconciler
 from echoic.memory.distilling.turns import Stretch, conversation_record, marked, standing, stretch_of
 from echoic.memory.distilling.withheld import of_user, withheld
+from echoic.memory.hiding import hide_taken_back
 from echoic.memory.ledger import Ledger
 from echoic.memory.records import TURN, conversation_of, is_unlearned, turn_of
 from echoic.memory.retry import until_written
@@ -229,6 +230,8 @@ class ModelReader:
         reconciler = Reconciler(ledger, turns, hushed, duplicates=known.duplicate, undone=known.undone)
         distilled = await reconciler.take(changes)
         _guard(ledger.ended, known)
+        if distilled.retracted:
+            await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted)
         moved = progress.moved(stretch.end).put()
         await self._store.write(scope, [*ledger.changes, moved, standing(record)])
         return distilled

@@ -14,6 +14,7 @@ from echoic.memory.distilling.reconcile import Distilled, Reconciler
 from echoic.memory.distilling.rules import RuleExtractor
 from echoic.memory.distilling.turns import conversation_record, marked, stretch_of
 from echoic.memory.distilling.withheld import withheld
+from echoic.memory.hiding import hide_taken_back
 from echoic.memory.ledger import Ledger
 from echoic.memory.records import conversation_of, cursor_of, record_of_conversation
 from echoic.memory.retry import until_written
@@ -65,6 +66,8 @@ class RuleReader:
         ledger = Ledger(self._store, scope)
         reconciler = Reconciler(ledger, stretch.turns, hushed, known=known, context=stretch.context)
         distilled = await reconciler.take(changes)
+        # before what makes them go: whoever dies in between hides them again
+        await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted)
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)
         await self._store.write(scope, [*ledger.changes, Put.over(record, moved)])
         return distilled

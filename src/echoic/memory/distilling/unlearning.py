@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from echoic.memory.distilling.turns import conversation_record, standing
-from echoic.memory.records import TURN, is_unlearned, record_of_turn, scan_all, turn_of
+from echoic.memory.records import TURN, is_unlearned, scan_all, turn_of
 from echoic.memory.retry import until_written
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Memory, Scope
@@ -37,7 +37,7 @@ async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[s
     if whose is None:
         return
     there = await store.read(scope, TURN, turns)
-    marked = [replace(record, data=record_of_turn(turn_of(record), unlearned=True).data) for record in there]
+    marked = [replace(record, data={**record.data, "unlearned": True}) for record in there]
     # with the conversation: a reader that read these turns before writes nothing of them, but looks again
     await store.write(scope, [standing(whose), *map(Put.over, there, marked)])
 

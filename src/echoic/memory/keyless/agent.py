@@ -184,8 +184,8 @@ class KeylessAgent:
         with steps.step("recall"):
             found = await self._memory.recall(query, limit=_HITS + 1, deadline_ms=self._deadline_ms)
         own = heard.id if heard else ""
-        hits = tuple(hit for hit in found.hits if hit.turn is None or hit.turn.id != own)
-        return replace(found, hits=hits[:_HITS])
+        others = found.without(lambda turn: turn.id == own)
+        return replace(others, hits=others.hits[:_HITS])
 
     async def _courtesy(self, kind: str) -> str:
         if kind in COURTESIES:

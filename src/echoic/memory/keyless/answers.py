@@ -90,7 +90,7 @@ def of_hits(asked: Asked, question: str, recall: Recall, *, holding: Iterable[Me
     # a memory says it in the fewest words; a turn only where nothing was learned from it
     quotable = [
         hit
-        for hit in recall.hits
+        for hit in recall.apart().hits
         if _quotable(hit, held)
         and asked.others <= somebody_in(_all_of(hit))
         and not (asked.before and _holds_now(hit, asked))
@@ -108,7 +108,7 @@ def of_hits(asked: Asked, question: str, recall: Recall, *, holding: Iterable[Me
 def covering(what: str, hits: Iterable[Hit]) -> Memory | None:
     """The first keyed memory of the user's own that has every word of `what`; None if there is none."""
     words = _stems(what)
-    for hit in hits:
+    for hit in (each for found in hits for each in found.apart()):
         if hit.memory and hit.memory.key and hit.scope.user and words and words <= _stems(_all_of(hit)):
             return hit.memory
     return None

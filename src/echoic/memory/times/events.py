@@ -58,8 +58,9 @@ def _said_at(hit: Hit) -> datetime:
 
 
 def _words_of(hit: Hit) -> str:
-    memory = hit.memory
-    return f"{memory.key or ''} {memory.statement or ''} {hit.text}".replace("_", " ") if memory else hit.text
+    memory, said = hit.memory, hit.turn.heard_text if hit.turn else ""
+    told = f"{memory.key or ''} {memory.statement or ''} {hit.text}".replace("_", " ") if memory else ""
+    return f"{told} {said}"
 
 
 __all__ = ["AGREE_WITHIN", "LOOKED_AT", "moment_of", "span_around"]

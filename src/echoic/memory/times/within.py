@@ -7,7 +7,7 @@ know when they were said.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -37,16 +37,20 @@ def filled(
         limit: how many at most.
     """
     said = _said(query, partitions, spans)
-    inside = [one for one in found if (one.place, one.row) in said]
-    known = {(one.place, one.row) for one in found}
+    inside = [one for one in found if _any_of(one, said)]
+    known = {(one.place, row) for one in found for row in (one.row, *one.beside)}
     score = inside[-1].score if inside else 0.0
     more = [
         Found(place, row, score, {"date": Rank(rank=number, score=1.0)})
         for number, (place, row) in enumerate(said, 1)
         if (place, row) not in known
     ]
-    outside = [one for one in found if (one.place, one.row) not in said]
+    outside = [one for one in found if not _any_of(one, said)]
     return [*inside, *more, *outside][:limit]
+
+
+def _any_of(one: Found, said: Mapping[tuple[int, int], None]) -> bool:
+    return any((one.place, row) in said for row in (one.row, *one.beside))
 
 
 def rooted(spans: Spans, partitions: Sequence[Partition]) -> Spans:

@@ -1,0 +1,405 @@
+"""Where something that is known is said: which stretches of which texts say a memory. Pure.
+
+A value alone proves little: "Reading" is a town and a pastime, and two people may be called Marta. So a
+stretch says a memory when it holds its value and is about the same thing: the turn is one the memory was
+learned from, the rules hear it there, a word of its key ("sister", or what means the same) stands by, or it
+stands next to a stretch that says it: an answer to a question, an agent's echo. A value that is nobody else's
+(an address, a number) proves enough by itself.
+
+Doubt hides: what was to be forgotten and is still told does more harm than a clause too few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import Final
+
+from echoic.memory.claims import LONG, NUMBER_FIGURES, Claim, Token, cut_up, stem_of
+from echoic.memory.listening import listen
+from echoic.ranking.entries import AGENT, USER, key_words
+from echoic.types import Memory, Turn
+from echoic.words import MARKER, STOP, fold
+
+Span = tuple[int, int]
+"""Where a stretch begins and ends, in characters."""
+
+TOLD_WITHIN: Final = timedelta(minutes=10)
+"""A memory without a source turn was told by a tool: the turn it rests on was said shortly before."""
+_SOURCE_SHARE, _OTHER_SHARE = 0.5, 0.75
+"""Of a statement's words, how many a stretch must have: in a turn it was learned from, and in any other."""
+_EMPTY: Final = frozenset(map(stem_of, "has have user says said wants called".split()))
+"""Words of a statement that a sentence need not have."""
+_SHORT: Final = 3
+"""A reply with no more content words than these, its value apart, is about what was said before it."""
+
+_BREAK: Final = re.compile(
+    r"[.!?…;:]+(?=\s|$)|\n+|,(?=\s)|\s[-–—]+\s|—"
+    r"|\b(?:and|but|so|because|cause|while|although|though|plus|then|anyway|actually)\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END: Final = re.compile(r"[.!?…]+(?=\s|$)|\n+")
+_UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+_OWNER: Final = {
+    speaker: re.compile(rf"\b(?:{whose}|his|her|their)\s+([^\W\d_]+)", re.IGNORECASE)
+    for speaker, whose in ((USER, "my|our"), (AGENT, "your"), ("", "my|our|your|the user's"))
+}
+_SELF: Final = frozenset(
+    "i i'm i've i'd i'll im ive my me mine myself we we're we've our us you you're you've your yours user"
+    " user's name's".split()
+)
+
+
+def masked(text: str, spans: Iterable[Span], marker: str) -> str:
+    """`text` with `marker` in the place of `spans`."""
+    parts, end = [], 0
+    for first, last in joined(spans):
+        parts += [text[end:first], marker]
+        end = max(end, min(last, len(text)))
+    return "".join([*parts, text[end:]])
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """`spans` in order, those that touch as one."""
+    found: list[Span] = []
+    for first, last in sorted(spans):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        elif first < last:
+            found.append((first, last))
+    return found
+
+
+class Passage:
+    """One text being looked through."""
+
+    def __init__(self, text: str, speaker: str | None) -> None:
+        """Nothing is looked for yet."""
+        # what stands for words that are gone says nothing
+        self.text = MARKER.sub(lambda found: " " * len(found.group()), text) if "[" in text else text
+        self.gaps = self.text != text
+        self.speaker = speaker
+        self.words = cut_up(text)
+        self.cased = any(c.isupper() for c in text) and not text.isupper()
+
+    @cached_property
+    def content(self) -> list[Token]:
+        """The words that say what it is about."""
+        return [word for word in self.words if not word.stop]
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Of all words."""
+        return frozenset(word.stem for word in self.words)
+
+    def occurrences(self, claim: Claim) -> list[Span]:
+        """Where the value of `claim` stands."""
+        if _UNSPACED.search(claim.text):
+            folded = fold(self.text)
+            if len(folded) != len(self.text):
+                return [(0, len(self.text))] if claim.text in folded else []
+            return [(m.start(), m.end()) for m in re.finditer(re.escape(claim.text), folded)]
+        if claim.telling and (found := self._as_written(claim)):
+            return found
+        all_stop = all(stem in STOP for stem in claim.value)
+        words, size = (self.words if all_stop else self.content), len(claim.value)
+        found = []
+        for at in range(len(words) - size + 1) if size else ():
+            if all(word.stem == stem for word, stem in zip(words[at:], claim.value, strict=False)):
+                first, last = words[at].start, words[at + size - 1].end
+                # in a text with capitals a town has one, and a pastime none
+                if not (self.cased and claim.named and size == 1 and self.text[first].islower()):
+                    found.append((first, last))
+        return found
+
+    def _as_written(self, claim: Claim) -> list[Span]:
+        """An address or a number, whatever stands between its figures."""
+        if "@" in claim.text:
+            return [
+                (m.start(), m.end()) for m in re.finditer(re.escape(claim.text), self.text, re.IGNORECASE)
+            ]
+        if not claim.figures:
+            return []
+        between = r"[\s().\-]*"
+        pattern = rf"(?:\+?\d[\d\s().\-]*)?{between.join(claim.figures)}(?!\d)"
+        return [(m.start(), m.end()) for m in re.finditer(pattern, self.text)]
+
+    def sentence(self, at: Span) -> Span:
+        """The sentence around `at`."""
+        return self._between(_SENTENCE_END, at, at)
+
+    def clause(self, at: Span, kept: Sequence[Span] = ()) -> Span:
+        """The clause around `at`; what lies in `kept` divides nothing ("fish and chips")."""
+        return self._between(_BREAK, at, self.sentence(at), kept)
+
+    def _between(self, breaks: re.Pattern[str], at: Span, whole: Span, kept: Sequence[Span] = ()) -> Span:
+        first, last = (0, len(self.text)) if breaks is _SENTENCE_END else whole
+        for found in breaks.finditer(self.text):
+            if any(a < found.end() and found.start() < b for a, b in (*kept, at)):
+                continue
+            if found.end() <= at[0]:
+                first = max(first, found.end())
+            elif found.start() >= at[1]:
+                last = min(last, found.start())
+                break
+        while first < at[0] and self.text[first].isspace():
+            first += 1
+        while last > at[1] and self.text[last - 1].isspace():
+            last -= 1
+        return first, last
+
+    def clauses(self, within: Span) -> Iterator[Span]:
+        """The clauses of a sentence."""
+        at = within[0]
+        while at < within[1]:
+            word = next((word for word in self.words if word.start >= at and word.end <= within[1]), None)
+            if word is None:
+                return
+            clause = self.clause((word.start, word.end))
+            yield clause
+            at = max(clause[1], word.end)
+
+    def within(self, span: Span) -> list[Token]:
+        """The words of `span`."""
+        return [word for word in self.words if span[0] <= word.start and word.end <= span[1]]
+
+    def is_about(self, span: Span, claim: Claim) -> bool:
+        """Whether the words of `span` are about what `claim` is about, and nobody else's."""
+        words = self.within(span)
+        at = [one for one in self.occurrences(claim) if span[0] <= one[0] < span[1]]
+        value = {word.stem for one in at for word in self.within(one)}
+        if not {word.stem for word in words} & (claim.subject - value):
+            return False
+        # "my parents live in Reading" is about them; "prescribed by my doctor" is about what was before it
+        owned = self.owned((span[0], min((first for first, _ in at), default=span[1])))
+        if owned - claim.subject - claim.stems and not owned & claim.subject:
+            return False
+        said_of_self = not _SELF.isdisjoint(word.text for word in words)
+        return claim.relates or said_of_self or self.speaker not in {USER, AGENT}
+
+    def owned(self, span: Span) -> set[str]:
+        """Stems of who and what is spoken of as somebody's in `span` ("my boss")."""
+        pattern = _OWNER.get(self.speaker or "", _OWNER[""])
+        return {stem_of(word) for word in pattern.findall(self.text[span[0] : span[1]])}
+
+    def is_anothers(self, span: Span, claim: Claim) -> bool:
+        """Whether the words of `span` say the same value of something else."""
+        owned = self.owned(span)
+        if owned & claim.subject:
+            return False
+        heard = [one for one in listen(self.text[span[0] : span[1]]) if fold(one.text) == claim.text]
+        keys = {one.key for one in heard}
+        if keys and claim.key not in keys:
+            about = {word.stem for key in keys for word in cut_up(key_words(key))}
+            return about.isdisjoint(claim.subject)
+        return bool(owned - claim.stems - {stem_of(word) for word in claim.text.split()}) and not keys
+
+    def hears(self, span: Span, claim: Claim) -> bool:
+        """Whether the rules hear in `span` what `claim` says, however it is put ("forty two")."""
+        heard = [one for one in listen(self.text[span[0] : span[1]]) if one.key == claim.key and one.text]
+        told = {fold(one.text).strip(" .") for one in heard}
+        figures = {"".join(c for c in text if c.isdigit())[-NUMBER_FIGURES:] for text in told}
+        return claim.text in told or (claim.telling and bool(claim.figures) and claim.figures in figures)
+
+
+@dataclass
+class _Seen:
+    """What was found so far in one conversation."""
+
+    near: dict[int, int] = field(default_factory=dict)
+    """By claim, the place of the last turn that said it."""
+    asked: Passage | None = None
+    """The turn before."""
+
+
+def said_in(turns: Sequence[Turn], memories: Sequence[Memory]) -> dict[str, list[Span]]:
+    """By turn, where its heard words say one of `memories`.
+
+    Args:
+        turns: all of a user's, in order.
+        memories: what is looked for, by any of its versions.
+    """
+    claims = [_told(claim, memory, turns) for memory in memories if (claim := Claim.of(memory)).value]
+    found: dict[str, list[Span]] = {}
+    talks: dict[str, list[Turn]] = {}
+    for turn in turns:
+        talks.setdefault(turn.conversation, []).append(turn)
+    for talk in talks.values():
+        for turn, spans in _in_talk(talk, claims):
+            found[turn.id] = spans
+    return found
+
+
+def said_in_text(text: str, memories: Sequence[Memory]) -> list[Span]:
+    """Where a text that nobody in particular says, such as a summary, says one of `memories`."""
+    passage = Passage(text, None)
+    claims = [claim for memory in memories if (claim := Claim.of(memory)).value]
+    return joined(span for claim in claims for span in _spans(passage, claim, source=False))
+
+
+def mentioned_in(turn: Turn, memories: Sequence[Memory]) -> bool:
+    """Whether a turn holds the value of one of `memories`, whatever it says with it."""
+    passage = Passage(turn.heard_text, turn.speaker)
+    claims = [claim for memory in memories if (claim := Claim.of(memory)).value]
+    return any(not claim.is_statement and passage.occurrences(claim) for claim in claims)
+
+
+def _told(claim: Claim, memory: Memory, turns: Sequence[Turn]) -> Claim:
+    """`claim`, with the turn a tool was told it in, where nothing says which."""
+    if claim.sources or claim.is_statement:
+        return claim
+    for turn in reversed(turns):
+        before = memory.valid_from - turn.said_at
+        if turn.speaker != AGENT and timedelta(0) <= before <= TOLD_WITHIN:
+            passage = Passage(turn.heard_text, turn.speaker)
+            at = passage.occurrences(claim)
+            if at and not all(passage.is_anothers(passage.clause(one), claim) for one in at):
+                return replace(claim, sources=frozenset([turn.id]))
+    return claim
+
+
+def _in_talk(talk: Sequence[Turn], claims: Sequence[Claim]) -> Iterator[tuple[Turn, list[Span]]]:
+    seen = _Seen()
+    for place, turn in enumerate(talk):
+        passage = Passage(turn.heard_text, turn.speaker)
+        spans: list[Span] = []
+        for number, claim in enumerate(claims):
+            close = place - seen.near.get(number, -9) <= 2
+            more = _spans(
+                passage,
+                claim,
+                source=turn.id in claim.sources,
+                before=seen.asked,
+                close=close and place > 0,
+            )
+            if more:
+                seen.near[number] = place
+                spans += more
+        if spans:
+            yield turn, joined(spans)
+        seen.asked = passage
+
+
+def _spans(
+    passage: Passage, claim: Claim, *, source: bool, before: Passage | None = None, close: bool = False
+) -> list[Span]:
+    if not passage.text:
+        return []
+    if claim.is_statement:
+        spans = _stated(passage, claim, _SOURCE_SHARE if source or close else _OTHER_SHARE)
+    else:
+        spans = _valued(passage, claim, source=source, before=before, close=close)
+    # where words are gone already there is nothing to look for any more
+    if spans or not source or passage.speaker == AGENT or passage.gaps:
+        return spans
+    return _reworded(passage, claim)
+
+
+def _valued(
+    passage: Passage, claim: Claim, *, source: bool, before: Passage | None, close: bool
+) -> list[Span]:
+    at = passage.occurrences(claim)
+    found: list[Span] = []
+    others: list[Span] = []
+    for one in at:
+        clause, sentence = passage.clause(one, at), passage.sentence(one)
+        if claim.telling or passage.hears(clause, claim) or passage.is_about(clause, claim):
+            found.append(clause)
+        elif not passage.is_anothers(clause, claim):
+            if passage.is_about(sentence, claim) and not _divided(passage, sentence, claim):
+                found.append(_reaching(passage, sentence, clause, claim.subject))
+            else:
+                others.append(clause)
+    if not found and not at and claim.key and claim.key in _RULED:
+        found = [c for c in _all_clauses(passage) if passage.hears(c, claim)]
+    # beside a stretch that says it, in an answer and in an echo the value is meant even where it stands alone
+    beside = bool(found) and (passage.cased or not claim.is_common)
+    calls = claim.calls and passage.speaker == AGENT
+    alone = source and not found
+    if (
+        beside
+        or alone
+        or calls
+        or _answers(passage, claim, before)
+        or (close and _echoes(passage, claim, others))
+    ):
+        found += others
+    return found
+
+
+def _answers(passage: Passage, claim: Claim, before: Passage | None) -> bool:
+    """Whether it is a short reply to what asks for it."""
+    value = set(claim.value)
+    rest = [word for word in passage.content if word.stem not in value]
+    return (
+        before is not None
+        and before.speaker != passage.speaker
+        and len(rest) <= _SHORT
+        and not before.stems.isdisjoint(claim.subject)
+    )
+
+
+def _echoes(passage: Passage, claim: Claim, others: Sequence[Span]) -> bool:
+    """Whether it takes up what was said just before: the agent, or a few words of the user."""
+    rest = [word for word in passage.content if word.stem not in claim.value]
+    return bool(others) and (passage.speaker == AGENT or len(rest) <= 1)
+
+
+def _divided(passage: Passage, sentence: Span, claim: Claim) -> bool:
+    """Whether the subject is spoken of in another clause that has a value of its own."""
+    about = [c for c in passage.clauses(sentence) if {w.stem for w in passage.within(c)} & claim.subject]
+    return any(listen(passage.text[first:last]) for first, last in about)
+
+
+def _reaching(passage: Passage, sentence: Span, clause: Span, subject: frozenset[str]) -> Span:
+    """The clause and all between it and the nearest word of the subject."""
+    words = [word for word in passage.within(sentence) if word.stem in subject]
+    nearest = min(words, key=lambda word: min(abs(word.start - clause[1]), abs(word.end - clause[0])))
+    around = passage.clause((nearest.start, nearest.end))
+    return min(clause[0], around[0]), max(clause[1], around[1])
+
+
+def _stated(passage: Passage, claim: Claim, share: float) -> list[Span]:
+    """The clauses of each sentence that has so much of a statement's words."""
+    wanted = claim.stems | (frozenset(claim.value) if len(claim.value) >= LONG else frozenset())
+    if not wanted:
+        return []
+    found = []
+    for sentence in _all_sentences(passage):
+        words = [word for word in passage.within(sentence) if word.stem in wanted]
+        said = {word.stem for word in words}
+        if len(said) < max(1, share * len(wanted)):
+            continue
+        more = any(not word.stop and word.stem not in wanted for word in passage.within(sentence))
+        # with another word in the place of one ("the garden is open …") it says something else
+        if share >= _OTHER_SHARE and more and wanted - said - _EMPTY:
+            continue
+        found += [passage.clause((word.start, word.end)) for word in words]
+    return found
+
+
+def _reworded(passage: Passage, claim: Claim) -> list[Span]:
+    """Where a turn says `claim`, learned from it in other words: what is nearest, else all of it."""
+    wanted = claim.stems | claim.subject
+    counted = {s: len({w.stem for w in passage.within(s)} & wanted) for s in _all_clauses(passage)}
+    best = max(counted.values(), default=0)
+    return [s for s, count in counted.items() if count == best] if best else [(0, len(passage.text))]
+
+
+def _all_sentences(passage: Passage) -> list[Span]:
+    return list(dict.fromkeys(passage.sentence((word.start, word.end)) for word in passage.words))
+
+
+def _all_clauses(passage: Passage) -> list[Span]:
+    return [clause for sentence in _all_sentences(passage) for clause in passage.clauses(sentence)]
+
+
+_RULED: Final[Mapping[str, None]] = dict.fromkeys(
+    ("age", "birthday", "phone", "email", "birth_year", "timezone")
+)
+"""Keys whose values people say in words that are not those that are kept."""
+
+__all__ = ["Span", "joined", "masked", "mentioned_in", "said_in", "said_in_text"]

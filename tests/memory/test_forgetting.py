@@ -1,0 +1,244 @@
+"""What was forgotten or taken back is recalled from nowhere; what was said beside it still is."""
+
+from __future__ import annotations
+
+import pytest
+
+from echoic.errors import InvalidInput
+from echoic.types import Turn
+
+SISTER = "My sister is called Marta"
+
+
+async def say(user, name, *said):
+    """Turns of one conversation, one after another, learned from at once."""
+    call = await user.conversation(name)
+    for text in said:
+        speaker, _, words = text.partition(": ")
+        await call.append(Turn(speaker=speaker, text=words))
+        await call.listen()
+    return call
+
+
+async def recalled(user, *questions):
+    """Everything that any way of recalling tells, as one text."""
+    told = []
+    for question in (*questions, "sister", "What is my sister called?", SISTER, "Who is Marta?"):
+        told += [str(hit) for hit in await user.query(question, limit=50)]
+        told.append((await user.brief(question)).text)
+        async with user.listen(limit=20) as listening:
+            listening.hear(question)
+            told += [str(hit) for hit in (await listening.final(question)).hits]
+        told.append((await user.block(moment=question)).text)
+    return "\n".join(told)
+
+
+async def told_of_marta(memory):
+    ana = memory.user("ana")
+    await say(
+        ana,
+        "monday",
+        "user: I live in Porto and my sister is called Marta, and I work at Tesco.",
+        "agent: Noted: your sister is called Marta.",
+        "user: My boss is called Marta too.",
+    )
+    await say(
+        ana,
+        "tuesday",
+        "user: My sister Marta came by, she brought a lemon cake.",
+        "agent: What is your sister's name again?",
+        "user: Marta.",
+        "agent: Marta, what a lovely name!",
+    )
+    return ana
+
+
+def is_told(text):
+    return any(
+        words in text
+        for words in (
+            "sister is called Marta",
+            "sister Marta",
+            "Marta.'",
+            "Marta, what",
+            "sister name: Marta",
+        )
+    )
+
+
+async def by_key(ana):
+    assert (await ana.forget(key="sister_name")).verified
+
+
+async def by_delete(ana):
+    assert await ana.delete("sister_name")
+
+
+async def by_voice(ana):
+    await say(
+        ana,
+        "wednesday",
+        "user: Please forget that my sister is called Marta.",
+        "agent: Done. I no longer know that your sister is called Marta.",
+    )
+
+
+class TestWhatIsRecalled:
+    @pytest.mark.parametrize("how", [by_key, by_delete, by_voice])
+    async def test_what_was_forgotten_or_taken_back_is_recalled_from_no_turn(self, memory, how):
+        ana = await told_of_marta(memory)
+        assert is_told(await recalled(ana)), "it has to be there to be forgotten"
+        await how(ana)
+        text = await recalled(ana)
+        assert not is_told(text), text
+
+    @pytest.mark.parametrize("how", [by_key, by_delete, by_voice])
+    async def test_what_was_said_beside_it_is_still_recalled(self, memory, how):
+        ana = await told_of_marta(memory)
+        await how(ana)
+        text = await recalled(ana, "Where do I live?", "Where do I work?", "cake", "my boss")
+        for kept in ("I live in Porto", "I work at Tesco", "lemon cake", "boss is called Marta"):
+            assert kept in text, kept
+
+    @pytest.mark.parametrize("how", [by_key, by_delete, by_voice])
+    async def test_what_is_said_again_is_known_again(self, memory, how):
+        ana = await told_of_marta(memory)
+        await how(ana)
+        await say(ana, "friday", f"user: {SISTER}.")
+        assert (await ana.get("sister_name")).text == "Marta"
+        assert "sister is called Marta" in str(await ana.query("What is my sister called?"))
+
+
+class TestWhatIsDestroyed:
+    @pytest.mark.parametrize("url", ["sqlite", "files"], indirect=True)
+    async def test_the_words_are_in_no_byte_of_the_store(self, memory, tmp_path):
+        ana = memory.user("ana")
+        call = await say(
+            ana,
+            "monday",
+            "user: I live in Porto and my sister is called Quillonda.",
+            "agent: Noted: your sister is called Quillonda.",
+        )
+        await call.store("family talk", "Spoke of her sister Quillonda, and of Porto")
+        await memory.settle(20)
+        assert b"Quillonda" in every_byte(tmp_path)
+        receipt = await ana.forget(key="sister_name")
+        assert receipt.verified
+        assert receipt.memories == 1
+        assert receipt.rewritten == 3
+        said = every_byte(tmp_path)
+        assert b"Quillonda" not in said
+        assert b"quillonda" not in said.lower()
+        assert b"Porto" in said
+
+    async def test_the_turns_keep_what_else_they_say_and_their_place(self, memory):
+        ana = memory.user("ana")
+        call = await say(
+            ana, "monday", "user: I live in Porto and my sister is called Marta.", "agent: Lovely."
+        )
+        receipt = await ana.forget(key="sister_name")
+        assert [turn.text for turn in await call.turns()] == ["I live in Porto and [forgotten].", "Lovely."]
+        assert (receipt.memories, receipt.turns, receipt.rewritten) == (1, 0, 1)
+        assert await ana.query("forgotten") == []
+
+    async def test_what_says_something_else_with_the_same_value_is_kept_and_counted(self, memory):
+        ana = await told_of_marta(memory)
+        receipt = await ana.forget(key="sister_name")
+        assert receipt.kept == 1
+        assert (await ana.get("boss_name")).text == "Marta"
+
+    async def test_what_a_tool_kept_goes_from_the_turn_it_was_told_in(self, memory):
+        ana = memory.user("ana")
+        call = await say(ana, "monday", "user: I come from Leeds, and I like tea.")
+        await ana.set("place_of_origin", "Leeds")
+        await ana.forget(key="place_of_origin")
+        assert [turn.text for turn in await call.turns()] == ["[forgotten], and I like tea."]
+
+    async def test_forgetting_what_holds_brings_no_earlier_version_back(self, memory):
+        ana = memory.user("ana")
+        await say(ana, "monday", "user: I live in Leeds.")
+        await say(ana, "tuesday", "user: I live in York now.", "agent: York it is.")
+        await ana.forget(key="home")
+        assert await ana.get("home") is None
+        told = str(await ana.query("Where do I live?", limit=50, include_past=True))
+        assert "Leeds" not in told
+        assert "York" not in told
+
+    async def test_memories_that_repeat_it_go_too(self, memory):
+        ana = memory.user("ana")
+        await say(ana, "monday", "user: My sister is called Marta.")
+        await ana.remember("The user's sister Marta is a nurse")
+        await ana.remember("Likes tea")
+        await ana.forget(key="sister_name")
+        assert [one.text for one in await ana.facts()] == ["Likes tea"]
+
+
+class TestById:
+    async def test_one_memory_is_forgotten_by_its_id_with_what_said_it(self, memory):
+        ana = memory.user("ana")
+        call = await say(ana, "monday", "user: I prefer email to phone calls. I live in Porto.")
+        kept = await ana.remember("Prefers e-mail to phone calls")
+        assert (await ana.forget(id=kept.id)).verified
+        assert "phone calls" not in str(await ana.export())
+        assert [turn.text for turn in await call.turns()] == ["[forgotten]. I live in Porto."]
+
+    async def test_one_turn_is_forgotten_by_its_id_with_what_was_learned_from_it_alone(self, memory):
+        ana = memory.user("ana")
+        call = await say(
+            ana, "monday", "user: I live in Porto.", "agent: So you live in Porto.", "user: Rain again."
+        )
+        first = (await call.turns())[0]
+        await ana.forget(id=first.id)
+        assert [turn.text for turn in await call.turns()] == ["[forgotten]", "So [forgotten].", "Rain again."]
+        assert await ana.facts() == []
+
+    async def test_one_turn_or_memory_is_taken_back_by_its_id_and_stays_in_the_transcript(self, memory):
+        ana = memory.user("ana")
+        call = await say(ana, "monday", "user: I live in Porto.", "user: I work at Tesco.")
+        home, work = await ana.get("home"), await ana.get("employer")
+        assert await ana.delete(id=home.id)
+        assert await ana.delete(id=work.source[0])
+        assert await ana.facts() == []
+        found = str(await ana.query("Porto Tesco", limit=50))
+        assert "Porto" not in found
+        assert "Tesco" not in found
+        assert [turn.text for turn in await call.turns()] == ["I live in Porto.", "I work at Tesco."]
+        assert not await ana.delete(id="nothing")
+
+    async def test_an_id_and_a_key_are_not_mixed(self, memory):
+        ana = memory.user("ana")
+        with pytest.raises(InvalidInput, match="takes an id alone"):
+            await ana.forget(key="home", id="x")
+        with pytest.raises(InvalidInput, match="a key or an id"):
+            await ana.delete()
+
+
+class TestTakenBackInSpeech:
+    async def test_forget_that_hides_the_sentence_it_means_though_nothing_was_learned(self, memory):
+        ana = memory.user("ana")
+        await say(
+            ana,
+            "monday",
+            "user: The weather is nice.",
+            "user: Blue parrots scare my neighbour Olga.",
+            "agent: Blue parrots scare Olga, I see.",
+            "user: Forget that, please.",
+        )
+        found = str(await ana.query("Who is scared of blue parrots?", limit=50))
+        assert "Olga" not in found
+        assert "weather" in str(await ana.query("weather"))
+
+    async def test_off_the_record_is_not_recalled(self, memory):
+        ana = memory.user("ana")
+        await say(ana, "monday", "user: Off the record, I hate my landlord Henk.")
+        assert "Henk" not in str(await ana.query("landlord Henk", limit=50))
+
+    async def test_a_denial_keeps_the_sentence_that_denies(self, memory):
+        ana = memory.user("ana")
+        await say(ana, "monday", "user: I'm allergic to peanuts.", "user: I'm not allergic to peanuts.")
+        found = [hit.turn.text for hit in await ana.query("peanuts", limit=50) if hit.turn]
+        assert "I'm not allergic to peanuts." in found
+
+
+def every_byte(folder):
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())

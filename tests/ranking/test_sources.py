@@ -1,0 +1,104 @@
+"""A memory and the turn it was learned from are one thing found."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from echoic.partition import Partition, Segment
+from echoic.ranking import entry_of_memory, entry_of_turn
+from echoic.ranking.layout import Layout
+from echoic.ranking.place import Place, rows_saying
+from echoic.ranking.query import query_of
+from echoic.ranking.rank import rank
+from echoic.ranking.sources import Sources
+from echoic.words import word_of
+
+
+@pytest.fixture
+def talk(turn):
+    return [
+        turn("My sister is called Marta.", minute=0, id="t0"),
+        turn("Noted: your sister is called Marta.", speaker="agent", minute=1, id="t1"),
+        turn("I live in Porto and work at Tesco.", minute=2, id="t2"),
+    ]
+
+
+@pytest.fixture
+def learned(memory):
+    return [
+        memory("Marta", "sister_name", source=("t0",)),
+        memory("Porto", "home", source=("t2",)),
+        memory("Tesco", "employer", source=("t2", "t0")),
+        memory("Prefers tea", source=("elsewhere",)),
+    ]
+
+
+def test_each_memory_is_paired_with_those_of_its_turns_that_are_there(talk, learned, partition):
+    made = partition([*talk, *learned])
+    with made.lock:
+        pairs = Sources.of(made)
+    found = sorted(zip(pairs.memories.tolist(), pairs.turns.tolist(), strict=True))
+    assert found == [(3, 0), (4, 2), (5, 0), (5, 2)]
+
+
+def test_what_is_patched_is_paired_anew(talk, learned, partition, memory, turn):
+    made = partition([*talk, *learned])
+    with made.lock:
+        Sources.of(made)
+        segment = Segment()
+        for row, item in enumerate([*talk[:2], turn("Never mind.", minute=2, id="t9")]):
+            segment.put(row, entry_of_turn(item))
+        segment.put(3, entry_of_memory(memory("Marta", "sister_name", source=("t9",))))
+        made.patch([(0, segment)])
+        pairs = Sources.of(made)
+    assert list(zip(pairs.memories.tolist(), pairs.turns.tolist(), strict=True)) == [(3, 2)]
+    fresh = Partition()
+    fresh.patch([(0, segment)])
+    with fresh.lock:
+        assert np.array_equal(Sources.of(fresh).turns, pairs.turns)
+
+
+def test_they_share_a_place_and_no_other_row_is_lost(talk, learned, partition):
+    made = partition([*talk, *learned])
+    found = rank(query_of("my sister, my home, where I live, my employer, where I work"), [made])
+    rows = [row for one in found for row in (one.row, *one.beside)]
+    assert len(rows) == len(set(rows))
+    assert {0, 1, 2, 3, 4, 5} <= set(rows)
+    together = [{one.row, *one.beside} for one in found]
+    assert {0, 3} in together
+    assert any({2, 4, 5} <= each for each in together), together
+
+
+def test_a_turn_that_its_memory_alone_finds_is_shown_with_it(turn, memory, partition):
+    made = partition(
+        [
+            turn("She is the best.", id="t0"),
+            memory("Marta", "sister_name", source=("t0",)),
+            turn("Rain again."),
+        ]
+    )
+    (first, *_) = rank(query_of("sister"), [made])
+    assert {first.row, *first.beside} == {0, 1}
+
+
+def test_what_a_turn_and_a_memory_both_say_is_counted_once(turn, memory, partition):
+    """Else learning would make the words of what is learned common, and so worth less."""
+    turns = [turn(f"I bought a {thing}.", minute=n, id=f"t{n}") for n, thing in enumerate("lamp rug".split())]
+    made = partition([*turns, memory("The user bought a lamp", source=("t0",))])
+    with made.lock:
+        assert Layout.of(made).current.count == 2
+    with made.lock:
+        place = Place.of(made)
+        own = place.find(np.array([word_of("lamp").term], np.uint32))
+        assert rows_saying([place], [own]).tolist() == [1]
+
+
+def test_what_no_longer_holds_stands_by_itself(turn, memory, partition):
+    old = memory("Leeds", "home", source=("t0",))
+    ended = memory("Leeds", "home", source=("t0",), valid_until=old.valid_from + timedelta(days=1))
+    made = partition([turn("I live in Leeds.", id="t0"), ended])
+    found = rank(query_of("home Leeds", include_past=True), [made])
+    assert sorted((one.row, one.beside) for one in found) == [(0, ()), (1, ())]
