@@ -18,6 +18,7 @@ from echoic.adapters.twilio.linking import MAX_GUESSES, TYPED_DIGITS, LinkCodes
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
 
 LINE = "phone:0123456789abcdef"
+LINKED = {"phones": 1, "pin": False, "takenAt": []}
 
 
 class Clock:
@@ -138,13 +139,13 @@ async def test_a_page_gets_a_code_that_is_said_on_the_phone_and_can_undo_it(line
     await call.say("What is my boat called?")
     assert "Nellie" in phone.script.sent[-1], "another process gave the code, and keeps the memory"
     await call.hang_up()
-    assert (await page.get("/api/phone/links", headers=headers)).json() == {"phones": 1}
+    assert (await page.get("/api/phone/links", headers=headers)).json() == LINKED
     assert (await page.post("/api/phone/unlink", headers=headers)).json() == {"unlinked": 1}
     assert (await page.post("/api/phone/unlink", headers=headers)).json() == {"unlinked": 0}
     again = await phone.call()
     await again.say("What is my boat called?")
     assert "Nellie" not in phone.script.sent[-1]
-    assert (await phone.phone.callers.identify("+15550100001")).user != user
+    assert (await phone.phone.callers.identify("+15550100001", "TN-Validation-Passed-A")).user != user
 
 
 async def test_a_call_gets_a_code_that_is_typed_into_the_page(line, page):
@@ -161,11 +162,11 @@ async def test_a_call_gets_a_code_that_is_typed_into_the_page(line, page):
     assert len(code) == TYPED_DIGITS
     typed = f"{code[:4]} {code[4:]}"
     linked = await page.post("/api/phone/link", json={"code": typed}, headers=headers)
-    assert (linked.status_code, linked.json()) == (200, {"phones": 1})
+    assert (linked.status_code, linked.json()) == (200, LINKED)
     twice = await page.post("/api/phone/link", json={"code": typed}, headers=headers)
     assert (twice.status_code, twice.json()["code"]) == (403, "code_not_good")
     await call.hang_up()
-    assert (await phone.phone.callers.identify("+15550100001")).user == user
+    assert (await phone.phone.callers.identify("+15550100001", "TN-Validation-Passed-A")).user == user
 
 
 async def test_a_withheld_number_has_no_code_to_give(line):

@@ -91,7 +91,9 @@ class Call:
         """The turn that is being answered, or was last."""
         self._ending: asyncio.Task[None] | None = None
         self.moment = ""
-        """What the caller said last."""
+        """What the caller said last, without what proves who they are."""
+        self.to_say = ""
+        """The phone's own answer to what a voice model heard, if any."""
         self.touched = time.monotonic()
         self.lines = 0
         """Sockets that carry it."""
@@ -204,8 +206,8 @@ class Call:
         memory = await ear.final(said, deadline_ms)  # before anything is written
         await self.hear()  # whoever answers has heard what was said before
         await self.serving.meet_next()
+        own, said = await self.serving.before(said)
         self.moment = said
-        own = await self.serving.before(said)
         if ear is not self.serving.ear:  # somebody else is served by now
             memory = self.serving.memory
         self._turns += 1
@@ -276,11 +278,10 @@ class Call:
         """
         before = self.caller
         await self.serving.meet_next()
-        self.moment = said
-        await self.serving.before(said)
+        self.to_say, self.moment = await self.serving.before(said)
         self._turns += 1
-        await self._durably(self.log.add(_turn(said, "user", f"{self.sid}:{turn}:user", None)))
-        return self.caller is before
+        await self._durably(self.log.add(_turn(self.moment, "user", f"{self.sid}:{turn}:user", None)))
+        return self.caller.user == before.user
 
     async def spoke(self, heard: str, turn: str, *, interrupted: bool) -> None:
         """Keep what was heard of a voice model's words."""
@@ -378,7 +379,7 @@ class Call:
             return
         with suppress(EchoicError):
             await self.overheard(said, turn)
-        self.talk.ask(said)
+            self.talk.ask(self.moment)
 
     # -- its end
 
@@ -412,7 +413,8 @@ class Call:
             return
         name = f"{self.conversation}:{RECORD}"
         try:
-            await self.serving.memory.add_result(self.conversation, RECORD, self.figures.as_json(), id=name)
+            result = {**self.figures.as_json(), **self.serving.origin}
+            await self.log.user.add_result(self.conversation, RECORD, result, id=name)
         except EchoicError as error:
             log.warning("what a call took is not kept: %s", type(error).__name__)
 
