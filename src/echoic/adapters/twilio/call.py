@@ -277,11 +277,17 @@ class Call:
         Where they are not, what the model was told is another's: its session must end.
         """
         before = self.caller
-        await self.serving.meet_next()
-        self.to_say, self.moment = await self.serving.before(said)
-        self._turns += 1
-        await self._durably(self.log.add(_turn(self.moment, "user", f"{self.sid}:{turn}:user", None)))
+        await self._overhear(said, turn)
         return self.caller.user == before.user
+
+    async def _overhear(self, said: str, turn: str) -> str:
+        """Keep what nobody answers; the words as they may be kept."""
+        await self.serving.meet_next()
+        self.to_say, kept = await self.serving.before(said)
+        self.moment = kept
+        self._turns += 1
+        await self._durably(self.log.add(_turn(kept, "user", f"{self.sid}:{turn}:user", None)))
+        return kept
 
     async def spoke(self, heard: str, turn: str, *, interrupted: bool) -> None:
         """Keep what was heard of a voice model's words."""
@@ -378,8 +384,7 @@ class Call:
         if said is None:
             return
         with suppress(EchoicError):
-            await self.overheard(said, turn)
-            self.talk.ask(self.moment)
+            self.talk.ask(await self._overhear(said, turn))
 
     # -- its end
 

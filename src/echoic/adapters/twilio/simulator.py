@@ -163,12 +163,15 @@ class SimulatedCall:
         return await self.stream.listen()
 
     async def press(self, digits: str) -> str:
-        """Press keys and hear the reply."""
+        """Press keys and hear the reply; over a media stream that is audio, see `stream`."""
         if self._socket is not None:
             started = time.monotonic()
             for digit in digits:
                 await self._send({"type": "dtmf", "digit": digit})
             return await self._reply(started, None)
+        if self.stream is not None:
+            await self.stream.press(digits)
+            return ""
         return await self._act({"Digits": digits})
 
     async def silence(self) -> str:
