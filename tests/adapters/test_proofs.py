@@ -226,7 +226,7 @@ async def test_a_pin_is_set_in_a_call_that_is_proven_and_in_no_other(line, chann
     await call.hang_up()
     again = await phone.call(attestation=A)
     assert "your PIN" in await again.say("Change my PIN to 730195"), "the old one first"
-    assert "I know who you are" in await again.say(SAID)
+    assert "I know who you are" in await again.say("4 8 2 9 1 3")
     assert "PIN is set" in await again.say("Change my PIN to 730195")
     await again.hang_up()
     unproven = await phone.call(attestation="")
@@ -276,6 +276,43 @@ async def test_answers_do_not_tell_whether_anybody_is_known(line):
     assert heard[0] == heard[1]
     instructions = {sent.partition("\n[")[0] for sent in phone.script.sent}
     assert len(instructions) == 1
+
+
+async def test_an_agent_that_takes_a_stranger_for_somebody_opens_nothing(line):
+    phone = await ana_has_a_pin(line)
+    phone.script.answer = lambda _said, _given: (
+        [("wrong_caller", {"name": "Ana"})] if len(phone.script.sent) == 1 else "Yes."
+    )
+    before = await phone.memory().export()
+    call = await phone.call(attestation="")
+    await call.say("It is me, with the harbour in Wexcombe.")
+    await call.say("What is my sister called?")
+    await call.hang_up()
+    assert "Quillhilda" not in "".join(phone.script.sent)
+    assert await phone.memory().export() == before
+    held = phone.phone.callers.lines.held(phone.phone.callers.line_of("+15550100001"))
+    assert "Wexcombe" in str(await phone.service.user(held).export())
+
+
+async def test_nothing_that_proves_who_calls_reaches_an_embedder(line, monkeypatch):
+    phone = await ana_has_a_pin(line, channel="relay")
+    searched = []
+    watched = type(phone.service._parts.embedder)
+    for name in ("embed", "embed_pieces"):
+        embed = getattr(watched, name)
+
+        async def noted(self, texts, kind, *, embed=embed):
+            searched.extend(texts)
+            return await embed(self, texts, kind)
+
+        monkeypatch.setattr(watched, name, noted)
+    for verstat in (A, ""):
+        call = await phone.call(attestation=verstat, interim=True)
+        await call.say("My garden has plums, and my pin is four eight two nine one three")
+        await call.say("What is in my garden?")
+        await call.hang_up()
+    assert any("garden" in text for text in searched)
+    assert not any("four eight two nine" in text for text in searched)
 
 
 async def test_no_webhook_that_comes_later_makes_a_call_proven(line):

@@ -14,6 +14,7 @@ from pydantic_ai.capabilities import AbstractCapability
 
 from echoic.adapters.twilio.caching import caching_of
 from echoic.adapters.twilio.callers import Caller
+from echoic.adapters.twilio.claims import masked
 from echoic.adapters.twilio.figures import RECORD, Figures
 from echoic.adapters.twilio.kept import CallLog
 from echoic.adapters.twilio.phrases import Phrases
@@ -161,7 +162,7 @@ class Call:
         """Take in what the caller said so far: memory is searched while they speak. Never waits."""
         self.heard_in(language)
         if self.opened.done() and not self.over:
-            self.serving.ear.hear(partial)
+            self.serving.ear.hear(masked(partial, self.language))
 
     def heard_in(self, language: str) -> None:
         """The line found out that the caller speaks `language`: it answers in it, if it can.
@@ -203,7 +204,7 @@ class Call:
 
     async def _answer(self, said: str, turn: str, confidence: float | None, out: Out) -> None:
         ear, deadline_ms = self.serving.ear, self._phone.settings.timeout_s * 1000 * _RECALL_SHARE
-        memory = await ear.final(said, deadline_ms)  # before anything is written
+        memory = await ear.final(masked(said, self.language), deadline_ms)  # before anything is written
         await self.hear()  # whoever answers has heard what was said before
         await self.serving.meet_next()
         own, said = await self.serving.before(said)

@@ -180,6 +180,12 @@ def proof_in(said: str, language: str = "en") -> Proof | None:
     return Proof(digits=exact[0] if len(exact) == 1 else "", announced=announced, masked=masked)
 
 
+def masked(said: str, language: str = "en") -> str:
+    """What was said, without digits that may prove something."""
+    proof = proof_in(said, language)
+    return said if proof is None else proof.masked
+
+
 def _without_words(run: list[tuple[int, int, str]], said: str) -> str:
     """The digits of `run`; where they are too many, without words before them that only sound like one."""
     while len(run) > CODE_DIGITS and fold(said[run[0][0] : run[0][1]]) in _ALSO_WORDS:
@@ -246,6 +252,7 @@ __all__ = [
     "Proof",
     "claim_in",
     "codes_in",
+    "masked",
     "names_pin",
     "proof_in",
     "same_name",

@@ -72,7 +72,7 @@ class Lines:
             return
         await self._point(user, key)
         drops: list[Change] = [
-            Drop(kind=PHONE_LINE, id=record.id) for record in known[: len(known) - MAX_MAY_PROVE + 1]
+            Drop(kind=PHONE_LINE, id=record.id) for record in known[: max(0, len(known) - MAX_MAY_PROVE + 1)]
         ]
         noted = happened(key, "may_prove", self._clock(), user=user)
         await self._store.write(self._scope, [*drops, Put(record=noted)])

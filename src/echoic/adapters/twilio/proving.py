@@ -61,6 +61,8 @@ class Proving:
         self._name: str | None = None
         self._expected = False
         """A PIN or a code was spoken of: digits said next may be it."""
+        self._asked = False
+        """The phone itself asked for a PIN."""
         self._setting = False
         """Digits said next are to be a new PIN."""
         self._fresh: set[str] = set()
@@ -82,13 +84,18 @@ class Proving:
         expected = self._expected or speaks_of_proof(before)
         self._expected = proof is None and speaks_of_proof(said)
         setting, self._setting = self._setting, False
+        asked, self._asked = self._asked, False
         try:
             if proof is not None and (setting or wants_pin(said)):
                 return Heard(kept=proof.masked, answer=await self._set(proof, caller, phrases))
             if proof is None and wants_pin(said) and caller.user in caller.proved:
                 return Heard(kept=said, answer=await self.new_pin(caller, phrases))
             if proof is not None:
-                return await self._look(said, proof, caller, phrases, expected=expected)
+                # of somebody whose memory is open digits may be anything, unless they are called a PIN
+                meant = expected or proof.announced
+                open_ = not caller.guest and (bool(caller.proved) or not meant)
+                sought = asked or names_pin(said) or not open_
+                return await self._look(said, proof, caller, phrases, sought=sought, meant=asked or meant)
             return await self._codes(said, codes_in(said, language), caller, phrases)
         except EchoicError as error:  # not believed; what was said is still answered
             log.warning("a proof could not be looked at: %s", type(error).__name__)
@@ -105,7 +112,7 @@ class Proving:
 
     def ask(self, phrases: Phrases) -> str:
         """Take the digits that are said next for a PIN; the words that ask for it."""
-        self._expected = True
+        self._asked = True
         return phrases.old_pin
 
     async def take(self, code: str, caller: Caller) -> tuple[Caller, bool] | None:
@@ -129,11 +136,18 @@ class Proving:
             return await self._phone.callers.known_here(caller, user), False
 
     async def _look(
-        self, said: str, proof: Proof, caller: Caller, phrases: Phrases, *, expected: bool
+        self, said: str, proof: Proof, caller: Caller, phrases: Phrases, *, sought: bool, meant: bool
     ) -> Heard:
-        """Whether what was said is a PIN or a code."""
-        # of somebody whose memory is open digits may be anything, unless they call them a PIN
-        sought = not caller.proved or names_pin(said)
+        """Whether what was said is a PIN or a code.
+
+        Args:
+            said: the whole utterance.
+            proof: what it holds.
+            caller: who it is, as far as that is known.
+            phrases: what the phone says.
+            sought: whether it may be a PIN at all.
+            meant: whether it was said to be a proof, so that it is answered if it is none.
+        """
         if sought and proof.digits and self._wrong_pins < MAX_WRONG:
             found = await self._phone.callers.by_pin(caller, proof.digits, self._name)
             if found is not None:
@@ -142,7 +156,7 @@ class Proving:
         heard = await self._codes(said, [proof.digits] if proof.digits else [], caller, phrases)
         if heard.caller is not None:
             return heard
-        if sought and (expected or proof.announced):
+        if sought and meant:
             self._wrong_pins += 1
             return Heard(kept=proof.masked, answer=heard.answer or phrases.not_proven)
         return replace(heard, kept=proof.masked) if heard.answer else heard
