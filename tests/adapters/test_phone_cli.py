@@ -201,7 +201,7 @@ def test_an_operator_sees_whose_a_line_is_and_undoes_a_link(environment):
     line = ("phone", "line", "+15550100001")
     assert "nobody" in echoic(secret, *line).stdout
     assert "linked to ana" in echoic(secret, *line, "--link", "ana").stdout
-    assert json.loads(echoic(secret, *line, "--json").stdout)["linked"] == "ana"
+    assert json.loads(echoic(secret, *line, "--json").stdout)["data"]["linked"] == "ana"
     assert "linked to nobody" in echoic(secret, *line, "--give-back").stdout
     assert echoic(secret, "phone", "line", "Ana").returncode != 0
     assert echoic(secret, *line, "--unlink", "--give-back").returncode != 0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from echoic.cli.command import command
 from echoic.cli.exits import DONE
 from echoic.cli.output import Result
 from echoic.cli.running import Desk, run
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from echoic.adapters.twilio.lines import Line
 
 
-@click.command("line")
+@command("line")
 @click.argument("number", metavar="E164")
 @click.option("--unlink", is_flag=True, help="The line is again whose it was before.")
 @click.option(
