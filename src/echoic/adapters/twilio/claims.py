@@ -87,7 +87,7 @@ _OTHER_CODES = re.compile(
     r"|booking|source|dress)\s+(?:pin\s+)?codes?\b"
 )
 _PIN_NAMED = re.compile(r"\b(?:pin|p\.i\.n|geheimzahl|geheimnummer|clave|codice segreto)\b")
-_WANTS_PIN = re.compile(r"\b(?:set|change|choose|create|make|give|have|want|like|new)\b.*\bpin\b")
+_WANTS_PIN = re.compile(r"\b(?:set|change|choose|create|make|give|have|want|like|new)\b.{0,60}\bpin\b")
 _FILLING: Final = frozenset("it is s its it's um uh er okay ok yes well so and the my number here".split())
 
 
