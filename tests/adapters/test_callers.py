@@ -1,12 +1,12 @@
-"""A number names somebody with a confidence; whose memory is read is decided before a model sees any of it."""
+"""Who is calling is decided before a model sees anything of anybody."""
 
 from __future__ import annotations
 
 import pytest
 
-from echoic.adapters.twilio.callers import FORGED, KNOWN, VERIFIED
 from echoic.adapters.twilio.claims import claim_in, codes_in, same_name
 
+VOUCHED = "TN-Validation-Passed-A"
 ANA = "My name is Ana, and my sister is called Quillhilda."
 
 
@@ -37,14 +37,6 @@ async def test_a_number_is_kept_as_a_salted_hash_and_in_no_other_form(line, tmp_
 async def test_numbers_are_kept_plain_only_where_that_was_asked_for(line):
     phone = await line(parrot, plain_numbers=True)
     assert phone.phone.callers.line_of("+15550100001") == "phone:+15550100001"
-
-
-async def test_how_sure_a_number_is_depends_on_the_carrier(line):
-    identify = (await line(parrot)).phone.callers.identify
-    assert (await identify("+15550100001")).confidence == KNOWN
-    assert (await identify("+15550100001", "TN-Validation-Passed-A")).confidence == VERIFIED
-    forged = await identify("+15550100001", "TN-Validation-Failed-A")
-    assert (forged.confidence, forged.guest) == (FORGED, True)
 
 
 @pytest.mark.parametrize("number", ["", "anonymous", "+266696687", "Restricted", "+1", "+999999999999999999"])
@@ -80,7 +72,7 @@ async def test_somebody_new_on_a_known_number_gets_a_memory_of_their_own(line, s
     sent = "".join(phone.script.sent[before:])
     assert "Quillhilda" not in sent
     assert "sailing" not in str(await phone.memory().export()), "what Ben said is not in Ana's memory"
-    ben = (await phone.phone.callers.identify("+15550100001")).people["Ben"]
+    ben = (await phone.phone.callers.identify("+15550100001", VOUCHED)).people["Ben"]
     assert "sailing" in str(await phone.service.user(ben).export())
 
 
@@ -149,7 +141,7 @@ async def test_what_the_agent_said_from_one_memory_is_not_kept_in_anothers(line,
     assert "Hello, Ben." in await call.say("Don't you know my voice?")
     await call.say("Goodbye.")
     await call.hang_up()
-    ben = (await phone.phone.callers.identify("+15550100001")).people["Ben"]
+    ben = (await phone.phone.callers.identify("+15550100001", VOUCHED)).people["Ben"]
     kept = str(await phone.service.user(ben).export())
     assert "voice" in kept
     assert "Hello, Ben." in kept
@@ -182,18 +174,19 @@ async def test_a_code_said_digit_by_digit_links_the_phone_and_can_be_undone(line
     assert "Nellie lies in Boston" not in phone.script.sent[-1]
     await again.hang_up()
     assert (await web.get("harbour")).text == "Nellie lies in Boston"
-    assert (await phone.phone.callers.identify("+15550100001")).user == phone.phone.callers.line_of(
-        "+15550100001"
-    )
+    known = await phone.phone.callers.identify("+15550100001", VOUCHED)
+    assert known.user == phone.phone.callers.line_of("+15550100001")
 
 
 async def test_a_link_can_be_undone_from_the_other_side(line):
     callers = (phone := await line(parrot)).phone.callers
-    await callers.link(await callers.identify("+15550100001"), "browser-ana")
-    assert (await callers.identify("+15550100001")).user == "browser-ana"
+    await callers.link(await callers.identify("+15550100001", VOUCHED), "browser-ana")
+    assert (await callers.identify("+15550100001", VOUCHED)).user == "browser-ana"
     assert await callers.unlink_user("browser-ana") == 1
     assert await callers.unlink_user("browser-ana") == 0
-    assert (await callers.identify("+15550100001")).user == phone.phone.callers.line_of("+15550100001")
+    assert (await callers.identify("+15550100001", VOUCHED)).user == phone.phone.callers.line_of(
+        "+15550100001"
+    )
 
 
 async def test_a_typed_code_that_is_wrong_is_refused_and_guessing_ends(line):

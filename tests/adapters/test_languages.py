@@ -111,7 +111,7 @@ async def test_somebody_else_on_the_line_is_spoken_to_as_they_prefer(line):
     await phone.service.distil()
     call = await phone.call()
     await call.say("This is not Ana, this is Ben speaking.")
-    ben = (await phone.phone.callers.identify("+15550100001")).people["Ben"]
+    ben = (await phone.phone.callers.identify("+15550100001", "TN-Validation-Passed-A")).people["Ben"]
     assert (await phone.service.user(ben).directives()).language is None
 
 

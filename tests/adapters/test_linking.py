@@ -18,6 +18,7 @@ from echoic.adapters.twilio.linking import MAX_GUESSES, TYPED_DIGITS, LinkCodes
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
 
 LINE = "phone:0123456789abcdef"
+LINKED = {"phones": 1, "pin": False, "takenAt": []}
 
 
 class Clock:
@@ -138,13 +139,13 @@ async def test_a_page_gets_a_code_that_is_said_on_the_phone_and_can_undo_it(line
     await call.say("What is my boat called?")
     assert "Nellie" in phone.script.sent[-1], "another process gave the code, and keeps the memory"
     await call.hang_up()
-    assert (await page.get("/api/phone/links", headers=headers)).json() == {"phones": 1}
+    assert (await page.get("/api/phone/links", headers=headers)).json() == LINKED
     assert (await page.post("/api/phone/unlink", headers=headers)).json() == {"unlinked": 1}
     assert (await page.post("/api/phone/unlink", headers=headers)).json() == {"unlinked": 0}
     again = await phone.call()
     await again.say("What is my boat called?")
     assert "Nellie" not in phone.script.sent[-1]
-    assert (await phone.phone.callers.identify("+15550100001")).user != user
+    assert (await phone.phone.callers.identify("+15550100001", "TN-Validation-Passed-A")).user != user
 
 
 async def test_a_call_gets_a_code_that_is_typed_into_the_page(line, page):
@@ -161,11 +162,11 @@ async def test_a_call_gets_a_code_that_is_typed_into_the_page(line, page):
     assert len(code) == TYPED_DIGITS
     typed = f"{code[:4]} {code[4:]}"
     linked = await page.post("/api/phone/link", json={"code": typed}, headers=headers)
-    assert (linked.status_code, linked.json()) == (200, {"phones": 1})
+    assert (linked.status_code, linked.json()) == (200, LINKED)
     twice = await page.post("/api/phone/link", json={"code": typed}, headers=headers)
     assert (twice.status_code, twice.json()["code"]) == (403, "code_not_good")
     await call.hang_up()
-    assert (await phone.phone.callers.identify("+15550100001")).user == user
+    assert (await phone.phone.callers.identify("+15550100001", "TN-Validation-Passed-A")).user == user
 
 
 async def test_a_withheld_number_has_no_code_to_give(line):
@@ -186,7 +187,14 @@ async def test_a_wrong_code_is_refused_in_the_same_words_whatever_is_wrong_with_
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("POST", "code"), ("POST", "link"), ("GET", "links"), ("POST", "unlink")],
+    [
+        ("POST", "code"),
+        ("POST", "link"),
+        ("GET", "links"),
+        ("POST", "unlink"),
+        ("POST", "pin"),
+        ("DELETE", "pin"),
+    ],
 )
 async def test_nobody_gets_or_gives_a_code_without_an_identity(page, method, path):
     for headers in ({}, {"Authorization": "Bearer forged"}):
@@ -203,6 +211,48 @@ async def test_one_user_neither_sees_nor_undoes_the_links_of_another(service):
     await lines.link(LINE, "ben")
     assert await lines.linked_to("ana") == []
     assert await lines.unlink_user("ana") == 0, "it is another's by now"
+
+
+async def test_a_pin_that_was_set_on_the_page_opens_its_users_memory_on_the_phone_and_can_be_removed(
+    line, page
+):
+    secret = "of these tests, and long enough for HS256"
+    phone = await line(lambda _said, _given: "Yes.", salt=secret)
+    user, headers = await identity(page)
+    weak = await page.post("/api/phone/pin", json={"pin": "123456"}, headers=headers)
+    assert weak.status_code == 422
+    assert "123456" not in weak.text
+    assert (await page.post("/api/phone/pin", json={"pin": "482913"}, headers=headers)).json() == {
+        "pin": True
+    }
+    code = (await page.post("/api/phone/code", headers=headers)).json()["code"]
+    first = await phone.call(attestation="")
+    assert "in this call" in await first.press(code)
+    await first.hang_up()
+    again = await phone.call(attestation="")
+    assert "I know who you are" in await again.say("My PIN is 482913.")
+    assert phone.phone.known(again.sid).caller.user == user
+    await again.hang_up()
+    assert (await page.get("/api/phone/links", headers=headers)).json() == {
+        **LINKED,
+        "phones": 0,
+        "pin": True,
+    }
+    assert (await page.delete("/api/phone/pin", headers=headers)).json() == {"pin": False}
+    third = await phone.call(attestation="")
+    assert "does not tell me" in await third.say("My PIN is 482913.")
+
+
+async def test_a_page_cannot_take_a_line_on_which_somebody_else_has_memories(line, page):
+    phone = await line(lambda _said, _given: "Yes.")
+    known = await phone.call()
+    await known.say("My name is Ana.")
+    await known.hang_up()
+    _, headers = await identity(page)
+    code = await phone.phone.links.give_line(phone.phone.callers.line_of("+15550100001"))
+    refused = await page.post("/api/phone/link", json={"code": code.code}, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (403, "line_not_proven")
+    assert (await page.get("/api/phone/links", headers=headers)).json() == {**LINKED, "phones": 0}
 
 
 def test_pages_are_linked_where_no_phone_package_is_installed():

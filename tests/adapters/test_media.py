@@ -241,3 +241,37 @@ async def test_a_stream_that_is_not_of_this_call_is_closed(line):
         await socket.send_str(json.dumps({"event": "start", "start": {"streamSid": "MZ", "callSid": "CA"}}))
         assert (await socket.receive(timeout=5)).data == 1008
     assert np.array_equal(mulaw_decode(SILENCE), [0])
+
+
+@pytest.mark.parametrize("how", ["said", "keyed"])
+async def test_a_voice_model_has_nobodys_memory_before_the_caller_proves_who_they_are(line, how):
+    said = "my PIN is 4 8 2 9 1 3" if how == "said" else "who am I"
+    scripts = [
+        Script(UserSays(said, after_ms=200), Says("one moment"), open_ended=True),
+        Script(Says("now I know"), open_ended=True),
+    ]
+    async with OpenAIRealtimeServer(*scripts) as server:
+        phone = await line(lambda _said, _given: "unused", channel="media", pace=Pace())
+        provider = OpenAIProvider(base_url=server.base_url, api_key="none")
+        phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
+        await phone.memory().set("user_name", "Quillhilda")
+        await phone.phone.callers.pins.set(phone.phone.callers.line_of("+15550100001"), "482913")
+        call = await phone.call(attestation="TN-Validation-Passed-B")
+        assert "Quillhilda" not in call.webhooks[0].text
+        if how == "keyed":
+            await call.stream.listen()
+            await call.press("482913")
+        async with asyncio.timeout(60):
+            while len(server.sessions) < 2 or not server.sessions[1].record.received("session.update"):
+                await asyncio.sleep(0.02)
+        before, after = (
+            str([event.body for event in session.record.received("session.update")])
+            for session in server.sessions[:2]
+        )
+        assert "Quillhilda" not in before
+        assert "Quillhilda" in after
+        await call.hang_up()
+    kept = str(await phone.memory().export())
+    assert "482913" not in kept
+    assert "4 8 2" not in kept
+    assert "[code]" in kept

@@ -171,3 +171,37 @@ def test_the_example_tells_the_story():
         check=True,
     )
     assert ran.stdout.splitlines()[-1].startswith("robin: Let me see. You planned mushroom soup")
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "greeted"),
+    [
+        ((), "", False),
+        ((), "any", True),
+        (("--phone-trust", "any"), "", True),
+        (("--phone-trust", "a"), "any", False),
+    ],
+)
+def test_which_numbers_are_believed_is_said_in_one_place(environment, tmp_path, words, variable, greeted):
+    given = {**environment, **({"ECHOIC_PHONE_TRUST": variable} if variable else {})}
+    script = tmp_path / "call.txt"
+    script.write_text("My name is Ana.\n")
+    with running(given, "--agent", AGENT, *words) as url:
+        call = ("phone", "simulate", str(script), "--url", url)
+        first = echoic({**environment, **TOKEN}, *call)
+        assert first.returncode == 0, first.stderr
+        assert echoic(environment, "distil").returncode == 0
+        second = echoic({**environment, **TOKEN}, *call, "--attestation", "")
+        assert second.returncode == 0, second.stderr
+    assert ("Ana" in second.stdout.replace("My name is Ana", "")) == greeted
+
+
+def test_an_operator_sees_whose_a_line_is_and_undoes_a_link(environment):
+    secret = {**environment, "ECHOIC_SECRET": "of this test, and long enough for it all"}
+    line = ("phone", "line", "+15550100001")
+    assert "nobody" in echoic(secret, *line).stdout
+    assert "linked to ana" in echoic(secret, *line, "--link", "ana").stdout
+    assert json.loads(echoic(secret, *line, "--json").stdout)["data"]["linked"] == "ana"
+    assert "linked to nobody" in echoic(secret, *line, "--give-back").stdout
+    assert echoic(secret, "phone", "line", "Ana").returncode != 0
+    assert echoic(secret, *line, "--unlink", "--give-back").returncode != 0

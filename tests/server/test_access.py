@@ -43,6 +43,8 @@ BY_TOKEN = [
     ("POST", "/api/phone/link", {"code": "12345678"}),
     ("GET", "/api/phone/links", None),
     ("POST", "/api/phone/unlink", None),
+    ("POST", "/api/phone/pin", {"pin": "482913"}),
+    ("DELETE", "/api/phone/pin", None),
     LISTENING,
     REVOKING,
 ]

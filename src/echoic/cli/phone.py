@@ -19,9 +19,10 @@ from echoic.cli.binding import announced, bound, url_of
 from echoic.cli.command import Group
 from echoic.cli.exits import DONE, UNEXPECTED
 from echoic.cli.output import Output, Result
+from echoic.cli.phone_line import line_command
 from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.secret import given_secret, kept_secret, secret_file
-from echoic.cli.settings import Settings, proxies_option, quota_of, quota_options
+from echoic.cli.settings import Settings, phone_trust_option, proxies_option, quota_of, quota_options
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ def phone_group() -> int:
     return DONE
 
 
+phone_group.add_command(line_command)
+
+
 @phone_group.command("serve")
 @click.option("--agent", metavar="MODULE:NAME", help="A PydanticAI agent of yours.")
 @click.option("--model", metavar="NAME", help="Instead: a model for an agent of ours, as openai:gpt-5.")
@@ -84,6 +88,7 @@ def phone_group() -> int:
     show_default=True,
     help="What becomes of calls nobody asked to store.",
 )
+@phone_trust_option
 @click.pass_context
 def serve_command(ctx: click.Context, /, **given: Any) -> int:
     """Answer calls until interrupted: point a Twilio number's voice webhook at /phone/voice.
@@ -120,6 +125,7 @@ def _phone_settings(settings: Settings, given: dict[str, Any]) -> PhoneSettings:
         deployment=settings.deployment,
         channel=given["channel"],
         retention=given["retention"],
+        trust=given["phone_trust"],
         language=given["language"],
         languages=given["languages"],
         detect_language=given["detect_language"],
@@ -227,6 +233,13 @@ async def _serve(
 @click.option("--url", default="http://127.0.0.1:8300", show_default=True, metavar="URL", help="The server.")
 @click.option("--public-url", metavar="URL", help="What it takes itself to be reached by, if another.")
 @click.option("--number", default="+15550100001", show_default=True, metavar="E164", help="Who calls.")
+@click.option(
+    "--attestation",
+    default="TN-Validation-Passed-A",
+    show_default=True,
+    metavar="STIRVERSTAT",
+    help="What the carrier says of the number; '' for nothing, as outside North America.",
+)
 @click.option("--at-speed", is_flag=True, help="Speech and pauses take their time.")
 @click.option("--calls", type=click.IntRange(1, 500), default=1, show_default=True, help="At once.")
 @click.option("--speaks", default="en-US", show_default=True, metavar="TAG", help="The caller's language.")
@@ -240,6 +253,7 @@ def simulate_command(
     url: str,
     public_url: str | None,
     number: str,
+    attestation: str,
     at_speed: bool,
     calls: int,
     speaks: str,
@@ -269,6 +283,7 @@ def simulate_command(
                 _auth_token(),
                 number=number if place == 0 else f"{number[:-4]}{(int(number[-4:]) + place) % 10_000:04}",
                 public_url=public_url,
+                attestation=attestation,
                 speaks=speaks,
                 interim=interim,
                 characters_per_s=15.0 if at_speed else None,

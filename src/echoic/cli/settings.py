@@ -198,12 +198,24 @@ voice_transport_option = click.option(
     help="Audio goes through this server, or straight to the provider (OpenAI).",
 )
 """Of the command that serves live calls."""
+phone_trust_option = click.option(
+    "--phone-trust",
+    type=click.Choice(["a", "any"]),
+    default="a",
+    show_default=True,
+    envvar=variable("phone_trust"),
+    show_envvar=True,
+    help="Which numbers are believed: those a carrier vouches for in full (a), or any that is shown. Whoever "
+    "calls from another is a stranger until they say a PIN or a code.",
+)
+"""Of the command that answers calls."""
 
 
 __all__ = [
     "Settings",
     "global_options",
     "model_option",
+    "phone_trust_option",
     "proxies_option",
     "quota_of",
     "quota_options",

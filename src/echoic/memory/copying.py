@@ -19,6 +19,9 @@ from echoic.memory.records import (
     CONVERSATION,
     LINK_CODE,
     LINK_GUESSES,
+    PHONE_LINE,
+    PHONE_OF,
+    PHONE_PIN,
     PROPOSAL,
     index,
 )
@@ -43,6 +46,9 @@ KINDS = (
     CHECKPOINT,
     LINK_CODE,
     LINK_GUESSES,
+    PHONE_LINE,
+    PHONE_OF,
+    PHONE_PIN,
 )
 """Every kind of record that is not searchable."""
 

@@ -30,6 +30,7 @@ from echoic.memory.records import (
 )
 from echoic.memory.retry import until_written
 from echoic.memory.tasks import RESULT
+from echoic.memory.telephone import forget_on_lines, lines_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record
 from echoic.types import Memory, Receipt, Scope, checked_name
 
@@ -62,6 +63,7 @@ class Erasing:
         if memories or whole:
             # before it goes: whoever is learning from these turns now has to look again
             await unlearn_turns(self._parts.store, self._scope, memories)
+        lines = await lines_of(self._parts.store, self._scope) if everything else []
         self._parts.recaller.forget()
         kept = 0
 
@@ -75,7 +77,9 @@ class Erasing:
                 changes = _each_once(changes)
             return None if changes == [] else await self._parts.store.erase(self._scope, changes)
 
-        erased = [part] if (part := await until_written(attempt, "what is forgotten")) else []
+        # what names the user elsewhere first: their own is looked for by its words, which stand there as well
+        erased = await self._named(lines) if everything else []
+        erased += [part] if (part := await until_written(attempt, "what is forgotten")) else []
         # what was written meanwhile, as by a call that goes on, goes as well
         while erased and not everything and (part := await until_written(attempt, "what is forgotten")):
             erased.append(part)
@@ -85,7 +89,7 @@ class Erasing:
         drops = [Drop(kind=record.kind, id=record.id) for record in shared]
         if everything:
             drops += await unlearn(self._parts.store, self._scope)
-            drops += await self._link_codes()
+            erased += await self._named(lines)
         if drops:
             erased.append(await self._parts.store.erase(self._scope.everyone, drops))
         return _receipt(erased, kept)
@@ -109,10 +113,21 @@ class Erasing:
         records += await scan_all(self._parts.store, everyone, PROPOSAL, key=key)
         return [record for record in records if record.data.get("author") == self._scope.user]
 
+    async def _named(self, lines: list[str]) -> list[Erased]:
+        """Erase what names the user on telephone lines, and codes that prove to be them."""
+        store = self._parts.store
+        erased = await forget_on_lines(store, self._scope, lines, self._parts.clock())
+        codes = await self._link_codes()
+        return [*erased, await store.erase(self._scope.everyone, codes)] if codes else erased
+
     async def _link_codes(self) -> list[Drop]:
         """Codes that prove who is calling and were given to this user: nobody is to be taken for them now."""
         codes = await scan_all(self._parts.store, self._scope.everyone, LINK_CODE)
-        given = [code for code in codes if code.data.get("whose") == self._scope.user]
+        given = [
+            code
+            for code in codes
+            if self._scope.user in {code.data.get("whose"), *code.data.get("proved", ())}
+        ]
         return [Drop(kind=code.kind, id=code.id) for code in given]
 
     async def _chosen(

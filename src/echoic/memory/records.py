@@ -193,3 +193,5 @@ was given; and the state to go on from. Named here so that nothing forgotten or 
 CALL_PARTS = (CALL, EXCHANGE, GIVEN)
 LINK_CODE, LINK_GUESSES = "link-code", "link-guesses"
 """What a telephone adapter keeps of codes that prove who is calling. Named here likewise."""
+PHONE_LINE, PHONE_OF, PHONE_PIN = "phone-line", "phone-of", "phone-pin"
+"""Of a telephone line what happened to it (nobody's own); of a user which lines name them, and their PIN."""

@@ -14,6 +14,7 @@ from pydantic_ai.capabilities import AbstractCapability
 
 from echoic.adapters.twilio.caching import caching_of
 from echoic.adapters.twilio.callers import Caller
+from echoic.adapters.twilio.claims import masked
 from echoic.adapters.twilio.figures import RECORD, Figures
 from echoic.adapters.twilio.kept import CallLog
 from echoic.adapters.twilio.phrases import Phrases
@@ -91,7 +92,9 @@ class Call:
         """The turn that is being answered, or was last."""
         self._ending: asyncio.Task[None] | None = None
         self.moment = ""
-        """What the caller said last."""
+        """What the caller said last, without what proves who they are."""
+        self.to_say = ""
+        """The phone's own answer to what a voice model heard, if any."""
         self.touched = time.monotonic()
         self.lines = 0
         """Sockets that carry it."""
@@ -159,7 +162,7 @@ class Call:
         """Take in what the caller said so far: memory is searched while they speak. Never waits."""
         self.heard_in(language)
         if self.opened.done() and not self.over:
-            self.serving.ear.hear(partial)
+            self.serving.ear.hear(masked(partial, self.language))
 
     def heard_in(self, language: str) -> None:
         """The line found out that the caller speaks `language`: it answers in it, if it can.
@@ -201,11 +204,11 @@ class Call:
 
     async def _answer(self, said: str, turn: str, confidence: float | None, out: Out) -> None:
         ear, deadline_ms = self.serving.ear, self._phone.settings.timeout_s * 1000 * _RECALL_SHARE
-        memory = await ear.final(said, deadline_ms)  # before anything is written
+        memory = await ear.final(masked(said, self.language), deadline_ms)  # before anything is written
         await self.hear()  # whoever answers has heard what was said before
         await self.serving.meet_next()
+        own, said = await self.serving.before(said)
         self.moment = said
-        own = await self.serving.before(said)
         if ear is not self.serving.ear:  # somebody else is served by now
             memory = self.serving.memory
         self._turns += 1
@@ -275,12 +278,17 @@ class Call:
         Where they are not, what the model was told is another's: its session must end.
         """
         before = self.caller
+        await self._overhear(said, turn)
+        return self.caller.user == before.user
+
+    async def _overhear(self, said: str, turn: str) -> str:
+        """Keep what nobody answers; the words as they may be kept."""
         await self.serving.meet_next()
-        self.moment = said
-        await self.serving.before(said)
+        self.to_say, kept = await self.serving.before(said)
+        self.moment = kept
         self._turns += 1
-        await self._durably(self.log.add(_turn(said, "user", f"{self.sid}:{turn}:user", None)))
-        return self.caller is before
+        await self._durably(self.log.add(_turn(kept, "user", f"{self.sid}:{turn}:user", None)))
+        return kept
 
     async def spoke(self, heard: str, turn: str, *, interrupted: bool) -> None:
         """Keep what was heard of a voice model's words."""
@@ -377,8 +385,7 @@ class Call:
         if said is None:
             return
         with suppress(EchoicError):
-            await self.overheard(said, turn)
-        self.talk.ask(said)
+            self.talk.ask(await self._overhear(said, turn))
 
     # -- its end
 
@@ -412,7 +419,8 @@ class Call:
             return
         name = f"{self.conversation}:{RECORD}"
         try:
-            await self.serving.memory.add_result(self.conversation, RECORD, self.figures.as_json(), id=name)
+            result = {**self.figures.as_json(), **self.serving.origin}
+            await self.log.user.add_result(self.conversation, RECORD, result, id=name)
         except EchoicError as error:
             log.warning("what a call took is not kept: %s", type(error).__name__)
 

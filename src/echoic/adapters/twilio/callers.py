@@ -1,4 +1,8 @@
-"""Who is calling: a number names somebody with a confidence, never with certainty."""
+"""Who is calling, and what proves it. The only place that decides whose memory a call may be served from.
+
+A number on the display proves nothing: anybody can send any. What proves it is the carrier's word that the
+number is the caller's own, a PIN, or a code that was shown to whom it proves.
+"""
 
 from __future__ import annotations
 
@@ -12,55 +16,76 @@ from typing import Final
 from uuid import uuid4
 
 from echoic.adapters.twilio.claims import same_name
-from echoic.adapters.twilio.lines import Line, Lines
-from echoic.adapters.twilio.settings import PhoneSettings
+from echoic.adapters.twilio.figures import RECORD
+from echoic.adapters.twilio.kept import CallLog
+from echoic.adapters.twilio.lines import AGENT, Line, Lines
+from echoic.adapters.twilio.pins import Pins
+from echoic.adapters.twilio.settings import PhoneSettings, Trust
 from echoic.errors import NotAllowed
 from echoic.memory.service import MemoryService
+from echoic.memory.telephone import line_key
 
 _NUMBER = re.compile(r"\+[1-9][0-9]{5,14}")
 _WITHHELD: Final = frozenset({"+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253"})
 """Anonymous, restricted, blocked, unknown, unavailable: Twilio's stand-ins, as their letters are dialled."""
 
-VERIFIED: Final = 0.9
-"""Confidence that a number is who it was, where the carrier vouches for it (STIR/SHAKEN, attestation A)."""
-KNOWN: Final = 0.7
-LINKED: Final = 0.8
-NAMED: Final = 0.7
-"""Of a shared phone, by the name that was said."""
-SHARED: Final = 0.3
-"""Of a shared phone, before anybody said who it is: any of them may be calling."""
-FORGED: Final = 0.1
-"""Where the carrier says that the number is not the caller's."""
+FULL_ATTESTATION: Final = "TN-Validation-Passed-A"
+"""Twilio's StirVerstat where the carrier vouches for the caller's right to the number, and the call was not
+diverted on its way. Compared as a whole: whatever else begins like it means something else."""
+_FAILED: Final = "TN-Validation-Failed"
+
+
+def proves_number(attestation: str, trust: Trust) -> bool:
+    """Whether what the carrier says proves that the number is the caller's, for a deployment.
+
+    Args:
+        attestation: StirVerstat as Twilio sends it; empty where it sends none.
+        trust: what the deployment believes; see `Trust`.
+    """
+    if trust == "any":
+        return not attestation.strip().casefold().startswith(_FAILED.casefold())
+    return attestation == FULL_ATTESTATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whose memory a call is served from, and how sure that is."""
+    """Whose memory a call is served from, and what was proved in it."""
 
     user: str
-    confidence: float
     guest: bool = False
-    """Nobody is known: nothing of the call outlasts it, unless they say who they are."""
+    """Nobody is known: nothing personal is recalled."""
     line: str | None = None
     """The identity of the number itself; None where it is withheld."""
+    number_proven: bool = False
+    """Whether the number is theirs: the carrier says so, or somebody whose line it is proved who they are."""
+    proved: frozenset[str] = frozenset()
+    """The users they proved to be in this call."""
     name: str | None = None
     people: Mapping[str, str] | None = None
     """Who else calls from there: name -> user."""
+    changed: bool = False
+    """The line was linked or unlinked, and nobody who called from it was told yet."""
 
     @property
     def shared(self) -> bool:
         """Whether several people are known to call from there."""
         return bool(self.people)
 
+    @property
+    def unproven(self) -> bool:
+        """Whether nothing was proved, neither the number nor a person."""
+        return not self.number_proven and not self.proved
+
 
 class Callers:
-    """Tells callers by their numbers, and keeps what it learns of them."""
+    """Tells callers by what they prove, and keeps what it learns of their lines."""
 
     def __init__(self, service: MemoryService, settings: PhoneSettings) -> None:
         self._service = service
         self._settings = settings
         self.lines = Lines(service, settings.deployment)
         """What is known of the numbers themselves."""
+        self.pins = Pins(service, settings.deployment, settings.salt)
 
     def line_of(self, number: str) -> str | None:
         """The identity of `number`; None where it is withheld, or is no number."""
@@ -83,65 +108,179 @@ class Callers:
             StoreUnavailable: could not look. The caller must then be served as a guest, and be told nothing.
         """
         name = self.line_of(number)
-        if name is None or attestation.startswith("TN-Validation-Failed"):
-            return self.guest(name, confidence=0.0 if name is None else FORGED)
-        line = await self.lines.read(name)
-        if line.linked is not None:
-            found = Caller(user=line.linked, confidence=LINKED, line=name, people=line.people or None)
-        elif line.people:
-            return replace(self.guest(name, confidence=SHARED), people=await self._everybody(name, line))
-        else:
-            vouched = attestation.startswith("TN-Validation-Passed-A")
-            found = Caller(user=name, confidence=VERIFIED if vouched else KNOWN, line=name)
-        if found.confidence < self._settings.minimum_confidence:
-            return self.guest(name, confidence=found.confidence)
-        return replace(found, name=await self._name(found.user))
+        if name is None or not proves_number(attestation, self._settings.trust):
+            return self.guest(name)
+        return await self._on_proven(name)
 
-    def guest(self, line: str | None = None, *, confidence: float = 0.0) -> Caller:
+    async def _on_proven(self, line: str) -> Caller:
+        """Who calls from a line whose number is proven."""
+        known = await self.lines.read(line)
+        if known.people and known.linked is None:
+            people = await self._everybody(line, known)
+            guest = self.guest(line, number_proven=True)
+            return replace(guest, people=people, changed=known.changed)
+        user = known.linked or line
+        return Caller(
+            user=user,
+            line=line,
+            number_proven=True,
+            # alone on their line they are whom it is linked to and who called first
+            proved=frozenset({user} if known.people else {user, line}),
+            name=await self._name(user),
+            people=known.people or None,
+            changed=known.changed,
+        )
+
+    def guest(self, line: str | None = None, *, number_proven: bool = False) -> Caller:
         """Somebody unknown, with a memory of their own for as long as the call lasts."""
-        return Caller(user=f"guest:{uuid4().hex}", confidence=confidence, guest=True, line=line)
+        return Caller(user=f"guest:{uuid4().hex}", guest=True, line=line, number_proven=number_proven)
 
     async def another(self, caller: Caller, name: str | None) -> Caller:
-        """Somebody else on the same line: of that name, known or new; a guest without name or line."""
-        if name is None or caller.line is None or caller.confidence <= FORGED:
-            return self.guest(caller.line, confidence=caller.confidence)
+        """Somebody else on the same line: of that name, known or new; a guest without name or line.
+
+        So is, until they say it, whoever has a PIN: their name alone does not open their memory.
+        """
+        if name is None or caller.line is None or not caller.number_proven:
+            return self.guest(caller.line, number_proven=caller.number_proven)
         line = await self.lines.read(caller.line)
         everybody = await self._everybody(caller.line, line)
         for other, user in everybody.items():
             if same_name(name, other):
-                return Caller(user=user, confidence=NAMED, line=caller.line, name=other, people=everybody)
-        user = f"{caller.line}:{uuid4().hex[:12]}"
+                if user in caller.proved:
+                    return replace(self._person(caller, user, other, everybody), proved=caller.proved)
+                if await self.pins.has(user):
+                    return replace(self.guest(caller.line, number_proven=True), people=everybody)
+                return self._person(caller, user, other, everybody)
+        user = f"caller:{uuid4().hex}"  # says nothing of whose line it is
         await self.lines.add_person(caller.line, name, user)
-        people = {**everybody, name: user}
-        return Caller(user=user, confidence=NAMED, line=caller.line, name=name, people=people)
+        new = self._person(caller, user, name, {**everybody, name: user})
+        return replace(new, proved=frozenset({user}))  # there is nothing yet that somebody else may have said
+
+    async def by_pin(self, caller: Caller, pin: str, name: str | None = None) -> Caller | None:
+        """Whom the caller proves to be by `pin`, among those their line names; None: nobody.
+
+        Args:
+            caller: as far as they are known.
+            pin: the digits they said.
+            name: who they said they are, for where two have the same.
+
+        Raises:
+            StoreUnavailable: could not look; nobody is to be believed.
+        """
+        if caller.line is None:
+            return None
+        line = await self.lines.read(caller.line)
+        owners = list(dict.fromkeys([line.linked or caller.line, caller.line, *line.people.values()]))
+        others = [user for user in line.may_prove if user not in owners]
+        found = await self.pins.whose([*owners, *others], pin)
+        theirs = [user for user in found if user in owners] or found
+        if len(theirs) > 1 and name is not None:
+            named = [user for other, user in line.people.items() if same_name(name, other)]
+            theirs = [user for user in theirs if user in named]
+        if len(theirs) != 1:
+            return None
+        user = theirs[0]
+        return replace(
+            caller,
+            user=user,
+            guest=False,
+            number_proven=caller.number_proven or user in owners,
+            proved=caller.proved | {user},
+            name=await self._name(user),
+            people=line.people or None,
+            changed=line.changed and user in owners,
+        )
 
     async def link(self, caller: Caller, user: str) -> Caller:
         """From now on this line is `user`, whom the caller proved to be by a code.
 
         Raises:
-            NotAllowed: the number is withheld; there is nothing to link.
+            NotAllowed: the number is withheld or not proven, or it has memories of somebody else who did not
+                prove who they are. The caller is `user` in this call all the same: see `known_here`.
         """
         if caller.line is None:
             raise NotAllowed("the number is withheld, so there is no telephone to link; call with it shown")
-        await self.lines.link(caller.line, user)
-        return Caller(user=user, confidence=LINKED, line=caller.line, name=await self._name(user))
+        if not caller.number_proven:
+            raise NotAllowed("nothing proves that this number is the caller's, so it cannot be linked")
+        await self.lines.link(caller.line, user, proved=caller.proved)
+        return await self._proved(caller, user)
+
+    async def known_here(self, caller: Caller, user: str) -> Caller:
+        """`user`, for this call: the code proves who they are, and the line stays whose it is.
+
+        From now on they can prove it here by their PIN as well.
+        """
+        if caller.line is not None:
+            await self.lines.may_prove(caller.line, user)
+        return await self._proved(caller, user)
 
     async def unlink(self, caller: Caller) -> Caller:
-        """Undo the link of this line: it is again who it was before."""
+        """Undo the link of this line: it is again who it was before.
+
+        Raises:
+            NotAllowed: the caller proved to be neither whom it is linked to nor who called from it first.
+        """
         if caller.line is None:
             return caller
-        await self.lines.unlink(caller.line)
         line = await self.lines.read(caller.line)
-        if line.people:
-            people = await self._everybody(caller.line, line)
-            return replace(self.guest(caller.line, confidence=SHARED), people=people)
-        return Caller(
-            user=caller.line, confidence=KNOWN, line=caller.line, name=await self._name(caller.line)
-        )
+        if not caller.number_proven or not caller.proved & {line.linked or caller.line, caller.line}:
+            raise NotAllowed("only who proves that the line is theirs can unlink it")
+        await self.lines.unlink(caller.line)
+        await self.lines.told(caller.line)
+        return await self._on_proven(caller.line)
+
+    async def give_back(self, line: str) -> int:
+        """Move what was said on `line` while it was linked back to whose it was before.
+
+        For links that the line's owner did not want. Each call is there before it is taken out here, so that
+        nothing is lost if this ends early; done again, it goes on.
+
+        Returns:
+            how many calls.
+        """
+        known = await self.lines.read(line)
+        if known.linked_before is None or known.linked_at is None:
+            return 0
+        theirs = self._service.user(known.linked_before, self._settings.deployment)
+        own = self._service.user(line, self._settings.deployment)
+        moved = 0
+        for conversation in await theirs.conversations():
+            task = await theirs.task(conversation.id)
+            here = {"line": line_key(line)}.items()
+            told = [result.value for result in task.results if result.name == RECORD] if task else []
+            if task is None or not any(here <= value.items() for value in told):
+                continue
+            if conversation.updated_at < known.linked_at:
+                continue
+            said = [turn for turn in task.turns if turn.speaker == "user"]
+            kept = CallLog(own, conversation.id, conversation.agent or AGENT, keeping=True)
+            for turn in said:
+                await kept.add(turn)
+            if not await kept.keep():
+                continue
+            await kept.complete()
+            taken = CallLog(theirs, conversation.id, conversation.agent or AGENT, keeping=True)
+            taken.resume(list(task.turns))
+            await taken.drop()
+            moved += 1
+        return moved
 
     async def unlink_user(self, user: str) -> int:
         """Undo every link to `user`, as from their browser; how many lines that were."""
         return await self.lines.unlink_user(user)
+
+    async def _proved(self, caller: Caller, user: str) -> Caller:
+        return Caller(
+            user=user,
+            line=caller.line,
+            number_proven=caller.number_proven,
+            proved=caller.proved | {user},
+            name=await self._name(user),
+        )
+
+    def _person(self, caller: Caller, user: str, name: str, people: Mapping[str, str]) -> Caller:
+        """Somebody on a shared line, by the name they said: that opens their memory, and proves nothing."""
+        return Caller(user=user, line=caller.line, number_proven=True, name=name, people=people)
 
     async def _everybody(self, line: str, known: Line) -> dict[str, str]:
         """Names of all who call from `line`: whom it was first, and who came after."""
@@ -163,4 +302,4 @@ def spoken_name(name: str) -> str | None:
     return said if 0 < len(said) <= 40 else None
 
 
-__all__ = ["Caller", "Callers", "spoken_name"]
+__all__ = ["FULL_ATTESTATION", "Caller", "Callers", "proves_number", "spoken_name"]

@@ -63,6 +63,33 @@ _DIGITS: Final = {
     "nine": "9",
 }
 
+_DIGITS_IN: Final = {
+    language: {word: str(digit) for digit, said in enumerate(words.split()) for word in said.split("/")}
+    for language, words in {
+        "de": "null eins/ein zwei/zwo drei vier funf/fuenf sechs sieben acht neun",
+        "es": "cero uno/un dos tres cuatro cinco seis siete ocho nueve",
+        "fr": "zero un/une deux trois quatre cinq six sept huit neuf",
+        "it": "zero uno/un due tre quattro cinque sei sette otto nove",
+        "pt": "zero um dois tres quatro cinco seis/meia sete oito nove",
+    }.items()
+}
+_TIMES: Final = {"double": 2, "triple": 3}
+_ALSO_WORDS: Final = frozenset({"to", "too", "for"})
+_LEAST_MASKED: Final = 4
+"""Digits in a row that may be a PIN of which some were not heard."""
+MASK: Final = "[code]"
+"""Stands in what is kept for digits that were said to prove something."""
+_ANNOUNCED = re.compile(
+    r"\b(?:pin|pins|p\.i\.n|passcode|pass code|code|codes|codigo|codice|geheimzahl|geheimnummer|clave)\b"
+)
+_OTHER_CODES = re.compile(
+    r"\b(?:zip|post|postal|area|country|dialling|promo|promotion|discount|voucher|coupon|bar|qr|error|product"
+    r"|booking|source|dress)\s+(?:pin\s+)?codes?\b"
+)
+_PIN_NAMED = re.compile(r"\b(?:pin|p\.i\.n|geheimzahl|geheimnummer|clave|codice segreto)\b")
+_WANTS_PIN = re.compile(r"\b(?:set|change|choose|create|make|give|have|want|like|new)\b.{0,60}\bpin\b")
+_FILLING: Final = frozenset("it is s its it's um uh er okay ok yes well so and the my number here".split())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
@@ -115,20 +142,99 @@ def same_name(a: str, b: str) -> bool:
     return min(len(x), len(y)) >= 4 and DamerauLevenshtein.distance(x, y) <= 1
 
 
-def codes_in(said: str) -> list[str]:
+def codes_in(said: str, language: str = "en") -> list[str]:
     """Every code of `CODE_DIGITS` digits that `said` may hold, said digit by digit or typed."""
-    tokens = re.findall(r"[a-z]+|[0-9]", fold(said))
     codes: list[str] = []
-    run = ""
-    for token in [*tokens, ""]:
-        digit = _DIGITS.get(token)
-        if digit is not None:
-            run += digit
-            continue
+    for run in _runs(said, language):
+        digits = "".join(digit for _, _, digit in run)
         # "to" and "for" before a code are words; behind it too
-        codes += [run[at : at + CODE_DIGITS] for at in range(len(run) - CODE_DIGITS + 1)]
-        run = ""
+        codes += [digits[at : at + CODE_DIGITS] for at in range(len(digits) - CODE_DIGITS + 1)]
     return list(dict.fromkeys(codes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Digits that were said to prove something, or to be proof from now on."""
+
+    digits: str
+    """Those that may be a PIN or a code; empty where there are none of that length."""
+    announced: bool
+    """They were called a PIN or a code. Otherwise nothing else was said: they may be anything."""
+    masked: str
+    """What was said, without them, as it may be kept."""
+
+
+def proof_in(said: str, language: str = "en") -> Proof | None:
+    """What `said` holds that may prove who is calling; None: nothing.
+
+    Digits too few or too many are no proof and are masked all the same: the recogniser may have misheard one.
+    """
+    runs = [run for run in _runs(said, language) if len(run) >= _LEAST_MASKED]
+    announced = speaks_of_proof(said)
+    if not runs or not (announced or _is_bare(said, runs)):
+        return None
+    masked = said
+    for run in reversed(runs):
+        masked = f"{masked[: run[0][0]]}{MASK}{masked[run[-1][1] :]}"
+    exact = [digits for run in runs if len(digits := _without_words(run, said)) == CODE_DIGITS]
+    return Proof(digits=exact[0] if len(exact) == 1 else "", announced=announced, masked=masked)
+
+
+def masked(said: str, language: str = "en") -> str:
+    """What was said, without digits that may prove something."""
+    proof = proof_in(said, language)
+    return said if proof is None else proof.masked
+
+
+def _without_words(run: list[tuple[int, int, str]], said: str) -> str:
+    """The digits of `run`; where they are too many, without words before them that only sound like one."""
+    while len(run) > CODE_DIGITS and fold(said[run[0][0] : run[0][1]]) in _ALSO_WORDS:
+        run = run[1:]
+    return "".join(digit for _, _, digit in run)
+
+
+def wants_pin(said: str) -> bool:
+    """Whether the caller asks to set or change their PIN. English."""
+    return bool(_WANTS_PIN.search(fold(said)))
+
+
+def speaks_of_proof(said: str) -> bool:
+    """Whether a PIN or a code is spoken of, so that digits said next may be it."""
+    return bool(_ANNOUNCED.search(_OTHER_CODES.sub(" ", fold(said))))
+
+
+def names_pin(said: str) -> bool:
+    """Whether a PIN is spoken of by that name."""
+    return bool(_PIN_NAMED.search(_OTHER_CODES.sub(" ", fold(said))))
+
+
+def _runs(said: str, language: str) -> list[list[tuple[int, int, str]]]:
+    """Digits that follow one another, as (start, end, digit), said or typed."""
+    words = _DIGITS | _DIGITS_IN.get(language.partition("-")[0].casefold(), {})
+    runs: list[list[tuple[int, int, str]]] = [[]]
+    times = 1
+    start = 0
+    for token in re.finditer(r"[^\W\d_]+|\d", said):
+        word = fold(token.group())
+        if word in _TIMES:
+            times, start = _TIMES[word], token.start()
+            continue
+        digit = words.get(word)
+        if digit is None:
+            runs.append([])
+        else:
+            first = start if times > 1 else token.start()
+            runs[-1] += [(first, token.end(), digit)] * times
+        times = 1
+    return [run for run in runs if run]
+
+
+def _is_bare(said: str, runs: list[list[tuple[int, int, str]]]) -> bool:
+    """Whether nothing else is said but digits and what fills a pause."""
+    rest = said
+    for run in reversed(runs):
+        rest = f"{rest[: run[0][0]]} {rest[run[-1][1] :]}"
+    return set(re.findall(r"\w+", fold(rest))) <= _FILLING
 
 
 def _written(name: str, said: str) -> str:
@@ -139,4 +245,17 @@ def _written(name: str, said: str) -> str:
     return name.capitalize()
 
 
-__all__ = ["CODE_DIGITS", "Claim", "claim_in", "codes_in", "same_name"]
+__all__ = [
+    "CODE_DIGITS",
+    "MASK",
+    "Claim",
+    "Proof",
+    "claim_in",
+    "codes_in",
+    "masked",
+    "names_pin",
+    "proof_in",
+    "same_name",
+    "speaks_of_proof",
+    "wants_pin",
+]

@@ -8,17 +8,19 @@ holds a hash of a code and whose it is, and goes when it is used or old.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from echoic.adapters.twilio.claims import CODE_DIGITS
+from echoic.adapters.twilio.guessing import Guesses
 from echoic.errors import WriteConflict
 from echoic.memory.ledger import memory_id
-from echoic.memory.records import LINK_CODE, LINK_GUESSES, scan_all
+from echoic.memory.records import LINK_CODE, scan_all
 from echoic.memory.retry import until_written
 from echoic.memory.service import MemoryService
+from echoic.memory.telephone import nonce
 from echoic.stores.base import Drop, Put, Record
 from echoic.types import checked_name
 
@@ -45,6 +47,16 @@ class Code:
     good_until: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvenLine:
+    """What a code that was given in a call proves to a page."""
+
+    line: str
+    """Where its user calls from."""
+    proved: tuple[str, ...]
+    """Who proved in that call that the memories on the line are theirs."""
+
+
 class LinkCodes:
     """Gives out codes of one deployment and takes them.
 
@@ -64,6 +76,7 @@ class LinkCodes:
         memory = service.user(LINK_CODE, deployment)  # of nobody: only the deployment's own is used
         self._store, self._scope = memory.store, memory.scope.everyone
         self._clock = clock
+        self._guesses = Guesses(self._store, self._scope, clock, LIFETIME_S)
 
     async def give(self, user: str) -> Code:
         """A new code that proves to a telephone that its caller is `user`.
@@ -76,9 +89,16 @@ class LinkCodes:
         """
         return await self._give("user", user, CODE_DIGITS)
 
-    async def give_line(self, line: str) -> Code:
-        """A new code that proves to a page that its user calls from `line`; see `give`."""
-        return await self._give("line", line, TYPED_DIGITS)
+    async def give_line(self, line: str, *, proved: Collection[str] = ()) -> Code:
+        """A new code that proves to a page that its user calls from `line`; see `give`.
+
+        Only to be given in a call whose number is proven.
+
+        Args:
+            line: where from.
+            proved: who proved in the call that the memories on the line are theirs.
+        """
+        return await self._give("line", line, TYPED_DIGITS, proved)
 
     async def take(self, code: str) -> str | None:
         """The user a telephone's caller proves to be by `code`; None: it is no good. Good once.
@@ -86,18 +106,27 @@ class LinkCodes:
         Raises:
             StoreUnavailable: could not look; it must not be believed.
         """
-        return await self._take("user", code)
+        record = await self._take("user", code)
+        return None if record is None else str(record.data["whose"])
 
     async def take_line(self, code: str) -> str | None:
         """The line a page's user proves to call from; see `take`."""
-        return await self._take("line", code)
+        proven = await self.take_proof(code)
+        return None if proven is None else proven.line
+
+    async def take_proof(self, code: str) -> ProvenLine | None:
+        """That line, with who proved in the call that its memories are theirs; see `take`."""
+        record = await self._take("line", code)
+        if record is None:
+            return None
+        return ProvenLine(line=record.data["whose"], proved=tuple(record.data["proved"]))
 
     async def waiting(self) -> bool:
         """Whether any code is out that a telephone would take."""
         records = await scan_all(self._store, self._scope, LINK_CODE, key="user")
         return bool(self._fresh(records))
 
-    async def _give(self, kind: Kind, whose: str, digits: int) -> Code:
+    async def _give(self, kind: Kind, whose: str, digits: int, proved: Collection[str] = ()) -> Code:
         checked_name(whose, "user")
 
         async def attempt() -> Code:
@@ -107,7 +136,13 @@ class LinkCodes:
             kept = {record.id for record in good[-MAX_CODES + 1 :]}
             stale = [record for record in records if record.id not in kept]
             until = self._clock() + timedelta(seconds=LIFETIME_S)
-            data = {"whose": whose, "until": until.isoformat(), "used": False}
+            data = {
+                "whose": whose,
+                "proved": sorted(proved),
+                "until": until.isoformat(),
+                "used": False,
+                "nonce": nonce([whose, *proved]),
+            }
             record = Record(kind=LINK_CODE, id=_mark(kind, code), key=kind, data=data)
             drops = [Drop(kind=LINK_CODE, id=old.id) for old in stale if old.id != record.id]
             # a code that is out already, for somebody else, is a conflict: another is tried
@@ -117,57 +152,26 @@ class LinkCodes:
 
         return await until_written(attempt, "the codes")
 
-    async def _take(self, kind: Kind, code: str) -> str | None:
-        if not await self._counted(kind):
+    async def _take(self, kind: Kind, code: str) -> Record | None:
+        if not await self._guesses.count(kind, MAX_GUESSES):
             return None
         found = await self._store.read(self._scope, LINK_CODE, [_mark(kind, code)])
         if not self._fresh(found):
             return None
         record = found[0]
-        used = Record(kind=LINK_CODE, id=record.id, key=kind, data={**record.data, "whose": "", "used": True})
+        used = Record(
+            kind=LINK_CODE,
+            id=record.id,
+            key=kind,
+            data={**record.data, "whose": "", "proved": [], "used": True},
+        )
         try:
             await self._store.write(self._scope, [Put.over(record, used)])
         except WriteConflict:
             return None  # somebody else was faster
-        await self._uncounted(kind)
+        await self._guesses.uncount(kind)
         await self._tidy()
-        whose: str = record.data["whose"]
-        return whose
-
-    async def _counted(self, kind: Kind) -> bool:
-        """Count a guess before it is looked at, so that no crowd gets by; whether there may be one more."""
-
-        async def attempt() -> bool:
-            before, times = await self._guesses(kind)
-            if len(times) >= MAX_GUESSES:
-                return False
-            await self._put_guesses(kind, [*times, self._clock()], before)
-            return True
-
-        return await until_written(attempt, "the count of guesses")
-
-    async def _uncounted(self, kind: Kind) -> None:
-        """It was no guess."""
-
-        async def attempt() -> None:
-            before, times = await self._guesses(kind)
-            await self._put_guesses(kind, times[:-1], before)
-
-        await until_written(attempt, "the count of guesses")
-
-    async def _guesses(self, kind: Kind) -> tuple[int, list[datetime]]:
-        """Which version of the count there is, and when there were guesses."""
-        found = await self._store.read(self._scope, LINK_GUESSES, [kind])
-        if not found:
-            return 0, []
-        since = self._clock() - timedelta(seconds=LIFETIME_S)
-        times = [datetime.fromisoformat(at) for at in found[0].data["times"]]
-        return found[0].version, [at for at in times if at > since]
-
-    async def _put_guesses(self, kind: Kind, times: list[datetime], version: int) -> None:
-        data: dict[str, Any] = {"times": [at.isoformat() for at in times]}
-        record = Record(kind=LINK_GUESSES, id=kind, data=data)
-        await self._store.write(self._scope, [Put(record=record, expect=version)])
+        return record
 
     async def _tidy(self) -> None:
         """Drop what is used or old."""
@@ -192,4 +196,13 @@ def _mark(kind: Kind, code: str) -> str:
     return memory_id(LINK_CODE, kind, code)
 
 
-__all__ = ["LIFETIME_S", "MAX_CODES", "MAX_GUESSES", "TYPED_DIGITS", "Code", "Kind", "LinkCodes"]
+__all__ = [
+    "LIFETIME_S",
+    "MAX_CODES",
+    "MAX_GUESSES",
+    "TYPED_DIGITS",
+    "Code",
+    "Kind",
+    "LinkCodes",
+    "ProvenLine",
+]

@@ -23,6 +23,7 @@ from pydantic_ai.messages import (
     RealtimeInputTranscriptionErrorEvent,
     RealtimeTurnCompleteEvent,
     SpeechPart,
+    SystemPromptPart,
 )
 from pydantic_ai.realtime.model import RealtimeError
 from starlette.websockets import WebSocket
@@ -36,6 +37,7 @@ from echoic.adapters.audio import (
     samples_of,
 )
 from echoic.adapters.twilio.call import Call
+from echoic.adapters.twilio.claims import CODE_DIGITS
 from echoic.adapters.twilio.heard import estimated_part
 from echoic.adapters.twilio.phone import Phone
 from echoic.adapters.twilio.relay import closed, expect_another, messages, opened_socket, sent
@@ -51,6 +53,7 @@ AHEAD_MS: Final = 400
 _START_S: Final = 10.0
 _LAST_WORDS_S: Final = 1.0
 """How long a model may take to stop once the caller has hung up: until then its words are not all known."""
+_SAY: Final = "Say this to the caller now, in these words, and nothing else: {words}"
 _SESSIONS: Final = 5
 """Voice sessions at most in one call: each new one is because somebody else speaks."""
 
@@ -103,6 +106,9 @@ class Bridge:
         """How often the recogniser gave up on what the caller said, and it was not passed over yet."""
         self._session: Any = None
         self._line: asyncio.Task[None] | None = None
+        self._keys = ""
+        self._keyed = 0
+        self._other = asyncio.Event()  # by the keys they pressed the caller proved to be somebody else
         self._up: Resampler | None = None
 
     async def run(self) -> None:
@@ -136,20 +142,23 @@ class Bridge:
         )
         self._noted = self._sent = self._played = self._unheard = 0
         self._silent.set()
+        self._other.clear()
         try:
             async with live.session() as session:
                 self._session = session
                 self._up = Resampler(TELEPHONE_HZ, session.audio_input_sample_rate)
+                await self._tell(session, respond=True)
                 watch = asyncio.ensure_future(self._watch(session))
                 speak = asyncio.ensure_future(self._speak(session))
-                working = {watch, speak, self._line}
+                other = asyncio.ensure_future(self._other.wait())
+                working = {watch, speak, self._line, other}
                 await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
                 self._session = None
                 if self._line.done() and not speak.done():
                     with suppress(RealtimeError, UserError, TimeoutError):
                         async with asyncio.timeout(_LAST_WORDS_S):
                             await self._hung_up(session)
-                for task in (watch, speak):
+                for task in (watch, speak, other):
                     task.cancel()
                 ended = await asyncio.gather(watch, speak, return_exceptions=True)
                 if self._line.done():
@@ -176,8 +185,32 @@ class Bridge:
             elif kind == "mark":
                 mark = message.get("mark")
                 self._mark(str(mark.get("name", "")) if isinstance(mark, dict) else "")
+            elif kind == "dtmf":
+                pressed = message.get("dtmf")
+                await self._key(str(pressed.get("digit", "")) if isinstance(pressed, dict) else "")
             elif kind == "stop":
                 return
+
+    async def _key(self, digit: str) -> None:
+        """Gather keys: so many as a PIN or a code has are one, which the model never hears."""
+        self._call.touched = time.monotonic()
+        self._keys = self._keys + digit if digit in set("0123456789") else ""
+        if len(self._keys) < CODE_DIGITS:
+            return
+        keys, self._keys = self._keys, ""
+        self._keyed += 1
+        if not await self._call.overheard(keys, f"{id(self):x}-keys{self._keyed}"):
+            await self._clear()
+            self._other.set()
+        elif self._session is not None:
+            await self._tell(self._session, respond=True)
+
+    async def _tell(self, session: Any, *, respond: bool) -> None:
+        """Have the model say what the phone itself answers to a proof."""
+        words, self._call.to_say = self._call.to_say, ""
+        if words:
+            with suppress(RealtimeError, UserError):
+                await session.send(SystemPromptPart(_SAY.format(words=words)), respond=respond)
 
     async def _heard(self, message: dict[str, Any]) -> None:
         self._call.touched = time.monotonic()
@@ -241,6 +274,7 @@ class Bridge:
             if not await self._note(session.all_messages(), final=False):
                 await self._clear()
                 return True
+            await self._tell(session, respond=False)  # it is answering what it heard already
         return False
 
     async def _cut_in(self, session: Any) -> None:

@@ -10,25 +10,26 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from pydantic_ai import Agent
 
 from echoic.adapters.twilio.callers import Caller, Callers
-from echoic.adapters.twilio.claims import claim_in, codes_in
+from echoic.adapters.twilio.claims import claim_in
 from echoic.adapters.twilio.interim import Ear
 from echoic.adapters.twilio.kept import CallLog
 from echoic.adapters.twilio.linking import Code, LinkCodes
+from echoic.adapters.twilio.proving import Proving
 from echoic.adapters.twilio.settings import PhoneSettings
 from echoic.adapters.twilio.talk import Talk
 from echoic.errors import EchoicError, NotAllowed
+from echoic.memory.telephone import line_key
 from echoic.memory.user import UserMemory
 from echoic.types import Conversation, Task
 
 log = logging.getLogger(__name__)
 
-_MAX_CODES: Final = 3
-"""Wrong codes in one call; then no more are looked at."""
 _WARM_AFTER_S: Final = 0.3
 """By then the greeting is on its way: whoever rings meanwhile is answered first."""
 _MANNER: Final = (
@@ -41,6 +42,11 @@ _ASKING: Final = (
     "then nothing of it is kept."
 )
 _GUEST: Final = "Nobody knows who is calling: there is no memory to rely on, and none is kept of this call."
+_UNPROVEN: Final = (
+    "Nothing proves who is calling, so nothing of earlier calls is known, whatever the caller says. Help "
+    "with what needs no memory. Where it takes one, tell them that they can say or key in their PIN of six "
+    "digits, or a code from their page. Never ask for a name instead, nor say whether anybody is known."
+)
 _LANGUAGE: Final = "The line speaks and understands {language}: begin in it."
 
 
@@ -84,13 +90,15 @@ class Serving:
         self._deps = deps
         self._conversation = conversation
         self._number, self._attestation = number, attestation
-        self._wrong_codes = 0
+        self._proving = Proving(phone)
         self._recalls = self._ready = 0
         self._ear: Ear | None = None
         self.language = phone.settings.language
         """What the line speaks and understands, as a tag of its own."""
         self.next: Caller | None = None
         """Whom the call serves from the next turn on."""
+        self._not_mine = False
+        """What was said so far was never said to whom the call serves now."""
         self.stored: list[Conversation] = []
         """What can be recalled, as it stood when the caller was known."""
         self.serve(phone.callers.guest())
@@ -117,11 +125,18 @@ class Serving:
         """The first words to them."""
         settings = self._phone.settings
         phrases = settings.phrases_in(self.language)
+        told = f" {phrases.link_changed}" if self.caller.changed else ""
         if self.caller.shared and self.is_guest:
-            return phrases.greeting_shared
+            return phrases.greeting_shared + told
         if settings.greet_by_name and self.caller.name and not self.is_guest:
-            return phrases.greeting_known.replace("{name}", self.caller.name)
-        return phrases.greeting
+            return phrases.greeting_known.replace("{name}", self.caller.name) + told
+        return phrases.greeting + told
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """Where a call comes from that is kept in a memory that is not the line's own, for `give_back`."""
+        line = self.caller.line
+        return {} if line is None or self.caller.user == line else {"line": line_key(line)}
 
     @property
     def recalls(self) -> int:
@@ -139,15 +154,23 @@ class Serving:
             caller = await self._phone.callers.identify(self._number, self._attestation)
         except EchoicError as error:
             log.warning("a caller could not be looked up: %s", type(error).__name__)
-            caller = self._phone.callers.guest()
+            caller = self._phone.callers.guest(self._phone.callers.line_of(self._number))
         self.serve(caller)
         await self.prepare()
 
     def serve(self, caller: Caller) -> None:
-        """Serve `caller` from now on, with nothing said so far."""
+        """Serve `caller` from now on, with nothing said so far.
+
+        What somebody says who proved nothing is held apart: nobody recalls it, and it becomes theirs with the
+        rest of the call once they prove who they are.
+        """
         self.caller = caller
-        keeping = self._phone.settings.retention == "keep" and not caller.guest
-        self.log = CallLog(self.memory, self._conversation, self._phone.name, keeping=keeping)
+        held = caller.line is not None and caller.unproven
+        owner = self._phone.callers.lines.held(caller.line) if caller.line and held else caller.user
+        keeping = self._phone.settings.retention == "keep" and (held or not caller.guest)
+        self.log = CallLog(
+            self._phone.memory_of(owner), self._conversation, self._phone.name, keeping=keeping
+        )
         before, self._ear = self._ear, Ear(self.memory)
         if before is not None:  # what was found for one caller is never given to another
             self._recalls, self._ready = self._recalls + before.recalls, self._ready + before.ready
@@ -170,7 +193,7 @@ class Serving:
         said = [
             _MANNER,
             _ASKING if asking else "",
-            _GUEST if self.is_guest else "",
+            (_UNPROVEN if self.caller.unproven else _GUEST) if self.is_guest else "",
             _LANGUAGE.format(language=self.language) if other else "",
         ]
         self.talk.instructions = " ".join(part for part in said if part)
@@ -180,7 +203,7 @@ class Serving:
         if not self.log.keeping:
             return None
         with suppress(EchoicError):
-            task = await self.memory.task(self._conversation)
+            task = await self.log.user.task(self._conversation)
             if task is not None and task.conversation.status not in {"completed", "distilled"}:
                 self.log.resume(list(task.turns))
                 self.talk.resume(task.turns)
@@ -194,22 +217,41 @@ class Serving:
             caller: who it is.
             denied: the words so far were never the other's: they leave that memory and go with the caller.
         """
-        before, was_guest = self.log, self.is_guest
+        before, was = self.log, self.caller
         self.serve(caller)  # first of all: whatever fails from here on, nobody is served as the one before
         if denied:
             try:
                 await before.drop()
             except EchoicError as error:
                 log.error("another's words could not be taken out yet: %s", type(error).__name__)  # noqa: TRY400 - no content
-        else:
+        elif not was.guest:
             await before.complete()
         self.talk.forget()
-        if denied or was_guest:
+        if denied or was.guest:
             # the agent's words stay behind: they may tell of the one before
             for turn in before.turns:
                 if turn.speaker == "user":
                     await self.log.add(turn)
+        if was.guest:
+            await self._adopt(before, was.user, denied=denied)
         await self.prepare()
+
+    async def _adopt(self, before: CallLog, guest: str, *, denied: bool) -> None:
+        """What was noted for a guest becomes the caller's, unless it was never theirs; no copy stays."""
+        try:
+            noted = self._phone.memory_of(guest)
+            facts = await noted.facts()
+            for memory in [] if denied or self.is_guest else facts:
+                if memory.key is None:
+                    await self.memory.remember(memory.text, category=memory.category)
+                else:
+                    await self.memory.set(memory.key, memory.text, category=memory.category)
+            if facts:
+                await noted.forget()
+            if before.durable and self.log.keeping and await self.log.keep():
+                await before.drop()
+        except EchoicError as error:
+            log.error("what a guest said could not be taken over yet: %s", type(error).__name__)  # noqa: TRY400 - no content
 
     async def change_to(self, name: str | None) -> None:
         """Somebody else is speaking: of that name, or nobody knows who."""
@@ -218,49 +260,103 @@ class Serving:
     async def meet_next(self) -> None:
         """Serve whom the call was linked to in the turn before."""
         caller, self.next = self.next, None
-        if caller is not None:
-            await self.change(caller, denied=False)
+        denied, self._not_mine = self._not_mine, False
+        if caller is not None and (denied or caller.user != self.caller.user):
+            await self.change(caller, denied=denied)
+        elif caller is not None:
+            self.caller = caller
 
-    async def before(self, said: str) -> str:
-        """What rules settle before a model is asked: codes, and who is speaking. Words to answer, if any."""
-        answer = await self._take_codes(said)
-        if answer:
-            return answer
+    async def before(self, said: str) -> tuple[str, str]:
+        """What rules settle before a model is asked: proofs, and who is speaking.
+
+        Returns:
+            words to answer, if any, and what was said as it may be kept and shown to a model.
+        """
+        await self._told()
+        last = self.log.turns[-1] if self.log.turns else None
+        spoken = last.heard_text if last is not None and last.speaker == "agent" else ""
+        phrases = self._phone.settings.phrases_in(self.language)
+        heard = await self._proving.hear(said, spoken, self.caller, self.language, phrases)
+        if heard.caller is not None:
+            answer = heard.answer + (f" {phrases.link_changed}" if heard.caller.changed else "")
+            await self._become(heard.caller)
+            return answer, heard.kept
+        if heard.answer or self.caller.unproven:
+            return heard.answer, heard.kept
         claim = claim_in(said, taken_for=self.caller.name, known=self.caller.people or {})
         if claim is None:
-            return ""
+            return "", heard.kept
         unknown = self.is_guest and self.caller.line is not None and claim.name is not None
         if claim.denied or unknown:
-            await self.change(await self._another(claim.name), denied=claim.denied)
-        return ""
+            another = await self._another(claim.name)
+            await self.change(another, denied=claim.denied)
+            if unknown and another.guest and another.shared:  # the name has a PIN
+                return self._proving.ask(phrases), heard.kept
+        return "", heard.kept
 
-    async def link(self, code: str) -> bool:
-        """Link the line to whom `code` was given, from the next turn on; whether it was good.
+    async def _become(self, caller: Caller) -> None:
+        """Serve whom the caller proved to be: if they are served already, nothing but that changes."""
+        if caller.user == self.caller.user:
+            self.caller = caller
+        else:
+            await self.change(caller, denied=False)
+
+    async def _told(self) -> None:
+        """The greeting was heard, and with it that the line was linked or unlinked."""
+        line = self.caller.line
+        if not self.caller.changed or line is None:
+            return
+        self.caller = replace(self.caller, changed=False)
+        try:
+            await self._phone.callers.lines.told(line)
+        except EchoicError as error:  # they are told again the next time
+            log.warning("that a caller was told is not kept: %s", type(error).__name__)
+
+    async def link(self, code: str) -> bool | None:
+        """Serve whom `code` was given to, from the next turn on; None: it is not good.
+
+        Returns:
+            whether the line is linked to them, and not for this call alone.
 
         Raises:
             StoreUnavailable: it could not be looked at.
         """
-        if self._wrong_codes >= _MAX_CODES:
-            return False
-        user = await self._phone.links.take("".join(c for c in code if c.isdigit()))
-        if user is None:
-            self._wrong_codes += 1
-            return False
-        with suppress(NotAllowed):
-            self.next = await self._phone.callers.link(self.caller, user)
-            return True
-        # for this call: the number is withheld
-        self.next = Caller(user=user, confidence=self.caller.confidence)
-        return True
+        found = await self._proving.take(code, self.caller)
+        if found is None:
+            return None
+        self.next = found[0]
+        return found[1]
 
-    async def unlink(self) -> None:
-        """Undo the link of the line; from the next turn on it is who it was before."""
+    async def unlink(self, *, not_mine: bool) -> None:
+        """Undo the link of the line; from the next turn on it is who it was before.
+
+        Args:
+            not_mine: whether the caller never wanted it: what was said on the line since goes back with it.
+
+        Raises:
+            NotAllowed: nothing proves that the line is theirs.
+        """
         self.next = await self._phone.callers.unlink(self.caller)
+        self._not_mine = not_mine
+        if not_mine and self.caller.line is not None:
+            await self._phone.callers.give_back(self.caller.line)
 
     async def code(self) -> Code | None:
-        """A code by which a page proves to belong to this line; None: the number is withheld."""
-        line = self.caller.line
-        return None if line is None else await self._phone.links.give_line(line)
+        """A code by which a page proves to belong to this line; None: the number is withheld.
+
+        Raises:
+            NotAllowed: nothing proves that the line is the caller's.
+        """
+        caller = self.caller
+        if caller.line is None:
+            return None
+        if not caller.number_proven or caller.user not in caller.proved:
+            raise NotAllowed("nothing proves that this line is the caller's")
+        return await self._phone.links.give_line(caller.line, proved=caller.proved)
+
+    async def new_pin(self) -> str:
+        """Take the digits that are said next for a new PIN; the words that ask for them."""
+        return await self._proving.new_pin(self.caller, self._phone.settings.phrases_in(self.language))
 
     async def speak_in(self, language: str) -> bool:
         """Change the line to `language` and keep that as what the caller prefers; whether it can."""
@@ -279,24 +375,6 @@ class Serving:
         except EchoicError as error:
             log.warning("a caller could not be looked up: %s", type(error).__name__)
             return self._phone.callers.guest(self.caller.line)
-
-    async def _take_codes(self, said: str) -> str:
-        codes = codes_in(said)
-        if not codes or self._wrong_codes >= _MAX_CODES:
-            return ""
-        phrases = self._phone.settings.phrases_in(self.language)
-        try:
-            if not await self._phone.links.waiting():
-                return ""
-            for code in codes[:_MAX_CODES]:
-                if await self.link(code):
-                    await self.meet_next()
-                    return phrases.linked
-        except EchoicError as error:  # not believed; what was said is still answered
-            log.warning("a code could not be looked at: %s", type(error).__name__)
-            return ""
-        # digits alone were meant as a code; among other words they may be anything
-        return phrases.no_code if said.replace(" ", "").isdigit() else ""
 
 
 async def _warmed(memory: UserMemory) -> None:

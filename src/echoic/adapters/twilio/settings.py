@@ -19,6 +19,12 @@ never: only what the caller asks to be kept.
 Channel = Literal["relay", "gather", "media"]
 """relay: ConversationRelay, text over a WebSocket. gather: webhooks alone. media: audio to a voice model."""
 
+Trust = Literal["a", "any"]
+"""What makes a number count as the caller's. a: the carrier's full attestation (STIR/SHAKEN, North America
+only). any: that it is shown, and the carrier does not say it is forged. Whoever has no such number is a
+stranger until they prove who they are.
+"""
+
 MIN_SALT_BYTES: Final = 16
 """Phone numbers are few enough to try them all: without a secret salt a hash of one is the number itself."""
 FILLERS: Final = ENGLISH.fillers
@@ -82,8 +88,8 @@ class PhoneSettings:
     retention: Retention = "keep"
     plain_numbers: bool = False
     """Keep numbers as they are instead of as hashes. Off: it makes a store a list of who called."""
-    minimum_confidence: float = 0.4
-    """Of who is calling; below it a caller is a guest."""
+    trust: Trust = "a"
+    """When a number is believed; see `Trust`."""
     greet_by_name: bool = True
     greeting: str | None = None
     """In `language`; None: that of its phrases."""
@@ -130,6 +136,7 @@ class PhoneSettings:
             checked_text(self.greeting, "greeting")
         _checked_choice(self.channel, get_args(Channel), "channel")
         _checked_choice(self.retention, get_args(Retention), "retention")
+        _checked_choice(self.trust, get_args(Trust), "trust")
         for language in (self.language, *self.languages, *self.voices, *self.phrases):
             if not _LANGUAGE.fullmatch(language):
                 raise InvalidInput(f"a language is a tag such as 'en-US', not {brief(language)}")
@@ -184,4 +191,5 @@ __all__ = [
     "Pace",
     "PhoneSettings",
     "Retention",
+    "Trust",
 ]

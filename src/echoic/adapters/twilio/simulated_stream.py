@@ -98,6 +98,11 @@ class SimulatedStream:
         await self._said.wait()
         self._spoke_at = time.monotonic()
 
+    async def press(self, digits: str) -> None:
+        """Press keys."""
+        for digit in digits:
+            await self._send("dtmf", dtmf={"track": "inbound_track", "digit": digit})
+
     async def listen(self, *, pause_s: float = 0.7, within_s: float = 30.0) -> bytes:
         """Hear an answer: all that is played until nothing was for `pause_s`. Empty: nothing came in time.
 

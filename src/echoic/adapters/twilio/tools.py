@@ -16,12 +16,15 @@ from echoic.adapters.twilio.serving import Serving
 from echoic.adapters.twilio.transcripts import listed, meant_by, page, passages, sound_alike
 from echoic.capability.memory import CallerMemory
 from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools
+from echoic.errors import NotAllowed
 from echoic.memory.user import UserMemory
 from echoic.types import Conversation
 
-GUEST: Final = (
-    "I can't keep this call, because I don't know who is calling. Tell me who you are, or link this phone."
+GUEST: Final = "I can't keep this call for you, because I don't know who is calling. Tell me who you are."
+UNPROVEN: Final = (
+    "I can't do that: nothing proves who is calling. Say or key in your PIN, or a code from your page."
 )
+THIS_CALL: Final = "I know you in this call; the phone itself is not linked."
 NO_CODE: Final = "That code is not a good one, or not any more. Get a new one."
 WITHHELD: Final = "Your number is withheld, so there is no phone to link. Call with it shown."
 FORGOTTEN: Final = "Nothing of this call will be remembered."
@@ -49,6 +52,7 @@ _NAMES: Final = {
     "link_phone": "link_phone",
     "unlink_phone": "unlink_phone",
     "browser_code": "browser_code",
+    "set_pin": "set_pin",
 }
 """Tools in the order they are sent: name -> method."""
 _PAGE_SHARE: Final = 2
@@ -184,16 +188,28 @@ class PhoneTools(MemoryTools):
         """
         return await self._write(self._speak(language))
 
-    async def unlink_phone(self) -> Answer:
-        """Undo the link of this phone with another identity, when the user asks for it."""
-        return await self._write(self._unlink())
+    async def unlink_phone(self, not_mine: bool = False) -> Answer:
+        """Undo the link of this phone with another identity, when the user asks for it.
+
+        Args:
+            not_mine: True if they say that they never linked it: what was said on this phone since then is
+                taken out of the other identity's memory and given back to the phone's own.
+        """
+        return await self._write(self._unlink(not_mine=not_mine))
+
+    async def set_pin(self) -> Answer:
+        """Set or change the PIN by which the user proves who they are when they call, if they ask for it.
+
+        Say what is answered. The digits are heard by the line and kept from you: never ask for them yourself.
+        """
+        return await self._write(self._pin())
 
     async def _write(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         return await super()._write(self._call.in_flight(work))
 
     async def _store(self, key: str, summary: str | None) -> Answer:
         if self._call.serving.is_guest:
-            return {"success": False, "say": GUEST}
+            return {"success": False, "say": UNPROVEN if self._call.serving.caller.unproven else GUEST}
         words = self._call.serving.log
         others = [c.recall_key or "" for c in await self._recallable() if c.id != words.conversation]
         if not await words.keep():
@@ -243,18 +259,22 @@ class PhoneTools(MemoryTools):
             await self._changed()
             return {"success": True, "result": {"remembered": False}, "say": FORGOTTEN}
         if self._call.serving.is_guest:
-            return {"success": False, "say": GUEST}
+            return {"success": False, "say": UNPROVEN if self._call.serving.caller.unproven else GUEST}
         if not await self._call.serving.log.keep():
             raise TimeoutError
         return {"success": True, "result": {"remembered": True}}
 
     async def _link(self, code: str) -> Answer:
         linked = await self._call.serving.link(code)
-        said = {} if linked else {"say": NO_CODE}
-        return {"success": linked, **said}
+        if linked is None:
+            return {"success": False, "say": NO_CODE}
+        return {"success": True, "result": {"linked": linked}, **({} if linked else {"say": THIS_CALL})}
 
     async def _code(self) -> Answer:
-        code = await self._call.serving.code()
+        try:
+            code = await self._call.serving.code()
+        except NotAllowed:
+            return {"success": False, "say": UNPROVEN}
         if code is None:
             return {"success": False, "say": WITHHELD}
         return {"success": True, "result": {"code": " ".join(code.code), "good_for_minutes": 10}}
@@ -264,9 +284,15 @@ class PhoneTools(MemoryTools):
             return {"success": True, "result": {"language": self._call.serving.language}}
         return {"success": False, "say": f"I can speak these: {', '.join(self._call.languages)}."}
 
-    async def _unlink(self) -> Answer:
-        await self._call.serving.unlink()
+    async def _unlink(self, *, not_mine: bool) -> Answer:
+        try:
+            await self._call.serving.unlink(not_mine=not_mine)
+        except NotAllowed:
+            return {"success": False, "say": UNPROVEN}
         return {"success": True, "result": {"linked": False}}
+
+    async def _pin(self) -> Answer:
+        return {"success": True, "say": await self._call.serving.new_pin()}
 
 
 def _which(names: Sequence[str | None]) -> str:

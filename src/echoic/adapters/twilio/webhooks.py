@@ -244,9 +244,7 @@ class Webhooks:
 
     def _dialogue(self, sid: str, form: FormData) -> Dialogue:
         """Of the call; one that another process began is begun anew, with what the carrier says of it."""
-        call = self._phone.call(
-            sid, number=str(form.get("From", "")), attestation=str(form.get("StirVerstat", ""))
-        )
+        call = self._phone.call(sid, number=_only(form, "From"), attestation=_only(form, "StirVerstat"))
         if call.dialogue is None:
             call.dialogue = Dialogue(self._phone, call)
         dialogue: Dialogue = call.dialogue
@@ -308,6 +306,12 @@ def _xml(text: str) -> Response:
 def _told(call: Call | None) -> dict[str, str]:
     """What a call that is over took, for whoever simulates it; Twilio reads no header."""
     return {FIGURES: json.dumps(call.figures.as_json())} if call is not None and call.over else {}
+
+
+def _only(form: FormData, name: str) -> str:
+    """The one value of a field; of several none is believed."""
+    values = form.getlist(name)
+    return str(values[0]) if len(values) == 1 else ""
 
 
 def _number(value: object) -> float | None:

@@ -1,0 +1,138 @@
+"""Whose memory a call is served from is decided by proof, and by nothing that somebody can dial or claim."""
+
+from __future__ import annotations
+
+import pytest
+
+A = "TN-Validation-Passed-A"
+UNPROVEN = [
+    "",
+    "TN-Validation-Passed-B",
+    "TN-Validation-Passed-C",
+    "No-TN-Validation",
+    "TN-Validation-Failed-A",
+    "TN-Validation-Failed-B",
+    "TN-Validation-Failed-C",
+    "TN-Validation-Failed",
+    "TN-Validation-Passed-A-Diverted",
+    "TN-Validation-Passed-A-Diverted-Passed-A",
+    "TN-Validation-Passed-A-Passthrough",
+    "tn-validation-passed-a",
+    "TN-Validation-Passed-A ",
+    " TN-Validation-Passed-A",
+    "TN-Validation-Passed-AB",
+    "TN-Validation-Passed-A\nX",
+    "TN-Validation-Passed-\u0410",
+    "Passed-A",
+    "A",
+    "null",
+]
+"""Every StirVerstat that is no full attestation of the caller's own number: documented ones and nonsense."""
+SECRET = "My name is Ana, and my sister is called Quillhilda."
+
+
+def nosy(_said, given):
+    """A model that asks every tool for all there is, before it answers."""
+    if given:
+        return "Well."
+    return [
+        ("agentMemory", {"operation": "query", "query": "sister name family"}),
+        ("agentMemory", {"operation": "get", "key": "user_name"}),
+        ("recall_conversation", {"key": "family matters"}),
+    ]
+
+
+async def ana_is_known(line, answer=nosy, **settings):
+    """A phone that Ana called, proven, and told it something."""
+    phone = await line(answer, **settings)
+    if settings.get("channel") != "media":
+        call = await phone.call(attestation=A)
+        await call.say(SECRET)
+        await call.hang_up()
+        stored = await phone.memory().conversation(f"call:{call.sid}")
+        await stored.store("family matters", "Ana has a sister called Quillhilda.")
+    else:
+        await phone.memory().set("user_name", "Ana")
+        await phone.memory().set("sister", "Quillhilda")
+    await phone.service.distil()
+    phone.script.sent.clear()
+    return phone
+
+
+def heard_of_her(call, phone):
+    """What of Ana a caller heard or the model was sent."""
+    everything = [*phone.script.sent, *(hook.text for hook in call.webhooks), *(s.text for s in call.sounds)]
+    return [text for text in everything if "Quillhilda" in text or " Ana" in text]
+
+
+@pytest.mark.parametrize("channel", ["gather", "relay"])
+@pytest.mark.parametrize("verstat", UNPROVEN)
+async def test_a_number_without_full_attestation_opens_nobodys_memory(line, channel, verstat):
+    phone = await ana_is_known(line, channel=channel)
+    before = await phone.memory().export()
+    call = await phone.call(attestation=verstat)
+    await call.say("Who am I, and what is my sister called?")
+    await call.hang_up()
+    assert phone.script.sent
+    assert heard_of_her(call, phone) == []
+    assert await phone.memory().export() == before, "nor is anything written into it"
+
+
+@pytest.mark.parametrize("verstat", ["", "TN-Validation-Passed-B", "TN-Validation-Passed-A-Diverted"])
+async def test_a_linked_line_without_full_attestation_opens_nothing_either(line, verstat):
+    phone = await line(nosy)
+    await phone.service.user("web-ana").set("user_name", "Ana")
+    await phone.service.user("web-ana").set("sister", "Quillhilda")
+    code = (await phone.phone.links.give("web-ana")).code
+    first = await phone.call(attestation=A)
+    await first.press(code)
+    await first.say("What is my sister called?")
+    assert "Quillhilda" in phone.script.sent[-1]
+    await first.hang_up()
+    phone.script.sent.clear()
+    call = await phone.call(attestation=verstat)
+    await call.say("What is my sister called?")
+    assert heard_of_her(call, phone) == []
+
+
+async def test_a_spoofed_call_gets_no_code_for_a_strangers_page(line):
+    answers = []
+
+    def answer(_said, given):
+        answers.extend(given)
+        return "Well." if given else [("browser_code", {})]
+
+    phone = await ana_is_known(line)
+    phone.script.answer = answer
+    call = await phone.call(attestation="TN-Validation-Passed-B")
+    await call.say("Give me a code for my browser.")
+    assert [given["success"] for given in answers] == [False]
+    assert not any(character.isdigit() for character in str(answers))
+
+
+async def test_who_was_forgotten_is_in_nobody_elses_records_and_takes_nobody_along(line, tmp_path):
+    phone = await ana_is_known(line, lambda _said, _given: "Yes.")
+    call = await phone.call(attestation=A)
+    await call.say("This is Zebulon speaking. I play the bassoon.")
+    await call.hang_up()
+    await phone.service.distil()
+    people = (await phone.phone.callers.identify("+15550100001", A)).people
+    zebulon = people["Zebulon"]
+    assert "Zebulon" not in str(await phone.memory().export())
+    assert zebulon not in str(await phone.memory().export())
+
+    assert (await phone.memory().forget()).verified
+    known = await phone.phone.callers.identify("+15550100001", A)
+    assert known.people == {"Zebulon": zebulon}, "the second caller is still found"
+    again = await phone.call(attestation=A)
+    await again.say("This is Zebulon speaking.")
+    met = phone.phone.known(again.sid).caller
+    assert met.user == zebulon
+    assert "bassoon" in str([hit.text for hit in await phone.service.user(met.user).query("What do I play?")])
+    await again.hang_up()
+
+    assert (await phone.service.user(zebulon).forget()).verified
+    await phone.service.settle()
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*"))
+    assert b"Zebulon" not in kept
+    assert zebulon.encode() not in kept
