@@ -18,6 +18,7 @@ from echoic.embedding.base import Embedded, Embedder
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen
 from echoic.memory.deadline import Deadline
+from echoic.memory.home import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, turn_of
 from echoic.memory.shares import Shares, unsigned
 from echoic.memory.times.phrases import NOTHING, Spans
@@ -46,9 +47,16 @@ class Recaller:
     """Searches a user's own memory, what is global and what is shared, as one ranking."""
 
     def __init__(
-        self, store: Store, embedder: Embedder, *, fusion: str | Fusion, shares: Shares | None = None
+        self,
+        store: Store,
+        embedder: Embedder,
+        *,
+        fusion: str | Fusion,
+        shares: Shares | None = None,
+        home: HomeLoop | None = None,
     ) -> None:
         self._store = store
+        self._home = home or HomeLoop()
         self._shares = shares or Shares()
         # the last partial transcript is asked again as the final one, and by tools
         self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
@@ -84,8 +92,9 @@ class Recaller:
             meanwhile: another text, whose vector stands in for one that is late where it is known already.
         """
         until = Deadline(deadline_ms)
-        works = self._begin(text, meanwhile)
         try:
+            self._home.check()  # before anything is under way in a loop that is not ours
+            works = self._begin(text, meanwhile)
             places = await self._load(scope, until)
             spans = await until.run(meant) if meant else NOTHING
             made, outcome = await self._wait(works, until)

@@ -107,7 +107,7 @@ class FilesStore:
             if pool is None:
                 return
             while self._active:
-                self._idle.clear()
+                self._idle = asyncio.Event()  # of this loop: the store may be opened by one after another
                 await self._idle.wait()
             await asyncio.to_thread(pool.shutdown)
             self._let_go()
