@@ -26,6 +26,22 @@ async def test_every_size_is_timed_new_and_repeated_by_one_caller_and_several(tm
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_an_import_is_measured_as_a_ratio_to_rest_and_can_be_left_out():
+    (found,) = await measure_latency(
+        embedder_from("lexical"), sizes=[20], callers=[1], questions=4, imported=64
+    )
+    assert found.importing is not None
+    assert found.at_rest is not None
+    assert 1 <= found.importing["n"] == found.at_rest["n"] <= 4
+    ratio = found.as_json()["import to rest"]
+    assert ratio["p50"] == pytest.approx(found.importing["p50_ms"] / found.at_rest["p50_ms"], abs=0.01)
+    (found,) = await measure_latency(
+        embedder_from("lexical"), sizes=[20], callers=[1], questions=4, imported=0
+    )
+    assert found.importing is None
+    assert "import to rest" not in found.as_json()
+
+
 async def test_a_repeated_question_is_not_encoded_again(monkeypatch):
     inner = embedder_from("lexical")
     asked = []
@@ -48,8 +64,8 @@ async def test_numbers_below_one_are_refused(wrong):
 
 async def test_more_questions_than_there_are_are_refused_before_anything_is_filled():
     there = len([*_questions(seed=0)])
-    with pytest.raises(InvalidInput, match=f"ask for {there // 2} at most"):
-        await measure_latency(embedder_from("lexical"), sizes=[10], callers=[1, 2], questions=there // 2 + 1)
+    with pytest.raises(InvalidInput, match=f"ask for {there // 4} at most"):
+        await measure_latency(embedder_from("lexical"), sizes=[10], callers=[1, 2], questions=there // 4 + 1)
 
 
 async def test_a_size_that_is_named_twice_is_measured_once():

@@ -81,7 +81,7 @@ def test_keyvalue_needs_no_data(echoic):
 def test_latency_tells_every_percentile(echoic):
     ran = echoic("bench", "latency", "--sizes", "20", "--callers", "1,2", "--questions", "5")
     assert ran.code == 0, ran.err
-    assert len(rows(ran)) == 6
+    assert len(rows(ran)) == 8
     assert all(float(value) > 0 for row in rows(ran) for value in row[3:])
 
 

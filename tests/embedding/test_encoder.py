@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from echoic.embedding import weights
-from echoic.embedding.encoder import MAX_TOKENS, Encoder
+from echoic.embedding.encoder import MAX_TOKENS, Aborted, Encoder
 from echoic.embedding.onnx_graph import Architecture
 from echoic.embedding.pieces import axes
 from echoic.errors import EmbedderMissing
@@ -118,6 +118,25 @@ def test_token_vectors_equal_the_definition(encoder: Encoder, expected: list[np.
     assert hidden.shape == (len(TEXTS), MAX_TOKENS, WIDTH)
     for row, wanted in zip(hidden, expected, strict=True):
         assert np.abs(row[: len(wanted)] - wanted).max() < 1e-4
+
+
+def test_a_run_can_be_aborted_and_made_again(encoder: Encoder, capfd: pytest.CaptureFixture[str]) -> None:
+    ids = [encoder.tokenise(text).ids for text in TEXTS]
+    before = encoder.run(ids, hidden=True)
+    stop = encoder.abortable()
+    assert not stop.is_set()
+    stop.set()
+    with pytest.raises(Aborted):
+        encoder.run(ids, hidden=True, abort=stop)
+    again = encoder.run(ids, hidden=True, abort=encoder.abortable())
+    assert np.array_equal(before.pooled, again.pooled)
+    assert np.array_equal(before.hidden, again.hidden)
+    assert capfd.readouterr().err == "", "what was asked for is no error to be printed"
+
+
+def test_what_fails_by_itself_is_not_taken_for_aborted(encoder: Encoder) -> None:
+    with pytest.raises(Exception, match="indices element out of data bounds"):
+        encoder.run([[10**9]], abort=encoder.abortable())
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,15 @@ import gc
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from echoic.embedding import Embedder, LocalEmbedder
+from echoic.embedding.encoder import Aborted, Encoded, TokenIds
 from echoic.embedding.weights import Variant
 from echoic.errors import InvalidInput, NotOpen
 from echoic.testing.embedder_conformance import EmbedderConformance, opened
@@ -131,6 +133,42 @@ async def test_closing_ends_waiting_texts_with_an_error_instead_of_silence(local
     await local.aclose()
     with pytest.raises(NotOpen, match="closed while"):
         await waiting
+
+
+async def test_documents_that_questions_interrupt_become_what_they_would_have_become(
+    local: LocalEmbedder, variant: Variant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real model, aborted in the middle of its runs; questions are asked until that has happened."""
+    texts = [f"{n} {text} " * 8 for n in range(12) for text in TEXTS[:4]]
+    undisturbed = await local.embed_pieces(texts, "document")
+    aborted: list[int] = []
+    encode = local._encoder_in_use.run
+
+    def run(batch: Sequence[TokenIds], **options: Any) -> Encoded:
+        try:
+            return encode(batch, **options)
+        except Aborted:
+            aborted.append(len(batch))
+            raise
+
+    monkeypatch.setattr(local._encoder_in_use, "run", run)
+    for _ in range(20):
+        documents = asyncio.ensure_future(local.embed_pieces(texts, "document"))
+        while not documents.done():
+            release = local.hold_documents()
+            await local.embed(["a question that cannot wait"], "query")
+            release()
+            await asyncio.sleep(0.002)
+        disturbed = await documents
+        assert np.abs(disturbed.vectors - undisturbed.vectors).max() < 1e-5
+        assert disturbed.pieces is not None
+        assert undisturbed.pieces is not None
+        for one, other in zip(disturbed.pieces, undisturbed.pieces, strict=True):
+            assert one.spans == other.spans
+            assert np.abs(one.hidden - other.hidden).max() < 1e-3
+        if aborted:
+            break
+    assert aborted
 
 
 async def test_a_cancelled_batch_stops_and_leaves_the_embedder_working(local: LocalEmbedder) -> None:

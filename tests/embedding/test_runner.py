@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from echoic.embedding import runner as runner_module
 from echoic.embedding.base import Embedded
-from echoic.embedding.encoder import Encoded, TokenIds, Tokens
-from echoic.embedding.runner import TEXTS_PER_RUN, TOKENS_PER_RUN, Runner
+from echoic.embedding.encoder import Aborted, Encoded, TokenIds, Tokens
+from echoic.embedding.runner import PATIENCE, TEXTS_PER_RUN, TOKENS_PER_RUN, Runner
 from echoic.errors import EmbedderUnavailable, NotOpen
 from echoic.partition import Pieces
 
@@ -29,6 +30,12 @@ class Gate:
         self.entered = threading.Semaphore(0)
         self.let_go = threading.Event()
         self.let_go.set()
+        self.aborted: list[list[int]] = []
+        self.at_run: Callable[[list[int], bool], None] = lambda firsts, abortable: None
+
+    @staticmethod
+    def abortable() -> threading.Event:
+        return threading.Event()
 
     def tokenise(self, text: str) -> Tokens:
         self.tokenised.append(text)
@@ -37,10 +44,20 @@ class Gate:
         first, _, length = text.partition("*")
         return Tokens([int(first)] * int(length or 1), ())
 
-    def run(self, batch: Sequence[TokenIds], *, hidden: bool = False) -> Encoded:
+    def run(
+        self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: threading.Event | None = None
+    ) -> Encoded:
+        firsts = [ids[0] for ids in batch]
         self.runs.append(list(batch))
         self.entered.release()
-        assert self.let_go.wait(WAIT_S)
+        self.at_run(firsts, abort is not None)
+        while not self.let_go.wait(0.001 if abort else WAIT_S):
+            assert abort
+            if abort.is_set():
+                break
+        if abort and abort.is_set():
+            self.aborted.append(firsts)
+            raise Aborted
         if any(ids[0] == 13 for ids in batch):
             raise RuntimeError("thirteen")
         pooled = np.array([[ids[0], len(ids)] for ids in batch], np.float32)
@@ -95,7 +112,7 @@ def test_queries_overtake_documents_that_came_before(
     gate.let_go.set()
     documents.result(WAIT_S)
     assert query.done()
-    assert gate.firsts[:3] == [[1000], [500], [1, 2]]
+    assert gate.firsts[:3] == [[1000], [500], [1]]
 
 
 def test_a_query_waits_for_one_piece_of_documents_at_most(gate: Gate, runner: Runner) -> None:
@@ -107,6 +124,115 @@ def test_a_query_waits_for_one_piece_of_documents_at_most(gate: Gate, runner: Ru
     query.result(WAIT_S)
     assert gate.firsts.index([500]) == 1
     assert documents.result(WAIT_S).vectors[:, 0].tolist() == list(range(101, 140))
+
+
+def test_a_query_aborts_the_documents_that_run_and_they_are_run_again(gate: Gate, runner: Runner) -> None:
+    gate.hold()
+    documents = runner.submit(["1*100", "2*100"], "document", pieces=True)
+    gate.wait_until_running()
+    query = runner.submit(["500"], "query")
+    gate.wait_until_running()  # the query: nobody let the documents go
+    gate.let_go.set()
+    assert query.result(WAIT_S).vectors.tolist() == [[500, 1]]
+    made = documents.result(WAIT_S)
+    assert made.vectors.tolist() == [[1, 100], [2, 100]]
+    assert made.pieces is not None
+    assert [float(one.hidden[0, 0]) for one in made.pieces] == [1, 2]
+    assert gate.aborted == [[1]]
+    assert gate.firsts == [[1], [500], [1], [2]]
+
+
+def test_a_query_aborts_no_other_query(
+    gate: Gate, runner: Runner, busy: Callable[[], Future[Embedded]]
+) -> None:
+    first = busy()
+    second = runner.submit(["500"], "query")
+    gate.let_go.set()
+    assert first.result(WAIT_S).vectors.tolist() == [[1000, 1]]
+    assert second.result(WAIT_S).vectors.tolist() == [[500, 1]]
+    assert gate.aborted == []
+
+
+def test_documents_that_every_query_aborts_get_done_all_the_same(gate: Gate, runner: Runner) -> None:
+    asked: list[Future[Embedded]] = []
+
+    def ask(firsts: list[int], abortable: bool) -> None:
+        if firsts[0] < 100 and abortable:  # in the middle of each run of documents somebody asks something
+            asked.append(runner.submit([str(500 + len(asked))], "query"))
+
+    gate.at_run = ask
+    documents = runner.submit([f"{n}*100" for n in range(1, 9)], "document")
+    assert documents.result(WAIT_S).vectors[:, 0].tolist() == list(range(1, 9))
+    assert [future.result(WAIT_S).vectors[0, 0] for future in asked] == [500 + n for n in range(len(asked))]
+    assert len(gate.aborted) > 8
+    assert len(asked) <= 8 * (PATIENCE + 1)
+
+
+def test_documents_get_done_where_a_query_waits_at_any_time(gate: Gate, runner: Runner) -> None:
+    documents: list[Future[Embedded]] = []
+    asked: list[Future[Embedded]] = []
+
+    def ask(firsts: list[int], abortable: bool) -> None:
+        if not (documents and documents[0].done()):
+            asked.append(runner.submit(["500"], "query"))
+
+    gate.at_run = ask
+    asked.append(runner.submit(["500"], "query"))
+    documents.append(runner.submit([f"{n}*100" for n in range(1, 9)], "document"))
+    assert documents[0].result(WAIT_S).vectors[:, 0].tolist() == list(range(1, 9))
+    assert all(future.result(WAIT_S).vectors.tolist() == [[500, 1]] for future in list(asked))
+
+
+def test_no_document_is_begun_while_a_recall_holds_them_back(
+    gate: Gate, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "HOLD_S", 1000.0)
+    releases = [runner.hold(), runner.hold()]
+    documents = runner.submit(["1*100"], "document")
+    for number in range(500, 505):
+        runner.submit([str(number)], "query").result(WAIT_S)
+        if number == 502:
+            releases[0]()
+            releases[0]()
+    assert not documents.done()
+    assert gate.firsts == [[number] for number in range(500, 505)]
+    releases[1]()
+    assert documents.result(WAIT_S).vectors.tolist() == [[1, 100]]
+
+
+def test_documents_are_held_back_for_a_while_only(
+    gate: Gate, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "HOLD_S", 0.001)
+    runner.hold()  # by somebody who never comes back
+    assert runner.submit(["1*100"], "document").result(WAIT_S).vectors.tolist() == [[1, 100]]
+    assert gate.aborted == []
+
+
+def test_documents_that_are_always_held_back_get_done_all_the_same(
+    gate: Gate, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "HOLD_S", 1000.0)
+    runner.hold()
+    documents = runner.submit(["1*100", "2*100"], "document")
+    asked = 0
+    while not documents.done():
+        runner.submit(["500"], "query").result(WAIT_S)
+        asked += 1
+        assert asked < 10 * PATIENCE
+    assert documents.result().vectors.tolist() == [[1, 100], [2, 100]]
+
+
+def test_closing_does_not_wait_for_what_is_held_back(
+    gate: Gate, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "HOLD_S", 1000.0)
+    runner.hold()
+    documents = runner.submit(["1*100"], "document")
+    runner.submit(["500"], "query").result(WAIT_S)
+    runner.close()
+    assert isinstance(documents.exception(WAIT_S), NotOpen)
+    assert gate.firsts == [[500]]
 
 
 def test_queries_that_come_together_share_a_run(

@@ -80,6 +80,48 @@ async def test_a_write_is_found_by_its_words_before_it_is_embedded(url, moody):
         assert "vector" in recall.hits[0].ranks
 
 
+async def test_a_recall_holds_documents_back_from_its_question_to_its_answer(url, moody):
+    """Whoever ranks needs the processor; what it held is let go of however the recall ends."""
+    held: list[str] = []
+    told: list[str] = []
+
+    def hold_documents():
+        held.append("held")
+        return lambda: held and held.pop()
+
+    async def embed(texts, kind, embed=moody.embed):
+        if kind == "query":
+            told.append(f"{len(held)} while embedding")
+        return await embed(texts, kind)
+
+    moody.hold_documents, moody.embed = hold_documents, embed
+    async with MemoryService(store_from(url), moody) as memory:
+        ana = memory.user("ana")
+        await ana.set("dog", "a beagle called Biscuit")
+        rows = memory._parts.store.rows
+
+        async def read(*asked):
+            told.append(f"{len(held)} while reading hits")
+            return await rows(*asked)
+
+        memory._parts.store.rows = read
+        assert await ana.query("is Biscuit a beagle?")
+        assert told == ["1 while embedding", "1 while reading hits"]
+        assert held == []
+        moody.down = True
+        assert (await ana.recall("where is the beagle?")).outcome == "unavailable"
+        assert held == []
+        moody.down, moody.hangs = False, asyncio.Event()
+        assert (await ana.recall("who is called Biscuit?", deadline_ms=1)).outcome == "deadline"
+        assert held == []
+        cancelled = asyncio.ensure_future(ana.recall("and whose is the beagle?"))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        assert held == []
+        moody.hangs.set()
+
+
 async def test_a_text_that_is_refused_keeps_no_other_waiting(url, moody, caplog):
     moody.refuses = lambda text: len(text) > 500 or "forbidden" in text
     long = "the boat was named after her grandmother " + "and so on " * 60

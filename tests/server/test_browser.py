@@ -350,7 +350,7 @@ async def test_the_page_is_used_with_the_keyboard_alone(page):
         await page.keyboard.press("Tab")
         reached.append(await page.evaluate("document.activeElement.id || document.activeElement.className"))
     tabs = {"tab-memories", "panel-memories"}
-    assert tabs | {"caller", "tomorrow", "new-caller", "forget", "transcript", "suggestion", "send"} <= set(
+    assert tabs | {"caller", "tomorrow", "new-caller", "forget", "stage", "suggestion", "send"} <= set(
         reached
     )
     log = page.get_by_role("log")

@@ -125,6 +125,55 @@ async def test_the_next_agent_has_its_own_instructions_the_memory_and_what_was_s
     assert "Lisbon" in told
 
 
+async def test_what_the_first_agent_was_asked_to_say_is_asked_of_no_other(
+    memory, provider, serve, phone, eventually
+):
+    """Neither of the next agent, nor again after a resume on the same or another provider's line."""
+
+    async def on_turn(ctx, text):
+        if "invoice" in text:
+            await ctx.say("Tell the caller that it takes a moment.")
+
+    agents = [
+        VoiceAgent(
+            name="front",
+            instructions="You are the front desk.",
+            greeting="Greet the caller and ask for the number of the order.",
+            on_turn_completed=on_turn,
+        ),
+        VoiceAgent(name="billing", instructions="You do the bills.", greeting="Say that billing is here."),
+    ]
+    first = Script(
+        Says("welcome"),
+        UserSays("invoice seven please", after_ms=900),
+        TO_BILLING,
+        Says("gladly"),
+        open_ended=True,
+    )
+    scripts = [first, Script(Says("billing here"), open_ended=True), Script(open_ended=True)]
+    asked_once = ["number of the order", "takes a moment"]
+    async with serve(provider, *scripts) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=agents, model=model, session_id="t")
+        async with session, phone(session):
+            await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 20)
+            await eventually(lambda: "billing here" in str(session.live.leg.all_messages()), 20)
+            await session.inject("The office closes at six.")
+            await eventually(lambda: "closes at six" in str(server.sessions[1].record.received()), 20)
+            await eventually(lambda: session.live.playback.idle)
+            await session.suspend()
+        assert asked_once[0] in str(server.sessions[0].record.received())
+        told = str(server.sessions[1].record.received())
+        assert "invoice seven please" in told
+        assert not [request for request in asked_once if request in told]
+        again = await VoiceSession.resume(memory, "t", user="ana", agents=agents, model=model)
+        async with again:
+            assert again.current_agent == "billing"
+            await eventually(lambda: "invoice seven please" in str(server.sessions[2].record.received()), 20)
+            assert "closes at six" in str(again.live.leg.all_messages()), "the operator's word holds on"
+            told = str(server.sessions[2].record.received())
+    assert not [request for request in [*asked_once, "billing is here"] if request in told]
+
+
 async def test_an_agent_that_cannot_be_reached_leaves_the_call_with_the_one_before(
     memory, serve, phone, eventually
 ):

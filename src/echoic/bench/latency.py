@@ -15,7 +15,7 @@ import itertools
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,6 +42,10 @@ _APART_UP_TO = 50_000
 """Rows up to which every caller has a memory of their own; above they ask one and the same."""
 _BATCH = 1_000
 _WRITES = 100
+IMPORTED = 1_000
+"""Texts that wait for their vectors while questions are asked."""
+_BREATH_S = 0.1
+"""Between two questions during an import: people do not ask without a pause."""
 _COLD = 5
 _RARE_WORDS = 20_000
 _ASKED = (
@@ -75,9 +79,13 @@ class LatencyFound:
     """By callers at once: of those, the ones that name a time."""
     repeated: dict[int, dict[str, float]] = field(default_factory=dict)
     """By callers at once: one whose encoding is remembered."""
+    importing: dict[str, float] | None = None
+    """One caller with a breath between questions, while stored texts are being embedded."""
+    at_rest: dict[str, float] | None = None
+    """The same once they are."""
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, in milliseconds."""
+        """All of it, in milliseconds; what an import costs as the ratio to rest."""
         return {
             "memories": self.memories,
             "users": self.users,
@@ -86,6 +94,16 @@ class LatencyFound:
             "recall, encoding excluded": {str(n): found for n, found in self.repeated.items()},
             "first recall of a user": self.first,
             "durable write": self.write,
+        } | self._behind_an_import()
+
+    def _behind_an_import(self) -> dict[str, Any]:
+        if self.importing is None or self.at_rest is None:
+            return {}
+        share = {name: round(self.importing[name] / self.at_rest[name], 2) for name in ("p50_ms", "p95_ms")}
+        return {
+            "recall during an import": self.importing,
+            "recall after it": self.at_rest,
+            "import to rest": {"p50": share["p50_ms"], "p95": share["p95_ms"]},
         }
 
 
@@ -103,6 +121,7 @@ async def measure_latency(
     sizes: Sequence[int] = SIZES,
     callers: Sequence[int] = CALLERS,
     questions: int = 300,
+    imported: int = IMPORTED,
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> list[LatencyFound]:
@@ -112,7 +131,8 @@ async def measure_latency(
         embedder: encodes questions; closed at the end.
         sizes: turns that each memory holds.
         callers: how many ask at once.
-        questions: how many are asked at each number of callers.
+        questions: how many are asked at each number of callers, and at most during an import and after it.
+        imported: texts of an import that is being embedded while questions are asked; 0: none.
         folder: on the disk that is to be measured; None: where temporary files are. Nothing is left in it.
         progress: told while a store is filled.
 
@@ -123,11 +143,11 @@ async def measure_latency(
     for what, numbers in (("sizes", sizes), ("callers", callers), ("questions", [questions])):
         if not numbers or min(numbers) < 1:
             raise InvalidInput(f"{what} must be whole numbers from 1, not {', '.join(map(str, numbers))!r}")
-    needed, there = questions * len(callers), sum(1 for _ in _questions(seed=0))
+    needed, there = questions * (len(callers) + 2 * bool(imported)), sum(1 for _ in _questions(seed=0))
     if needed > there:
         raise InvalidInput(
-            f"{questions} questions, {len(callers)} times over, are more than the {there} that are "
-            f"unlike each other: ask for {there // len(callers)} at most"
+            f"{questions} questions, {needed // questions} times over, are more than the {there} that are "
+            f"unlike each other: ask for {there * questions // needed} at most"
         )
     held = _OfTurns(embedder)
     await held.open()
@@ -140,6 +160,7 @@ async def measure_latency(
                     size=size,
                     callers=callers,
                     questions=questions,
+                    imported=imported,
                     progress=progress,
                 )
                 # a size that is named again would find its questions encoded already
@@ -156,6 +177,7 @@ async def _at(
     size: int,
     callers: Sequence[int],
     questions: int,
+    imported: int,
     progress: Progress,
 ) -> LatencyFound:
     most = max(callers)
@@ -177,6 +199,7 @@ async def _at(
             if named := [seconds for question, seconds in took.items() if may_mean_time(question)]:
                 timed[n] = percentiles(named)
             repeated[n] = percentiles(list((await _at_once(n, _asking(memory, users), asked)).values()))
+        during, after = await _importing(memory, users[0], fresh, imported, questions)
     return LatencyFound(
         memories=size,
         users=len(users),
@@ -185,6 +208,8 @@ async def _at(
         encoded=encoded,
         timed=timed,
         repeated=repeated,
+        importing=percentiles(during) if during else None,
+        at_rest=percentiles(after) if after else None,
     )
 
 
@@ -271,6 +296,39 @@ async def _writes(memory: MemoryService, user: str) -> list[float]:
     return samples
 
 
+async def _importing(
+    memory: MemoryService, user: str, fresh: Iterator[str], imported: int, questions: int
+) -> tuple[list[float], list[float]]:
+    """Seconds that questions take while another user's texts are being embedded, and then as many at rest."""
+    if not imported:
+        return [], []
+    importer = memory.user("import", DEPLOYMENT)
+    # no two alike in the part that is encoded either: nothing of it is remembered
+    turns = (replace(turn, text=turn.text.replace(_JOINT, " ")) for turn in _turns(imported, seed=7))
+    while batch := list(itertools.islice(turns, _BATCH)):
+        await importer.store.write(importer.scope, [Put(record=record_of_turn(turn)) for turn in batch])
+    await memory.checkpoint("import", "call-0", DEPLOYMENT)  # wakes what embeds
+    during = await _with_breath(memory, user, fresh, questions, while_waiting=True)
+    while not await memory.settle(60):
+        pass
+    return during, await _with_breath(memory, user, fresh, len(during), while_waiting=False)
+
+
+async def _with_breath(
+    memory: MemoryService, user: str, fresh: Iterator[str], questions: int, *, while_waiting: bool
+) -> list[float]:
+    samples: list[float] = []
+    while len(samples) < questions:
+        question = next(fresh)
+        began = time.perf_counter()
+        await memory.user(user, DEPLOYMENT).recall(question)
+        samples.append(time.perf_counter() - began)
+        if while_waiting and not (await memory.check())["waiting"]:
+            break
+        await asyncio.sleep(_BREATH_S)
+    return samples
+
+
 def _asking(memory: MemoryService, users: Sequence[str]) -> Callable[[int, str], Awaitable[object]]:
     return lambda caller, text: memory.user(users[caller % len(users)], DEPLOYMENT).recall(text)
 
@@ -294,4 +352,4 @@ async def _at_once(
     return samples
 
 
-__all__ = ["CALLERS", "SIZES", "LatencyFound", "measure_latency"]
+__all__ = ["CALLERS", "IMPORTED", "SIZES", "LatencyFound", "measure_latency"]

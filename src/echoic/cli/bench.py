@@ -223,6 +223,14 @@ def noise_command(
 @click.option("--callers", default="1,4", show_default=True, help="How many ask at once.")
 @click.option("--questions", type=click.IntRange(1), default=300, show_default=True, metavar="N")
 @click.option(
+    "--imported",
+    type=click.IntRange(0),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Texts being embedded while questions are asked; 0: leave that out.",
+)
+@click.option(
     "--folder", type=click.Path(path_type=Path, exists=True, file_okay=False), help="On the disk to measure."
 )
 @_PLOTS
@@ -233,13 +241,15 @@ def latency_command(
     sizes: str,
     callers: str,
     questions: int,
+    imported: int,
     folder: Path | None,
     plots: Path | None,
 ) -> int:
     """Time recalls and durable writes over a real store.
 
-    End to end in one process: with the question encoded, and once more with its encoding remembered. The
-    store is made for the measurement and gone afterwards. Milliseconds.
+    End to end in one process: with the question encoded, and once more with its encoding remembered; then
+    while the texts of an import are being embedded, and when they are. The store is made for the measurement
+    and gone afterwards. Milliseconds.
     """
 
     async def work(settings: Settings, output: Output) -> Result:
@@ -251,6 +261,7 @@ def latency_command(
                 sizes=_numbers("--sizes", sizes),
                 callers=_numbers("--callers", callers),
                 questions=questions,
+                imported=imported,
                 folder=folder,
                 progress=progress,
             )
@@ -372,8 +383,8 @@ def _times(size: str, found: Mapping[str, Any]) -> list[list[str]]:
     for what in ("recall, question encoded", "recall, encoding excluded"):
         for callers, times in found[what].items():
             rows.append([size, what, callers, *_percentiles(times)])
-    others = ("first recall of a user", "durable write")
-    return rows + [[size, what, "1", *_percentiles(found[what])] for what in others]
+    others = ("first recall of a user", "durable write", "recall during an import", "recall after it")
+    return rows + [[size, what, "1", *_percentiles(found[what])] for what in others if what in found]
 
 
 def _percentiles(times: Mapping[str, float]) -> list[str]:

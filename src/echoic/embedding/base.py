@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -92,6 +92,20 @@ async def embedded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Embe
     return made
 
 
+def held_documents(embedder: Embedder) -> Callable[[], None]:
+    """Have `embedder` begin no documents until what is returned is called, where it works on this machine.
+
+    For a recall: whoever ranks needs the processor, and somebody waits. One that runs elsewhere has no
+    `hold_documents`, and none is needed.
+    """
+    hold: Callable[[], Callable[[], None]] | None = getattr(embedder, "hold_documents", None)
+    return hold() if hold is not None else _nothing
+
+
+def _nothing() -> None:
+    """Release what was not held."""
+
+
 def _check(vectors: Vectors, shape: tuple[int, int], model: str) -> None:
     """Anybody's embedder may be at fault: one vector of other dimensions, and a scope is read no more."""
     if np.shape(vectors) != shape:
@@ -102,4 +116,13 @@ def _check(vectors: Vectors, shape: tuple[int, int], model: str) -> None:
         raise EmbedderUnavailable(f"{model!r} made a vector that holds what is no finite number")
 
 
-__all__ = ["Embedded", "Embedder", "EmbeddingSpec", "Kind", "PieceEmbedder", "Vectors", "embedded"]
+__all__ = [
+    "Embedded",
+    "Embedder",
+    "EmbeddingSpec",
+    "Kind",
+    "PieceEmbedder",
+    "Vectors",
+    "embedded",
+    "held_documents",
+]

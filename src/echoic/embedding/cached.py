@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
+from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded, held_documents
 from echoic.embedding.texts import checked_texts
 from echoic.errors import InvalidInput, NotOpen
 
@@ -54,6 +54,10 @@ class CachedEmbedder:
         """Of `inner`: how many tokens its model makes of `text`; None where it cannot say."""
         counting = getattr(self._inner, "count_tokens", None)
         return counting(text) if counting else None
+
+    def hold_documents(self) -> Callable[[], None]:
+        """Have `inner` begin no documents until what is returned is called, where it can."""
+        return held_documents(self._inner)
 
     async def open(self) -> None:
         """Open `inner`.

@@ -17,7 +17,7 @@ from echoic.errors import EmbedderMissing
 from echoic.partition import Pieces
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
+    from onnxruntime import InferenceSession, RunOptions
     from tokenizers import Tokenizer
 
 DIMENSIONS = 384
@@ -45,6 +45,25 @@ _PROBE_VECTOR = np.fromstring(
 _PROBE_TOLERANCE: dict[Variant, float] = {"fp32": 1e-3, "int8": 0.04}
 
 TokenIds = list[int]
+
+
+class Aborted(Exception):
+    """A run was stopped by its `Abort`."""
+
+
+class Abort:
+    """Stops one run, from any thread: it raises `Aborted` between two operators of the model."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self.options = options
+
+    def set(self) -> None:
+        """Stop it."""
+        self.options.terminate = True
+
+    def is_set(self) -> bool:
+        """Whether it is to stop."""
+        return bool(self.options.terminate)
 
 
 class Tokens(NamedTuple):
@@ -91,6 +110,7 @@ class Encoder:
             ) from error
         self._tokenizer = _load_tokenizer(Tokenizer, files)
         self._session = _load_session(onnxruntime, files, threads)
+        self._run_options = onnxruntime.RunOptions
         self._inputs = {given.name for given in self._session.get_inputs()}
         self._outputs = {given.name for given in self._session.get_outputs()}
         self._hidden = next((name for name in _HIDDEN if name in self._outputs), None)
@@ -123,8 +143,23 @@ class Encoder:
         """The word pieces of a text, from its row of `Encoded.hidden`."""
         return pieces_of(hidden[1 : len(tokens.ids) - 1], tokens.spans)
 
-    def run(self, batch: Sequence[TokenIds], *, hidden: bool = False) -> Encoded:
-        """Encode `batch`, shorter texts padded to the longest; `hidden` asks for the token vectors too."""
+    def abortable(self) -> Abort:
+        """What stops a run it is given to."""
+        options = self._run_options()
+        options.log_severity_level = 4  # that it was stopped is no error to be printed
+        return Abort(options)
+
+    def run(self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: Abort | None = None) -> Encoded:
+        """Encode `batch`, shorter texts padded to the longest.
+
+        Args:
+            batch: token ids by text.
+            hidden: whether the token vectors are asked for too.
+            abort: stops the run.
+
+        Raises:
+            Aborted: `abort` was set before the run was over.
+        """
         longest = max(map(len, batch))
         ids = np.zeros((len(batch), longest), np.int64)
         mask = np.zeros_like(ids)
@@ -135,7 +170,14 @@ class Encoder:
         wanted = [_POOLED] if _POOLED in self._outputs else []
         if hidden or not wanted:
             wanted.append(str(self._hidden))
-        results = self._session.run(wanted, {name: feed[name] for name in self._inputs})
+        try:
+            results = self._session.run(
+                wanted, {name: feed[name] for name in self._inputs}, abort and abort.options
+            )
+        except Exception as error:  # its errors share no base below this
+            if abort is not None and abort.is_set():
+                raise Aborted from error
+            raise
         found = dict(zip(wanted, results, strict=True))
         tokens = found.get(str(self._hidden))
         pooled = found[_POOLED] if _POOLED in found else _mean(tokens, mask)
@@ -190,4 +232,4 @@ def _load_session(onnxruntime: Any, files: ModelFiles, threads: int) -> Inferenc
         raise EmbedderMissing(f"{files.onnx} cannot be loaded as an ONNX model: {error}") from error
 
 
-__all__ = ["DIMENSIONS", "MAX_TOKENS", "Encoded", "Encoder", "TokenIds", "Tokens"]
+__all__ = ["DIMENSIONS", "MAX_TOKENS", "Abort", "Aborted", "Encoded", "Encoder", "TokenIds", "Tokens"]

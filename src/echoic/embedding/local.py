@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -108,6 +108,10 @@ class LocalEmbedder:
         if not checked:
             return Embedded(np.empty((0, DIMENSIONS), np.float32), [] if pieces else None)
         return await asyncio.wrap_future(runner.submit(checked, kind, pieces=pieces))
+
+    def hold_documents(self) -> Callable[[], None]:
+        """Begin no documents until what is returned is called, for some 50 ms at most; queries go on."""
+        return (lambda: None) if self._runner is None else self._runner.hold()
 
     def count_tokens(self, text: str) -> int | None:
         """How many word pieces `text` has, all of them; None before `open()`. Takes about 10 µs a word."""

@@ -1,7 +1,8 @@
 """One thread that runs texts through an encoder, queries first. It knows order, not models or files.
 
-A person waits for a query; nobody waits for a document. So documents run in small pieces, and whatever
-queries have arrived meanwhile run, together, before the next piece.
+A person waits for a query; nobody waits for a document. So documents run in small pieces, a query stops the
+piece that runs (which is run again later), and while a recall ranks no piece is begun. Documents put off too
+often run to their end, ahead of whoever waits.
 """
 
 from __future__ import annotations
@@ -9,25 +10,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded, Kind, Vectors
-from echoic.embedding.encoder import Encoded, TokenIds, Tokens
+from echoic.embedding.encoder import Abort, Aborted, Encoded, TokenIds, Tokens
 from echoic.errors import EmbedderUnavailable, NotOpen
 from echoic.partition import Pieces
 
 TEXTS_PER_RUN = 16
-TOKENS_PER_RUN = 256
-"""Padding included. As much as one text of full length, which cannot be cut: 0.1 s on one core. Larger runs
-would make queries wait longer and are no faster."""
+TOKENS_PER_RUN = 128
+"""Padding included; only a text that is longer by itself runs alone. Larger runs are no faster, and more of
+their work is lost when a query stops them."""
+HOLD_S = 0.05
+"""How long a recall may keep documents from being begun: longer than ranking takes, and short enough that one
+that waits for its store keeps nothing back."""
+PATIENCE: Final = 50
+"""How often in a row documents are put off: by a question, and again while its answer is ranked. Where one
+question follows on another, one in some 25 waits for a run of documents."""
 
 _PADDING_WORTH_A_RUN = 16
 """Tokens of padding that take about as long as starting a run of its own (2 ms, fp32, one core)."""
@@ -40,8 +48,16 @@ class SupportsRun(Protocol):
         """One text cut up, never into nothing."""
         ...
 
-    def run(self, batch: Sequence[TokenIds], *, hidden: bool = False) -> Encoded:
-        """The vectors of a batch."""
+    def abortable(self) -> Abort:
+        """What stops a run it is given to."""
+        ...
+
+    def run(self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: Abort | None = None) -> Encoded:
+        """The vectors of a batch.
+
+        Raises:
+            Aborted: `abort` was set before it was over.
+        """
         ...
 
     def pieces(self, hidden: NDArray[np.float32], tokens: Tokens) -> Pieces:
@@ -91,6 +107,13 @@ class Runner:
         self._texts_per_run = texts_per_run
         # A SimpleQueue takes no lock that the event loop could wait for.
         self._inbox: SimpleQueue[tuple[Kind, list[_Text]] | None] = SimpleQueue()
+        self._abort: Abort | None = None
+        """Of the documents that run now."""
+        self._holds: dict[object, float] = {}
+        """Who holds documents back, and since when."""
+        self._awaits_release = False
+        self._put_off = 0
+        """How often in a row documents had to wait for somebody."""
         self._queries: deque[_Text] = deque()
         self._documents: deque[_Text] = deque()
         self._runs: deque[list[_Text]] = deque()
@@ -109,9 +132,27 @@ class Runner:
         waiting = [_Text(call, row, text) for row, text in enumerate(texts)]
         waiting.sort(key=lambda item: len(item.text))  # neighbours in length share runs: little padding
         self._inbox.put((kind, waiting))
+        running = self._abort  # after the query is there: the thread looks for both in the other order
+        if kind == "query" and running is not None:
+            running.set()
         if self._ended.is_set():  # the thread may have looked into the inbox for the last time before
             self._refuse_rest()
         return call.future
+
+    def hold(self) -> Callable[[], None]:
+        """Begin no documents until what is returned is called, which may be done twice; for `HOLD_S` at most.
+
+        For whoever needs the processor for some milliseconds while somebody waits.
+        """
+        holder = object()
+        self._holds[holder] = time.monotonic()
+
+        def release() -> None:
+            self._holds.pop(holder, None)
+            if self._awaits_release and not self._holds:
+                self._inbox.put(("document", []))
+
+        return release
 
     def close(self) -> None:
         """End the thread after its current run; what still waits fails with NotOpen. Blocks; repeatable."""
@@ -140,25 +181,53 @@ class Runner:
     def _collect(self) -> bool:
         """Take everything out of the inbox, waiting while there is nothing to do; False when closed."""
         idle = not (self._queries or self._documents or self._runs)
+        wait_s = None if idle else self._held_for_s()
+        if wait_s:
+            self._put_off += 1
         with contextlib.suppress(Empty):
             while True:
-                arrived = self._inbox.get(block=idle)
-                idle = False
+                arrived = self._inbox.get(block=wait_s != 0, timeout=wait_s)
+                wait_s = 0
                 if arrived is None:
                     return False
                 kind, texts = arrived
                 (self._queries if kind == "query" else self._documents).extend(texts)
+        self._awaits_release = False
         return True
+
+    def _held_for_s(self) -> float:
+        """How long documents, being all there is to do, are still held back."""
+        if self._queries or self._put_off >= PATIENCE:
+            return 0
+        self._awaits_release = True  # before looking: who releases looks at it afterwards
+        since = tuple(self._holds.values())
+        return max(0.0, max(since) + HOLD_S - time.monotonic()) if since else 0
 
     def _step(self) -> None:
         """One piece of work, small enough that a query arriving now may wait for it."""
-        if self._queries:
+        documents = bool(self._runs or self._documents)
+        overdue = documents and self._put_off >= PATIENCE
+        if self._queries and not overdue:
+            self._put_off += documents
             for batch in self._tokenised(self._queries):
                 self._run(batch)
         elif self._runs:
-            self._run(self._runs.popleft())
+            self._run_documents(abortable=not overdue)
         else:
             self._runs.extend(self._tokenised(self._documents))
+
+    def _run_documents(self, *, abortable: bool) -> None:
+        batch = self._runs.popleft()
+        abort = self._abort = self._encoder.abortable() if abortable else None
+        try:
+            if abort is not None and not self._inbox.empty():
+                raise Aborted  # noqa: TRY301 - who came before the abort was there could not set it
+            self._run(batch, abort)
+            self._put_off = 0
+        except Aborted:
+            self._runs.appendleft(batch)
+        finally:
+            self._abort = None
 
     def _tokenised(self, waiting: deque[_Text]) -> list[list[_Text]]:
         """The next texts of `waiting`, cut into runs of similar length."""
@@ -173,13 +242,13 @@ class Runner:
         ready.sort(key=lambda item: len(item.tokens.ids))
         return list(_cut(ready, self._texts_per_run))
 
-    def _run(self, batch: list[_Text]) -> None:
+    def _run(self, batch: list[_Text], abort: Abort | None = None) -> None:
         wanted = [item for item in batch if not item.call.future.done()]
         if not wanted:
             return
         with _failing(wanted):
             hidden = any(item.call.pieces is not None for item in wanted)
-            made = self._encoder.run([item.tokens.ids for item in wanted], hidden=hidden)
+            made = self._encoder.run([item.tokens.ids for item in wanted], hidden=hidden, abort=abort)
             for place, item in enumerate(wanted):
                 item.call.vectors[item.row] = made.pooled[place]
                 if item.call.pieces is not None and made.hidden is not None:
@@ -217,6 +286,8 @@ def _cut(texts: Sequence[_Text], most: int) -> Iterator[list[_Text]]:
 def _failing(texts: Iterable[_Text]) -> Iterator[None]:
     try:
         yield
+    except Aborted:
+        raise
     # The outermost loop of the thread: whatever goes wrong belongs to those who wait for these texts, and the
     # thread goes on for the others. Only the type is told, because a message may quote the text.
     except Exception as error:  # noqa: BLE001
@@ -233,4 +304,4 @@ def _settle(future: Future[Embedded], outcome: Embedded | Exception) -> None:
             future.set_result(outcome)
 
 
-__all__ = ["TEXTS_PER_RUN", "TOKENS_PER_RUN", "Runner", "SupportsRun"]
+__all__ = ["HOLD_S", "PATIENCE", "TEXTS_PER_RUN", "TOKENS_PER_RUN", "Runner", "SupportsRun"]

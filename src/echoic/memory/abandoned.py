@@ -78,6 +78,10 @@ class AbandonedCalls:
                 await self._sweeper
             self._sweeper = None
 
+    def abandon(self) -> None:
+        """Let go of a task whose loop has ended."""
+        self._sweeper = None
+
     async def close_all(self, deployment: str | None = None) -> int:
         """Close every call of a deployment, or of all, that is over by now; how many were closed here.
 

@@ -15,6 +15,7 @@ from echoic.embedding.base import Embedder
 from echoic.embedding.refused import embedded_documents
 from echoic.errors import EchoicError
 from echoic.memory.distil import Distiller
+from echoic.memory.home import HomeLoop
 from echoic.memory.records import index
 from echoic.memory.runs import RunsPerUser, Wanted
 from echoic.stores.base import Attach, Store, Waiting
@@ -39,12 +40,16 @@ class Background:
         store: where records wait.
         embedder: makes their vectors.
         distiller: turns new turns of a conversation into memories.
+        home: the event loop it works in.
     """
 
-    def __init__(self, store: Store, embedder: Embedder, distiller: Distiller) -> None:
+    def __init__(
+        self, store: Store, embedder: Embedder, distiller: Distiller, home: HomeLoop | None = None
+    ) -> None:
         self._store = store
         self._embedder = embedder
         self._distiller = distiller
+        self._home = home or HomeLoop()
         self._poked: dict[tuple[Scope, str], bool] = {}
         self._runs = RunsPerUser(self._ask)
         self._wake = asyncio.Event()
@@ -57,6 +62,8 @@ class Background:
     def start(self) -> None:
         """Begin, and look at what an earlier process left waiting."""
         if self._task is None:
+            # anew: those of before may belong to a loop that has ended
+            self._wake, self._idle, self._runs = asyncio.Event(), asyncio.Event(), RunsPerUser(self._ask)
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="echoic-background")
             self._sweeper = asyncio.create_task(self._sweep(), name="echoic-sweep")
@@ -67,7 +74,11 @@ class Background:
         Args:
             conversation: where something was said.
             urgent: have a model read it now, however little is new: an agent hands over, a tool has answered.
+
+        Raises:
+            NotOpen: from another event loop, where it would wake nobody.
         """
+        self._home.check()
         if conversation is not None:
             self._poked[conversation] = self._poked.get(conversation, False) or urgent
         self._idle.clear()
@@ -75,6 +86,7 @@ class Background:
 
     async def settle(self, timeout_s: float) -> bool:
         """Wait until nothing waits and no model is asked, `timeout_s` at most; whether it came to that."""
+        self._home.check()
         if self._task is None or self._task.done():
             return False
         self.poke()
@@ -99,6 +111,10 @@ class Background:
         if running:
             await asyncio.wait(running)  # whatever one of them ended with is no reason not to close
         await self._runs.stop()
+
+    def abandon(self) -> None:
+        """Let go of tasks whose loop has ended: nobody can end them any more."""
+        self._sweeper = self._task = None
 
     async def _run(self) -> None:
         retry_s = FIRST_RETRY_S

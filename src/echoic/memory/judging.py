@@ -101,6 +101,7 @@ class Judge:
     def start(self) -> None:
         """Begin, and look at what an earlier process left waiting."""
         if self._sweeper is None:
+            self._runs = RunsPerUser(self._judge)  # those of before may belong to a loop that has ended
             self._sweeper = asyncio.create_task(self._sweep(), name="echoic-judging")
 
     def want(self, scope: Scope, memory: str) -> None:
@@ -124,6 +125,10 @@ class Judge:
     async def settle(self) -> None:
         """Wait until nothing is being judged."""
         await self._runs.settle()
+
+    def abandon(self) -> None:
+        """Let go of tasks whose loop has ended."""
+        self._sweeper = None
 
     async def aclose(self) -> None:
         """End at once; what was not judged waits in the store. May be called twice."""

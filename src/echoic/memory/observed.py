@@ -1,7 +1,7 @@
 """Store and embedder as everything above them sees them: writes and embeddings are traced and counted.
 
-They change nothing of what passes through, but for what a quota refuses. Whatever else a store or an embedder
-can do is its own.
+They change nothing of what passes through. A store refuses what a quota forbids, and verbs in another event loop
+than the service's. Whatever else a store or an embedder can do is its own.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import EmbedderError
+from echoic.memory.home import HomeLoop
 from echoic.memory.hooks import Hooks, Trouble
 from echoic.memory.quota import Meter, Quota
 from echoic.memory.telemetry import Telemetry
-from echoic.stores.base import Change, Drop, Erased, Store
+from echoic.stores.base import Change, Erasable, Erased, Store
 from echoic.types import Scope
 
 if TYPE_CHECKING:
@@ -24,31 +25,47 @@ if TYPE_CHECKING:
     from echoic.partition import Partition
 
 
-def observed_store(store: Store, telemetry: Telemetry, meter: Meter | None = None) -> Store:
-    """`store`, its writes traced and counted, and refused where `meter` says that they are too much."""
+def observed_store(
+    store: Store, telemetry: Telemetry, *, meter: Meter | None = None, home: HomeLoop | None = None
+) -> Store:
+    """`store`, its writes traced and counted, and refused where `meter` says that they are too much.
+
+    Its verbs are for the loop `home` alone.
+    """
     kind = _ObservedNarrowing if hasattr(store, "narrow") else _ObservedStore
-    return cast("Store", kind(store, telemetry, meter or Meter(store, Quota())))
+    return cast("Store", kind(store, telemetry, meter or Meter(store, Quota()), home or HomeLoop()))
 
 
 class _ObservedStore:
-    def __init__(self, store: Store, telemetry: Telemetry, meter: Meter) -> None:
+    def __init__(self, store: Store, telemetry: Telemetry, meter: Meter, home: HomeLoop) -> None:
         self._observed: Any = store
         self._telemetry = telemetry
         self._meter = meter
+        self._home = home
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._observed, name)
+        found = getattr(self._observed, name)
+        if not callable(found):
+            return found
+
+        def verb(*args: Any, **kwargs: Any) -> Any:
+            self._home.check()  # only now: whoever hands a verb on, as echoic.sync does, may be elsewhere
+            return found(*args, **kwargs)
+
+        return verb
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        self._home.check()
         with self._telemetry.operation("write", scope) as doing:
             doing.note(changes=len(changes))
             async with self._meter.writing(scope, changes):
                 await self._observed.write(scope, changes)
         self._telemetry.written(len(changes))
 
-    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
+        self._home.check()
         try:
-            return cast("Erased", await self._observed.erase(scope, drops))
+            return cast("Erased", await self._observed.erase(scope, changes))
         finally:
             self._meter.removed(scope)
 
@@ -61,11 +78,13 @@ class _ObservedNarrowing(_ObservedStore):
         return cast("int", self._observed.narrow_above)
 
     async def size(self, scope: Scope) -> int:
+        self._home.check()
         return cast("int", await self._observed.size(scope))
 
     async def narrow(
         self, scope: Scope, text: str, vector: NDArray[np.float32] | None, **options: Any
     ) -> Partition:
+        self._home.check()
         return cast("Partition", await self._observed.narrow(scope, text, vector, **options))
 
 

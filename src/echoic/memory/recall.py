@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding.base import Embedded, Embedder
+from echoic.embedding.base import Embedded, Embedder, held_documents
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen
 from echoic.memory.deadline import Deadline
+from echoic.memory.home import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
 from echoic.memory.times.phrases import NOTHING, Spans
@@ -46,9 +47,16 @@ class Recaller:
     """Searches a user's own memory, what is global and what is shared, as one ranking."""
 
     def __init__(
-        self, store: Store, embedder: Embedder, *, fusion: str | Fusion, shares: Shares | None = None
+        self,
+        store: Store,
+        embedder: Embedder,
+        *,
+        fusion: str | Fusion,
+        shares: Shares | None = None,
+        home: HomeLoop | None = None,
     ) -> None:
         self._store = store
+        self._home = home or HomeLoop()
         self._shares = shares or Shares()
         # the last partial transcript is asked again as the final one, and by tools
         self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
@@ -83,18 +91,35 @@ class Recaller:
             meant: reads what the question says about time.
             meanwhile: another text, whose vector stands in for one that is late where it is known already.
         """
-        until = Deadline(deadline_ms)
-        works = self._begin(text, meanwhile)
+        release = held_documents(self._embedder)
         try:
-            places = await self._load(scope, until)
-            spans = await until.run(meant) if meant else NOTHING
-            made, outcome = await self._wait(works, until)
-            vector = made.vectors[0] if made else None
-            past = include_past or (spans or NOTHING).past
-            await self._narrow(scope, places, until, text=text, vector=vector, include_past=past)
+            self._home.check()  # before anything is under way in a loop that is not ours
+            works = self._begin(text, meanwhile)
+            return await self._recalled(
+                works, scope, text, Deadline(deadline_ms), limit=limit, include_past=include_past, meant=meant
+            )
         finally:
+            release()
             if meant and inspect.getcoroutinestate(meant) == inspect.CORO_CREATED:
                 meant.close()  # or it would complain that nobody ever began it
+
+    async def _recalled(
+        self,
+        works: Sequence[asyncio.Future[Embedded]],
+        scope: Scope,
+        text: str,
+        until: Deadline,
+        *,
+        limit: int,
+        include_past: bool,
+        meant: Coroutine[Any, Any, Spans] | None,
+    ) -> Recall:
+        places = await self._load(scope, until)
+        spans = await until.run(meant) if meant else NOTHING
+        made, outcome = await self._wait(works, until)
+        vector = made.vectors[0] if made else None
+        past = include_past or (spans or NOTHING).past
+        await self._narrow(scope, places, until, text=text, vector=vector, include_past=past)
         there = self._looked_in(scope, places) | {"vector": _made(works[0]), "date": spans is not None}
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
         query = partial(query_of, text, vector, pieces=exact)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
@@ -18,6 +19,7 @@ from echoic.memory.background import Background
 from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
 from echoic.memory.distilling.changes import Extractor
 from echoic.memory.experience import AgentExperience, agents_with_lessons
+from echoic.memory.home import HomeLoop
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, Trouble
 from echoic.memory.judging import Judge
 from echoic.memory.observed import ObservedEmbedder, observed_store
@@ -36,6 +38,8 @@ from echoic.memory.user import UserMemory
 from echoic.ranking.fusion import Fusion
 from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
+
+log = logging.getLogger(__name__)
 
 WARM_AFTER_S = 0.5
 """When to load the date parser, off the event loop: not in a command that is over by then."""
@@ -96,8 +100,9 @@ class MemoryService:
     ) -> None:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
         kinds = _kinds(global_writes, global_kinds)
-        self._meter = Meter(store, quota or Quota())
-        store, self._embedder = observed_store(store, telemetry, self._meter), embedder
+        self._home, self._meter = HomeLoop(), Meter(store, quota or Quota())
+        store = observed_store(store, telemetry, meter=self._meter, home=self._home)
+        self._embedder = embedder
         # one that remembers queries is left as it is: the words in it must be found by whoever forgets them
         if not isinstance(embedder, CachedEmbedder):
             embedder = ObservedEmbedder(embedder, telemetry, hooks)
@@ -117,9 +122,9 @@ class MemoryService:
         self._parts = Parts(
             store=store,
             embedder=embedder,
-            recaller=Recaller(store, embedder, fusion=fusion, shares=shared),
+            recaller=Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home),
             distiller=distiller,
-            background=Background(store, embedder, distiller),
+            background=Background(store, embedder, distiller, self._home),
             classifier=classifier or RuleClassifier(),
             judge=judge,
             hooks=hooks,
@@ -134,16 +139,22 @@ class MemoryService:
     async def open(self) -> Self:
         """Open store and embedder; what an earlier process left unfinished is taken up.
 
+        From here on the memory is for the running event loop alone: every verb used in another one raises
+        NotOpen. Once it is closed another loop may open it.
+
         Raises:
             InvalidInput: the model that is to form memories cannot work as it was set up.
+            NotOpen: it is open in another event loop, or was left open in one that has ended.
             EmbedderMissing: the embedder's packages or weights are not on this machine.
             EmbeddingMismatch: the store holds vectors of another model.
             StoreError: the store cannot be opened.
         """
+        self._home.check()
         await self._parts.store.open(self._parts.embedder.spec, index)
         try:
             await self._parts.embedder.open()
             await self._parts.distiller.open()
+            self._home.enter()
         except BaseException:
             try:
                 await self._parts.embedder.aclose()
@@ -159,10 +170,19 @@ class MemoryService:
         return self
 
     async def aclose(self) -> None:
-        """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice."""
+        """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice.
+
+        Raises:
+            NotOpen: it is open in another event loop, which goes on.
+        """
+        if self._home.ended:
+            await self._let_go()
+            return
+        self._home.check()
         if self._warming is not None:
             self._warming.cancel()
             await asyncio.wait([self._warming])
+            self._warming = None
         await self._abandoned.aclose()
         await self.settle(SETTLE_S)
         await self._parts.background.stop()
@@ -176,6 +196,24 @@ class MemoryService:
             await self._parts.embedder.aclose()
         finally:  # a provider's client that will not close keeps no file open
             await self._parts.store.aclose()
+            self._home.leave()
+
+    async def _let_go(self) -> None:
+        """Close what was left open in a loop that has ended: its tasks cannot be awaited, only dropped."""
+        self._home.leave()
+        self._warming = None
+        for worker in (self._parts.background, self._abandoned, self._parts.judge):
+            if worker is not None:
+                worker.abandon()
+        log.warning(
+            "a memory was left open in an event loop that has ended: what was not learned or embedded by "
+            "then waits in the store until it is opened again"
+        )
+        for close in (self._parts.distiller.aclose, self._parts.embedder.aclose, self._parts.store.aclose):
+            try:
+                await close()
+            except RuntimeError as error:  # a connection is bound to its loop, and was lost with it
+                log.warning("not closed, its event loop has ended: %s", type(error).__name__)
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -338,6 +376,7 @@ class MemoryService:
 
     async def settle(self, timeout_s: float = SETTLE_S) -> bool:
         """Wait until everything written has its vector and no model is asked; whether it came to that."""
+        self._home.check()
         until = asyncio.get_running_loop().time() + timeout_s
         if self._parts.judge is not None:
             with contextlib.suppress(TimeoutError):

@@ -14,6 +14,7 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     SpeechPart,
+    SystemPromptPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 MESSAGES: Final = 200
 """Of a call that are kept for whoever goes on with it, the last ones. All of a long call would be written
 anew every two seconds; what came before is in the conversation, and found like everything else."""
+_ONCE: Final = "echoic.once"
 UNFINISHED: Final = (
     "The line broke before this call was finished, and it is not known whether it took effect. "
     "Say so to the caller before trying it again."
@@ -46,6 +48,26 @@ def recent(messages: Sequence[ModelMessage], most: int = MESSAGES) -> list[Model
         if _is_the_callers(messages[place]):
             return list(messages[place:])
     return list(messages)
+
+
+def request(text: str) -> SystemPromptPart:
+    """Something the agent is asked to say once, such as its greeting; marked, so that no other agent is."""
+    return SystemPromptPart(text, dynamic_ref=_ONCE)
+
+
+def without_requests(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """`messages` as whoever goes on is given them: what an agent was asked to say is over, and was its own.
+
+    A line is opened with every system prompt of its history as an instruction, in force for the whole call.
+    """
+    kept: list[ModelMessage] = []
+    for message in messages:
+        parts: Any = [part for part in message.parts if getattr(part, "dynamic_ref", None) != _ONCE]
+        if len(parts) == len(message.parts):
+            kept.append(message)
+        elif parts:
+            kept.append(replace(message, parts=parts))
+    return kept
 
 
 def written(messages: Sequence[ModelMessage]) -> str:
@@ -178,8 +200,10 @@ __all__ = [
     "as_heard",
     "read",
     "recent",
+    "request",
     "run_again",
     "settled",
     "utterance_of",
+    "without_requests",
     "written",
 ]

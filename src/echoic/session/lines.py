@@ -17,6 +17,7 @@ from echoic.capability import CallerMemory
 from echoic.memory.service import MemoryService
 from echoic.session.agents import CallContext, Hook, VoiceAgent
 from echoic.session.confidence import Confidences, with_confidence
+from echoic.session.history import without_requests
 from echoic.session.hooks import cancelled_here
 from echoic.session.leg import Leg, Setup
 from echoic.session.playback import Playback
@@ -152,7 +153,7 @@ class Lines:
         agent = leg.setup.agent
         if not resumed:
             await run_hook(agent.on_enter, leg.setup.context, "on_enter")
-        first = GO_ON if resumed and _is_unanswered(history) else None if resumed else agent.greeting
+        first = _said_on_return(agent, history) if resumed else agent.greeting
         if first:
             await self._session.prompt(first)
 
@@ -172,6 +173,13 @@ async def run_hook(hook: Hook | None, context: CallContext, name: str) -> None:
         if cancelled_here(error):
             raise
         log.warning("%s of %s failed: %s", name, context.agent, type(error).__name__)
+
+
+def _said_on_return(agent: VoiceAgent, history: Sequence[ModelMessage]) -> str | None:
+    """What the agent of a call that is taken up again is asked to say first."""
+    if not without_requests(history):  # the line broke before anybody said anything
+        return agent.greeting
+    return GO_ON if _is_unanswered(history) else None
 
 
 def _is_unanswered(history: Sequence[ModelMessage]) -> bool:

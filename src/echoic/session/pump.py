@@ -18,6 +18,7 @@ from pydantic_ai.messages import (
     SystemPromptPart,
 )
 from pydantic_ai.realtime import (
+    RealtimeError,
     RealtimeEvent,
     RealtimeInputSpeechEndEvent,
     RealtimeInputSpeechStartEvent,
@@ -29,8 +30,11 @@ from pydantic_ai.realtime import (
 )
 
 from echoic.errors import EchoicError
+from echoic.memory.block.quoting import quoted
 from echoic.session.calls import Exchange, ToolRun
-from echoic.session.leg import Leg
+from echoic.session.history import request
+from echoic.session.leg import Leg, Said
+from echoic.session.lines import GO_ON
 from echoic.session.live import Live, State
 
 log = logging.getLogger(__name__)
@@ -58,6 +62,10 @@ class Pump:
         """Exchanges whose caller was heard and not understood yet, with the provider's id of the words."""
         self._owed: dict[str, int] = {}
         """By leg: how many turns ended since a reply was asked for."""
+        self._open: dict[str, Said | None] = {}
+        """By leg, what was asked that no whole reply has followed; None: by the application."""
+        self._unasked: set[str] = set()
+        """Legs whose line broke before a reply could be asked for."""
         self._late: dict[str, asyncio.TimerHandle] = {}
         self._replying = False
         """Whether the model has begun a turn that is not over."""
@@ -65,6 +73,8 @@ class Pump:
         """Whether something was said or asked for since the model's last turn began."""
         self._explained = False
         """Whether it is known what the model's last turn answers."""
+        self._words_are_due = False
+        """Whether the model's last turn is over, and what it answers was not transcribed yet."""
 
     def exchange_of(self, turn_id: str) -> Exchange | None:
         """To which exchange a turn belongs."""
@@ -79,8 +89,10 @@ class Pump:
         """The caller typed something."""
         exchange = self._live.log.begin(leg.setup.agent.name)
         self._live.log.stamp("transcript", exchange)
-        self._belongs(leg.typed(text).turn_id, exchange)
+        said = leg.typed(text)
+        self._belongs(said.turn_id, exchange)
         self.prompted()
+        self._open[leg.name] = said
         self._live.sounds()
 
     def take(self, leg: Leg, event: RealtimeEvent) -> None:
@@ -111,6 +123,7 @@ class Pump:
             return
         unplayed = {each.name: each.unplayed() for each in live.legs}
         live.playback.cut()
+        self._open.pop(leg.name, None)  # they heard what they wanted to; what they say now opens it anew
         live.cut_at_s = asyncio.get_running_loop().time()
         for each in live.legs:
             position = each.cut(unplayed[each.name])
@@ -139,7 +152,7 @@ class Pump:
             return
         said = leg.said[event.index]
         if said.turn_id not in self._of_turn:
-            self._transcript_begins(leg)
+            self._transcript_begins(leg, said)
         exchange = self._of_turn.get(said.turn_id) or self._transcribed_exchange(leg)
         self._belongs(said.turn_id, exchange)
         if ended and "transcript" not in exchange.stages:
@@ -152,13 +165,15 @@ class Pump:
     def prompted(self) -> None:
         """The model was asked to say something: its next turn answers that."""
         self._asked = True
+        self._open[self._live.leg.name] = None
 
     def _reply_begins(self) -> None:
         if not self._replying:
             self._replying = True
             self._explained, self._asked = self._asked, False
+            self._words_are_due = False
 
-    def _transcript_begins(self, leg: Leg) -> None:
+    def _transcript_begins(self, leg: Leg, said: Said) -> None:
         """Where the provider does not say that the caller began to speak, their words do.
 
         Words that come while it is not known what the model answers are those it answers, come late.
@@ -167,6 +182,9 @@ class Pump:
             self.barge_in(leg)
         self._asked = not self._replying or self._explained
         self._explained = True
+        if not self._words_are_due:
+            self._open[leg.name] = said
+        self._words_are_due = False
 
     def _heard_more(self, leg: Leg, index: int, delta: SpeechPartDelta) -> None:
         log_ = self._live.log
@@ -245,8 +263,12 @@ class Pump:
         if not recalled.text:
             return
         if leg.setup.waits_to_be_asked and live.settings.recall == "before_reply":
-            await _tell(leg, recalled.text)
-            live.log.stamp("handed_over", exchange)
+            try:
+                await _tell(leg, recalled.text)
+            except RealtimeError:
+                leg.notes.append(recalled.text)  # told once the line is back
+            else:
+                live.log.stamp("handed_over", exchange)
         else:
             leg.notes.append(recalled.text)
 
@@ -266,7 +288,35 @@ class Pump:
         try:
             await leg.session.create_response()
         except Exception as error:  # noqa: BLE001 - the line may be gone; the leg tells why
+            self._unasked.add(leg.name)
             log.warning("a reply could not be asked for: %s", type(error).__name__)
+
+    async def _ask_again(self, leg: Leg, notes: list[str], *, begun: bool) -> None:
+        """On a line dialled anew, have the model answer what the broken one left unanswered, once."""
+        await _tell_all(leg, notes)
+        unasked = leg.name in self._unasked
+        self._unasked.discard(leg.name)
+        if leg is not self._live.leg or leg.name not in self._open or not leg.is_open:
+            return
+        if self._owed.get(leg.name) or leg.is_asked():
+            return  # it is asked for as soon as what is known has reached the model, or was asked for already
+        if not (unasked or leg.setup.profile.carries_audio):
+            return  # only what watches the call was cut off from it: the reply itself goes on
+        try:
+            if leg.setup.profile.asked_to_reply and not begun:
+                await leg.session.create_response()
+            else:
+                self._asked = True
+                await leg.session.send(request(self._go_on(leg)), respond=True)
+        except Exception as error:  # noqa: BLE001 - broken once more: the next line is asked
+            log.warning("a reply could not be asked for again: %s", type(error).__name__)
+
+    def _go_on(self, leg: Leg) -> str:
+        """What to ask for. A line that is resumed, not told its history, may lack what was said last."""
+        said = self._open.get(leg.name)
+        if said is None or not said.text.strip() or leg.setup.profile.asked_to_reply:
+            return GO_ON
+        return f"{GO_ON} The caller said last: {quoted(said.text)}"
 
     def _forget_timer(self, leg: Leg) -> None:
         if (timer := self._late.pop(leg.name, None)) is not None:
@@ -305,7 +355,9 @@ class Pump:
     def _control(self, leg: Leg, event: RealtimeEvent) -> None:
         live = self._live
         if isinstance(event, RealtimeTurnCompleteEvent):
-            self._replying = False
+            if not (leg.owes_reply or leg.pending_tools()):
+                self._open.pop(leg.name, None)
+            self._replying, self._words_are_due = False, not self._explained
             notes, leg.notes = leg.notes, []
             if notes:
                 live.spawn(_tell_all(leg, notes))
@@ -315,6 +367,9 @@ class Pump:
         elif isinstance(event, RealtimeSessionReconnectEvent):
             self._on_state("reconnecting")
             self._on_state("active")
+            begun, self._replying = self._replying, False
+            notes, leg.notes = leg.notes, []
+            live.spawn(self._ask_again(leg, notes, begun=begun))
             live.dirty.set()
         elif isinstance(event, RealtimeSessionErrorEvent):
             live.hooks.tell(leg.setup.context, "error", kind=event.code or event.type or "provider")

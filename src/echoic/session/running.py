@@ -19,6 +19,7 @@ from echoic.session.captions import Captions, caption_of
 from echoic.session.confidence import Confidences, with_confidence
 from echoic.session.ending import Plans, line_lost, wind_up
 from echoic.session.going_on import kept_of_earlier_calls, taken_up
+from echoic.session.history import without_requests
 from echoic.session.keeper import Keeper
 from echoic.session.leg import Leg
 from echoic.session.lines import Lines
@@ -117,7 +118,7 @@ class Running:
         history: list[ModelMessage] = []
         if resumed is not None:
             history = await taken_up(resumed, live, agent, context, beginning.model)
-        leg = await lines.open(agent, context, history, playback, self._take)
+        leg = await lines.open(agent, context, without_requests(history), playback, self._take)
         live.legs.append(leg)
         if self._closing is not None:
             raise NotOpen("the call is over")

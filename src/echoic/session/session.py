@@ -25,6 +25,7 @@ from echoic.session.agents import VoiceAgent
 from echoic.session.beginning import Beginning
 from echoic.session.captions import Captions
 from echoic.session.checkpoints import RecordSessionStore, SessionStore, store_of
+from echoic.session.history import request as marked
 from echoic.session.hooks import Listener
 from echoic.session.limits import CallLimits
 from echoic.session.live import Live, SessionSettings, State
@@ -294,7 +295,7 @@ class VoiceSession:
         """Have the agent say something now."""
         call = self._at()
         call.pump.prompted()
-        await call.live.leg.session.send(SystemPromptPart(request), respond=True)
+        await call.live.leg.session.send(marked(request), respond=True)
 
     async def transfer(self, agent: str) -> None:
         """Hand the call to another agent now; see `CallContext.transfer` for tools.

@@ -16,7 +16,7 @@ from pydantic_ai.realtime import RealtimeEvent
 
 from echoic.memory.block.quoting import quoted
 from echoic.session.agents import VoiceAgent
-from echoic.session.history import settled
+from echoic.session.history import settled, without_requests
 from echoic.session.leg import Leg
 from echoic.session.lines import Lines
 from echoic.session.live import Live
@@ -48,7 +48,7 @@ async def hand_over(
     old = live.leg
     await _until(lambda: not old.pending_tools(), _TOOLS_S)
     known = len(old.new_messages())
-    history = settled(old.heard_messages(), {}, old.pending_tools())
+    history = settled(without_requests(old.heard_messages()), {}, old.pending_tools())
     context = await lines.context(agent)
     new = await lines.open(agent, context, history, live.playback, on_event)
     began = time.perf_counter()

@@ -107,7 +107,7 @@ class FilesStore:
             if pool is None:
                 return
             while self._active:
-                self._idle.clear()
+                self._idle = asyncio.Event()  # of this loop: the store may be opened by one after another
                 await self._idle.wait()
             await asyncio.to_thread(pool.shutdown)
             self._let_go()
@@ -142,19 +142,18 @@ class FilesStore:
         return await self._ask(scope, lambda held: held.partition)
 
     async def waiting(self, limit: int) -> list[Waiting]:
-        found: list[tuple[int, Scope, Record]] = []
+        found: list[tuple[int, Waiting]] = []
         asked: dict[Path, tuple[Known, int | None]] = {}
         async with self._using() as run:
             for since, known in await run(self._register.waiting):
                 if found and len(found) >= limit and since > found[limit - 1][0]:
                     break  # nobody from here on has waited as long
                 assert known.scope is not None
-                waits = await self._waiting(known.scope)
+                waits = await self._waiting(known.scope, limit)
                 asked[known.path] = (known, waits[0][0] if waits else None)
-                found += [(began, known.scope, record) for began, record in waits]
-                found.sort(key=lambda item: item[0])
+                found = sorted(found + waits, key=lambda item: item[0])[:limit]
             await run(lambda: self._register.noted(asked))
-        return [Waiting(scope=scope, record=record) for _, scope, record in found[:limit]]
+        return [waiting for _, waiting in found]
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         async with self._at(scope) as (place, run), place.turn:
@@ -174,7 +173,7 @@ class FilesStore:
                 if known.scope is not None and known.trouble is None:
                     async with self._at(known.scope) as (place, _), place.turn:
                         await run(place.files.drop_vectors)
-                    waiting += await self._ask(known.scope, HeldScope.waits)
+                    waiting += await self._ask(known.scope, lambda held: len(held.queue))
         return waiting
 
     async def check(self) -> Mapping[str, Any]:
@@ -183,7 +182,7 @@ class FilesStore:
             waiting = 0
             for _, known in await run(self._register.waiting):
                 if known.scope is not None and known.trouble is None:
-                    waiting += await self._ask(known.scope, HeldScope.waits)
+                    waiting += await self._ask(known.scope, lambda held: len(held.queue))
             return {
                 **facts,
                 "waiting": waiting,
@@ -208,10 +207,10 @@ class FilesStore:
             "trouble": trouble,
         }
 
-    async def _waiting(self, scope: Scope) -> list[tuple[int, Record]]:
+    async def _waiting(self, scope: Scope, limit: int) -> list[tuple[int, Waiting]]:
         async with self._at(scope) as (place, run):
             try:
-                return await run(place.files.waiting)
+                return await run(lambda: place.files.waiting(limit))
             except (StoreCorrupt, StoreTooNew):  # its user is told, and `check` tells
                 return []
 

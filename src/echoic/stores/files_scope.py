@@ -21,7 +21,18 @@ from echoic.errors import EmbeddingMismatch, StoreCorrupt, WriteConflict, brief
 from echoic.partition import Entry
 from echoic.stores import files_disk as disk
 from echoic.stores import files_scrub as scrub
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erasable, Erased, Index, Put, Record
+from echoic.stores.base import (
+    FIRST_UNSEARCHABLE,
+    Attach,
+    Change,
+    Drop,
+    Erasable,
+    Erased,
+    Index,
+    Put,
+    Record,
+    Waiting,
+)
 from echoic.stores.changing import begins, removed
 from echoic.stores.files_document import Document
 from echoic.stores.files_folder import Folder
@@ -105,15 +116,20 @@ class ScopeFiles:
                     held.commit(staged)
                     self._weigh()
 
-    def waiting(self) -> list[tuple[int, Record]]:
-        """Records without a vector and since when they wait. The file tells their versions from now on.
+    def waiting(self, limit: int) -> list[tuple[int, Waiting]]:
+        """At most `limit` records without a vector and since when they wait, the longest-waiting first.
 
-        Otherwise nobody could say later of which words a vector was made.
+        The file tells their versions from now on. Otherwise nobody could say later of which words a vector
+        was made.
         """
-        if not self.ask(HeldScope.waits):
+        if not self.waits():
             return []
         self.note()
-        return self.ask(HeldScope.waiting)
+        return self.ask(lambda held: held.queue.first(limit))
+
+    def waits(self) -> int:
+        """How many records have no vector."""
+        return self.ask(lambda held: len(held.queue))
 
     def note(self) -> None:
         """Write our fields beside what people wrote or changed."""
@@ -203,7 +219,7 @@ class ScopeFiles:
 
     def _holding(self) -> HeldScope:
         if self._held is None:
-            self._held = HeldScope(self._index, self._spec.dimensions, self._folder.clock)
+            self._held = HeldScope(self.scope, self._index, self._spec.dimensions, self._folder.clock)
         return self._held
 
     def _read(self, state: disk.Seen | None) -> HeldScope:

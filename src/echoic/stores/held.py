@@ -5,18 +5,21 @@ Knows nothing of files or of other scopes. Not safe for several threads at once:
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Partition, Segment
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record, Require
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record, Require, Waiting
 from echoic.stores.changing import check_expected, check_required, takes
+from echoic.types import Scope
 
 Name = tuple[str, str]
 """Kind and id."""
@@ -56,16 +59,66 @@ class Staged:
     next_other: int = FIRST_UNSEARCHABLE
 
 
+class Queue:
+    """Rows that wait for their vector, the longest-waiting first, of all scopes that share it.
+
+    Kept up to date by each change, because it is asked after each: looking for rows without a vector would
+    visit every row there is.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[HeldScope, int], int] = {}
+        self._latest = 0
+        self._in_order = True
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._since)
+
+    def add(self, held: HeldScope, row: int, since: int) -> None:
+        """A row waits; one that does already keeps its place."""
+        if self._since.get((held, row)) == since:
+            return
+        self.discard(held, row)
+        self._since[held, row] = since
+        # clocks count up, so a row belongs at the end, unless it was read from a file or let go of its vector
+        self._in_order = self._in_order and since >= self._latest
+        self._latest = max(self._latest, since)
+
+    def discard(self, held: HeldScope, row: int) -> None:
+        """A row waits no longer, or is gone."""
+        self._since.pop((held, row), None)
+
+    def first(self, limit: int) -> list[tuple[int, Waiting]]:
+        """At most `limit` that wait, and since when, the longest-waiting first."""
+        if not self._in_order:
+            self._since = dict(sorted(self._since.items(), key=lambda item: (item[1], item[0][1])))
+            self._in_order = True
+        first = islice(self._since.items(), limit)
+        return [(since, Waiting(scope=held.scope, record=held.at([row])[0])) for (held, row), since in first]
+
+
 class HeldScope:
     """The records of one scope and the partition over them.
 
     Args:
+        scope: whose.
         index: how records are found.
         dimensions: of the vectors that will be attached.
         clock: counts up; one for all scopes of a store.
+        queue: where its rows wait for their vectors; one of its own where None.
     """
 
-    def __init__(self, index: Index, dimensions: int, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        index: Index,
+        dimensions: int,
+        clock: Callable[[], int],
+        queue: Queue | None = None,
+    ) -> None:
+        self.scope = scope
+        self.queue = Queue() if queue is None else queue
         self.records: dict[Name, Record] = {}
         self.texts: dict[int, Text] = {}
         self.partition = Partition(dimensions)
@@ -74,6 +127,8 @@ class HeldScope:
         self._index = index
         self._clock = clock
         self._names: dict[int, Name] = {}
+        self._order: dict[tuple[str, ...], list[int]] = {}
+        """Sorted, the `seq` of every record of a kind, and of a kind and key."""
         self._segments: dict[int, Segment] = {}
 
     def stage(self, changes: Sequence[Change]) -> Staged:
@@ -144,6 +199,9 @@ class HeldScope:
             else:
                 self._put(step.left, step.entry, touched, keep=step.keep)
         self.texts.update((row, text) for row, text in staged.texts.items() if row in self._names)
+        for step in staged.steps:
+            if step.left is not None:
+                self._queue(step.left.seq)
         self.next_row, self.next_other = staged.next_row, staged.next_other
         self._patch(touched)
 
@@ -177,6 +235,7 @@ class HeldScope:
         for row, text in self.texts.items():
             self.texts[row] = Text(text.digest, since.get(row, 0))
             self._restore_vector(row, vectors.get(row), touched)
+            self._queue(row)
         self.next_row, self.next_other = counters
         self._patch(touched)
 
@@ -205,8 +264,30 @@ class HeldScope:
     def _put(self, record: Record, entry: Entry | None, touched: set[int], *, keep: bool) -> None:
         if entry is not None:
             self._segment(record.seq, touched).put(record.seq % SEGMENT_ROWS, entry, keep_vector=keep)
-        self.records[_name_of(record)] = record
-        self._names[record.seq] = _name_of(record)
+        name = _name_of(record)
+        old = self.records.get(name)
+        if old is None or (old.key, old.seq) != (record.key, record.seq):
+            if old is not None:
+                self._unlist(old)
+            for listed in _lists(record):
+                insort(self._order.setdefault(listed, []), record.seq)
+        self.records[name] = record
+        self._names[record.seq] = name
+
+    def _unlist(self, record: Record) -> None:
+        for listed in _lists(record):
+            order = self._order[listed]
+            del order[bisect_left(order, record.seq)]
+            if not order:
+                del self._order[listed]
+
+    def _queue(self, row: int) -> None:
+        """See to it that a row waits for its vector exactly as long as it has none."""
+        text = self.texts.get(row)
+        if text is not None and not self._embedded(row):
+            self.queue.add(self, row, text.since)
+        else:
+            self.queue.discard(self, row)
 
     def _attach(self, attach: Attach, touched: set[int]) -> None:
         old = self.records.get(_name(attach))
@@ -219,6 +300,8 @@ class HeldScope:
             return
         del self._names[old.seq]
         self.texts.pop(old.seq, None)
+        self._unlist(old)
+        self.queue.discard(self, old.seq)
         if old.seq < FIRST_UNSEARCHABLE:
             self._segment(old.seq, touched).drop(old.seq % SEGMENT_ROWS)
 
@@ -241,23 +324,14 @@ class HeldScope:
 
     def scan(self, kind: str, key: str | None, after: int, limit: int, *, newest_first: bool) -> list[Record]:
         """One page of the records of `kind`; see `Store.scan`."""
-        found = [r for r in self.records.values() if r.kind == kind and (key is None or r.key == key)]
+        order = self._order.get((kind,) if key is None else (kind, key), [])
         if newest_first:
-            found = [r for r in found if after < 0 or r.seq < after]
+            end = len(order) if after < 0 else bisect_left(order, after)
+            page = order[max(0, end - limit) : end][::-1]
         else:
-            found = [r for r in found if r.seq > after]
-        found.sort(key=lambda record: record.seq, reverse=newest_first)
-        return [_handed_out(record) for record in found[:limit]]
-
-    def waiting(self) -> list[tuple[int, Record]]:
-        """Searchable records without a vector and since when they wait, the longest-waiting first."""
-        rows = [row for row in self.texts if not self._embedded(row)]
-        rows.sort(key=lambda row: (self.texts[row].since, row))
-        return [(self.texts[row].since, _handed_out(self.records[self._names[row]])) for row in rows]
-
-    def waits(self) -> int:
-        """How many records wait."""
-        return sum(not self._embedded(row) for row in self.texts)
+            begin = bisect_right(order, after)
+            page = order[begin : begin + limit]
+        return [_handed_out(self.records[self._names[seq]]) for seq in page]
 
     def detach_all(self, dimensions: int) -> int:
         """Let go of every vector, for others of `dimensions`; how many records wait now."""
@@ -265,6 +339,8 @@ class HeldScope:
             segment.detach_all()
         self.partition = Partition(dimensions)
         self._patch(set(self._segments))
+        for row in self.texts:
+            self._queue(row)
         return len(self.texts)
 
     def erasing(self, changes: Sequence[Change]) -> tuple[list[Record], list[tuple[Record, Record]]]:
@@ -313,6 +389,11 @@ def _handed_out(record: Record) -> Record:
     return replace(record, data=copied(record.data))
 
 
+def _lists(record: Record) -> list[tuple[str, ...]]:
+    """Where a record is listed: among those of its kind and, with a key, among those of kind and key."""
+    return [(record.kind,)] if record.key is None else [(record.kind,), (record.kind, record.key)]
+
+
 def _name(change: Change) -> Name:
     return _name_of(change.record) if isinstance(change, Put) else (change.kind, change.id)
 
@@ -321,4 +402,4 @@ def _name_of(record: Record) -> Name:
     return record.kind, record.id
 
 
-__all__ = ["HeldScope", "Name", "Staged", "Step", "Text", "copied", "text_digest"]
+__all__ = ["HeldScope", "Name", "Queue", "Staged", "Step", "Text", "copied", "text_digest"]

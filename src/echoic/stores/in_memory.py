@@ -9,7 +9,7 @@ from typing import Any
 from echoic.errors import EmbeddingMismatch, NotOpen
 from echoic.partition import Partition
 from echoic.stores.base import Change, Drop, Erasable, Erased, Index, Put, Record, Waiting
-from echoic.stores.held import HeldScope
+from echoic.stores.held import HeldScope, Queue
 from echoic.types import EmbeddingSpec, Scope
 
 
@@ -21,6 +21,7 @@ class InMemoryStore:
         self._embedding: EmbeddingSpec | None = None
         self._index: Index | None = None
         self._clock = count().__next__
+        self._queue = Queue()
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
         if self._embedding not in {None, embedding}:
@@ -31,7 +32,7 @@ class InMemoryStore:
         self._index = None
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
-        held = self._held(scope) or self._new()
+        held = self._held(scope) or self._new(scope)
         held.commit(held.stage(changes))
         if any(isinstance(change, Put) for change in changes):
             self._scopes[scope] = held
@@ -63,9 +64,7 @@ class InMemoryStore:
 
     async def waiting(self, limit: int) -> list[Waiting]:
         self._opened()
-        found = [(since, s, r) for s, held in self._scopes.items() for since, r in held.waiting()]
-        found.sort(key=lambda item: item[0])
-        return [Waiting(scope=scope, record=record) for _, scope, record in found[:limit]]
+        return [waiting for _, waiting in self._queue.first(limit)]
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         held = self._held(scope)
@@ -98,7 +97,7 @@ class InMemoryStore:
             "durable": False,
             "scopes": sum(bool(held.records) for held in self._scopes.values()),
             "records": sum(len(held.records) for held in self._scopes.values()),
-            "waiting": sum(held.waits() for held in self._scopes.values()),
+            "waiting": len(self._queue),
             "writable": True,
         }
 
@@ -107,9 +106,9 @@ class InMemoryStore:
             raise NotOpen("the store is not open: use `async with` or await open() first")
         return self._embedding, self._index
 
-    def _new(self) -> HeldScope:
+    def _new(self, scope: Scope) -> HeldScope:
         embedding, index = self._opened()
-        return HeldScope(index, embedding.dimensions, self._clock)
+        return HeldScope(scope, index, embedding.dimensions, self._clock, self._queue)
 
     def _held(self, scope: Scope) -> HeldScope | None:
         self._opened()

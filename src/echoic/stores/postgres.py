@@ -138,7 +138,7 @@ class PostgresStore:
             self._index = None
             await self._fresh.stop()
             while self._busy:
-                self._idle.clear()
+                self._idle = asyncio.Event()  # of this loop: the store may be opened by one after another
                 await self._idle.wait()
             await self._database.aclose()
 

@@ -2,10 +2,30 @@
 
 import { byId, h } from "./dom.js";
 
+const NEAR_THE_END_PX = 120;
+
 export class Transcript {
+  #stage;
+  #atEnd = true;
+  #size = "";
+
   /** @param {HTMLElement} list */
   constructor(list) {
     this.list = list;
+    this.#stage = list.parentElement;
+    this.#stage.addEventListener("scroll", () => this.#scrolled());
+    // a notice or a smaller window takes room away: what was said last stays in sight, for whoever was looking at it
+    new ResizeObserver(() => this.#resized()).observe(this.#stage);
+  }
+
+  #resized() {
+    this.#size = sizeOf(this.#stage);
+    if (this.#atEnd) this.toEnd();
+  }
+
+  #scrolled() {
+    // an event of before the window changed says nothing of where somebody reads
+    if (sizeOf(this.#stage) === this.#size) this.#atEnd = this.#isNearTheEnd();
   }
 
   /** @param {"user" | "agent"} speaker */
@@ -37,13 +57,23 @@ export class Transcript {
 
   /** Show the end of it, unless somebody reads further up. */
   follow() {
-    const { scrollHeight, scrollTop, clientHeight } = this.list;
-    if (scrollHeight - scrollTop - clientHeight < 120) this.list.scrollTop = scrollHeight;
+    if (this.#isNearTheEnd()) this.toEnd();
+  }
+
+  /** Show the end of it. */
+  toEnd() {
+    this.#stage.scrollTop = this.#stage.scrollHeight;
+    this.#atEnd = true;
+  }
+
+  #isNearTheEnd() {
+    const { scrollHeight, scrollTop, clientHeight } = this.#stage;
+    return scrollHeight - scrollTop - clientHeight < NEAR_THE_END_PX;
   }
 
   #add(item) {
     this.list.append(item);
-    this.list.scrollTop = this.list.scrollHeight;
+    this.toEnd();
   }
 }
 
@@ -66,7 +96,7 @@ class Coming {
     if (!this.#item) this.#begin();
     this.#item.querySelector(".using").textContent = "";
     this.#item.querySelector(".words").append(text);
-    this.#transcript.list.scrollTop = this.#transcript.list.scrollHeight;
+    this.#transcript.toEnd();
   }
 
   /** All of it is here: what was shown becomes what was said. */
@@ -89,6 +119,10 @@ class Coming {
     this.#item.append(h("span", { class: "using" }));
     this.#transcript.place(this.#item);
   }
+}
+
+function sizeOf({ clientWidth, clientHeight }) {
+  return `${clientWidth} ${clientHeight}`;
 }
 
 function turn(speaker, text, more = "") {

@@ -1,0 +1,212 @@
+"""The line to the provider breaks and is dialled anew: what was asked is answered, and answered once."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+
+import pytest
+from pydantic_ai.realtime.google import GoogleRealtimeConnection
+from pydantic_ai.realtime.openai import OpenAIRealtimeConnection
+
+from echoic.session import VoiceAgent, VoiceSession
+from echoic.testing.realtime import Calls, Drop, Pause, Says, Script, ToolCall, UserSays
+
+ASKED = UserSays("what is my dog called", after_ms=300)
+LONG = "one two three four five six seven eight nine ten eleven twelve"
+
+
+def asked_for_replies(session):
+    """How often a provider's session was asked to say something.
+
+    OpenAI has an event for it. Gemini answers a turn that is complete, where the caller has the last word: a
+    history that ends with the model's prompts nothing.
+    """
+    count = 0
+    for event in session.record.received():
+        body = str(event.body)
+        complete = event.kind == "client_content" and "'turnComplete': True" in body
+        count += event.kind == "response.create"
+        count += complete and body.rfind("'role': 'user'") > body.rfind("'role': 'model'")
+    return count
+
+
+def test_what_tells_that_a_reply_was_asked_for_again_is_still_there():
+    assert "_response_active" in inspect.getsource(OpenAIRealtimeConnection)
+    assert "_uncovered_typed_turns" in inspect.getsource(GoogleRealtimeConnection)
+
+
+async def call(memory, serve, phone, eventually, provider, *scripts, agent=None, do=None):
+    robin = agent or VoiceAgent(name="robin")
+    async with serve(provider, *scripts) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="c")
+        async with session, phone(session):
+            if do:
+                await do(session, server)
+            await eventually(lambda: len(server.sessions) == len(scripts), 30)
+            await eventually(lambda: server.sessions[-1].script_over, 30)
+            await eventually(lambda: session.live.playback.idle, 30)
+            await eventually(lambda: not session.live.leg.speaking)
+            last = server.sessions[-1]
+    turns = [(t.speaker, t.text) for t in (await memory.user("ana").task("c")).turns]
+    return turns, last
+
+
+@pytest.mark.parametrize("when", ["before the reply", "in mid reply"])
+async def test_a_question_whose_answer_the_line_took_along_is_answered_on_the_next_one(
+    memory, provider, serve, phone, eventually, when
+):
+    reply = [Drop()] if when == "before the reply" else [Says(LONG).at(400, Drop())]
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, *reply),
+        Script(Says("it is called Rex"), open_ended=True),
+    )
+    assert turns[0] == ("user", "what is my dog called")
+    assert turns[-1] == ("agent", "it is called Rex")
+    assert asked_for_replies(last) == 1
+    assert "what is my dog called" in str(last.record.received())
+
+
+async def test_a_question_survives_several_lines_that_break_in_a_row(
+    memory, provider, serve, phone, eventually
+):
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, Drop()),
+        Script(Says(LONG).at(300, Drop())),
+        Script(Pause(0.2), Drop()),
+        Script(Says("it is called Rex"), open_ended=True),
+    )
+    assert [text for _, text in turns if text in {"what is my dog called", "it is called Rex"}] == [
+        "what is my dog called",
+        "it is called Rex",
+    ]
+    assert asked_for_replies(last) == 1
+
+
+async def test_what_was_answered_before_the_line_broke_is_not_answered_again(
+    memory, provider, serve, phone, eventually
+):
+    _, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, Says("it is called Rex"), Drop()),
+        Script(Pause(0.5), open_ended=True),
+    )
+    assert asked_for_replies(last) == 0
+
+
+async def test_a_reply_that_was_made_whole_and_is_still_played_is_not_asked_for_again(
+    memory, provider, serve, phone, eventually
+):
+    """All of it is here: what the caller has heard of it when the line breaks is no matter."""
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, Says(LONG, word_ms=900), Drop()),
+        Script(Pause(0.5), open_ended=True),
+    )
+    assert turns == [("user", "what is my dog called"), ("agent", LONG)]
+    assert asked_for_replies(last) == 0
+
+
+async def test_a_line_that_breaks_while_nobody_asked_anything_stays_quiet(
+    memory, provider, serve, phone, eventually
+):
+    _, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(Pause(0.3), Drop()),
+        Script(Pause(0.5), open_ended=True),
+    )
+    assert asked_for_replies(last) == 0
+
+
+async def test_a_question_whose_tool_was_under_way_is_answered_on_the_next_line(
+    memory, provider, serve, phone, eventually
+):
+    began = asyncio.Event()
+
+    async def look_up(what: str) -> str:
+        """Look something up."""
+        began.set()
+        await asyncio.Event().wait()
+        return what
+
+    async def drop_in_the_middle(_session, server):
+        await asyncio.wait_for(began.wait(), 20)
+        await server.sessions[0].drop()
+
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, Calls(ToolCall("look_up", {"what": "dog"})), open_ended=True),
+        Script(Says("it is called Rex"), open_ended=True),
+        agent=VoiceAgent(name="robin", tools=[look_up], tool_timeout_s=60),
+        do=drop_in_the_middle,
+    )
+    assert turns[-1] == ("agent", "it is called Rex")
+    assert asked_for_replies(last) == 1
+
+
+async def test_a_reply_the_caller_cut_off_is_not_brought_back_by_a_broken_line(
+    memory, provider, serve, phone, eventually
+):
+    async def cut_and_drop(session, server):
+        await eventually(lambda: session.live.leg.utterances and not session.live.playback.idle, 20)
+        await eventually(lambda: any(said.fed_bytes for said in session.live.leg.utterances.values()), 20)
+        session.barge_in()
+        await server.sessions[0].drop()
+
+    _, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, Says(LONG, word_ms=900, pace=0.2), open_ended=True),
+        Script(Pause(0.5), open_ended=True),
+        do=cut_and_drop,
+    )
+    assert asked_for_replies(last) == 0
+
+
+async def test_a_typed_question_is_answered_once_as_well(memory, provider, serve, phone, eventually):
+    async def type_and_drop(session, server):
+        await session.send_text("what is my dog called")
+        await eventually(lambda: "what is my dog called" in str(server.sessions[0].record.received()))
+        await server.sessions[0].drop()
+
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(open_ended=True),
+        Script(Says("it is called Rex"), open_ended=True),
+        do=type_and_drop,
+    )
+    assert turns[-1] == ("agent", "it is called Rex")
+    assert asked_for_replies(last) == 1
