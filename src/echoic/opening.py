@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from echoic.errors import InvalidInput
 
@@ -26,6 +26,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     fusion: str = "blend",
     shares: str | Mapping[str, Sequence[str]] | None = None,
     resumable_for_s: float | None = 24 * 3600.0,
+    secrets: Literal["mask", "keep"] = "mask",
 ) -> MemoryService:
     """Memory kept at `url`. Nothing is opened until `async with`, or `await` of its `open()`.
 
@@ -45,9 +46,13 @@ def open(  # noqa: A001 - echoic.open is the way in
             text, "acme=kb,more; shop=kb". Off by default; nobody's own memory is ever shared.
         resumable_for_s: how long a live call that broke off can be taken up again (`echoic.session`); after
             that it is closed by whoever runs next. None: never.
+        secrets: what becomes of card numbers, passwords, PINs, one-time codes, keys and the like: "mask"
+        keeps a
+            marker such as "[card ending 4242]" in their place, "keep" keeps what was said word for word.
 
     Raises:
-        InvalidInput: a URL, embedder, model, fusion, mode, share or time that is unknown or cannot be meant.
+        InvalidInput: a URL, embedder, model, fusion, mode, share, time or way with secrets that is unknown
+        or cannot be meant.
     """
     from echoic.embedding import embedder_from
     from echoic.memory.service import MemoryService
@@ -70,5 +75,6 @@ def open(  # noqa: A001 - echoic.open is the way in
         fusion=fusion_from(fusion),
         shares=shares_from(shares) if isinstance(shares, str) else shares,
         resumable_for_s=resumable_for_s,
+        secrets=secrets,
         **asked,
     )

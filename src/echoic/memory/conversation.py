@@ -66,13 +66,15 @@ class OpenConversation:
         while missing := {name: turn for name, turn in first.items() if name not in known}:
             try:
                 puts = [Put.over(None, record_of_turn(turn)) for turn in missing.values()]
-                await self._parts.store.write(self._scope, [open_still, *puts])
+                prepared = await self._parts.door.prepare(self._scope, [open_still, *puts])
+                await self._parts.store.write(self._scope, prepared)
             except WriteConflict:  # some were appended before, by us or by another process
                 await self.info()  # or what they belong to is gone
                 there = await self._parts.store.read(self._scope, TURN, list(missing))
                 known |= {record.id: self._known(turn_of(record)) for record in there}
             else:
-                known |= missing
+                kept = [change.record for change in prepared if isinstance(change, Put)]
+                known |= {record.id: turn_of(record) for record in kept if record.id in missing}
                 self._parts.background.poke((self._scope, self.id))
         return tuple(known[turn.id] for turn in new)
 

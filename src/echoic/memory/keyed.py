@@ -41,6 +41,7 @@ class KeyedMemories:
             author=self._user,
             valid_from=self._parts.clock(),
         )
+        memory = self._parts.door.memory(self._scope, memory)
         shareable = await self._shareable(memory)
         kept = await until_written(lambda: self._set(memory, shareable), f"key {key!r}")
         self._parts.background.poke()

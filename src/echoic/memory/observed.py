@@ -1,18 +1,23 @@
 """Store and embedder as everything above them sees them: writes and embeddings are traced and counted.
 
-They change nothing of what passes through. Whatever else a store or an embedder can do is its own.
+Writes pass the door, where secrets are masked; nothing else is changed. Whatever else a store or an embedder
+can
+do is its own.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
-from echoic.errors import EmbedderError
+from echoic.errors import EmbedderError, StoreError
+from echoic.memory.door import Door
 from echoic.memory.hooks import Hooks, Trouble
+from echoic.memory.records import MEMORY
 from echoic.memory.telemetry import Telemetry
-from echoic.stores.base import Change, Store
+from echoic.stores.base import Change, Drop, Erased, Record, Store
 from echoic.types import Scope
 
 if TYPE_CHECKING:
@@ -22,25 +27,44 @@ if TYPE_CHECKING:
     from echoic.partition import Partition
 
 
-def observed_store(store: Store, telemetry: Telemetry) -> Store:
-    """`store`, its writes traced and counted."""
+log = logging.getLogger(__name__)
+
+
+def observed_store(store: Store, telemetry: Telemetry, door: Door) -> Store:
+    """`store`, its writes masked at `door`, traced and counted."""
     kind = _ObservedNarrowing if hasattr(store, "narrow") else _ObservedStore
-    return cast("Store", kind(store, telemetry))
+    return cast("Store", kind(store, telemetry, door))
 
 
 class _ObservedStore:
-    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+    def __init__(self, store: Store, telemetry: Telemetry, door: Door) -> None:
         self._observed: Any = store
         self._telemetry = telemetry
+        self._door = door
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._observed, name)
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        prepared = await self._door.prepare(scope, changes)
         with self._telemetry.operation("write", scope) as doing:
-            doing.note(changes=len(changes))
-            await self._observed.write(scope, changes)
-        self._telemetry.written(len(changes))
+            doing.note(changes=len(prepared))
+            await self._observed.write(scope, prepared)
+        self._telemetry.written(len(prepared))
+        if prepared.rewritten:
+            try:
+                await self._observed.erase(scope, [])  # removes nothing but what was replaced, from the bytes
+            except StoreError as error:  # what was said is kept; the next erasure finishes it
+                log.warning("what was masked later has not left the bytes yet: %s", type(error).__name__)
+
+    async def scan(self, scope: Scope, kind: str, *, key: str | None = None, **options: Any) -> list[Record]:
+        if key is not None and kind == MEMORY:
+            key = self._door.key(scope, key)
+        return cast("list[Record]", await self._observed.scan(scope, kind, key=key, **options))
+
+    async def erase(self, scope: Scope, drops: Sequence[Drop] | None = None) -> Erased:
+        self._door.forget(scope)
+        return cast("Erased", await self._observed.erase(scope, drops))
 
 
 class _ObservedNarrowing(_ObservedStore):

@@ -12,10 +12,12 @@ from uuid import uuid4
 
 from echoic.embedding.base import Embedder
 from echoic.embedding.cached import CachedEmbedder
+from echoic.errors import InvalidInput
 from echoic.memory.abandoned import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.background import Background
 from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
 from echoic.memory.distilling.changes import Extractor
+from echoic.memory.door import Door, Secrets
 from echoic.memory.experience import AgentExperience
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, Trouble
 from echoic.memory.judging import Judge
@@ -61,12 +63,16 @@ class MemoryService:
         resumable_for_s: how long a live call that broke off can be taken up again. After that it is closed by
             whoever runs next: what was said and heard is kept and learned from, its checkpoint removed.
             None: it is never closed.
+        secrets: what becomes of card numbers, passwords, PINs, codes and keys that are said: "mask" keeps a
+            marker such as "[PIN]" in their place, "keep" keeps them word for word (docs/secrets.md).
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
 
     Raises:
-        InvalidInput: a share that cannot be meant, or a `resumable_for_s` that would close calls that go on.
+        InvalidInput: a share or a way with secrets that cannot be meant, or a `resumable_for_s` that would
+        close
+            calls that go on.
     """
 
     def __init__(
@@ -82,12 +88,16 @@ class MemoryService:
         fusion: str | Fusion = "blend",
         shares: Mapping[str, Sequence[str]] | None = None,
         resumable_for_s: float | None = RESUMABLE_FOR_S,
+        secrets: Secrets = "mask",
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
     ) -> None:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
-        store, self._embedder = observed_store(store, telemetry), embedder
+        if secrets not in {"mask", "keep"}:
+            raise InvalidInput(f"secrets must be 'mask' or 'keep', not {secrets!r:.80}")
+        door = Door(store, secrets)
+        store, self._embedder = observed_store(store, telemetry, door), embedder
         # one that remembers queries is left as it is: the words in it must be found by whoever forgets them
         if not isinstance(embedder, CachedEmbedder):
             embedder = ObservedEmbedder(embedder, telemetry, hooks)
@@ -107,6 +117,7 @@ class MemoryService:
         self._warming: asyncio.Task[None] | None = None
         self._parts = Parts(
             store=store,
+            door=door,
             embedder=embedder,
             recaller=Recaller(store, embedder, fusion=fusion, shares=shared),
             distiller=distiller,

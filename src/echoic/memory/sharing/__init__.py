@@ -16,10 +16,10 @@ from echoic.memory.sharing.classify import (
     agree,
     classify,
 )
-from echoic.memory.sharing.findings import KINDS, Finding, Kind, Redacted
 from echoic.memory.sharing.gate import Redactor, Shareable, share
 from echoic.memory.sharing.presidio import PresidioRedactor
 from echoic.memory.sharing.redaction import redact
+from echoic.secrets.findings import KINDS, Finding, Kind, Redacted
 
 __all__ = [
     "KINDS",

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from echoic.memory.sharing.findings import Finding, Kind
-from echoic.memory.sharing.patterns import END, START, any_of
-from echoic.memory.sharing.views import View
+from echoic.secrets.findings import Finding, Kind
+from echoic.secrets.patterns import END, START, any_of
+from echoic.secrets.views import View
 from echoic.words import STOP
 
 _WINDOW = 200

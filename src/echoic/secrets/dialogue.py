@@ -1,0 +1,477 @@
+"""Secrets that only a conversation gives away: the answer to "And the PIN?", a card read out over four turns,
+what the agent reads back.
+
+A turn is masked in the light of the few before it, as they were kept. So nothing has to be held back, and a
+process that knows nothing of the call reads the same: a marker at the end of a turn says what is being read
+out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from echoic.secrets import checksums, values
+from echoic.secrets.labels import LABELS, WORDED, Secret, harmless
+from echoic.secrets.masking import (
+    MARKER,
+    Found,
+    Known,
+    Masked,
+    apply,
+    blanked,
+    mask,
+    merged,
+    replaced,
+)
+from echoic.secrets.reading import is_bare, runs, views_of
+from echoic.secrets.views import View
+from echoic.words import STOP
+
+CONTEXT = 10
+"""Turns that are looked back at."""
+_OPEN: dict[str, Secret] = {
+    "[card number]": "card",
+    "[account number]": "account number",
+    "[IBAN]": "account number",
+    "[ID number]": "ID number",
+    "[PIN]": "PIN",
+    "[one-time code]": "one-time code",
+    "[security code]": "security code",
+    "[API key]": "API key",
+}
+"""What may go on in the next turn: a card that was said whole does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One turn, as it is kept."""
+
+    speaker: str
+    """"agent", or anybody else."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """A turn that was masked, and what it says of earlier ones."""
+
+    masked: Masked
+    earlier: dict[int, Masked]
+    """By place in the context: turns that turn out to hold a part of a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """What the next number, or the next words, will be."""
+
+    kind: Secret
+    asked: bool
+    """Whether it was asked for or announced; else only a bare number goes on with it."""
+    others: frozenset[Secret] = frozenset()
+    """What was asked for besides."""
+
+
+def mask_turn(said: Said, before: Sequence[Said], *, known: Iterable[Known] = ()) -> InTurn:
+    """`said` without its secrets.
+
+    Args:
+        said: the turn.
+        before: the turns before it, oldest first, as they are kept.
+        known: secrets masked before in this process: wherever they are repeated they are masked again.
+    """
+    known = tuple(known)
+    by_itself = mask(said.text, known=known)
+    rest = _together(by_itself, apply(by_itself.text, lambda text: _expected(text, said, before)))
+    if rest.found:
+        return InTurn(rest, {})
+    return _over_turns(said, before) or InTurn(rest, {})
+
+
+def leans_on_context(said: Said) -> bool:
+    """Whether what was said before can change what `said` means: it is short, or holds a number."""
+    return len(said.text) <= 160 or _NUMBERED.search(said.text) is not None
+
+
+_NUMBERED = re.compile(
+    r"[0-9]|\b(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|ten|double|triple)\b", re.IGNORECASE
+)
+
+
+def _together(first: Masked, second: Masked) -> Masked:
+    """Both, of one text; `second` was found in what `first` left."""
+    if not second.found:
+        return first
+    if not first.found:
+        return second
+    return Masked(second.text, (*first.found, *second.found))
+
+
+# -- what is expected
+
+_ASKS = re.compile(
+    r"""\?|\b(?:what|what's|whats|can\s+(?:i|you)|could\s+(?:i|you)|may\s+i|please|need|tell|give|read|enter
+    |say|provide|confirm|verify|and|with|next|ready|go\s+ahead|start(?:ing)?|i'll\s+take|let's|now|for\s+the
+    |have\s+(?:the|your)|get\s+(?:the|your)|share|repeat|spell|key\s+in|type)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_NO_REQUEST = re.compile(
+    r"\b(?:reset|forg[eo]t|forgotten|chang(?:e|ing)|lost|never|don't\s+(?:tell|share|say|give|read|need)|do\s+not|"
+    r"(?:we've|i've|i\s+have|we\s+have|i)\s+(?:just\s+)?(?:sent|emailed|texted|blocked)\s+you\s+a\s+(?:link|new)|"
+    r"link|expired|wrong|incorrect|declined|accepted|working|ending|last\s+four|last\s+4)\b",
+    re.IGNORECASE,
+)
+_ASKED_ANSWER = re.compile(
+    r"\bsecurity\s+question|\b(?:verify|verification|identity|security)\b.*\b(?:maiden|pet|school|teacher|street|"
+    r"city|town|car|nickname|memorable)\b|\bmaiden\s+name\b|\bmemorable\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_ASKED_CODE = re.compile(
+    r"\b(?:six|four|five|eight|6|4|5|8)[\s-]digits?(?:\s+\w+)?\s+(?:code|number)|\bcode\s+(?:\w+\s+){0,3}(?:sent|"
+    r"texted|emailed|messaged|received|got)|\b(?:sent|texted|emailed|messaged|receive[d]?|got)\b.{0,40}\bcode\b|"
+    r"\b(?:the|that|your|a)\s+code\b",
+    re.IGNORECASE,
+)
+_ASKED_LONG = re.compile(
+    r"\b(?:long\s+(?:card\s+)?number|(?:sixteen|16)\s+digits|digits\s+on\s+the\s+front)\b", re.IGNORECASE
+)
+_ASKED_BACK = re.compile(
+    r"\b(?:(?:three|four|3|4|last)\s+(?:digits?|numbers?)|code|number|digits)\s+(?:\w+\s+){0,4}(?:on|at)\s+the\s+(?:back|reverse|front)",
+    re.IGNORECASE,
+)
+_OTHER_NUMBER = re.compile(
+    r"""\b(?:order|booking|reservation|tracking|phone|mobile|cell|telephone|flight|invoice|case|ticket|reference
+    |confirmation|zip|postal|post|area|promo|discount|coupon|voucher|customer|loyalty|member(?:ship)?|extension
+    |house|street|room|table|policy|model|serial|how\s+many|what\s+time|what\s+date|date\s+of\s+birth|birthday
+    |expir\w*|valid|amount|how\s+much|how\s+old|quantity|call\s+you|reach\s+you|callback|call\s+back)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ENCOURAGES = frozenset(
+    """go on ahead okay ok yes yeah yep mhm mm hmm uh huh right got it that so far and the rest next then
+    continue
+    please perfect great good thanks thank you sure hm uhm mmhm mmhmm uhhuh correct alright all i'm listening
+    ready when are keep going take your
+    time no rush hurry whenever problem of course i'll wait still here noted cool fine thanks very well that's
+    fine wonderful lovely excellent what's what comes after keep them coming last four digits one more first
+    part is there carry on yep number numbers group set is hold let me write down writing done was said say
+    have i with you""".split()
+)
+_WAITS = frozenset(
+    """um uh er hold on one second sec moment minute a just let me find get grab see it wait okay ok sure yes
+    yeah
+    here is it's my wallet card purse bag phone hang give i'm looking for the where where's ah hmm so right
+    got
+    i have in front of need to think please yep of course there we go now alright bear with""".split()
+)
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+
+
+def _words(text: str) -> list[str]:
+    return [word[0].lower() for word in _WORD.finditer(text)]
+
+
+def _pending(before: Sequence[Said]) -> _Pending | None:
+    """What is being read out, or was asked for and not yet said."""
+    for place, said in enumerate(reversed(before[-CONTEXT:])):
+        if said.speaker == "agent":
+            if (asked := asked_for(said.text)) is not None:
+                return asked
+            if not _encourages(said.text):
+                return None
+            continue
+        marker = _last_marker(said.text)
+        if marker is not None:
+            kind = _OPEN.get(marker)
+            return None if kind is None else _Pending(kind, asked=False)
+        if (announced := _dangling(said.text)) is not None:
+            return _Pending(announced, asked=place <= 2)
+        if not is_bare(said.text) and not all(word in _WAITS for word in _words(said.text)):
+            return None
+    return None
+
+
+def asked_for(text: str) -> _Pending | None:
+    """What an agent asks for in `text`, where that is a secret."""
+    if not _ASKS.search(text):
+        return None
+    text = MARKER.sub(" ", text)
+    # the last sentence decides, or the one before it: "Thanks. And the PIN? Take your time."
+    refers = False
+    for sentence in reversed(re.split(r"(?<=[.?!])\s+", text.strip())[-3:]):
+        if _NO_REQUEST.search(sentence) and not re.search(
+            r"\b(?:old|current|new)\s+(?:pin|password)", sentence
+        ):
+            continue
+        asked = list(_asked_in(sentence))
+        if asked and (refers or _ASKS.search(sentence)):
+            return _Pending(asked[0], asked=True, others=frozenset(asked[1:]))
+        if _ASKS.search(sentence) and _REFERS.search(sentence):
+            refers = True
+        elif "?" in sentence and not _encourages(sentence):
+            return None
+    return None
+
+
+_REFERS = re.compile(r"\b(?:it|that|this|them|those|these|one)\b", re.IGNORECASE)
+
+
+def _asked_in(sentence: str) -> Iterator[Secret]:
+    found: list[tuple[int, Secret]] = []
+    for label in LABELS:
+        for cue in label.cue.finditer(sentence):
+            bare = (
+                label.kind in {"card", "account number"}
+                and "number" not in sentence
+                and "detail" not in sentence
+            )
+            if not harmless(label, cue, sentence) and not bare:
+                found.append((cue.start(), label.kind))
+                break
+    if (back := _ASKED_BACK.search(sentence)) is not None:
+        found.append((back.start(), "security code"))
+    if (long := _ASKED_LONG.search(sentence)) is not None:
+        found.append((long.start(), "card"))
+    if (answer := _ASKED_ANSWER.search(sentence)) is not None:
+        found.append((answer.start(), "security answer"))
+    if (
+        not found
+        and not _OTHER_NUMBER.search(sentence)
+        and (code := _ASKED_CODE.search(sentence)) is not None
+    ):
+        found.append((code.start(), "one-time code"))
+    yield from (kind for _, kind in sorted(found, key=lambda each: each[0]))
+
+
+def _encourages(text: str) -> bool:
+    """Whether an agent's words only keep somebody going, or read back what was said."""
+    words = _words(MARKER.sub(" ", text))
+    return len(words) <= 12 and all(word in _ENCOURAGES or is_bare(word) for word in words)
+
+
+def _last_marker(text: str) -> str | None:
+    """The marker at the end of a turn, behind which only little is said."""
+    markers = list(MARKER.finditer(text))
+    if not markers:
+        return None
+    last = markers[-1]
+    behind = _words(text[last.end() :])
+    return last[0] if len(behind) <= 4 and not any(word in {"thanks", "bye"} for word in behind) else None
+
+
+_DANGLES = re.compile(
+    r"(?:\s*(?:numbers?|code))?(?:\s+(?:for|to|of|on|at|that|you|i)\b(?:\s+[\w'-]+){0,6}?)?"
+    r"(?:\s*(?:\bis|\bwas|'s|:|\bit's|\bare)(?:\s*(?:um|uh|er|hmm|like|let me see|it's|okay|so))*"
+    r"|,?\s*(?:um|uh|it's))?[\s.,:?\u2026-]*$",
+    re.IGNORECASE,
+)
+_STARTS = re.compile(r"\b(?:my|the|that|your|our|here's|here\s+is|and|remember)\b", re.IGNORECASE)
+_VERBS_AT_END = re.compile(r"(?:\bis|\bwas|'s|:|\bare|\bum|\buh|\bit's|\bsee)[\s.,:\u2026-]*$", re.IGNORECASE)
+
+
+def _dangling(text: str) -> Secret | None:
+    """What is announced at the end of `text` and not said yet: "my card number is"."""
+    if not _VERBS_AT_END.search(text) and len(_words(text)) > 5:
+        return None
+    if text.rstrip().endswith("?") or not (_VERBS_AT_END.search(text) or _STARTS.search(text)):
+        return None
+    if re.search(
+        r"\b(?:what|where|how|forgot|forget|don't|lost|need|change|reset|want)\b", text, re.IGNORECASE
+    ):
+        return None
+    for label in LABELS:
+        for cue in label.cue.finditer(text):
+            if not harmless(label, cue, text) and _DANGLES.match(text, cue.end()):
+                return label.kind
+    if re.search(r"\b(?:my|the|that)\s+code\b(?:\s+is)?[\s.,:]*$", text, re.IGNORECASE):
+        return "one-time code"
+    return None
+
+
+# -- what was expected
+
+_LEAD = re.compile(
+    r"""(?:\s*(?:um+|uh+|er+m?|hmm|yeah|yes|yep|sure|okay|ok|of\s+course|so|well|right|it's|its|it\s+is|that's|thats
+    |that\s+is|it\s+would\s+be|that\s+would\s+be|should\s+be|it\s+should\s+be|i\s+think(?:\s+it's)?|i\s+believe(?:\s+it's)?
+    |let\s+me\s+see|hang\s+on|here\s+you\s+go|here\s+it\s+is|the\s+password\s+is|the\s+answer\s+is|my\s+password\s+is
+    |oh|ah|alright|one\s+second|one\s+sec|her\s+maiden\s+name\s+(?:is|was)|her\s+name\s+(?:is|was)|she\s+was|it\s+was
+    |he\s+was(?:\s+called)?|called|no\s+problem|absolutely|certainly|the\s+name\s+(?:is|was))\b[\s,.:;-]*)*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REFUSES = frozenset(
+    """don't dont know forgot forgotten remember cannot can't cant why what which how where when who need want
+    reset wait moment second minute hold hang later not no never none sorry help please tell ask call mean do
+    did does didn't have haven't thought should could would change new email link agent human person speak
+    talk representative nope looking find trying try again already told gave send sent hello bye thanks
+    thank goodbye are am was isn't won't will there hm something else stop cancel skip sec asking safe
+    secure anyone""".split()
+)
+
+
+def _expected(text: str, said: Said, before: Sequence[Said]) -> list[Found]:
+    """What is a secret in `text` because of what was said before it."""
+    pending = _pending(before)
+    if said.speaker == "agent":
+        found = _read_back(text, before) if _was_told(before) else []
+        if pending is not None and (_encourages(text) or is_bare(text)):
+            found = [*found, *_numbers(text, pending.kind, least=3)]
+        return merged(found)
+    return [] if pending is None else _answered(text, pending)
+
+
+def _answered(text: str, pending: _Pending) -> list[Found]:
+    """What is said in answer, or goes on with what was being said."""
+    wanted = {pending.kind, *pending.others}
+    bare = is_bare(text)
+    found: list[Found] = []
+    numeric = pending.kind if pending.kind not in WORDED else next(iter(wanted - WORDED), pending.kind)
+    if pending.asked or bare:
+        found += _numbers(text, numeric, least=1 if bare else _LEAST[numeric])
+        if numeric in {"API key", "ID number", "one-time code", "account number"} and not found:
+            found += _coded(text, numeric)
+    worded = next((kind for kind in (pending.kind, *sorted(pending.others)) if kind in WORDED), None)
+    if pending.asked and worded is not None:
+        found += _words_given(text, worded)
+    return merged(found)
+
+
+_LEAST: dict[Secret, int] = {
+    "card": 3,
+    "security code": 3,
+    "PIN": 3,
+    "password": 3,
+    "security answer": 4,
+    "recovery phrase": 4,
+    "one-time code": 3,
+    "API key": 4,
+    "account number": 3,
+    "ID number": 3,
+}
+_NOT_THIS = re.compile(
+    r"\b(?:in|since|until|by|around|about|only|every|after|before|room|order|flight|year|born|call|phone|extension|"
+    r"ending|ends|expir\w*|valid|zip|code\s+is\s+promo)\s+(?:(?:number|is|in|on|with|date|at|of)\s+)*$",
+    re.IGNORECASE,
+)
+
+
+def _numbers(text: str, kind: Secret, *, least: int) -> Iterator[Found]:
+    """The numbers of a text that may be `secret`."""
+    for view in views_of(text):
+        for digits, start, end in runs(view):
+            if (
+                len(digits) < least
+                or values.is_amount(view.text, start)
+                or values.UNITS.match(view.text, end)
+            ):
+                continue
+            if _NOT_THIS.search(view.text, max(0, start - 40), start):
+                continue
+            yield _found(view, kind, start, end)
+
+
+def _found(view: View, kind: Secret, start: int, end: int) -> Found:
+    return Found(kind, *view.origin(start, end), view.text[start:end])
+
+
+def _coded(text: str, kind: Secret) -> Iterator[Found]:
+    """Letters and digits, spelled or written."""
+    for view in views_of(text):
+        start = _lead_of(view.text)
+        span = values.token(view.text, start) if kind == "API key" else values.document(view.text, start, 2)
+        if span is not None:
+            yield _found(view, kind, *span)
+
+
+def _lead_of(text: str) -> int:
+    found = _LEAD.match(text)
+    return found.end() if found else 0
+
+
+def _words_given(text: str, kind: Secret) -> Iterator[Found]:
+    """The whole of a short answer, where it is no refusal and no question."""
+    start = _lead_of(text)
+    rest = text[start:].strip()
+    quoted = values.quoted(text, start) or values.no_word(text, start)
+    if quoted is not None:
+        yield Found(kind, *quoted, text[slice(*quoted)])
+    words = _words(rest)
+    most = 24 if kind == "recovery phrase" else 8
+    if not words or len(words) > most + 12 or "]" in rest or rest.endswith("?"):
+        return
+    if _REFUSES & set(words[:6]) or (len(words) == 1 and words[0] in STOP | _ENCOURAGES | _WAITS):
+        return
+    span = values.phrase(text, start, most=most, strict=kind == "password" and len(words) < 3)
+    if span is not None and not all(word in _ENCOURAGES | _WAITS for word in words):
+        yield Found(kind, *span, text[slice(*span)])
+
+
+# -- what the agent reads back
+
+_READS = re.compile(
+    r"(?:^|\b(?:that's|that\s+is|have|got|heard|confirm|repeat|read|say|said|so|okay|ok|right|correct|is|was|note|noted)\b|[,.:;-])\s*(?:that|as|it|you|the|:|,|\s)*$",
+    re.IGNORECASE,
+)
+
+
+def _was_told(before: Sequence[Said]) -> bool:
+    told = [said for said in before[-3:] if said.speaker != "agent"]
+    return bool(told) and MARKER.search(told[-1].text) is not None
+
+
+def _read_back(text: str, before: Sequence[Said]) -> list[Found]:
+    told = next(said.text for said in reversed(before) if said.speaker != "agent")
+    marker = [found[0] for found in MARKER.finditer(told)][-1]
+    kind = _OPEN.get(marker) or ("card" if marker.startswith("[card") else None)
+    if kind is None or _OTHER_NUMBER.search(text):
+        return []
+    found = [
+        each
+        for each in _numbers(text, kind, least=3)
+        if _READS.search(text, max(0, each.start - 24), each.start)
+        and re.search(
+            r"\b(?:end(?:s|ing)|last\s+four)\b", text[max(0, each.start - 30) : each.start], re.IGNORECASE
+        )
+        is None
+    ]
+    return merged(found)
+
+
+# -- what nobody announced: a card in pieces
+
+
+def _over_turns(said: Said, before: Sequence[Said]) -> InTurn | None:
+    """A card that its check digits give away only once its last piece is said."""
+    if said.speaker == "agent" or not is_bare(said.text):
+        return None
+    pieces: list[tuple[int, Said]] = []
+    for place in range(len(before) - 1, max(-1, len(before) - 1 - CONTEXT), -1):
+        one = before[place]
+        if one.speaker == "agent":
+            if not _encourages(one.text):
+                break
+            if not is_bare(one.text):
+                continue
+        elif not is_bare(one.text):
+            break
+        pieces.insert(0, (place, one))
+    own = [(place, one) for place, one in pieces if one.speaker != "agent"]
+    for first in range(len(own)):
+        digits = "".join(_digits(one.text) for _, one in own[first:]) + _digits(said.text)
+        if checksums.card(digits):
+            since = own[first][0]
+            earlier = {place: _all_numbers(one.text) for place, one in pieces if place >= since}
+            return InTurn(_all_numbers(said.text), earlier)
+    return None
+
+
+def _digits(text: str) -> str:
+    view = views_of(blanked(text))[-1]
+    return "".join(digits for digits, _, _ in runs(view))
+
+
+def _all_numbers(text: str) -> Masked:
+    found = merged(_numbers(text, "card", least=1))
+    return Masked(replaced(text, found), tuple(found))
+
+
+__all__ = ["CONTEXT", "InTurn", "Said", "asked_for", "leans_on_context", "mask_turn"]
