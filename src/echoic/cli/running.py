@@ -74,6 +74,7 @@ def memory_at(
         global_writes=settings.global_writes,
         fusion=settings.fusion,
         shares=settings.shares,
+        secrets="keep" if settings.keep_secrets else "mask",
     )
 
 

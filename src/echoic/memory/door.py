@@ -24,8 +24,19 @@ from echoic.memory.records import (
     PROPOSAL,
     TURN,
 )
-from echoic.secrets.dialogue import CONTEXT, Said, leans_on_context, mask_turn
-from echoic.secrets.masking import Found, Known, Masked, mask, mask_json, mask_named, replaced
+from echoic.secrets import (
+    CONTEXT,
+    Found,
+    Known,
+    Masked,
+    Said,
+    leans_on_context,
+    mask,
+    mask_json,
+    mask_named,
+    mask_turn,
+    replaced,
+)
 from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope
 

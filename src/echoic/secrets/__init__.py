@@ -1,3 +1,29 @@
-"""Secrets: what is never kept. Finds them in what was said and puts a marker in their place. No I/O."""
+"""Secrets: what is said and must not be kept. Finds them and puts a marker in their place.
+
+`mask` looks at one text, `mask_turn` at one turn of a conversation, `mask_json` at what a tool takes and gives.
+Pure: no I/O, no clock, no model, and nothing of memory is known here.
+"""
 
 from __future__ import annotations
+
+from echoic.secrets.dialogue import CONTEXT, InTurn, Said, leans_on_context, mask_turn
+from echoic.secrets.labels import SECRETS, Secret
+from echoic.secrets.masking import MARKER, Found, Known, Masked, mask, mask_json, mask_named, replaced
+
+__all__ = [
+    "CONTEXT",
+    "MARKER",
+    "SECRETS",
+    "Found",
+    "InTurn",
+    "Known",
+    "Masked",
+    "Said",
+    "Secret",
+    "leans_on_context",
+    "mask",
+    "mask_json",
+    "mask_named",
+    "mask_turn",
+    "replaced",
+]

@@ -39,7 +39,7 @@ _STOPS_CLAUSE = any_of(
 _CLAUSE = rf"(?:\s+(?!{_STOPS_CLAUSE}\b)[\w'/.-]*[\w'/-]){{1,8}}?"
 _SUFFIX = r"(?:\s*(?:numbers?|no\.|nr\.?|#|digits|code|details))?"
 _LINK = re.compile(
-    rf"{_SUFFIX}(?:{_CLAUSE})?(?:\s*,?\s*\b{_VERB}(?![\w'])|\s*[:=]|\s*[\"']\s*:|\s*,(?=\s*(?:it|that)))"
+    rf"{_SUFFIX}(?:{_CLAUSE})?(?:\s*,?\s*\b{_VERB}(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:|\s*,(?=\s*(?:it|that)))"
     rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,=\"-](?!\d)){{0,6}}\s*",
     re.IGNORECASE,
 )
@@ -52,7 +52,7 @@ _CLAUSE_ONLY = re.compile(
     re.IGNORECASE,
 )
 _WORD_LINK = re.compile(
-    rf"(?:{_OWN_CLAUSE})?(?:\s*\b{_VERB}(?![\w'])|\s*[:=]|\s*[\"']\s*:)"
+    rf"(?:{_OWN_CLAUSE})?(?:\s*,?\s*\b{_VERB}(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:)"
     rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,=-]){{0,6}}\s*",
     re.IGNORECASE,
 )
@@ -62,7 +62,9 @@ _NEAR = re.compile(
     re.IGNORECASE,
 )
 _TIMES_BEFORE = re.compile(
-    r"\b(?:in|at|since|by|until|around|about|only|every|after|before|room|year)\s+$", re.IGNORECASE
+    r"\b(?:(?<!punch )(?<!type )(?<!key )(?<!put )in|at|since|by|until|around|about|only|every|after"
+    r"|before|room|year)\s+$",
+    re.IGNORECASE,
 )
 
 
@@ -114,7 +116,7 @@ def _links(text: str, place: int, end: int) -> Iterator[re.Match[str]]:
 
 def _number(label: Label, text: str, start: int) -> Span | None:
     """The value of `label` that begins at `start`, where it is no ordinary words."""
-    if _TIMES_BEFORE.search(text, max(0, start - 8), start):
+    if _TIMES_BEFORE.search(text[max(0, start - 14) : start]):
         return None
     quoted = values.quoted(text, start)
     if quoted is not None and any(c.isdecimal() for c in text[slice(*quoted)]):
@@ -193,13 +195,16 @@ def _longer(one: Span | None, other: Span | None) -> Span | None:
 
 # -- "5173 is my pin", "bluebird seven is the password", "use 481902 as your code"
 
+_IT_IS = r"(?:that's|thats|that\s+is|it's|its|it\s+is|which\s+is|is|was)"
 _BACK_LINK = re.compile(
-    r"(?:(?:\s+(?:on|for|to|from|of|at|in|over)\b(?:\s+[A-Za-z']+){0,5}?)?\s*[,.;-]\s*(?=that|is|it))?"
-    r"(?:\s*,)?\s*(?:is|was|'s|that's|thats|that_is|as|would be|should be|for|being|\()?\s*"
-    r"(?:(?:my|the|your|our|his|her|their|a|this|that)\s+)?(?:(?!year|day|time|first|order|phone)[A-Za-z]+[\s-]+){0,3}$",
+    rf"(?:(?:\s+[A-Za-z']+){{0,6}}?\s*[,.;-]\s*(?={_IT_IS}\b))?"
+    rf"(?:\s+(?:on|for|to|from|of|at|in|over)\b(?:\s+[A-Za-z']+){{0,5}}?(?=\s+{_IT_IS}\b))?"
+    rf"\s*,?\s*(?:(?:{_IT_IS}|'s|as|would\s+be|should\s+be|for|being|\()\s*)?"
+    r"(?:(?:my|the|your|our|his|her|their|a|this|that)\s+)?"
+    r"(?:(?!year|day|time|first|order|phone)[A-Za-z]+[\s-]+){0,3}",
     re.IGNORECASE,
 )
-_BACK_VERB = re.compile(r"(?:\b(?:is|was|as|being)\b|'s\b|\bthat's\b|\bthats\b)", re.IGNORECASE)
+_BACK_VERB = re.compile(rf"(?:\b{_IT_IS}(?!\w)|'s\b|\b(?:as|being)\b)", re.IGNORECASE)
 _BACK_LEAD = re.compile(r"\b(?:it's|its|it\s+is|got|use|try|enter)\s+$", re.IGNORECASE)
 _BACK_NUMBER = re.compile(r"[#*]?[A-Za-z]{0,3}-?[0-9][0-9A-Za-z]*(?:[ -][0-9A-Za-z]*[0-9][0-9A-Za-z]*)*[#*]?")
 
@@ -220,7 +225,7 @@ def _before(label: Label, text: str, place: int) -> Span | None:
     if not _BACK_LINK.fullmatch(between) or not (led or _BACK_VERB.search(between)):
         return None
     start = begin + last.start()
-    if _TIMES_BEFORE.search(text, max(0, start - 8), start):
+    if _TIMES_BEFORE.search(text[max(0, start - 14) : start]):
         return None
     return _number_before(label, text, start)
 
@@ -241,7 +246,7 @@ _WORDS_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _LEADS_UP = re.compile(
-    r"\b(?:yeah|so|okay|ok|um|uh|it's|its|it\s+is|yes|and|well|use|used|using|set|put|chose|picked|pick|with|have|try)\s+",
+    r"\b(?:yeah|so|okay|ok|um|uh|it's|its|it\s+is|yes|and|well|use|used|using|set|put|chose|picked|pick|with|have|try|should\s+be|would\s+be|must\s+be)\s+",
     re.IGNORECASE,
 )
 _NO_VALUE = frozenset(
@@ -255,25 +260,11 @@ def _words_before(head: str) -> Span | None:
     found = _WORDS_BEFORE.search(head)
     if found is None:
         return None
-    start = found.start("value")
-    for word in found["value"].split():  # what leads up to it is no part of it
-        if word.lower() in {
-            "yeah",
-            "so",
-            "okay",
-            "ok",
-            "um",
-            "uh",
-            "it's",
-            "its",
-            "yes",
-            "and",
-            "well",
-            "use",
-        }:
-            start = head.index(word, start) + len(word) + 1
-        else:
-            break
+    start, led = found.start("value"), bool(_BACK_LEAD.search(head, 0, found.start("value")))
+    for lead in _LEADS_UP.finditer(head, start, found.end("value")):  # what leads up to it is no part of it
+        start, led = lead.end(), led or lead[0].lower().startswith(("it", "use"))
+    if not found["verb"] and not led:
+        return None
     value = head[start : found.end("value")].strip().lower().split()
     if not value or len(value) > 4 or _NO_VALUE & set(value) or values.phrase(" ".join(value), 0) is None:
         return None

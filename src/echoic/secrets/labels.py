@@ -60,7 +60,7 @@ _HARMLESS_CODE = any_of(
 _NUMBERED = r"(?=\s*(?:numbers?|nos?\b|nr\b|#))"
 _NOT_OF_MONEY = re.compile(
     r"""\b(?:balance|amount|limit|total|charge[sd]?|fee|bill|cost|price|points|miles|rewards?|cash\s?back
-    |spent|owe|interest|minimum|transaction|purchase|deposit|withdrawal|expiry|expires|expiration)\b
+    |zip(?:\s?code)?|post(?:al)?\s?code|address|name|year|date|spent|owe|interest|minimum|transaction|purchase|deposit|withdrawal|expiry|expires|expiration)\b
     (?:\s+\w+){0,4}\s*$""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -128,7 +128,7 @@ LABELS: tuple[Label, ...] = (
             (?:log[\s-]*in|sign[\s-]*in|reset|recovery|backup|activation|access_token|confirmation)_{_PASSCODE}
             (?:validation|mfa|totp|temporary|temp|whats\s?app|bank(?:ing)?_app)_{_PASSCODE}
             code_(?:\w+_)?(?:by|via|through|over|from)_(?:the_|my_|an_|your_)?{_MEDIA}
-            (?:passcode|code|number|pin)_(?:that_)?{_SENDER}_{_AUXILIARY}{{0,3}}{_SENT}{_BY}{{0,6}}
+            (?:passcode|code|number)_(?:that_)?{_SENDER}_{_AUXILIARY}{{0,3}}{_SENT}{_BY}{{0,6}}
             (?:passcode|code)_(?:that_)?(?:was|just|which|i_was)_(?:\w+_){{0,2}}{_SENT}{_BY}{{0,6}}
             code_(?:in|on|from)_(?:the|my|your|that)_{_MEDIA}(?:_message)?"""
         ),
@@ -213,6 +213,7 @@ LABELS: tuple[Label, ...] = (
             r"""mother'?s_maiden_name maiden_name security_(?:question_)?answer
             memorable_(?:word|name|place|phrase|information|date)
             (?:security|secret)_(?:word|phrase|name) safe_word verbal_(?:password|code)
+            (?:security|secret)_question,?_(?:\w+_){0,3}?answer(?:_to_(?:it|that))?
             answer_(?:to|for|on)_(?:(?:my|the|your|that|this|our|his|her)_)?(?:security|secret|verification|challenge|recovery)(?:_question)?
             (?:security|secret|challenge)_question(?=[,:]?_(?:answer|is_\w+_(?:and|the_answer)))"""
         ),
@@ -264,6 +265,9 @@ def harmless(label: Label, cue: re.Match[str], text: str) -> bool:
 
 def is_plain_code(cue: re.Match[str]) -> bool:
     """Whether a "code" is not one of a kind that anybody may know."""
+    before = cue.string[max(0, cue.start() - 40) : cue.start() + len(cue["what"])]
+    if re.search(r"\b(?:error|fault|exit|status|warning)\b(?:\s+\w+){0,3}\s*$", before, re.IGNORECASE):
+        return False
     return re.fullmatch(_HARMLESS_CODE + r"\s+", cue["what"], re.IGNORECASE) is None
 
 

@@ -55,6 +55,7 @@ _LEAST_CHECKED = 8
 """Digits without which no number has check digits worth looking at."""
 _LEAST_RANDOM = 32
 """Signs of a key that nothing but its randomness gives away; shorter ones are ids of all kinds."""
+_FOUR_GROUPS = re.compile(r"[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}")
 _LAST_FOUR_SAID = re.compile(
     r"\b(?:ending|ends|ended|last\s+(?:four|4)(?:\s+digits)?)\b[\w\s]{0,16}$", re.IGNORECASE
 )
@@ -182,13 +183,20 @@ def _checked(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
     """Whether no letter or digit is joined to it, as in a hexadecimal id."""
-    before, after = text[start - 1 : start] if start else "", text[end : end + 1]
+    before, after = text[max(0, start - 2) : start], text[end : end + 1]
+    if before[-1:] == "-" and before[:1].isalnum():
+        return False
+    before = before[-1:]
     return not (before.isalnum() or before == "_" or after.isalnum() or after == "_")
 
 
 def _long_cards(view: View, cues: Cues) -> Iterator[tuple[Secret, int, int, bool]]:
-    """A card with its date or code behind it in one breath: the whole of it."""
+    """A card with its date or code behind it in one breath: the whole of it. And one that was misheard."""
     for digits, start, end in runs(view):
+        if len(digits) == 16 and digits[:1] in {"4", "5"} and _stands_alone(view.text, start, end):
+            grouped = _FOUR_GROUPS.fullmatch(view.text, start, end) is not None
+            if (grouped or view.spoken) and cues.before(start) in {None, "card"}:
+                yield "card", start, end, False
         if not 16 < len(digits) <= 28 or cues.directly_before(start) in HARMLESS:
             continue
         if any(checksums.card(digits[:length]) for length in (16, 15)):

@@ -194,7 +194,8 @@ def no_word(text: str, place: int) -> Span | None:
     signed = re.search(r"\w[@#$%^&*!~+=_]\w|[@#$%^&*~]\w|\w[@#$^&*!~]", bare)
     camel = re.search(r"[a-z][A-Z]", bare)
     if (
-        len(bare) < 3
+        "]" in bare
+        or len(bare) < 3
         or not (mixed or signed or camel)
         or _ordinal(bare)
         or UNITS.match(text, place + len(bare))
@@ -276,8 +277,10 @@ def token(text: str, place: int) -> Span | None:
     if found is not None:
         bare = found[0].strip(_AROUND)
         first = found.start() + found[0].index(bare) if bare else place
-        mixed = any(c.isdecimal() for c in bare)
-        if (len(bare) >= 8 and mixed) or (len(bare) >= 16 and not bare.isalpha()) or len(bare) >= 24:
+        mixed = any(c.isdecimal() for c in bare) and "]" not in bare
+        if "]" not in bare and (
+            (len(bare) >= 8 and mixed) or (len(bare) >= 16 and not bare.isalpha()) or len(bare) >= 24
+        ):
             return first, first + len(bare)
     return _spelled_out(text, place)
 
