@@ -1,6 +1,6 @@
 """Secrets: what is said and must not be kept. Finds them and puts a marker in their place.
 
-`mask` looks at one text, `mask_turn` at one turn of a conversation, `mask_json` at what a tool takes and gives.
+`mask` looks at one text, `mask_turn` at one turn of a conversation, `mask_json` at a tool's JSON.
 Pure: no I/O, no clock, no model, and nothing of memory is known here.
 """
 
