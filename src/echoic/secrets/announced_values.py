@@ -20,8 +20,9 @@ _VERB = any_of(
     r"""is was are were 's isn't used_to_be would_have_been will_be would_be should_be has_to_be equals
     became changed_to set_to to_be to as
     reads says goes starts_with begins_with started_with es est ist e being says_here read_as came_as
-    comes_to it's its"""
+    comes_to it's its that's thats that_is which_is"""
 )
+_ACT = any_of("use enter try press dial say type")
 _FILLER = any_of(
     r"""now still just currently actually also simply probably like uh um er erm hmm okay ok so well right
     the_word the_words set_to it's its it_is that's thats that_is that_would_be it_would_be here_it_is here
@@ -37,9 +38,12 @@ _STOPS_CLAUSE = any_of(
 )
 # The clause between cue and verb: whose it is, what it is for, where it came from.
 _CLAUSE = rf"(?:\s+(?!{_STOPS_CLAUSE}\b)[\w'/.-]*[\w'/-]){{1,8}}?"
-_SUFFIX = r"(?:\s*(?:numbers?|no\.|nr\.?|#|digits|code|details))?"
+_SUFFIX = (
+    r"(?:\s*(?:numbers?|no\.|nr\.?|#|digits|code|details))?"
+    r"(?:,?\s*(?:the\s+)?last\s+(?:four|4)(?:\s+(?:digits|numbers))?)?"
+)
 _LINK = re.compile(
-    rf"{_SUFFIX}(?:{_CLAUSE})?(?:\s*,?\s*\b{_VERB}(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:|\s*,(?=\s*(?:it|that)))"
+    rf"{_SUFFIX}(?:{_CLAUSE})?(?:\s*,?\s*\b(?:{_VERB}|{_ACT})(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:|\s*,(?=\s*(?:it|that)))"
     rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,=\"-](?!\d)){{0,6}}\s*",
     re.IGNORECASE,
 )
@@ -48,7 +52,7 @@ _OWN_CLAUSE = (
     rf"(?:\s+(?!{_STOPS_CLAUSE}\b|{_VERB}\b)[\w'.-]*[\w'-]){{0,8}}?)"
 )
 _CLAUSE_ONLY = re.compile(
-    rf"{_SUFFIX}\s+(?:for|to|of|at|on|from)\s+(?:(?!{_STOPS_CLAUSE}\b)[A-Za-z'-]+\s+){{1,4}}?(?=[#*]?\s?[0-9])",
+    rf"{_SUFFIX}\s+(?:for|to|of|at|on|from|that|which|you|i|we|they|it|he|she)\s+(?:(?!{_STOPS_CLAUSE}\b)[A-Za-z'-]+\s+){{1,5}}?(?=[#*]?\s?[0-9])",
     re.IGNORECASE,
 )
 _WORD_LINK = re.compile(
@@ -57,7 +61,7 @@ _WORD_LINK = re.compile(
     re.IGNORECASE,
 )
 _NEAR = re.compile(
-    rf"{_SUFFIX}\s*[:=#\"',.-]{{0,3}}(?:[.?!]\s+(?=it|that|here))?"
+    rf"{_SUFFIX}\s*[:=#\"',.?-]{{0,3}}(?:[.?!]\s+(?=it|that|here))?"
     rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,]){{0,4}}\s*",
     re.IGNORECASE,
 )

@@ -78,6 +78,14 @@ _OTHER_ACCOUNT = re.compile(
     \s+$""",
     re.IGNORECASE | re.VERBOSE,
 )
+# "The passport office", "the card machine": the cue only says of what kind something else is.
+_OF_SOMETHING = re.compile(
+    r"""\s+(?:office|agency|services?|renewals?|applications?|appointments?|photos?|fees?|control|line|department
+    |cent(?:er|re)|workers?|media|club|events?|machine|reader|payments?|company|games?|holders?|statements?
+    |issuer|managers?|balance|team|executive|type|entry|pad|board|cushion|drop|mailer|review|of\s+conduct|base
+    |editor|reset|policy|requirements?|rules?|strength|length|field|hints?|history)\b(?!\s*[:=])""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _LAST_FOUR = re.compile(
     r"\b(?:last|final)\s+(?:four|4|few|3|three|2|two)(?:\s+(?:digits|numbers))?\s+(?:of|on|from|for)?\s*"
     r"(?:(?:my|the|your|his|her|that|this|our)\s+)?(?:\w+\s+)?$",
@@ -124,6 +132,8 @@ LABELS: tuple[Label, ...] = (
             rf"""one[\s-]*time[\s-]*(?:pass)?(?:code|password|pin|passcode|key|number)
             otp(?:_(?:code|number))? o_t_p single[\s-]*use_(?:code|password|pin) tan_(?:code|number) mtan
             (?:two|2)[\s-]*(?:factor|step|fa)_(?:\w+_)?(?:code|number|token) 2fa(?:_(?:code|number))?
+            (?:two|2)[\s-]*(?:factor|step|fa)(?=_(?:is|was|says))
+            authenticator(?:_app)?(?=_(?:says|shows|is|reads))
             (?:verification|authentication|authenticator|authori[sz]ation|auth|sms|text(?:ed)?|login)_{_PASSCODE}
             (?:log[\s-]*in|sign[\s-]*in|reset|recovery|backup|activation|access_token|confirmation)_{_PASSCODE}
             (?:validation|mfa|totp|temporary|temp|whats\s?app|bank(?:ing)?_app)_{_PASSCODE}
@@ -234,25 +244,23 @@ CODE = re.compile(rf"{START}(?P<what>[\w'-]+\s+|){any_of('(?:pass)?code kodigo c
 PLAIN_CODE = Label("one-time code", CODE, least=4, most=8)
 
 _ENDING = re.compile(
-    r"(?:\s+\w+){0,3}\s+(?:ending|ends|ended|finishing|expires?|expiring|valid)\b", re.IGNORECASE
+    r"(?:\s+\w+){0,3}\s+(?:ending|ends|ended|finish(?:ing|es)|expires?|expiring|valid|last\s+(?:four|4))\b",
+    re.IGNORECASE,
 )
 
 
 def harmless(label: Label, cue: re.Match[str], text: str) -> bool:
     """Whether the words around a cue say that no secret is meant."""
+    if _OF_SOMETHING.match(text, cue.end()):
+        return True
     before = text[max(0, cue.start() - 60) : cue.start()]
-    if label.kind == "card":
-        bare = cue[0].lower().startswith("card")
+    if label.kind in {"card", "account number"}:
+        named = re.search(r"number|no\b|iban|routing|sort|digits", cue[0], re.IGNORECASE) is not None
+        bare = cue[0].lower().startswith(("card", "acc", "a/c"))
+        other = _OTHER_CARD if label.kind == "card" else _OTHER_ACCOUNT
         return bool(
-            _NOT_OF_MONEY.search(before)
-            or (bare and _OTHER_CARD.search(before))
-            or _LAST_FOUR.search(before)
-            or _ENDING.match(text, cue.end(), cue.end() + 60)
-        )
-    if label.kind == "account number":
-        return bool(
-            _NOT_OF_MONEY.search(before)
-            or _OTHER_ACCOUNT.search(before)
+            (not named and _NOT_OF_MONEY.search(before))
+            or (bare and other.search(before))
             or _LAST_FOUR.search(before)
             or _ENDING.match(text, cue.end(), cue.end() + 60)
         )

@@ -32,7 +32,7 @@ _PASSES = 4
 _LONG_SECRETS = frozenset({"card", "account number", "ID number"})
 # Without any of these there is nothing to look for.
 _TELLING = re.compile(
-    r"[0-9]|\S{16}|pass|\bpin\b|\bpins\b|p\.i\.n|code|cod|key|token|secret|maiden|memorable|phrase|mnemonic|"
+    r"[0-9]|\S{16}|pass|\bpin\b|\bpins\b|p\.i\.n|code|cod|key|token|secret|maiden|memorable|phrase|word\b|cvv|cvc|mnemonic|"
     r"kennwort|senha|wachtwoord|parola|contrase|mot de|pwd|\bpw\b|credentials|safe word|answer|"
     r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|"
     r"fifty|sixty|seventy|eighty|ninety|hundred|double|triple|oh|cero|uno|dos|tres|cuatro|cinco|seis|siete|"
@@ -56,6 +56,13 @@ _LEAST_CHECKED = 8
 _LEAST_RANDOM = 32
 """Signs of a key that nothing but its randomness gives away; shorter ones are ids of all kinds."""
 _FOUR_GROUPS = re.compile(r"[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}")
+# "…, exp 08/29, 987": who says when a card ends says its code next.
+_BEHIND_EXPIRY = re.compile(
+    r"\b(?:exp|expir(?:es|y|ing|ation)|valid\s+(?:till|until|thru|through|to))\b[^0-9.?!]{0,24}"
+    r"[0-9]{1,2}[ /.,-]{0,3}(?:20)?[0-9]{2}[ ,;]{1,3}(?:and|then)?\s*"
+    r"(?P<code>[0-9]{3,4})(?![0-9:/%-]|\.[0-9])",
+    re.IGNORECASE,
+)
 _LAST_FOUR_SAID = re.compile(
     r"\b(?:ending|ends|ended|last\s+(?:four|4)(?:\s+digits)?)\b[\w\s]{0,16}$", re.IGNORECASE
 )
@@ -173,10 +180,13 @@ def _checked(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
         ):
             yield "card", card.start, card.end, False
     yield from _long_cards(view, cues)
+    for code in _BEHIND_EXPIRY.finditer(view.text):
+        if not values.UNITS.match(view.text, code.end()):
+            yield "security code", *code.span("code"), False
     for iban in ibans(view):
         yield "account number", iban.start, iban.end, True
     for identity in identities(view, cues):
-        announced = cues.before(identity.start) == "identity"
+        announced = cues.directly_before(identity.start) == "identity"
         if identity.rule != "vin" and (announced or identity.rule in _SURE_IDS):
             yield "ID number", identity.start, identity.end, False
 

@@ -153,10 +153,24 @@ _STATES = STOP | frozenset(
     great fine perfect okay terrible confusing annoying ridiculous impossible possible supposed about
     required gonna wanna yours mine ours hers theirs anyway though without within until since because if when
     where whether who whose how why what which hacked gone failing out-of-date outdated recommended allowed
-    limited none visible whatever whichever like linked tied tooo ain't dont doesnt isnt wasnt wont cant didnt
+    limited none way kinda kind sorta sort far much visible whatever whichever like linked tied tooo ain't
+    dont doesnt isnt wasnt wont cant didnt
     forgot ive im thats its between usually generally either neither someone's nobody's anymore
     the_same identical similar wrong-looking sorry weird strange funny silly stupid embarrassing
     too super-secret ok""".split()
+)
+# Before a noun they may begin a password: "strong coffee". Alone, or before "enough", they tell how it is.
+_ADJECTIVES = frozenset(
+    """strong stronger weak long longer short shorter good bad easy hard simple complex new old safe secret
+    private
+    personal great fine perfect pretty silly funny strange weird different wrong important terrible super
+    unique
+    alphanumeric numeric temporary impossible""".split()
+)
+_AFTER_STATE = frozenset(
+    """enough today tonight yesterday tomorrow anyway though indeed already yet however unfortunately lately
+    soon
+    forever information stuff thing things one ones everywhere sadly guys""".split()
 )
 _ADVERBS = frozenset(
     """really actually apparently probably possibly currently temporarily usually obviously simply only
@@ -263,6 +277,10 @@ def _says_state(word: str, text: str, place: int) -> bool:
         return word in {"it", "i"} or (
             word == "at" and (following is None or following[0].lower() not in SPELLED)
         )
+    if word in _ADJECTIVES:
+        following = _WORD.match(text, place + 1)
+        after = following[0].lower() if following else ""
+        return not after or after in _STATES | _ENDS | _ADVERBS | _AFTER_STATE or after == "and"
     if word in _STATES or word in _ADVERBS or word.endswith("n't"):
         return True
     if word.endswith(("ed", "ing")) and len(word) > 4:
