@@ -1,365 +1,300 @@
-"""What a word announces and nothing else betrays: passwords, codes, accounts, documents.
+"""What words announce: the value behind "my pin is" and before "is my pin".
 
-Each rule is a cue, a link ("for the alarm is now"), and a value of a shape; "the password is required" has no
-value. All patterns are bounded: after a cue at most `_WINDOW` characters are read.
+A cue alone says nothing: "I forgot my PIN" has no value. Between a cue and its value stands a link: nothing,
+a verb, or a short clause that ends in one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from echoic.secrets.findings import Finding, Kind
-from echoic.secrets.patterns import END, START, any_of
+from echoic.secrets import values
+from echoic.secrets.labels import CODE, LABELS, PLAIN_CODE, WORDED, Label, Secret, harmless, is_plain_code
+from echoic.secrets.patterns import END, any_of
+from echoic.secrets.values import Span
 from echoic.secrets.views import View
 from echoic.words import STOP
 
-_WINDOW = 200
-Span = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Announced:
-    """One kind of value and what announces it."""
-
-    kind: Kind
-    rule: str
-    cue: re.Pattern[str]
-    value: Callable[[str, int, int], Span | None]
-    """Given the text, where the cue ends, and how far to read: the value, or None."""
-
-
-def _cue(words: str) -> re.Pattern[str]:
-    return re.compile(START + any_of(words) + END, re.IGNORECASE)
-
-
-_VERB = (
-    START
-    + any_of("is was are were will_be would_be 's es est ist e equals became changed_to set_to to_be")
-    + END
+_VERB = any_of(
+    r"""is was are were 's isn't used_to_be would_have_been will_be would_be should_be has_to_be equals
+    became changed_to set_to to_be to as
+    reads says goes starts_with begins_with started_with es est ist e being says_here read_as came_as
+    comes_to it's its that's thats that_is which_is"""
 )
+_ACT = any_of("use enter try press dial say type")
 _FILLER = any_of(
-    "now still just currently actually always also simply probably like uh um the_word set_to : -"
+    r"""now still just currently actually also simply probably like uh um er erm hmm okay ok so well right
+    the_word the_words set_to it's its it_is that's thats that_is that_would_be it_would_be here_it_is here
+    let_me_see let's_see i_think i_believe the_number_is the_number number all_lowercase all_caps
+    all_one_word lowercase one_second hang_on hold_on : - , = \x22 yeah yes sure you_know and_it's
+    apparently basically literally supposed_to_be going_to_be gonna_be equal_to as_follows following
+    the_following spelled spelt written"""
 )
-# "for the front door", "of my savings account": who or what it opens, then the verb.
-_WHOSE = r"(?:for|to|of|on|at|in|with|from)\s+(?:[\w'-]+\s+){0,4}?[\w'-]+?"
+_STOPS_CLAUSE = any_of(
+    r"""and but or so because if when unless until phone mobile telephone order flight booking reservation
+    room invoice ticket price costs? tracking please can could limit balance bill payment expir(?:y|es|ation)
+    fee charge total amount attempts? requirements? ending ends"""
+)
+# The clause between cue and verb: whose it is, what it is for, where it came from.
+_CLAUSE = rf"(?:\s+(?!{_STOPS_CLAUSE}\b)[\w'/.-]*[\w'/-]){{1,8}}?"
+_SUFFIX = (
+    r"(?:\s*(?:numbers?|no\.|nr\.?|#|digits|code|details))?"
+    r"(?:,?\s*(?:the\s+)?last\s+(?:four|4)(?:\s+(?:digits|numbers))?)?"
+)
 _LINK = re.compile(
-    rf"\s*(?:(?:numbers?|no\.?|code|#)\s*)?(?:{_WHOSE})??\s*(?:{_VERB}|[=:])\s*(?:{_FILLER}\s*){{0,3}}",
+    rf"{_SUFFIX}(?:{_CLAUSE})?(?:\s*,?\s*\b(?:{_VERB}|{_ACT})(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:|\s*,(?=\s*(?:it|that)))"
+    rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,=\"-](?!\d)){{0,6}}\s*",
+    re.IGNORECASE,
+)
+_OWN_CLAUSE = (
+    r"(?:\s+(?:for|to|of|on|at|in|with|from|that|which|you|i|we|they|he|she|over|by)\b"
+    rf"(?:\s+(?!{_STOPS_CLAUSE}\b|{_VERB}\b)[\w'.-]*[\w'-]){{0,8}}?)"
+)
+_CLAUSE_ONLY = re.compile(
+    rf"{_SUFFIX}\s+(?:for|to|of|at|on|from|that|which|you|i|we|they|it|he|she)\s+(?:(?!{_STOPS_CLAUSE}\b)[A-Za-z'-]+\s+){{1,5}}?(?=[#*]?\s?[0-9])",
+    re.IGNORECASE,
+)
+_WORD_LINK = re.compile(
+    rf"(?:{_OWN_CLAUSE})?(?:\s*,?\s*\b{_VERB}(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:)"
+    rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,=-]){{0,6}}\s*",
     re.IGNORECASE,
 )
 _NEAR = re.compile(
-    r"\s*(?:(?:numbers?|no\.?|nr\.?|code|id|#)\s*){0,2}"
-    r"(?:that\s+)?(?:ending|ends|ended)?(?:\s+(?:in|with))?\s*[:#]?\s*",
+    rf"{_SUFFIX}\s*[:=#\"',.?-]{{0,3}}(?:[.?!]\s+(?=it|that|here))?"
+    rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,]){{0,4}}\s*",
     re.IGNORECASE,
 )
-
-_QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,64})[\"'`](?!\w)")
-_DIGITS = re.compile(r"[A-Za-z]{0,3}[- ]?(?:[0-9][ ./-]{0,2}){2,40}[0-9](?:[A-Za-z](?![A-Za-z]))?")
-_CODE = re.compile(r"[#*]?\s?[0-9](?:[ -]{0,2}[0-9]){2,11}[#*]?(?![\w%]|[.,:][0-9])")
-_SIGNED = re.compile(r"\S{2,128}")
-_WORDS = re.compile(r"[^\W\d_][\w'-]{0,40}(?:[ ,]{1,2}[\w'-]{1,41}){0,23}")
-_DOCUMENT = re.compile(r"[A-Za-z0-9](?:[ ./-]?[A-Za-z0-9]){3,24}")
-_PLATE = re.compile(
-    r"[A-Za-z0-9]{1,8}(?:[ -](?:[A-Z]{1,4}|[A-Za-z]?[0-9]{1,5}[A-Za-z]{0,3})){0,3}(?![A-Za-z0-9])"
-)
-_AROUND = ".,;:!?)(\"'"
-_DIGIT = re.compile(r"[0-9]")
-_UNITS = re.compile(
-    r"\s*(?:characters?|digits?|letters?|days?|hours?|minutes?|months?|weeks?|years?|times?|percent|%)\b",
-    re.IGNORECASE,
-)
-
-# What is said of a password without saying it.
-_STATES = STOP | frozenset(
-    """required needed necessary wrong incorrect invalid expired expiring reset changed set sent emailed
-    printed written available posted displayed stored saved encrypted hashed protected secure insecure
-    weak strong long short case sensitive optional mandatory unknown missing lost forgotten different same
-    unique temporary new old working broken disabled enabled locked unlocked blocked asked provided given
-    shown hidden updated never always important private secret confidential personal safe good bad easy
-    hard simple complex compromised leaked stolen shared known visible found located kept changing
-    resetting checking generated created issued valid accepted rejected denied one something anything
-    nothing everything behind inside below next near case-sensitive better ready due going being made used
-    mailed texted sent-out alphanumeric numeric per two-factor handled managed rotated by""".split()
-)
-# Alone they say how a password is; before other words they may be part of one.
-_WEAK_STATES = frozenset("correct right blank empty fine perfect great terrible".split())
-_ENDS = frozenset(
-    "and but so because for when if which that please thanks thank or ok okay then since while until".split()
-)
-_MOST_WORDS = 6
-_MOST_SEED_WORDS = 24
-
-
-def _linked(text: str, place: int, end: int) -> int | None:
-    found = _LINK.match(text, place, end)
-    return found.end() if found else None
-
-
-def _quoted(text: str, place: int, end: int) -> Span | None:
-    found = _QUOTED.match(text, place, end)
-    return found.span(1) if found else None
-
-
-def _pin(text: str, place: int, end: int) -> Span | None:
-    """Digits, after a link or right after the cue."""
-    for start in (_linked(text, place, end), _after(text, place, end)):
-        if start is None:
-            continue
-        if (quoted := _quoted(text, start, end)) is not None:
-            return quoted
-        found = _CODE.match(text, start, end)
-        if found and not _UNITS.match(text, found.end()):
-            return found.span()
-        spelled = _spelled(text, start, end)
-        if spelled is not None:
-            return spelled
-    return None
-
-
-def _after(text: str, place: int, end: int) -> int:
-    found = _NEAR.match(text, place, end)
-    return found.end() if found else place
-
-
-def _spelled(text: str, start: int, end: int) -> Span | None:
-    """One word that is no word: it holds a digit and a letter, or a sign inside."""
-    found = _SIGNED.match(text, start, end)
-    if found is None:
-        return None
-    bare = found[0].rstrip(_AROUND)
-    signs = bool(_DIGIT.search(bare)) and not bare.isdecimal()
-    if (
-        len(bare) < 3
-        or not (signs or re.search(r"\w[@#$%^&*!~+=]|[@#$%^&*~]\w", bare))
-        or _UNITS.match(text, start + len(bare))
-    ):
-        return None
-    return start, start + len(bare)
-
-
-def _password(text: str, place: int, end: int) -> Span | None:
-    """A word or several, after a link; right after the cue only what is quoted or no word."""
-    start = _linked(text, place, end)
-    if start is None:
-        near = _after(text, place, end)
-        return _quoted(text, near, end) or _spelled(text, near, end) or (_code_span(text, near, end))
-    found = _quoted(text, start, end) or _code_span(text, start, end) or _spelled(text, start, end)
-    return found or _phrase(text, start, end, _MOST_WORDS)
-
-
-def _code_span(text: str, start: int, end: int) -> Span | None:
-    found = _CODE.match(text, start, end)
-    return found.span() if found and not _UNITS.match(text, found.end()) else None
-
-
-def _phrase(text: str, start: int, end: int, most: int) -> Span | None:
-    """Plain words up to where the sentence goes on; None where the first is said of a password."""
-    found = _WORDS.match(text, start, end)
-    if found is None:
-        return None
-    last = start
-    for count, word in enumerate(re.finditer(r"[^\s,]+", found[0])):
-        plain = word[0].lower()
-        if count == most or plain in _ENDS or (count == 0 and plain in _STATES):
-            break
-        last = start + word.end()
-    return (start, last) if last > start and text[start:last].lower() not in _WEAK_STATES else None
-
-
-def _seed(text: str, place: int, end: int) -> Span | None:
-    start = _linked(text, place, end)
-    return None if start is None else _phrase(text, start, end, _MOST_SEED_WORDS)
-
-
-def _token(text: str, place: int, end: int) -> Span | None:
-    """Eight characters or more with a digit among them."""
-    start = _linked(text, place, end)
-    found = _SIGNED.match(text, _after(text, place, end) if start is None else start, end)
-    if found is None:
-        return None
-    bare = found[0].strip(_AROUND)
-    first = found.start() + found[0].index(bare)
-    return (first, first + len(bare)) if len(bare) >= 8 and _DIGIT.search(bare) else None
-
-
-def _account(text: str, place: int, end: int) -> Span | None:
-    """Four digits or more, letters before them allowed."""
-    for start in (_linked(text, place, end), _after(text, place, end)):
-        found = _DIGITS.match(text, start, end) if start is not None else None
-        if found and len(_DIGIT.findall(found[0])) >= 4:
-            return found.span()
-    return None
-
-
-def _document(text: str, place: int, end: int) -> Span | None:
-    """Letters and digits, four digits or more."""
-    for start in (_linked(text, place, end), _after(text, place, end)):
-        found = _DOCUMENT.match(text, start, end) if start is not None else None
-        if found is None:
-            continue
-        # Words before or after the number belong to the sentence.
-        kept = [
-            part
-            for part in re.finditer(r"[^\s]+", found[0])
-            if _DIGIT.search(part[0]) or (len(part[0]) <= 6 and part[0].isupper())
-        ]
-        if kept and kept[0].start() == 0 and _is_document("".join(part[0] for part in kept)):
-            return found.start(), found.start() + kept[-1].end()
-    return None
-
-
-def _is_document(value: str) -> bool:
-    digits = len(_DIGIT.findall(value))
-    return digits >= 5 or (digits == 4 and not value.isdecimal())
-
-
-def _plate(text: str, place: int, end: int) -> Span | None:
-    for start in (_linked(text, place, end), _after(text, place, end)):
-        found = _PLATE.match(text, start, end) if start is not None else None
-        if found and len(_DIGIT.findall(found[0])) >= 2 and re.search("[A-Za-z]|[0-9]{5}", found[0]):
-            return found.span()
-    return None
-
-
-_DOORS = any_of(
-    """doors? gates? alarms? garage safe house home building lobby apartment lock(?:box|er)? office keypad
-    phone"""
-)
-_CODED = any_of(
-    r"""access door gate alarm entry entrance keypad lock unlock safe garage security verification login
-    sign-?in one-?\s?time two-?\s?factor 2fa authentication authori[sz]ation voicemail lockbox garage_door
-    front_door sms puk phone"""
-)
-_KEYED = any_of(
-    """access auth(?:entication|orization)? bearer refresh session client private licen[cs]e product
-    encryption signing"""
-)
-_NUMBERED = r"(?=\s*(?:numbers?|nos?\b|nr\b|#|ids?\b))"
-_ACCOUNTS = any_of(
-    "bank checking savings? current brokerage pension sort routing swift transit branch aba giro"
-)
-_MEMBERS = any_of(
-    """member(?:ship)? loyalty frequent_flyer customer client subscriber policy policyholder insurance
-    mileage rewards? bonus pension brokerage patron library"""
-)
-_HOLDERS = any_of(
-    """id identity citizen resident personal government state military voter student employee patient
-    badge staff health_card health_insurance green_card visa_application alien residence_permit"""
-)
-_LAST_FOUR = (
-    r"last\s+(?:four|4)(?:\s+digits)?\s+(?:of|on)\s+(?:(?:my|his|her|their|the|that)\s+)?(?:[a-z]+\s+)?"
-)
-_RULES = (
-    Announced(
-        "PASSWORD",
-        "password",
-        _cue(
-            r"""pass\s?-?(?:words?|phrases?) passwd pwd (?:secret|safe)_(?:word|phrase)
-            mother'?s_maiden_name security_answer pass(?=\s*[:=]) pw(?=\s*[:=]) contrasena mot_de_passe
-            passwort kennwort senha wachtwoord parola_d'ordine"""
-        ),
-        _password,
-    ),
-    Announced(
-        "PASSWORD",
-        "pin",
-        _cue(
-            rf"""pins?(?:_codes?)? pass\s?codes? pass\s?-?words?
-            {_CODED}_(?:pass)?(?:code|pin|combination) otp puk (?:lock|locker|safe|vault)_combination"""
-        ),
-        _pin,
-    ),
-    Announced(
-        "PASSWORD",
-        "code-for",
-        _cue(rf"(?:pass)?codes?(?=_(?:for|to|of)_(?:(?:the|my|our|his|her|their)_)?(?:[a-z]+_)?{_DOORS})"),
-        _pin,
-    ),
-    Announced(
-        "PASSWORD", "seed", _cue("(?:seed|recovery|backup|mnemonic)_(?:phrase|words?) mnemonic"), _seed
-    ),
-    Announced(
-        "KEY",
-        "key-cue",
-        _cue(
-            rf"""api[\s\x5f-]?(?:key|token|secret) secret(?:[\s\x5f-]?(?:key|token))?
-            {_KEYED}[\s\x5f-]?(?:key|token|secret) token"""
-        ),
-        _token,
-    ),
-    Announced(
-        "ACCOUNT",
-        "account",
-        _cue(
-            rf"""(?:{_ACCOUNTS}_)?(?:accounts?|acct|routing|transit|sort_code|sort) a/c kontonummer
-            numero_(?:de|di)_(?:cuenta|compte|conta|conto)
-            {_MEMBERS}(?:_(?:card|account|policy|plan))?{_NUMBERED}
-            (?:cards?|visa|mastercard|amex)(?=_(?:that_)?(?:ending|ends|ended)\b)"""
-        ),
-        _account,
-    ),
-    Announced(
-        "ID", "last-four", _cue(rf"{_LAST_FOUR}(?:ssn|social(?:_security)?(?:_number)?|id|passport)"), _pin
-    ),
-    Announced(
-        "ACCOUNT", "last-four", _cue(rf"{_LAST_FOUR}(?:cards?|visa|mastercard|amex|account|number)"), _pin
-    ),
-    Announced(
-        "ACCOUNT", "last-four", _cue(r"last\s+(?:four|4)(?:\s+digits)?(?=\s+(?:is|are|was|were)\b)"), _pin
-    ),
-    Announced("ACCOUNT", "iban-cue", _cue("iban international_bank_account"), _document),
-    Announced(
-        "ID",
-        "id-cue",
-        _cue(
-            rf"""ssn social_security social itin national_(?:insurance|id|identity|identification)
-            tax_(?:id|file|number|code) tin aadhaa?r passport pasaporte passeport reisepass
-            driv(?:er'?s?|ing)_licen[cs]e nhs medicare medicaid teudat_zehut
-            {_HOLDERS}(?:_(?:card|document|permit))?{_NUMBERED} medical_record mrn identity_card dni nif
-            bsn codice_fiscale steuer-?(?:id|nummer) steueridentifikationsnummer cpf pesel personnummer
-            vehicle_identification vin imei social_insurance numero_de_(?:identidad|dni)"""
-        ),
-        _document,
-    ),
-    Announced(
-        "ID",
-        "plate",
-        _cue(
-            """(?:licen[cs]e|number|registration|car)_plates? (?:my|his|her|their)_plate plate_number
-            registration_number"""
-        ),
-        _plate,
-    ),
-)
-
-# "4471 is my pin", "swordfish is the password"
-_SECRET = any_of(
-    r"""pass\s?words? pass\s?codes? passphrases? pins? access_code door_code alarm_code gate_code"""
-)
-_BACKWARDS = re.compile(
-    rf"{START}(?P<value>[^\s]{{3,64}})\s+(?:is|was|'s)\s+(?:my|his|her|the|our|their)\s+(?:[a-z]+\s+){{0,2}}?"
-    rf"(?P<what>{_SECRET}){END}",
+_TIMES_BEFORE = re.compile(
+    r"\b(?:(?<!punch )(?<!type )(?<!key )(?<!put )in|at|since|by|until|around|about|only|every|after"
+    r"|before|room|year)\s+$",
     re.IGNORECASE,
 )
 
 
-def announced(view: View) -> Iterator[Finding]:
-    """Values behind their cues, and passwords before theirs."""
+def labelled(view: View) -> list[tuple[Secret, Span]]:
+    """What is announced in a view, as class and stretch."""
+    found = list(_all(view))
+    # "the PIN of my card is 9021": a card's number is longer than what else is said of a card
+    others = {span for kind, span in found if kind != "card"}
+    return [(kind, span) for kind, span in found if kind != "card" or span not in others]
+
+
+def _all(view: View) -> Iterator[tuple[Secret, Span]]:
     text = view.text
-    for rule in _RULES:
-        for cue in rule.cue.finditer(text):
-            value = rule.value(text, cue.end(), min(len(text), cue.end() + _WINDOW))
-            if value is not None:
-                yield Finding(rule.kind, *value, rule.rule)
-    for found in _BACKWARDS.finditer(text):
-        if _is_secret(found["value"], found["what"].lower()):
-            yield Finding("PASSWORD", *found.span("value"), "password-before")
+    for label in LABELS:
+        for cue in label.cue.finditer(text):
+            if harmless(label, cue, text):
+                continue
+            found = _behind(label, text, cue.end()) or _before(label, text, cue.start())
+            if found is not None:
+                yield _named(label.kind, text, found), found
+    for cue in CODE.finditer(text):
+        found = None if not is_plain_code(cue) else _behind(PLAIN_CODE, text, cue.end())
+        found = found or (_before(PLAIN_CODE, text, cue.start()) if is_plain_code(cue) else None)
+        if found is not None:
+            yield "one-time code", found
 
 
-def _is_secret(value: str, what: str) -> bool:
-    """Whether `value` can be what is then called a password; "that is the password" says nothing."""
-    return bool(_DIGIT.search(value)) or ("word" in what and value.lower() not in _STATES | {"what", "here"})
+def _behind(label: Label, text: str, place: int) -> Span | None:
+    """The value behind a cue that ends at `place`."""
+    end = min(len(text), place + 160)
+    if label.kind in WORDED:
+        return _words_behind(label, text, place, end)
+    starts = [found.end() for found in (_LINK.match(text, place, end),) if found]
+    if label.near and (near := _NEAR.match(text, place, end)):
+        starts.append(near.end())
+    starts += [found.end() for found in _links(text, place, end)]
+    if clause := _CLAUSE_ONLY.match(text, place, end):
+        starts.append(clause.end())
+    for start in starts:
+        found = _number(label, text, start)
+        if found is not None:
+            return found
+    return None
 
 
-__all__ = ["Announced", "announced"]
+def _links(text: str, place: int, end: int) -> Iterator[re.Match[str]]:
+    """Links that reach further: up to each verb in turn."""
+    at = place
+    for _ in range(3):
+        found = _LINK.match(text, at, end)
+        if found is None or found.end() <= at:
+            return
+        yield found
+        at = found.end()
+
+
+def _number(label: Label, text: str, start: int) -> Span | None:
+    """The value of `label` that begins at `start`, where it is no ordinary words."""
+    if _TIMES_BEFORE.search(text[max(0, start - 14) : start]):
+        return None
+    quoted = values.quoted(text, start)
+    if quoted is not None and any(c.isdecimal() for c in text[slice(*quoted)]):
+        return quoted
+    found: Span | None
+    match label.kind:
+        case "API key":
+            found = quoted or values.token(text, start)
+        case "ID number":
+            found = values.document(text, start, label.least)
+        case _:
+            found = values.digits(text, start, label.least, label.most) or _lettered(label, text, start)
+    return found
+
+
+def _lettered(label: Label, text: str, start: int) -> Span | None:
+    """A code or an account with letters in it."""
+    if label.kind == "account number":
+        return values.document(text, start, 8)
+    if label.kind == "one-time code" and label is not PLAIN_CODE:
+        return values.code(text, start, label.least, label.most)
+    return values.no_word(text, start) if label.kind == "PIN" else None
+
+
+def _words_behind(label: Label, text: str, place: int, end: int) -> Span | None:
+    start = next((f.end() for f in (_WORD_LINK.match(text, place, end),) if f), None)
+    strict, most = True, 6
+    if label.kind == "recovery phrase" or (label.kind == "password" and "phrase" in text[place - 6 : place]):
+        strict, most = False, 24
+    if start is None:
+        near = _NEAR.match(text, place, end)
+        at = near.end() if near else place
+        found = values.quoted(text, at) or values.no_word(text, at) or values.digits(text, at, 3, 64)
+        return found or _dictated(text, at)
+    found = values.quoted(text, start) or values.digits(text, start, 3, 64)
+    plain = values.phrase(text, start, most=most, strict=strict)
+    if not strict and plain is not None and len(text[slice(*plain)].split()) < 3:
+        plain = values.phrase(text, start, most=most)
+    return _longer(found or values.no_word(text, start), plain)
+
+
+_DICTATED_NOT = re.compile(
+    any_of(
+        r"""reset resets manager managers field attempt attempts policy policies rule rules length change
+        changes page link links email hint hints recovery protected protection expires expired expiry
+        generator box prompt requirements? screen help problem problems issue issues question questions
+        and or please thanks less free sharing security entry strength update check fails? failed didn't
+        doesn't won't isn't wasn't has had can did does needs? for to on in at of with from again again
+        incorrect wrong manager's lock locked"""
+    )
+    + END,
+    re.IGNORECASE,
+)
+
+
+def _dictated(text: str, place: int) -> Span | None:
+    """Words right after a cue that end in a number: "wifi password bluebird seven"."""
+    if _DICTATED_NOT.match(text, place):
+        return None
+    found = values.phrase(text, place, most=3)
+    if found is None:
+        return None
+    last = text[slice(*found)].rsplit(maxsplit=1)[-1].lower()
+    return (
+        found
+        if len(text[slice(*found)].split()) > 1 and (last in values.SPELLED or last.isdecimal())
+        else None
+    )
+
+
+def _longer(one: Span | None, other: Span | None) -> Span | None:
+    if one is None or other is None:
+        return one or other
+    return one[0], max(one[1], other[1])
+
+
+# -- "5173 is my pin", "bluebird seven is the password", "use 481902 as your code"
+
+_IT_IS = r"(?:that's|thats|that\s+is|it's|its|it\s+is|which\s+is|is|was)"
+_BACK_LINK = re.compile(
+    rf"(?:(?:\s+[A-Za-z']+){{0,6}}?\s*[,.;-]\s*(?={_IT_IS}\b))?"
+    rf"(?:\s+(?:on|for|to|from|of|at|in|over)\b(?:\s+[A-Za-z']+){{0,5}}?(?=\s+{_IT_IS}\b))?"
+    rf"\s*,?\s*(?:(?:{_IT_IS}|'s|as|would\s+be|should\s+be|for|being|\()\s*)?"
+    r"(?:(?:my|the|your|our|his|her|their|a|this|that)\s+)?"
+    r"(?:(?!year|day|time|first|order|phone)[A-Za-z]+[\s-]+){0,3}",
+    re.IGNORECASE,
+)
+_BACK_VERB = re.compile(rf"(?:\b{_IT_IS}(?!\w)|'s\b|\b(?:as|being)\b)", re.IGNORECASE)
+_BACK_LEAD = re.compile(r"\b(?:it's|its|it\s+is|got|use|try|enter)\s+$", re.IGNORECASE)
+_BACK_NUMBER = re.compile(r"[#*]?[A-Za-z]{0,3}-?[0-9][0-9A-Za-z]*(?:[ -][0-9A-Za-z]*[0-9][0-9A-Za-z]*)*[#*]?")
+
+
+def _before(label: Label, text: str, place: int) -> Span | None:
+    """The value in front of a cue that begins at `place`."""
+    begin = max(0, place - 90)
+    head = text[begin:place]
+    if label.kind in WORDED:
+        worded = _words_before(head)
+        if worded is not None:
+            return begin + worded[0], begin + worded[1]
+        if odd := _ODD_BEFORE.search(head):
+            return values.no_word(text, begin + odd.start(1))
+    numbers = list(_BACK_NUMBER.finditer(head))
+    if not numbers:
+        return None
+    last = numbers[-1]
+    between, led = head[last.end() :], _BACK_LEAD.search(head, 0, last.start())
+    if not _BACK_LINK.fullmatch(between) or not (led or _BACK_VERB.search(between)):
+        return None
+    start = begin + last.start()
+    if _TIMES_BEFORE.search(text[max(0, start - 14) : start]):
+        return None
+    return _number_before(label, text, start)
+
+
+def _number_before(label: Label, text: str, start: int) -> Span | None:
+    if label.kind in WORDED:
+        return values.no_word(text, start) or values.digits(text, start, 3, 64)
+    if label.kind == "ID number":
+        return values.document(text, start, label.least)
+    read = values.code if label.kind in {"one-time code", "PIN"} else values.digits
+    return read(text, start, max(label.least, 3), label.most)
+
+
+_WORDS_BEFORE = re.compile(
+    r"(?:^|[.,;:!?]\s*|\b(?:so|and|okay|ok|yeah|yes|um|uh|it's|its|use|put|try|well|think|believe)\s+)"
+    r"(?P<value>(?:[^\s.,;:!?]+\s+){0,5}?[^\s.,;:!?]+)\s*,?\s+(?P<verb>is\s+|was\s+|that's\s+|thats\s+|as\s+|)"
+    r"(?:my|the|our|his|her|their|your)\s+(?:[a-z0-9'-]+\s+){0,3}$",
+    re.IGNORECASE,
+)
+_ODD_BEFORE = re.compile(
+    r"(?<!\S)(\S{3,64})\s+(?:is|was|as)\s+(?:my|the|our|his|her|their|your)\s+(?:[a-z0-9'-]+\s+){0,3}$",
+    re.IGNORECASE,
+)
+_LEADS_UP = re.compile(
+    r"\b(?:yeah|so|okay|ok|um|uh|it's|its|it\s+is|yes|and|well|use|used|using|set|put|chose|picked|pick|with|have|try|should\s+be|would\s+be|must\s+be)\s+",
+    re.IGNORECASE,
+)
+_NO_VALUE = frozenset(
+    """problem issue question thing trouble concern point reason worry topic matter what this that these
+    which here there it one same answer everything nothing something security first next last step only
+    part hint key goal subject security today""".split()
+)
+
+
+def _words_before(head: str) -> Span | None:
+    found = _WORDS_BEFORE.search(head)
+    if found is None:
+        return None
+    start, led = found.start("value"), bool(_BACK_LEAD.search(head, 0, found.start("value")))
+    for lead in _LEADS_UP.finditer(head, start, found.end("value")):  # what leads up to it is no part of it
+        start, led = lead.end(), led or lead[0].lower().startswith(("it", "use"))
+    if not found["verb"] and not led:
+        return None
+    value = head[start : found.end("value")].strip().lower().split()
+    if not value or len(value) > 4 or _NO_VALUE & set(value) or values.phrase(" ".join(value), 0) is None:
+        return None
+    if any(word in STOP and word not in values.SPELLED for word in value):
+        return None
+    return start, found.end("value")
+
+
+def _named(kind: Secret, text: str, span: Span) -> Secret:
+    """A code is called by how long it is where the cue fits two."""
+    if kind == "security code" and sum(c.isdecimal() for c in text[slice(*span)]) > 4:
+        return "one-time code"
+    return kind
+
+
+__all__ = ["labelled"]

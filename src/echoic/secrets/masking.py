@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from echoic.secrets import checksums, keys, values
-from echoic.secrets.announced_values import labelled
+from echoic.secrets.announced import labelled
 from echoic.secrets.cards import cards, ibans
 from echoic.secrets.cues import HARMLESS, Cues
 from echoic.secrets.identity import identities

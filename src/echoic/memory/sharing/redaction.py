@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from echoic.errors import InvalidInput
 from echoic.memory.sharing.addresses import addresses as street_addresses
+from echoic.memory.sharing.announced import announced
 from echoic.memory.sharing.birthdates import birthdates
 from echoic.memory.sharing.online import addresses as network_addresses
 from echoic.memory.sharing.online import emails, urls
 from echoic.memory.sharing.phones import Phones
 from echoic.memory.sharing.said_email import said_emails
-from echoic.secrets.announced import announced
 from echoic.secrets.cards import cards, ibans
 from echoic.secrets.cues import Cues
 from echoic.secrets.findings import PLACEHOLDER, Finding, Redacted, merged, replaced
