@@ -240,7 +240,7 @@ LABELS: tuple[Label, ...] = (
     ),
 )
 # Checked by itself: most codes are nobody's secret.
-CODE = re.compile(rf"{START}(?P<what>[\w'-]+\s+|){any_of('(?:pass)?code kodigo codigo')}{END}", re.IGNORECASE)
+CODE = re.compile(rf"{START}(?P<what>[\w'-]{{1,40}}\s+|){any_of('(?:pass)?code kodigo codigo')}{END}", re.IGNORECASE)
 PLAIN_CODE = Label("one-time code", CODE, least=4, most=8)
 
 _ENDING = re.compile(
