@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from echoic.secrets import MARKER, SECRETS, Said, mask, mask_json, mask_turn
 
 HERE = Path(__file__).parent
-SETS = ("development", "held_out_1", "held_out_2", "held_out_3", "held_out_4")
+SETS = ("development", "held_out_1", "held_out_2", "held_out_3", "held_out_4", "held_out_5")
 
 
 def lines(name):

@@ -80,6 +80,26 @@ def labelled(view: View) -> list[tuple[Secret, Span]]:
     return [(kind, span) for kind, span in found if kind != "card" or span not in others]
 
 
+# "My old PIN was 1998 and the new one is 2047", "… so I changed it to 2047".
+_AGAIN = re.compile(
+    r"\b(?:(?:the|my)\s+(?:new|old|other|second|first|current|previous)\s+one\s*(?:is|was|'s|:)"
+    r"|now\s+it(?:'s|\s+is)|it(?:'s|\s+is)\s+now|(?:changed?|updated?|set|reset)\s+it\s+to)\s+(?:be\s+)?",
+    re.IGNORECASE,
+)
+
+
+def _again(label: Label, text: str, place: int) -> Iterator[Span]:
+    """More values of what was announced once."""
+    for link in _AGAIN.finditer(text, place):
+        if label.kind in WORDED:
+            start = link.end()
+            found = values.quoted(text, start) or values.no_word(text, start) or values.phrase(text, start)
+        else:
+            found = _number(label, text, link.end())
+        if found is not None:
+            yield found
+
+
 def _all(view: View) -> Iterator[tuple[Secret, Span]]:
     text = view.text
     for label in LABELS:
@@ -89,6 +109,8 @@ def _all(view: View) -> Iterator[tuple[Secret, Span]]:
             found = _behind(label, text, cue.end()) or _before(label, text, cue.start())
             if found is not None:
                 yield _named(label.kind, text, found), found
+            for more in _again(label, text, cue.end()):
+                yield label.kind, more
     for cue in CODE.finditer(text):
         found = None if not is_plain_code(cue) else _behind(PLAIN_CODE, text, cue.end())
         found = found or (_before(PLAIN_CODE, text, cue.start()) if is_plain_code(cue) else None)
@@ -161,7 +183,7 @@ def _words_behind(label: Label, text: str, place: int, end: int) -> Span | None:
         near = _NEAR.match(text, place, end)
         at = near.end() if near else place
         found = values.quoted(text, at) or values.no_word(text, at) or values.digits(text, at, 3, 64)
-        return found or _dictated(text, at)
+        return found or _dictated(text, at) or _chosen(text, place, at)
     found = values.quoted(text, start) or values.digits(text, start, 3, 64)
     plain = values.phrase(text, start, most=most, strict=strict)
     if not strict and plain is not None and len(text[slice(*plain)].split()) < 3:
@@ -183,8 +205,13 @@ _DICTATED_NOT = re.compile(
 )
 
 
+_FOR_WHAT = re.compile(r"(?:for|to)\s+(?:(?:the|my|our|this)\s+)?[\w-]+\s+", re.IGNORECASE)
+
+
 def _dictated(text: str, place: int) -> Span | None:
     """Words right after a cue that end in a number: "wifi password bluebird seven"."""
+    whose = _FOR_WHAT.match(text, place)
+    place = whose.end() if whose else place
     if _DICTATED_NOT.match(text, place):
         return None
     found = values.phrase(text, place, most=3)
@@ -196,6 +223,21 @@ def _dictated(text: str, place: int) -> Span | None:
         if len(text[slice(*found)].split()) > 1 and (last in values.SPELLED or last.isdecimal())
         else None
     )
+
+
+_CHOOSES = re.compile(
+    r"\b(?:make|making|use|using|choose|try|(?:log|sign)(?:ged|ging)?\s*in\s+with|in\s+with)\s+(?:the|my|a|this)\s+"
+    r"(?:new\s+)?(?:[\w-]+\s+)?$",
+    re.IGNORECASE,
+)
+
+
+def _chosen(text: str, cue_end: int, place: int) -> Span | None:
+    """Words right after a cue in "make the password purple rain"."""
+    begin = text.rfind(" ", 0, max(0, cue_end - 6)) + 1
+    if not _CHOOSES.search(text[max(0, begin - 40) : begin]) or _DICTATED_NOT.match(text, place):
+        return None
+    return values.phrase(text, place, most=4)
 
 
 def _longer(one: Span | None, other: Span | None) -> Span | None:

@@ -119,7 +119,7 @@ _ASKS = re.compile(
 _NO_REQUEST = re.compile(
     r"\b(?:reset|forg[eo]t|forgotten|chang(?:e|ing)|lost|never|don't\s+(?:tell|share|say|give|read|need)|do\s+not|"
     r"(?:we've|i've|i\s+have|we\s+have|i)\s+(?:just\s+)?(?:sent|emailed|texted|blocked)\s+you\s+a\s+(?:link|new)|"
-    r"link|expired|wrong|incorrect|declined|accepted|working|ending|last\s+four|last\s+4)\b",
+    r"link|expired|wrong|incorrect|declined|accepted|working)\b",
     re.IGNORECASE,
 )
 _ASKED_ANSWER = re.compile(
@@ -173,22 +173,58 @@ def _words(text: str) -> list[str]:
 
 def _pending(before: Sequence[Said]) -> _Pending | None:
     """What is being read out, or was asked for and not yet said."""
+    asks = False
     for place, said in enumerate(reversed(before[-CONTEXT:])):
         if said.speaker == "agent":
             if (asked := asked_for(said.text)) is not None:
                 return asked
-            if not _encourages(said.text):
+            asks = asks or _asks_for_it(said.text)
+            if not asks and not _encourages(said.text):
                 return None
             continue
-        marker = _last_marker(said.text)
-        if marker is not None:
-            kind = _OPEN.get(marker)
-            return None if kind is None else _Pending(kind, asked=False)
-        if (announced := _dangling(said.text)) is not None:
-            return _Pending(announced, asked=place <= 2)
-        if not is_bare(said.text) and not all(word in _WAITS for word in _words(said.text)):
-            return None
+        if asks:
+            return _mentioned(said.text)
+        told, over = _told(said.text, place)
+        if over:
+            return told
     return None
+
+
+def _told(text: str, place: int) -> tuple[_Pending | None, bool]:
+    """What a turn of the caller's leaves open, and whether it decides: a pause does not."""
+    marker = _last_marker(text)
+    if marker is not None:
+        kind = _OPEN.get(marker)
+        return (None if kind is None else _Pending(kind, asked=False)), True
+    if (announced := _dangling(text)) is not None:
+        return _Pending(announced, asked=place <= _SOON), True
+    return None, not is_bare(text) and not all(word in _WAITS for word in _words(text))
+
+
+_SOON = 2
+"""Turns after which an announcement is no longer answered by any words."""
+
+
+def _asks_for_it(text: str) -> bool:
+    """Whether an agent asks for what somebody else named: "Okay, what is it?"."""
+    return "?" in text and len(_words(text)) <= 8 and _REFERS.search(text) is not None
+
+
+_KEEPING = re.compile(
+    r"\b(?:remember|save|store|note|keep|give|update|set|add|write|take|tell|read|have)\b", re.IGNORECASE
+)
+
+
+def _mentioned(text: str) -> _Pending | None:
+    """What somebody wants to tell or have kept, and has not said."""
+    if MARKER.search(text) or not _KEEPING.search(text):
+        return None
+    kinds = [
+        label.kind
+        for label in LABELS
+        if any(not harmless(label, cue, text) for cue in label.cue.finditer(text))
+    ]
+    return _Pending(kinds[0], asked=True, others=frozenset(kinds[1:])) if kinds else None
 
 
 def asked_for(text: str) -> _Pending | None:

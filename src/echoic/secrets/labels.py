@@ -122,7 +122,8 @@ LABELS: tuple[Label, ...] = (
             (?:(?:the|those|these|last)_)?(?:last_)?(?:three|four|3|4)[\s-]+(?:digits?|numbers?)_{_BACK}
             (?:three|four|3|4)[\s-]+digits?_(?:security_)?(?:code|number)
             (?:(?:the|those|that)_)?(?:code|numbers?|digits)_{_BACK}
-            (?:the|that)_back_(?:says|reads|number)"""
+            (?:the|that)_back_(?:says|reads|number)
+            (?:three|four|3|4)[\s-]digits(?=_(?:are|is)\b.{{0,40}}on_the_(?:back|front))"""
         ),
         most=10,
     ),
@@ -153,7 +154,7 @@ LABELS: tuple[Label, ...] = (
             security_pin telephone_banking_(?:code|number) passkey_code disarm_code panic_code
             (?:lock|locker|safe|vault|padlock|bike_lock|suitcase)_(?:combination|combo)
             codes?(?=_(?:for|to|of|on)_(?:(?:the|my|our|his|her|their|your)_)?(?:[a-z]+_)?{_DOORS}{END})
-            combination(?=_(?:for|to|of|on|is))"""
+            combination(?=_(?:for|to|of|on|is)|\s*[.,!]|\s*$)"""
         ),
     ),
     Label(
@@ -220,7 +221,7 @@ LABELS: tuple[Label, ...] = (
     Label(
         "security answer",
         _cue(
-            r"""mother'?s_maiden_name maiden_name security_(?:question_)?answer
+            r"""mother'?s_maiden_name maiden_name (?:security|secret)_(?:question_)?answer
             memorable_(?:word|name|place|phrase|information|date)
             (?:security|secret)_(?:word|phrase|name) safe_word verbal_(?:password|code)
             (?:security|secret)_question,?_(?:\w+_){0,3}?answer(?:_to_(?:it|that))?
@@ -240,7 +241,9 @@ LABELS: tuple[Label, ...] = (
     ),
 )
 # Checked by itself: most codes are nobody's secret.
-CODE = re.compile(rf"{START}(?P<what>[\w'-]{{1,40}}\s+|){any_of('(?:pass)?code kodigo codigo')}{END}", re.IGNORECASE)
+CODE = re.compile(
+    rf"{START}(?P<what>[\w'-]{{1,40}}\s+|){any_of('(?:pass)?code kodigo codigo')}{END}", re.IGNORECASE
+)
 PLAIN_CODE = Label("one-time code", CODE, least=4, most=8)
 
 _ENDING = re.compile(

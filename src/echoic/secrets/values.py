@@ -170,7 +170,8 @@ _ADJECTIVES = frozenset(
 _AFTER_STATE = frozenset(
     """enough today tonight yesterday tomorrow anyway though indeed already yet however unfortunately lately
     soon
-    forever information stuff thing things one ones everywhere sadly guys""".split()
+    forever information everywhere again instead online often stuff thing things one ones everywhere sadly
+    guys""".split()
 )
 _ADVERBS = frozenset(
     """really actually apparently probably possibly currently temporarily usually obviously simply only
