@@ -37,13 +37,13 @@ _STOPS_CLAUSE = any_of(
     fee charge total amount attempts? requirements? ending ends"""
 )
 # The clause between cue and verb: whose it is, what it is for, where it came from.
-_CLAUSE = rf"(?:\s+(?!{_STOPS_CLAUSE}\b)[\w'/.-]*[\w'/-]){{1,8}}?"
+_CLAUSE = rf"(?:\s+(?!{_STOPS_CLAUSE}\b|[0-9]{{3}})[\w'/.-]*[\w'/-]){{1,8}}?"
 _SUFFIX = (
     r"(?:\s*(?:numbers?|no\.|nr\.?|#|digits|code|details))?"
     r"(?:,?\s*(?:the\s+)?last\s+(?:four|4)(?:\s+(?:digits|numbers))?)?"
 )
 _LINK = re.compile(
-    rf"{_SUFFIX}(?:{_CLAUSE})?(?:\s*,?\s*\b(?:{_VERB}|{_ACT})(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:|\s*,(?=\s*(?:it|that)))"
+    rf"{_SUFFIX}(?:{_CLAUSE})??(?:\s*,?\s*\b(?:{_VERB}|{_ACT})(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:|\s*,(?=\s*(?:it|that)))"
     rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,=\"-](?!\d)){{0,6}}\s*",
     re.IGNORECASE,
 )
@@ -90,7 +90,7 @@ _AGAIN = re.compile(
 
 def _again(label: Label, text: str, place: int) -> Iterator[Span]:
     """More values of what was announced once."""
-    for link in _AGAIN.finditer(text, place):
+    for link in _AGAIN.finditer(text, place, place + 160):
         if label.kind in WORDED:
             start = link.end()
             found = values.quoted(text, start) or values.no_word(text, start) or values.phrase(text, start)
@@ -144,7 +144,7 @@ def _links(text: str, place: int, end: int) -> Iterator[re.Match[str]]:
         if found is None or found.end() <= at:
             return
         yield found
-        at = found.end()
+        at = found.end() - text[found.end() - 1].isspace()
 
 
 def _number(label: Label, text: str, start: int) -> Span | None:
