@@ -30,6 +30,7 @@ from echoic.secrets import (
     Known,
     Masked,
     Said,
+    is_bare,
     leans_on_context,
     mask,
     mask_json,
@@ -50,6 +51,10 @@ _OURS: Final = frozenset({LINK_CODE, LINK_GUESSES, "revocation", "judgement"})
 """Kinds that hold hashes, ids and times of our own, and nothing anybody said."""
 _SCOPES: Final = 1024
 _SECRETS: Final = 32
+_TELLING: Final = 6
+"""Digits of a number that is hardly said again by chance; what a caller says has to repeat twice as many."""
+_READ_BACK: Final = 4
+"""Digits that are enough where an agent speaks, or a tool is given what was said."""
 _PARTS: Final = 4096
 """Parts of messages that are remembered as they were masked: a checkpoint holds the same ones every time."""
 
@@ -117,7 +122,7 @@ class Door:
         """JSON as it will be kept under `name`."""
         if self._keeps:
             return value
-        masked, found = mask_json(value, label=name, known=self._of(scope))
+        masked, found = mask_json(value, label=name, known=self._of(scope, _READ_BACK))
         self._learn(scope, found)
         return masked
 
@@ -182,7 +187,7 @@ class Door:
         before = said.setdefault(conversation, [])
         if leans_on_context(one):
             before = said[conversation] = await self._before(scope, conversation, before)
-        told = mask_turn(one, [each for each, _, _ in before], known=self._of(scope))
+        told = mask_turn(one, [each for each, _, _ in before], known=self._of(scope, _least(one)))
         for place, masked in told.earlier.items():
             self._again(scope, prepared, before, place, masked)
         self._learn(scope, told.masked.found)
@@ -316,15 +321,16 @@ class Door:
         return done
 
     def _in_dialogue(self, scope: Scope, said: Said, before: list[Said]) -> Masked:
-        told = mask_turn(said, before[-CONTEXT:], known=self._of(scope))
+        told = mask_turn(said, before[-CONTEXT:], known=self._of(scope, _READ_BACK))
         self._learn(scope, told.masked.found)
         before.append(replace(said, text=told.masked.text))
         return told.masked
 
     # -- what is known
 
-    def _of(self, scope: Scope) -> tuple[Known, ...]:
-        return tuple(self._known.get(scope, ()))
+    def _of(self, scope: Scope, least: int = _TELLING) -> tuple[Known, ...]:
+        """What was masked for `scope` and is told by words, or by `least` digits."""
+        return tuple(one for one in self._known.get(scope, ()) if one.words or len(one.digits) >= least)
 
     def _learn(self, scope: Scope, found: Iterable[Found]) -> None:
         for one in found:
@@ -337,6 +343,12 @@ class Door:
                 known.append(new)
         while len(self._known) > _SCOPES:
             self._known.popitem(last=False)
+
+
+def _least(said: Said) -> int:
+    if said.speaker == "agent":
+        return _READ_BACK
+    return _TELLING if is_bare(said.text) else 2 * _TELLING
 
 
 def _speaker(part: Mapping[str, Any]) -> str:

@@ -53,6 +53,8 @@ _URL_SECRET = re.compile(
 )
 _LEAST_CHECKED = 8
 """Digits without which no number has check digits worth looking at."""
+_LEAST_PART = 8
+"""Digits of a number that are enough to tell it by a part of it."""
 _LEAST_RANDOM = 32
 """Signs of a key that nothing but its randomness gives away; shorter ones are ids of all kinds."""
 _FOUR_GROUPS = re.compile(r"[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}")
@@ -63,6 +65,8 @@ _BEHIND_EXPIRY = re.compile(
     r"(?P<code>[0-9]{3,4})(?![0-9:/%-]|\.[0-9])",
     re.IGNORECASE,
 )
+_NO_SECRETS = HARMLESS | {"phone"}
+_IN_PASSING = re.compile(r"\b(?:in|since|year|at|for|costs?|has|paid|of|than|about)\s+$", re.IGNORECASE)
 _LAST_FOUR_SAID = re.compile(
     r"\b(?:ending|ends|ended|last\s+(?:four|4)(?:\s+digits)?)\b[\w\s]{0,16}$", re.IGNORECASE
 )
@@ -103,8 +107,9 @@ class Known:
 
     @property
     def digits(self) -> str:
-        """Those of the value."""
-        return re.sub(r"[^0-9]", "", self.value)
+        """Those of the value, where it is a number."""
+        lettered = self.kind not in {"account number", "ID number"} and any(c.isalpha() for c in self.value)
+        return "" if lettered else re.sub(r"[^0-9]", "", self.value)
 
     @property
     def words(self) -> str:
@@ -226,10 +231,12 @@ def _repeated(text: str, known: Sequence[Known]) -> Iterator[Found]:
     if not any(len(one.digits) >= 4 for one in known):
         return
     for view in views_of(text):
+        cues = Cues(view.text)
         for digits, start, end in runs(view):
             kind = _known_number(digits, known)
             if kind and not (
-                values.is_amount(view.text, start)
+                cues.before(start) in _NO_SECRETS
+                or values.is_amount(view.text, start)
                 or values.UNITS.match(view.text, end)
                 or _LAST_FOUR_SAID.search(view.text, max(0, start - 40), start)
                 or re.search(
@@ -244,9 +251,9 @@ def _known_number(digits: str, known: Sequence[Known]) -> Secret | None:
         whole = one.digits
         if len(digits) < 4 or len(whole) < 4:
             continue
-        if digits == whole or (len(whole) >= 8 and digits in whole):
+        if digits == whole or (len(digits) >= _LEAST_PART and digits in whole):
             return one.kind
-        if len(whole) >= 8 and len(digits) > len(whole) and whole in digits:
+        if len(whole) >= _LEAST_PART and whole in digits:
             return one.kind
     return None
 
