@@ -132,7 +132,7 @@ def _told(text: str, place: int) -> tuple[Pending | None, bool]:
         kind = OPEN.get(marker)
         return (None if kind is None else Pending(kind, asked=False)), True
     if (announced := _dangling(text)) is not None:
-        return Pending(announced, asked=place <= _SOON), True
+        return Pending(announced, asked=place <= _SOON and _VERBS_AT_END.search(text) is not None), True
     return None, not is_bare(text) and not all(word in WAITS for word in words_of(text))
 
 
