@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -27,6 +27,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     shares: str | Mapping[str, Sequence[str]] | None = None,
     resumable_for_s: float | None = 24 * 3600.0,
     quota: Quota | None = None,
+    secrets: Literal["mask", "keep"] = "mask",
 ) -> MemoryService:
     """Memory kept at `url`. Nothing is opened until `async with`, or `await` of its `open()`.
 
@@ -52,9 +53,13 @@ def open(  # noqa: A001 - echoic.open is the way in
             that it is closed by whoever runs next. None: never.
         quota: how much may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`. What
             is too much raises `QuotaExceeded`. No limit by default.
+        secrets: what becomes of card numbers, passwords, PINs, one-time codes, keys and the like: "mask"
+        keeps a
+            marker such as "[card ending 4242]" in their place, "keep" keeps what was said word for word.
 
     Raises:
-        InvalidInput: a URL, embedder, model, fusion, mode, share or time that is unknown or cannot be meant.
+        InvalidInput: a URL, embedder, model, fusion, mode, share, time or way with secrets that is unknown
+        or cannot be meant.
     """
     from echoic.embedding import embedder_from
     from echoic.memory.service import MemoryService
@@ -77,6 +82,7 @@ def open(  # noqa: A001 - echoic.open is the way in
         shares=shares_from(shares) if isinstance(shares, str) else shares,
         resumable_for_s=resumable_for_s,
         quota=quota,
+        secrets=secrets,
         **asked,
     )
 

@@ -64,7 +64,7 @@ async def test_what_the_model_says_is_heard_and_what_the_caller_says_is_kept(str
 
 @pytest.mark.parametrize("pace", [0.8, 0.4])
 async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_was_said(stream, pace):
-    said = "your train leaves at nine from platform four and the secret word is zanzibar"
+    said = "your train leaves at nine from platform four and the last word is zanzibar"
     phone, call, line_, session = await stream(
         [
             UserSays("when is my train", after_ms=200),
@@ -87,7 +87,7 @@ async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_
 
 @pytest.mark.parametrize("pace", [0.2, 0.8, 1.0], ids=["generated long ago", "ahead", "as it is played"])
 async def test_a_hang_up_in_mid_sentence_keeps_only_what_was_played(stream, pace):
-    said = "your train leaves at nine from platform four and the secret word is zanzibar"
+    said = "your train leaves at nine from platform four and the last word is zanzibar"
     phone, call, line_, _ = await stream(
         [UserSays("when is my train", after_ms=200), Says(said, pace=pace)],
         lambda stream, server: (

@@ -14,7 +14,7 @@ from echoic.adapters.twilio.interim import Ear
 from echoic.adapters.twilio.settings import FILLERS
 from echoic.memory.conversation import OpenConversation
 
-LONG = "Your train leaves at nine from platform four and the secret word is zanzibar so do not be late"
+LONG = "Your train leaves at nine from platform four and the last word is zanzibar so do not be late"
 
 
 def heard_by_model(script):
@@ -334,7 +334,7 @@ async def test_a_call_whose_socket_is_open_is_not_idle_however_long_nobody_speak
             await asyncio.sleep(0.05)
 
 
-WEATHER = "It will rain all day in the north and the other secret word is timbuktu"
+WEATHER = "It will rain all day in the north and the other last word is timbuktu"
 
 
 async def asked_twice(relay, first=LONG, second=WEATHER, **settings):

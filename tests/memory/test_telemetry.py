@@ -17,6 +17,7 @@ from opentelemetry.trace import StatusCode
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable, InvalidInput, StoreUnavailable, WriteConflict
+from echoic.memory.door import Door
 from echoic.memory.observed import observed_store
 from echoic.memory.service import MemoryService
 from echoic.memory.telemetry import Telemetry
@@ -263,7 +264,8 @@ async def test_a_store_that_narrows_is_seen_to_narrow_and_one_that_does_not_is_n
     pytest.importorskip("asyncpg")
     narrowing = store_from("postgresql://localhost/nowhere")  # nothing is connected until it is opened
     assert isinstance(narrowing, Narrows)
-    seen = observed_store(narrowing, Telemetry())
+    seen = observed_store(narrowing, Telemetry(), Door(narrowing, "keep"))
     assert isinstance(seen, Narrows)
     assert seen.narrow_above == narrowing.narrow_above
-    assert not isinstance(observed_store(store_from("memory://"), Telemetry()), Narrows)
+    plain = store_from("memory://")
+    assert not isinstance(observed_store(plain, Telemetry(), Door(plain, "keep")), Narrows)

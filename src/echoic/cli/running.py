@@ -80,6 +80,7 @@ def memory_at(
         fusion=settings.fusion,
         shares=settings.shares,
         quota=quota,
+        secrets="keep" if settings.keep_secrets else "mask",
     )
 
 

@@ -36,6 +36,7 @@ class Settings:
     global_kinds: str = ""
     fusion: str = "blend"
     shares: str = ""
+    keep_secrets: bool = False
     json: bool = False
     quiet: bool = False
     debug: bool = False
@@ -72,6 +73,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "--shares",
         "READER=NAME,…",
         "Deployments whose global memories another reads too: acme=kb,more;shop=kb. None by default.",
+    ),
+    "keep_secrets": (
+        "--keep-secrets",
+        "",
+        "Keep card numbers, passwords, PINs and codes word for word; by default a marker is kept instead.",
     ),
     "json": ("--json", "", "Print one JSON document, for errors too."),
     "quiet": ("--quiet", "", "Say nothing on stderr but errors."),

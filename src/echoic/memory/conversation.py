@@ -24,11 +24,13 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.retry import until_written
+from echoic.secrets import MARKER
 from echoic.speakers import AGENT, USER
 from echoic.stores.base import Put, Record, Require
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
 
 log = logging.getLogger(__name__)
+_KEPT = re.compile(rf"(?:{MARKER.pattern})\S*|\S+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +74,15 @@ class OpenConversation:
         while missing := {name: turn for name, turn in first.items() if name not in known}:
             try:
                 puts = [Put.over(None, record_of_turn(turn)) for turn in missing.values()]
-                await self._parts.store.write(self._scope, [open_still, *puts])
+                prepared = await self._parts.door.prepare(self._scope, [open_still, *puts])
+                await self._parts.store.write(self._scope, prepared)
             except WriteConflict:  # some were appended before, by us or by another process
                 await self.info()  # or what they belong to is gone
                 there = await self._parts.store.read(self._scope, TURN, list(missing))
                 known |= {record.id: self._known(turn_of(record)) for record in there}
             else:
-                known |= missing
+                kept = [change.record for change in prepared if isinstance(change, Put)]
+                known |= {record.id: turn_of(record) for record in kept if record.id in missing}
                 self._parts.background.poke((self._scope, self.id))
         return tuple(known[turn.id] for turn in new)
 
@@ -105,7 +109,8 @@ class OpenConversation:
         async def attempt() -> list[Turn]:
             records = await scan_all(self._parts.store, self._scope, TURN, key=self.id)
             answer = _answer([(turn_of(record), record) for record in records], after)
-            cut = _as_heard([turn for turn, _ in answer], heard)
+            said = [turn for turn, _ in answer]
+            cut = _as_heard(said, _as_kept(said, heard))
             changed = [
                 Put.over(record, rewritten_turn(record, now))
                 for now, (turn, record) in zip(cut, answer, strict=True)
@@ -225,6 +230,31 @@ def _answer(turns: Sequence[tuple[Turn, Record]], after: str | None) -> list[tup
         what = "before the user spoke" if after is None else f"after turn {brief(after)}"
         raise InvalidInput(f"the agent said nothing {what}: there is no answer that could be cut off")
     return answer
+
+
+def _as_kept(turns: Sequence[Turn], heard: str) -> str:
+    """`heard` with the markers that were kept of `turns` in place of what was said there.
+
+    A secret that was heard only in part was not heard.
+    """
+    kept = [word for turn in turns for word in _KEPT.findall(turn.text)]
+    if not any(MARKER.match(word) for word in kept):
+        return heard
+    left, found = heard.split(), []
+    for place, word in enumerate(kept):
+        if not left:
+            break
+        if not MARKER.match(word):
+            found.append(left.pop(0))
+            continue
+        following = kept[place + 1] if place + 1 < len(kept) else None
+        count = next((n for n, one in enumerate(left) if one == following), len(left))
+        if count == len(left) and following is not None:
+            left = []
+            break
+        found.append(word)
+        del left[:count]
+    return " ".join([*found, *left])
 
 
 def _as_heard(turns: Sequence[Turn], heard: str) -> list[Turn]:

@@ -58,6 +58,7 @@ class KeyedMemories:
             author=self._user,
             valid_from=self._parts.clock(),
         )
+        memory = self._parts.door.memory(self._scope, memory)
         weighed = _PRIVATE if visibility == "private" else await self._weighed(memory)
         shareable = weighed if isinstance(weighed, Shareable) else None
         pending = shareable is not None and self._parts.judge is not None

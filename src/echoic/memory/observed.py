@@ -1,21 +1,25 @@
 """Store and embedder as everything above them sees them: writes and embeddings are traced and counted.
 
-They change nothing of what passes through. A store refuses what a quota forbids, and verbs in another event loop
-than the service's. Whatever else a store or an embedder can do is its own.
+Writes pass the door, where secrets are masked; nothing else of them is changed. A store refuses what a quota
+forbids, and verbs in another event loop than the service's. Whatever else a store or an embedder can do is its
+own.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
-from echoic.errors import EmbedderError
+from echoic.errors import EmbedderError, StoreError
+from echoic.memory.door import Door
 from echoic.memory.home import HomeLoop
 from echoic.memory.hooks import Hooks, Trouble
 from echoic.memory.quota import Meter, Quota
+from echoic.memory.records import MEMORY
 from echoic.memory.telemetry import Telemetry
-from echoic.stores.base import Change, Erasable, Erased, Store
+from echoic.stores.base import Change, Erasable, Erased, Record, Store
 from echoic.types import Scope
 
 if TYPE_CHECKING:
@@ -25,21 +29,30 @@ if TYPE_CHECKING:
     from echoic.partition import Partition
 
 
+log = logging.getLogger(__name__)
+
+
 def observed_store(
-    store: Store, telemetry: Telemetry, *, meter: Meter | None = None, home: HomeLoop | None = None
+    store: Store,
+    telemetry: Telemetry,
+    door: Door,
+    *,
+    meter: Meter | None = None,
+    home: HomeLoop | None = None,
 ) -> Store:
-    """`store`, its writes traced and counted, and refused where `meter` says that they are too much.
+    """`store`, its writes masked at `door`, traced and counted, and refused where `meter` says so.
 
     Its verbs are for the loop `home` alone.
     """
     kind = _ObservedNarrowing if hasattr(store, "narrow") else _ObservedStore
-    return cast("Store", kind(store, telemetry, meter or Meter(store, Quota()), home or HomeLoop()))
+    return cast("Store", kind(store, telemetry, door, meter or Meter(store, Quota()), home or HomeLoop()))
 
 
 class _ObservedStore:
-    def __init__(self, store: Store, telemetry: Telemetry, meter: Meter, home: HomeLoop) -> None:
+    def __init__(self, store: Store, telemetry: Telemetry, door: Door, meter: Meter, home: HomeLoop) -> None:
         self._observed: Any = store
         self._telemetry = telemetry
+        self._door = door
         self._meter = meter
         self._home = home
 
@@ -56,14 +69,27 @@ class _ObservedStore:
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         self._home.check()
+        prepared = await self._door.prepare(scope, changes)
         with self._telemetry.operation("write", scope) as doing:
-            doing.note(changes=len(changes))
-            async with self._meter.writing(scope, changes):
-                await self._observed.write(scope, changes)
-        self._telemetry.written(len(changes))
+            doing.note(changes=len(prepared))
+            async with self._meter.writing(scope, prepared):
+                await self._observed.write(scope, prepared)
+        self._telemetry.written(len(prepared))
+        if prepared.rewritten:
+            try:
+                await self._observed.erase(scope, [])  # removes nothing but what was replaced, from the bytes
+            except StoreError as error:  # what was said is kept; the next erasure finishes it
+                log.warning("what was masked later has not left the bytes yet: %s", type(error).__name__)
+
+    async def scan(self, scope: Scope, kind: str, *, key: str | None = None, **options: Any) -> list[Record]:
+        self._home.check()
+        if key is not None and kind == MEMORY:
+            key = self._door.key(scope, key)
+        return cast("list[Record]", await self._observed.scan(scope, kind, key=key, **options))
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         self._home.check()
+        self._door.forget(scope)
         try:
             return cast("Erased", await self._observed.erase(scope, changes))
         finally:

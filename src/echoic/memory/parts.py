@@ -10,6 +10,7 @@ from typing import Literal
 from echoic.embedding.base import Embedder
 from echoic.memory.background import Background
 from echoic.memory.distil import Distiller
+from echoic.memory.door import Door
 from echoic.memory.hooks import Hooks
 from echoic.memory.judging import Judge
 from echoic.memory.recall import Recaller
@@ -28,6 +29,8 @@ class Parts:
     """What the handles of one service share."""
 
     store: Store
+    """Everything that is written to it passes `door`."""
+    door: Door
     embedder: Embedder
     recaller: Recaller
     distiller: Distiller

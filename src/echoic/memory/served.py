@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar, overload
 
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS, Block, BlockMaker
@@ -135,7 +136,8 @@ class Served(ABC):
             InvalidInput: there is no such conversation, or the value cannot be kept.
         """
         result = Result(id=id, name=name, value=value, at=self._parts.clock())
-        return await keep_result(self._parts.store, self.scope, conversation_id, result)
+        masked = partial(self._parts.door.value, self.scope)
+        return await keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
 
     async def fail(self, conversation_id: str) -> Conversation:
         """The task could not be done. What was said in it stays, and is learned from like any other."""

@@ -13,11 +13,12 @@ from uuid import uuid4
 
 from echoic.embedding.base import Embedder
 from echoic.embedding.cached import CachedEmbedder
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.memory.abandoned import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.background import Background
 from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
 from echoic.memory.distilling.changes import Extractor
+from echoic.memory.door import Door, Secrets
 from echoic.memory.experience import AgentExperience, agents_with_lessons
 from echoic.memory.home import HomeLoop
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, Trouble
@@ -70,13 +71,15 @@ class MemoryService:
             whoever runs next: what was said and heard is kept and learned from, its checkpoint removed.
             None: it is never closed.
         quota: how much may be kept of a user and of a deployment; no limit by default.
+        secrets: what becomes of card numbers, passwords, PINs, codes and keys that are said: "mask" keeps a
+            marker such as "[PIN]" in their place, "keep" keeps them word for word (docs/secrets.md).
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
 
     Raises:
-        InvalidInput: shares or kinds that cannot be meant, or a `resumable_for_s` that would close calls
-            that go on.
+        InvalidInput: a share, a kind or a way with secrets that cannot be meant, or a `resumable_for_s` that
+            would close calls that go on.
     """
 
     def __init__(
@@ -94,14 +97,18 @@ class MemoryService:
         shares: Mapping[str, Sequence[str]] | None = None,
         resumable_for_s: float | None = RESUMABLE_FOR_S,
         quota: Quota | None = None,
+        secrets: Secrets = "mask",
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
     ) -> None:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
         kinds = _kinds(global_writes, global_kinds)
+        if secrets not in {"mask", "keep"}:
+            raise InvalidInput(f"secrets must be 'mask' or 'keep', not {brief(secrets)}")
+        door = Door(store, secrets)
         self._home, self._meter = HomeLoop(), Meter(store, quota or Quota())
-        store = observed_store(store, telemetry, meter=self._meter, home=self._home)
+        store = observed_store(store, telemetry, door, meter=self._meter, home=self._home)
         self._embedder = embedder
         # one that remembers queries is left as it is: the words in it must be found by whoever forgets them
         if not isinstance(embedder, CachedEmbedder):
@@ -121,6 +128,7 @@ class MemoryService:
         self._warming: asyncio.Task[None] | None = None
         self._parts = Parts(
             store=store,
+            door=door,
             embedder=embedder,
             recaller=Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home),
             distiller=distiller,

@@ -103,14 +103,24 @@ async def read_task(store: Store, scope: Scope, conversation: str) -> Task | Non
     )
 
 
-async def keep_result(store: Store, scope: Scope, conversation: str, result: Result) -> Result:
+async def keep_result(
+    store: Store, scope: Scope, conversation: str, result: Result, *, masked: Callable[[Any, str], Any]
+) -> Result:
     """Keep `result` of `conversation`. One of the same id is there already: that is the one, unchanged.
+
+    Args:
+        store: where.
+        scope: whose.
+        conversation: of which task.
+        result: what came out.
+        masked: a value, JSON, without the secrets in it, given what it is called.
 
     Raises:
         InvalidInput: there is no such conversation, the result cannot be kept, or its id is another task's.
     """
     checked_name(result.name, "result name")
-    value = _checked_json(result.value, f"result {brief(result.name)}")
+    value = masked(_checked_json(result.value, f"result {brief(result.name)}"), result.name)
+    result = replace(result, name=masked(result.name, ""))
     named = result.id or memory_id(conversation, result.name, _canonical(value))
     new = replace(result, id=checked_name(named, "result id"), value=value)
     put = Put(record=record_of_result(new, conversation), expect=0)

@@ -154,9 +154,11 @@ class UserMemory(Served):
             author=self._user,
             valid_from=self._parts.clock() if said_at is None else checked_time(said_at, "said_at"),
         )
+        memory = self._parts.door.memory(self.scope, memory)
         for number in count():
-            # the id follows from what is said, so that two processes told the same keep it once
-            new = replace(memory, id=memory_id("", text, category, context or "", str(number)))
+            # the id follows from what is kept, so that two processes told the same keep it once
+            named = memory_id("", memory.text, category, memory.context or "", str(number))
+            new = replace(memory, id=named)
             known = await self._parts.store.read(self.scope, MEMORY, [new.id])
             if known and memory_of(known[0]).current:
                 return memory_of(known[0])
@@ -311,7 +313,7 @@ class UserMemory(Served):
         Of two stored under the same key the newer is meant. None: no key is like it. What was taken back is
         left out of its turns.
         """
-        checked_name(key, "recall key")
+        key = self._parts.door.key(self.scope, checked_name(key, "recall key"))
         stored = {c.id: c for c in await self.conversations() if c.recall_key}
         newest_first = dict(reversed(stored.items()))
         matches = match_keys(key, {name: c.recall_key or "" for name, c in newest_first.items()})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from echoic.memory.sharing import checksums
+from echoic.secrets import checksums
 
 # Example numbers from issuers' documentation, standards and textbooks; none is given out to anybody.
 PUBLISHED = [

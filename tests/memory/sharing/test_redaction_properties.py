@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from phonenumbers import PhoneNumberFormat, PhoneNumberType
 
 from echoic.memory.sharing import Redacted, redact
-from echoic.memory.sharing.checksums import card, iban, iban_length
+from echoic.secrets.checksums import card, iban, iban_length
 
 unhurried = settings(deadline=None)
 WORDS = "zero one two three four five six seven eight nine".split()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.memory.sharing.spoken import readings, tokens
-from echoic.memory.sharing.views import written
+from echoic.secrets.spoken import readings, tokens
+from echoic.secrets.views import written
 
 
 def said(text: str) -> list[str]:

@@ -16,11 +16,11 @@ from echoic.memory.sharing.classify import (
     agree,
     classify,
 )
-from echoic.memory.sharing.findings import KINDS, Finding, Kind, Redacted
 from echoic.memory.sharing.gate import Redactor, Shareable, share, weigh
 from echoic.memory.sharing.presidio import PresidioRedactor
 from echoic.memory.sharing.redaction import redact
 from echoic.memory.sharing.stated import DEFAULT_GLOBAL_KINDS, GLOBAL_KINDS, LESSON, checked_kinds
+from echoic.secrets.findings import KINDS, Finding, Kind, Redacted
 
 __all__ = [
     "DEFAULT_GLOBAL_KINDS",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from echoic.memory.sharing.findings import Finding
-from echoic.memory.sharing.patterns import END, START, any_of
-from echoic.memory.sharing.views import View
+from echoic.secrets.findings import Finding
+from echoic.secrets.patterns import END, START, any_of
+from echoic.secrets.views import View
 
 _NAME = r"[^\W\d_][\w'.-]{1,30}"
 # No time, size, percentage or decimal.

@@ -1,4 +1,4 @@
-"""What a word announces and nothing else betrays: passwords, codes, accounts, documents.
+"""What a word announces and nothing else betrays: secrets, memberships, documents, plates.
 
 Each rule is a cue, a link ("for the alarm is now"), and a value of a shape; "the password is required" has no
 value. All patterns are bounded: after a cue at most `_WINDOW` characters are read.
@@ -10,10 +10,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from echoic.memory.sharing.findings import Finding, Kind
-from echoic.memory.sharing.patterns import END, START, any_of
-from echoic.memory.sharing.views import View
-from echoic.words import STOP
+from echoic.secrets import values
+from echoic.secrets.announced import labelled
+from echoic.secrets.findings import Finding, Kind
+from echoic.secrets.labels import Secret
+from echoic.secrets.patterns import END, START, any_of
+from echoic.secrets.views import View
 
 _WINDOW = 200
 Span = tuple[int, int]
@@ -54,41 +56,12 @@ _NEAR = re.compile(
     re.IGNORECASE,
 )
 
-_QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,64})[\"'`](?!\w)")
 _DIGITS = re.compile(r"[A-Za-z]{0,3}[- ]?(?:[0-9][ ./-]{0,2}){2,40}[0-9](?:[A-Za-z](?![A-Za-z]))?")
-_CODE = re.compile(r"[#*]?\s?[0-9](?:[ -]{0,2}[0-9]){2,11}[#*]?(?![\w%]|[.,:][0-9])")
-_SIGNED = re.compile(r"\S{2,128}")
-_WORDS = re.compile(r"[^\W\d_][\w'-]{0,40}(?:[ ,]{1,2}[\w'-]{1,41}){0,23}")
 _DOCUMENT = re.compile(r"[A-Za-z0-9](?:[ ./-]?[A-Za-z0-9]){3,24}")
 _PLATE = re.compile(
     r"[A-Za-z0-9]{1,8}(?:[ -](?:[A-Z]{1,4}|[A-Za-z]?[0-9]{1,5}[A-Za-z]{0,3})){0,3}(?![A-Za-z0-9])"
 )
-_AROUND = ".,;:!?)(\"'"
 _DIGIT = re.compile(r"[0-9]")
-_UNITS = re.compile(
-    r"\s*(?:characters?|digits?|letters?|days?|hours?|minutes?|months?|weeks?|years?|times?|percent|%)\b",
-    re.IGNORECASE,
-)
-
-# What is said of a password without saying it.
-_STATES = STOP | frozenset(
-    """required needed necessary wrong incorrect invalid expired expiring reset changed set sent emailed
-    printed written available posted displayed stored saved encrypted hashed protected secure insecure
-    weak strong long short case sensitive optional mandatory unknown missing lost forgotten different same
-    unique temporary new old working broken disabled enabled locked unlocked blocked asked provided given
-    shown hidden updated never always important private secret confidential personal safe good bad easy
-    hard simple complex compromised leaked stolen shared known visible found located kept changing
-    resetting checking generated created issued valid accepted rejected denied one something anything
-    nothing everything behind inside below next near case-sensitive better ready due going being made used
-    mailed texted sent-out alphanumeric numeric per two-factor handled managed rotated by""".split()
-)
-# Alone they say how a password is; before other words they may be part of one.
-_WEAK_STATES = frozenset("correct right blank empty fine perfect great terrible".split())
-_ENDS = frozenset(
-    "and but so because for when if which that please thanks thank or ok okay then since while until".split()
-)
-_MOST_WORDS = 6
-_MOST_SEED_WORDS = 24
 
 
 def _linked(text: str, place: int, end: int) -> int | None:
@@ -96,91 +69,18 @@ def _linked(text: str, place: int, end: int) -> int | None:
     return found.end() if found else None
 
 
-def _quoted(text: str, place: int, end: int) -> Span | None:
-    found = _QUOTED.match(text, place, end)
-    return found.span(1) if found else None
-
-
-def _pin(text: str, place: int, end: int) -> Span | None:
-    """Digits, after a link or right after the cue."""
-    for start in (_linked(text, place, end), _after(text, place, end)):
-        if start is None:
-            continue
-        if (quoted := _quoted(text, start, end)) is not None:
-            return quoted
-        found = _CODE.match(text, start, end)
-        if found and not _UNITS.match(text, found.end()):
-            return found.span()
-        spelled = _spelled(text, start, end)
-        if spelled is not None:
-            return spelled
-    return None
-
-
 def _after(text: str, place: int, end: int) -> int:
     found = _NEAR.match(text, place, end)
     return found.end() if found else place
 
 
-def _spelled(text: str, start: int, end: int) -> Span | None:
-    """One word that is no word: it holds a digit and a letter, or a sign inside."""
-    found = _SIGNED.match(text, start, end)
-    if found is None:
-        return None
-    bare = found[0].rstrip(_AROUND)
-    signs = bool(_DIGIT.search(bare)) and not bare.isdecimal()
-    if (
-        len(bare) < 3
-        or not (signs or re.search(r"\w[@#$%^&*!~+=]|[@#$%^&*~]\w", bare))
-        or _UNITS.match(text, start + len(bare))
-    ):
-        return None
-    return start, start + len(bare)
-
-
-def _password(text: str, place: int, end: int) -> Span | None:
-    """A word or several, after a link; right after the cue only what is quoted or no word."""
-    start = _linked(text, place, end)
-    if start is None:
-        near = _after(text, place, end)
-        return _quoted(text, near, end) or _spelled(text, near, end) or (_code_span(text, near, end))
-    found = _quoted(text, start, end) or _code_span(text, start, end) or _spelled(text, start, end)
-    return found or _phrase(text, start, end, _MOST_WORDS)
-
-
-def _code_span(text: str, start: int, end: int) -> Span | None:
-    found = _CODE.match(text, start, end)
-    return found.span() if found and not _UNITS.match(text, found.end()) else None
-
-
-def _phrase(text: str, start: int, end: int, most: int) -> Span | None:
-    """Plain words up to where the sentence goes on; None where the first is said of a password."""
-    found = _WORDS.match(text, start, end)
-    if found is None:
-        return None
-    last = start
-    for count, word in enumerate(re.finditer(r"[^\s,]+", found[0])):
-        plain = word[0].lower()
-        if count == most or plain in _ENDS or (count == 0 and plain in _STATES):
-            break
-        last = start + word.end()
-    return (start, last) if last > start and text[start:last].lower() not in _WEAK_STATES else None
-
-
-def _seed(text: str, place: int, end: int) -> Span | None:
-    start = _linked(text, place, end)
-    return None if start is None else _phrase(text, start, end, _MOST_SEED_WORDS)
-
-
-def _token(text: str, place: int, end: int) -> Span | None:
-    """Eight characters or more with a digit among them."""
-    start = _linked(text, place, end)
-    found = _SIGNED.match(text, _after(text, place, end) if start is None else start, end)
-    if found is None:
-        return None
-    bare = found[0].strip(_AROUND)
-    first = found.start() + found[0].index(bare)
-    return (first, first + len(bare)) if len(bare) >= 8 and _DIGIT.search(bare) else None
+def _pin(text: str, place: int, end: int) -> Span | None:
+    """Digits, after a link or right after the cue."""
+    for start in (_linked(text, place, end), _after(text, place, end)):
+        found = values.digits(text, start, 3, 12) if start is not None else None
+        if found is not None:
+            return found
+    return None
 
 
 def _account(text: str, place: int, end: int) -> Span | None:
@@ -222,23 +122,7 @@ def _plate(text: str, place: int, end: int) -> Span | None:
     return None
 
 
-_DOORS = any_of(
-    """doors? gates? alarms? garage safe house home building lobby apartment lock(?:box|er)? office keypad
-    phone"""
-)
-_CODED = any_of(
-    r"""access door gate alarm entry entrance keypad lock unlock safe garage security verification login
-    sign-?in one-?\s?time two-?\s?factor 2fa authentication authori[sz]ation voicemail lockbox garage_door
-    front_door sms puk phone"""
-)
-_KEYED = any_of(
-    """access auth(?:entication|orization)? bearer refresh session client private licen[cs]e product
-    encryption signing"""
-)
 _NUMBERED = r"(?=\s*(?:numbers?|nos?\b|nr\b|#|ids?\b))"
-_ACCOUNTS = any_of(
-    "bank checking savings? current brokerage pension sort routing swift transit branch aba giro"
-)
 _MEMBERS = any_of(
     """member(?:ship)? loyalty frequent_flyer customer client subscriber policy policyholder insurance
     mileage rewards? bonus pension brokerage patron library"""
@@ -252,49 +136,10 @@ _LAST_FOUR = (
 )
 _RULES = (
     Announced(
-        "PASSWORD",
-        "password",
-        _cue(
-            r"""pass\s?-?(?:words?|phrases?) passwd pwd (?:secret|safe)_(?:word|phrase)
-            mother'?s_maiden_name security_answer pass(?=\s*[:=]) pw(?=\s*[:=]) contrasena mot_de_passe
-            passwort kennwort senha wachtwoord parola_d'ordine"""
-        ),
-        _password,
-    ),
-    Announced(
-        "PASSWORD",
-        "pin",
-        _cue(
-            rf"""pins?(?:_codes?)? pass\s?codes? pass\s?-?words?
-            {_CODED}_(?:pass)?(?:code|pin|combination) otp puk (?:lock|locker|safe|vault)_combination"""
-        ),
-        _pin,
-    ),
-    Announced(
-        "PASSWORD",
-        "code-for",
-        _cue(rf"(?:pass)?codes?(?=_(?:for|to|of)_(?:(?:the|my|our|his|her|their)_)?(?:[a-z]+_)?{_DOORS})"),
-        _pin,
-    ),
-    Announced(
-        "PASSWORD", "seed", _cue("(?:seed|recovery|backup|mnemonic)_(?:phrase|words?) mnemonic"), _seed
-    ),
-    Announced(
-        "KEY",
-        "key-cue",
-        _cue(
-            rf"""api[\s\x5f-]?(?:key|token|secret) secret(?:[\s\x5f-]?(?:key|token))?
-            {_KEYED}[\s\x5f-]?(?:key|token|secret) token"""
-        ),
-        _token,
-    ),
-    Announced(
         "ACCOUNT",
         "account",
         _cue(
-            rf"""(?:{_ACCOUNTS}_)?(?:accounts?|acct|routing|transit|sort_code|sort) a/c kontonummer
-            numero_(?:de|di)_(?:cuenta|compte|conta|conto)
-            {_MEMBERS}(?:_(?:card|account|policy|plan))?{_NUMBERED}
+            rf"""accounts? acct {_MEMBERS}(?:_(?:card|account|policy|plan))?{_NUMBERED}
             (?:cards?|visa|mastercard|amex)(?=_(?:that_)?(?:ending|ends|ended)\b)"""
         ),
         _account,
@@ -333,33 +178,24 @@ _RULES = (
     ),
 )
 
-# "4471 is my pin", "swordfish is the password"
-_SECRET = any_of(
-    r"""pass\s?words? pass\s?codes? passphrases? pins? access_code door_code alarm_code gate_code"""
-)
-_BACKWARDS = re.compile(
-    rf"{START}(?P<value>[^\s]{{3,64}})\s+(?:is|was|'s)\s+(?:my|his|her|the|our|their)\s+(?:[a-z]+\s+){{0,2}}?"
-    rf"(?P<what>{_SECRET}){END}",
-    re.IGNORECASE,
-)
+_KINDS: dict[Secret, Kind] = {
+    "card": "CARD",
+    "API key": "KEY",
+    "account number": "ACCOUNT",
+    "ID number": "ID",
+}
 
 
 def announced(view: View) -> Iterator[Finding]:
-    """Values behind their cues, and passwords before theirs."""
+    """Values behind their cues: secrets, and numbers by which somebody is known."""
     text = view.text
+    for secret, span in labelled(view):
+        yield Finding(_KINDS.get(secret, "PASSWORD"), *span, "secret")
     for rule in _RULES:
         for cue in rule.cue.finditer(text):
             value = rule.value(text, cue.end(), min(len(text), cue.end() + _WINDOW))
             if value is not None:
                 yield Finding(rule.kind, *value, rule.rule)
-    for found in _BACKWARDS.finditer(text):
-        if _is_secret(found["value"], found["what"].lower()):
-            yield Finding("PASSWORD", *found.span("value"), "password-before")
-
-
-def _is_secret(value: str, what: str) -> bool:
-    """Whether `value` can be what is then called a password; "that is the password" says nothing."""
-    return bool(_DIGIT.search(value)) or ("word" in what and value.lower() not in _STATES | {"what", "here"})
 
 
 __all__ = ["Announced", "announced"]

@@ -15,10 +15,10 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.evidence import fact_in
-from echoic.memory.sharing.findings import Kind, Redacted
 from echoic.memory.sharing.persons import about_a_person
 from echoic.memory.sharing.redaction import redact
 from echoic.memory.sharing.wording import names_among, words_of
+from echoic.secrets.findings import Kind, Redacted
 
 Shared = Literal["global", "private"]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from echoic.memory.sharing import trade
-from echoic.memory.sharing.patterns import any_of
 from echoic.memory.sharing.vocabulary import FOOD, GOODS
 from echoic.memory.sharing.wording import Word, phrase_stems, stem, stems
+from echoic.secrets.patterns import any_of
 
 
 def _phrase(pattern: str) -> re.Pattern[str]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from echoic.memory.sharing.classify import MAX_FACT_CHARACTERS, Verdict, agree, judge, key_parts
-from echoic.memory.sharing.findings import PLACEHOLDER, Kind, Redacted
 from echoic.memory.sharing.redaction import redact
-from echoic.memory.sharing.spoken import readings, tokens
 from echoic.memory.sharing.stated import kinds_stated
-from echoic.memory.sharing.views import written
 from echoic.memory.sharing.wording import names_among, words_of
+from echoic.secrets.findings import PLACEHOLDER, Kind, Redacted
+from echoic.secrets.spoken import readings, tokens
+from echoic.secrets.views import written
 from echoic.words import content_words
 
 # What is left of "the phone number is [PHONE]": words that only lead up to what was taken out.

@@ -6,9 +6,9 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from echoic.memory.sharing.cues import Cues
-from echoic.memory.sharing.findings import Finding
-from echoic.memory.sharing.views import View
+from echoic.secrets.cues import Cues
+from echoic.secrets.findings import Finding
+from echoic.secrets.views import View
 
 _LOCAL_SIGNS = frozenset("._%+-!#$&*/=?^`{|}~'")
 # RFC 5321 allows 64 characters; more are taken as well, so that none is left standing before the "@".

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from echoic.memory.sharing.cues import HARMLESS, Cues
-from echoic.memory.sharing.digits import Group, clusters, joined, shape, split, windows
-from echoic.memory.sharing.findings import Finding
-from echoic.memory.sharing.views import View
+from echoic.secrets.cues import HARMLESS, Cues
+from echoic.secrets.digits import Group, clusters, joined, shape, split, windows
+from echoic.secrets.findings import Finding
+from echoic.secrets.views import View
 
 _SHORTEST, _LONGEST = 7, 15  # ITU-T E.164: 15 digits at most
 _MOST_GROUPS = 8

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from echoic.errors import InvalidInput, brief
-from echoic.memory.sharing.findings import Finding, Kind, Redacted
 from echoic.memory.sharing.redaction import redact
+from echoic.secrets.findings import Finding, Kind, Redacted
 
 _LANGUAGE = "en"
 """What recognisers are asked for; patterns know no language, and their context words come in several."""

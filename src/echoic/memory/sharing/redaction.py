@@ -15,17 +15,17 @@ from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.addresses import addresses as street_addresses
 from echoic.memory.sharing.announced import announced
 from echoic.memory.sharing.birthdates import birthdates
-from echoic.memory.sharing.credentials import keys
-from echoic.memory.sharing.cues import Cues
-from echoic.memory.sharing.findings import PLACEHOLDER, Finding, Redacted, merged, replaced
-from echoic.memory.sharing.identity import identities
-from echoic.memory.sharing.money import cards, ibans
 from echoic.memory.sharing.online import addresses as network_addresses
 from echoic.memory.sharing.online import emails, urls
 from echoic.memory.sharing.phones import Phones
 from echoic.memory.sharing.said_email import said_emails
-from echoic.memory.sharing.spoken import readings, tokens
-from echoic.memory.sharing.views import View, written
+from echoic.secrets.cards import cards, ibans
+from echoic.secrets.cues import Cues
+from echoic.secrets.findings import PLACEHOLDER, Finding, Redacted, merged, replaced
+from echoic.secrets.identity import identities
+from echoic.secrets.keys import keys
+from echoic.secrets.spoken import readings, tokens
+from echoic.secrets.views import View, written
 
 _PASSES = 5
 """How often what is left between findings is read again before all of it is taken out."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from echoic.memory.sharing.findings import Finding
-from echoic.memory.sharing.numerals import ENGLISH, OTHERS
-from echoic.memory.sharing.spoken import Token
-from echoic.memory.sharing.views import View
+from echoic.secrets.findings import Finding
+from echoic.secrets.numerals import ENGLISH, OTHERS
+from echoic.secrets.spoken import Token
+from echoic.secrets.views import View
 from echoic.words import STOP
 
 _AT = frozenset("at @ arroba arobase arobas chiocciola klammeraffe apenstaartje strudel".split())

@@ -16,9 +16,9 @@ from functools import lru_cache
 import Stemmer
 
 from echoic.memory.sharing import vocabulary
-from echoic.memory.sharing.findings import PLACEHOLDER
 from echoic.memory.sharing.names import NAMES
-from echoic.memory.sharing.views import written
+from echoic.secrets.findings import PLACEHOLDER
+from echoic.secrets.views import written
 from echoic.words import fold
 
 _TOKEN = re.compile(

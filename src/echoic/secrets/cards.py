@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from echoic.memory.sharing import checksums
-from echoic.memory.sharing.cues import Cues
-from echoic.memory.sharing.digits import Group, clusters, joined, shape, windows
-from echoic.memory.sharing.findings import Finding
-from echoic.memory.sharing.views import View
+from echoic.secrets import checksums
+from echoic.secrets.cues import Cues
+from echoic.secrets.digits import Group, clusters, joined, shape, windows
+from echoic.secrets.findings import Finding
+from echoic.secrets.views import View
 
 # Ways a card is printed; anything else counts only as a whole, so that a list of numbers is no card.
 _PRINTED = {

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from echoic.memory.sharing import checksums
-from echoic.memory.sharing.cues import Cues
-from echoic.memory.sharing.findings import Finding
-from echoic.memory.sharing.views import View
+from echoic.secrets import checksums
+from echoic.secrets.cues import Cues
+from echoic.secrets.findings import Finding
+from echoic.secrets.views import View
 
 _SEPARATORS = re.compile(r"[\s./-]")
 

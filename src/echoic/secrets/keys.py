@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from echoic.memory.sharing.findings import Finding
-from echoic.memory.sharing.views import View
+from echoic.secrets.findings import Finding
+from echoic.secrets.views import View
 
 _TAIL = r"[A-Za-z0-9_-]"
 # Prefixes as their issuers publish them, each with the shortest tail they give out.

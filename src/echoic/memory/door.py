@@ -1,0 +1,377 @@
+"""The door of memory: every change on its way to the store passes here and loses the secrets in it.
+
+There is no other way in: what writes, writes through the service's store, and that calls `Door.prepare`. What
+is written are markers, so no reader of the store, and nothing that is learned from it, ever meets a secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from echoic.errors import EchoicError
+from echoic.memory.records import (
+    CHECKPOINT,
+    CONVERSATION,
+    LINK_CODE,
+    LINK_GUESSES,
+    MEMORY,
+    PROPOSAL,
+    TURN,
+)
+from echoic.secrets import (
+    CONTEXT,
+    Found,
+    Known,
+    Masked,
+    Said,
+    is_bare,
+    leans_on_context,
+    mask,
+    mask_json,
+    mask_named,
+    mask_turn,
+    replaced,
+)
+from echoic.stores.base import Change, Put, Record, Store
+from echoic.types import Memory, Scope
+
+log = logging.getLogger(__name__)
+
+Secrets = Literal["mask", "keep"]
+"""What becomes of passwords, card numbers and the like. mask: a marker is kept. keep: they are, word for
+word."""
+
+_OURS: Final = frozenset({LINK_CODE, LINK_GUESSES, "revocation", "judgement"})
+"""Kinds that hold hashes, ids and times of our own, and nothing anybody said."""
+_SCOPES: Final = 1024
+_SECRETS: Final = 32
+_TELLING: Final = 6
+"""Digits of a number that is hardly said again by chance; what a caller says has to repeat twice as many."""
+_READ_BACK: Final = 4
+"""Digits that are enough where an agent speaks, or a tool is given what was said."""
+_PARTS: Final = 4096
+"""Parts of messages that are remembered as they were masked: a checkpoint holds the same ones every time."""
+
+
+class Prepared(list[Change]):
+    """Changes that passed the door."""
+
+    rewritten: bool = False
+    """Whether something kept before is replaced: what stood there has to leave the bytes."""
+
+
+class Door:
+    """Masks what is about to be kept.
+
+    What was masked is known for a while, in this process alone, so that it is found again when it is
+    repeated.
+
+    Args:
+        store: where earlier turns of a conversation are read.
+        secrets: what becomes of them.
+    """
+
+    def __init__(self, store: Store, secrets: Secrets) -> None:
+        self._store = store
+        self._keeps = secrets == "keep"
+        self._known: OrderedDict[Scope, deque[Known]] = OrderedDict()
+        self._parts: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
+
+    async def prepare(self, scope: Scope, changes: Sequence[Change]) -> Prepared:
+        """`changes` as they may be written."""
+        if isinstance(changes, Prepared):
+            return changes
+        prepared = Prepared()
+        if self._keeps:
+            prepared.extend(changes)
+            return prepared
+        said: dict[str, list[tuple[Said, Record, bool]]] = {}
+        for change in changes:
+            if not isinstance(change, Put) or change.record.kind in _OURS:
+                prepared.append(change)
+            elif change.record.kind == TURN and not change.record.version and change.was is None:
+                await self._turn(scope, change, prepared, said)
+            else:
+                prepared.append(replace(change, record=self._record(scope, change.record)))
+        return prepared
+
+    def key(self, scope: Scope, key: str) -> str:
+        """A key as it is kept, to look for it."""
+        return self._text(scope, key)
+
+    def memory(self, scope: Scope, memory: Memory) -> Memory:
+        """`memory` as it will be kept, so that nothing, not its id, is made of what will not be."""
+        if self._keeps:
+            return memory
+        text, found = mask_named(memory.text, memory.key or "", self._of(scope))
+        self._learn(scope, found)
+        return replace(
+            memory,
+            text=text,
+            key=None if memory.key is None else self._text(scope, memory.key),
+            context=None if memory.context is None else self._text(scope, memory.context),
+        )
+
+    def value(self, scope: Scope, value: Any, name: str = "") -> Any:
+        """JSON as it will be kept under `name`."""
+        if self._keeps:
+            return value
+        masked, found = mask_json(value, label=name, known=self._of(scope, _READ_BACK))
+        self._learn(scope, found)
+        return masked
+
+    def forget(self, scope: Scope) -> None:
+        """What was masked for `scope` is known no longer."""
+        self._known.pop(scope, None)
+
+    # -- one record
+
+    def _record(self, scope: Scope, record: Record) -> Record:
+        data = dict(record.data)
+        if record.kind in {MEMORY, PROPOSAL}:
+            return self._memory_record(scope, record, data)
+        if record.kind == CHECKPOINT:
+            return replace(record, data=self._checkpoint(scope, data))
+        if record.kind == TURN:
+            masked = self._mask(scope, data.get("text", ""))
+            return replace(record, data=_turn_data(data, masked))
+        if record.kind == CONVERSATION:
+            for name in ("recall_key", "summary"):
+                if isinstance(data.get(name), str):
+                    data[name] = self._text(scope, data[name])
+            return replace(record, data=data)
+        step = data.get("name")
+        if isinstance(step, str) and "value" in data:  # what came out of a step, under its name
+            data |= {"name": self._text(scope, step), "value": self.value(scope, data["value"], step)}
+        return replace(record, data=self.value(scope, data))
+
+    def _memory_record(self, scope: Scope, record: Record, data: dict[str, Any]) -> Record:
+        text, found = mask_named(str(data.get("text", "")), record.key or "", self._of(scope))
+        self._learn(scope, found)
+        data["text"] = text
+        for name in ("statement", "context"):
+            if isinstance(data.get(name), str):
+                data[name] = self._text(scope, data[name])
+        key = record.key if record.key is None else self._text(scope, record.key)
+        return replace(record, key=key, data=data)
+
+    def _text(self, scope: Scope, text: str) -> str:
+        return self._mask(scope, text).text
+
+    def _mask(self, scope: Scope, text: str) -> Masked:
+        if self._keeps:
+            return Masked(text)
+        masked = mask(text, known=self._of(scope))
+        self._learn(scope, masked.found)
+        return masked
+
+    # -- turns
+
+    async def _turn(
+        self,
+        scope: Scope,
+        put: Put,
+        prepared: Prepared,
+        said: dict[str, list[tuple[Said, Record, bool]]],
+    ) -> None:
+        """A turn, in the light of those before it; of which some may have to be written again."""
+        record = put.record
+        one = Said(str(record.data.get("speaker", "")), str(record.data.get("text", "")))
+        conversation = record.key or ""
+        before = said.setdefault(conversation, [])
+        if leans_on_context(one):
+            before = said[conversation] = await self._before(scope, conversation, before)
+        told = mask_turn(one, [each for each, _, _ in before], known=self._of(scope, _least(one)))
+        for place, masked in told.earlier.items():
+            self._again(scope, prepared, before, place, masked)
+        self._learn(scope, told.masked.found)
+        new = replace(record, data=_turn_data(dict(record.data), told.masked))
+        prepared.append(replace(put, record=new))
+        before.append((replace(one, text=told.masked.text), new, False))
+        self._learn_whole(scope, told.masked.found, before)
+
+    async def _before(
+        self, scope: Scope, conversation: str, here: list[tuple[Said, Record, bool]]
+    ) -> list[tuple[Said, Record, bool]]:
+        """The turns kept before, and those of the same batch behind them."""
+        if len(here) >= CONTEXT or any(kept for _, _, kept in here):
+            return here
+        try:
+            records = await self._store.scan(scope, TURN, key=conversation, newest_first=True, limit=CONTEXT)
+        except EchoicError:  # the write itself will say what is wrong
+            return here
+        known = {record.id for _, record, _ in here}
+        kept = [
+            (Said(str(r.data.get("speaker", "")), str(r.data.get("text", ""))), r, True)
+            for r in reversed(records)
+            if r.id not in known
+        ]
+        return [*kept, *here]
+
+    def _again(
+        self,
+        scope: Scope,
+        prepared: Prepared,
+        before: list[tuple[Said, Record, bool]],
+        place: int,
+        masked: Masked,
+    ) -> None:
+        """Have a turn that was kept, or is about to be, lose a part of what turned out to be a secret."""
+        one, record, kept = before[place]
+        if not masked.found:
+            return
+        self._learn(scope, masked.found)
+        new = replace(record, data=_turn_data(dict(record.data), masked))
+        if kept:
+            prepared.append(Put.over(record, new))
+            prepared.rewritten = True
+        else:
+            for number, change in enumerate(prepared):
+                if isinstance(change, Put) and change.record.kind == TURN and change.record.id == record.id:
+                    prepared[number] = replace(change, record=new)
+        before[place] = (replace(one, text=masked.text), new, kept)
+
+    def _learn_whole(
+        self, scope: Scope, found: Sequence[Found], before: list[tuple[Said, Record, bool]]
+    ) -> None:
+        """A number that was read out over turns is known as a whole too: that is how it is read back."""
+        if not found or found[-1].kind not in {
+            "card",
+            "account number",
+            "ID number",
+            "PIN",
+            "one-time code",
+        }:
+            return
+        known = self._known.get(scope)
+        if known is None:
+            return
+        pieces = [one for one in known if one.kind == found[-1].kind and one.digits][-8:]
+        if len(pieces) > 1 and len(pieces[-1].digits) <= 12 and len(before) > 1:
+            whole = "".join(one.digits for one in pieces if len(one.digits) <= 12)
+            if len(whole) <= 34:
+                known.append(Known(found[-1].kind, whole))
+
+    # -- checkpoints
+
+    def _checkpoint(self, scope: Scope, data: dict[str, Any]) -> dict[str, Any]:
+        """A call as far as it went: what was said in it is masked turn by turn, what tools were given too."""
+        messages = data.get("messages")
+        if isinstance(messages, str):
+            data["messages"] = self._messages(scope, messages)
+        before: list[Said] = []
+        unkept = []
+        for turn in data.get("unkept", ()):
+            said = Said(str(turn.get("speaker", "")), str(turn.get("text", "")))
+            masked = self._in_dialogue(scope, said, before)
+            unkept.append(_turn_data(dict(turn), masked))
+        data["unkept"] = unkept
+        data["pending"] = [self._pending(scope, dict(tool)) for tool in data.get("pending", ())]
+        if isinstance(data.get("summary"), str):
+            data["summary"] = self._text(scope, data["summary"])
+        return data
+
+    def _pending(self, scope: Scope, tool: dict[str, Any]) -> dict[str, Any]:
+        """A tool call under way. One whose arguments are masked cannot be made again."""
+        arguments = self.value(scope, tool.get("arguments", {}), str(tool.get("name", "")))
+        if arguments != tool.get("arguments", {}):
+            tool["idempotent"] = False
+        return {**tool, "arguments": arguments}
+
+    def _messages(self, scope: Scope, messages: str) -> str:
+        try:
+            parsed = json.loads(messages)
+        except ValueError:
+            return self._text(scope, messages)
+        before: list[Said] = []
+        changed = [_walked(message, lambda part: self._part(scope, part, before)) for message in parsed]
+        return messages if changed == parsed else json.dumps(changed, ensure_ascii=False)
+
+    def _part(self, scope: Scope, part: Mapping[str, Any], before: list[Said]) -> dict[str, Any]:
+        """One part of a message: speech and text as turns, everything else by its names."""
+        seen = json.dumps([scope.deployment, scope.user, part, [one.text for one in before[-CONTEXT:]]])
+        name = hashlib.blake2b(f"{seen}{self._of(scope)}".encode(), digest_size=16).digest()
+        there = self._parts.get(name)
+        if there is None:
+            there = self._part_masked(scope, part, before)
+            self._parts[name] = there
+            while len(self._parts) > _PARTS:
+                self._parts.popitem(last=False)
+        elif isinstance(text := there.get("transcript") or there.get("content"), str):
+            before.append(Said(_speaker(part), text))
+        return there
+
+    def _part_masked(self, scope: Scope, part: Mapping[str, Any], before: list[Said]) -> dict[str, Any]:
+        done = dict(part)
+        kind = str(part.get("part_kind", ""))
+        for name in ("content", "transcript"):
+            content = part.get(name)
+            if isinstance(content, str) and kind in {"user-prompt", "text", "speech"}:
+                done[name] = self._in_dialogue(scope, Said(_speaker(part), content), before).text
+            elif name in part:
+                done[name] = self.value(scope, content)
+        if "args" in part:
+            done["args"] = self.value(scope, part["args"], str(part.get("tool_name", "")))
+        return done
+
+    def _in_dialogue(self, scope: Scope, said: Said, before: list[Said]) -> Masked:
+        told = mask_turn(said, before[-CONTEXT:], known=self._of(scope, _READ_BACK))
+        self._learn(scope, told.masked.found)
+        before.append(replace(said, text=told.masked.text))
+        return told.masked
+
+    # -- what is known
+
+    def _of(self, scope: Scope, least: int = _TELLING) -> tuple[Known, ...]:
+        """What was masked for `scope` and is told by words, or by `least` digits."""
+        return tuple(one for one in self._known.get(scope, ()) if one.words or len(one.digits) >= least)
+
+    def _learn(self, scope: Scope, found: Iterable[Found]) -> None:
+        for one in found:
+            new = Known(one.kind, one.value)
+            if len(new.digits) < 4 and not new.words:
+                continue
+            known = self._known.setdefault(scope, deque(maxlen=_SECRETS))
+            self._known.move_to_end(scope)
+            if new not in known:
+                known.append(new)
+        while len(self._known) > _SCOPES:
+            self._known.popitem(last=False)
+
+
+def _least(said: Said) -> int:
+    if said.speaker == "agent":
+        return _READ_BACK
+    return _TELLING if is_bare(said.text) else 2 * _TELLING
+
+
+def _speaker(part: Mapping[str, Any]) -> str:
+    return "user" if part.get("part_kind") == "user-prompt" or part.get("speaker") == "user" else "agent"
+
+
+def _walked(message: Any, part: Any) -> Any:
+    """`message` with each of its parts as `part` makes it."""
+    if not isinstance(message, dict) or not isinstance(message.get("parts"), list):
+        return message
+    parts = [part(each) if isinstance(each, dict) else each for each in message["parts"]]
+    return {**message, "parts": parts}
+
+
+def _turn_data(data: dict[str, Any], masked: Masked) -> dict[str, Any]:
+    """A turn's data with its masked text; what was heard of it stays a beginning of it."""
+    heard, text = data.get("heard"), data.get("text", "")
+    data["text"] = masked.text
+    if isinstance(heard, str) and masked.found:
+        within = [one for one in masked.found if one.end <= len(heard)]
+        cut = next((one.start for one in masked.found if one.start < len(heard) < one.end), len(heard))
+        data["heard"] = replaced(text[:cut], within) if text.startswith(heard) else mask(heard).text
+    return data
+
+
+__all__ = ["Door", "Prepared", "Secrets"]

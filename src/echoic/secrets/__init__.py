@@ -1,0 +1,31 @@
+"""Secrets: what is said and must not be kept. Finds them and puts a marker in their place.
+
+`mask` looks at one text, `mask_turn` at one turn of a conversation, `mask_json` at a tool's JSON.
+Pure: no I/O, no clock, no model, and nothing of memory is known here.
+"""
+
+from __future__ import annotations
+
+from echoic.secrets.dialogue import CONTEXT, InTurn, Said, leans_on_context, mask_turn
+from echoic.secrets.labels import SECRETS, Secret
+from echoic.secrets.masking import MARKER, Found, Known, Masked, mask, mask_json, mask_named, replaced
+from echoic.secrets.reading import is_bare
+
+__all__ = [
+    "CONTEXT",
+    "MARKER",
+    "SECRETS",
+    "Found",
+    "InTurn",
+    "Known",
+    "Masked",
+    "Said",
+    "Secret",
+    "is_bare",
+    "leans_on_context",
+    "mask",
+    "mask_json",
+    "mask_named",
+    "mask_turn",
+    "replaced",
+]

@@ -1,0 +1,342 @@
+"""What words announce: the value behind "my pin is" and before "is my pin".
+
+A cue alone says nothing: "I forgot my PIN" has no value. Between a cue and its value stands a link: nothing,
+a verb, or a short clause that ends in one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from echoic.secrets import values
+from echoic.secrets.labels import CODE, LABELS, PLAIN_CODE, WORDED, Label, Secret, harmless, is_plain_code
+from echoic.secrets.patterns import END, any_of
+from echoic.secrets.values import Span
+from echoic.secrets.views import View
+from echoic.words import STOP
+
+_VERB = any_of(
+    r"""is was are were 's isn't used_to_be would_have_been will_be would_be should_be has_to_be equals
+    became changed_to set_to to_be to as
+    reads says goes starts_with begins_with started_with es est ist e being says_here read_as came_as
+    comes_to it's its that's thats that_is which_is"""
+)
+_ACT = any_of("use enter try press dial say type")
+_FILLER = any_of(
+    r"""now still just currently actually also simply probably like uh um er erm hmm okay ok so well right
+    the_word the_words set_to it's its it_is that's thats that_is that_would_be it_would_be here_it_is here
+    let_me_see let's_see i_think i_believe the_number_is the_number number all_lowercase all_caps
+    all_one_word lowercase one_second hang_on hold_on : - , = \x22 yeah yes sure you_know and_it's
+    apparently basically literally supposed_to_be going_to_be gonna_be equal_to as_follows following
+    the_following spelled spelt written"""
+)
+_STOPS_CLAUSE = any_of(
+    r"""and but or so because if when unless until phone mobile telephone order flight booking reservation
+    room invoice ticket price costs? tracking please can could limit balance bill payment expir(?:y|es|ation)
+    fee charge total amount attempts? requirements? ending ends"""
+)
+# The clause between cue and verb: whose it is, what it is for, where it came from.
+_CLAUSE = rf"(?:\s+(?!{_STOPS_CLAUSE}\b|[0-9]{{3}})[\w'/.-]*[\w'/-]){{1,8}}?"
+_SUFFIX = (
+    r"(?:\s*(?:numbers?|no\.|nr\.?|#|digits|code|details))?"
+    r"(?:,?\s*(?:the\s+)?last\s+(?:four|4)(?:\s+(?:digits|numbers))?)?"
+)
+_LINK = re.compile(
+    rf"{_SUFFIX}(?:{_CLAUSE})??(?:\s*,?\s*\b(?:{_VERB}|{_ACT})(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:|\s*,(?=\s*(?:it|that)))"
+    rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,=\"-](?!\d)){{0,6}}\s*",
+    re.IGNORECASE,
+)
+_OWN_CLAUSE = (
+    r"(?:\s+(?:for|to|of|on|at|in|with|from|that|which|you|i|we|they|he|she|over|by)\b"
+    rf"(?:\s+(?!{_STOPS_CLAUSE}\b|{_VERB}\b)[\w'.-]*[\w'-]){{0,8}}?)"
+)
+_CLAUSE_ONLY = re.compile(
+    rf"{_SUFFIX}\s+(?:for|to|of|at|on|from|that|which|you|i|we|they|it|he|she)\s+(?:(?!{_STOPS_CLAUSE}\b)[A-Za-z'-]+\s+){{1,5}}?(?=[#*]?\s?[0-9])",
+    re.IGNORECASE,
+)
+_WORD_LINK = re.compile(
+    rf"(?:{_OWN_CLAUSE})?(?:\s*,?\s*\b{_VERB}(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:)"
+    rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,=-]){{0,6}}\s*",
+    re.IGNORECASE,
+)
+_NEAR = re.compile(
+    rf"{_SUFFIX}\s*[:=#\"',.?-]{{0,3}}(?:[.?!]\s+(?=it|that|here))?"
+    rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,]){{0,4}}\s*",
+    re.IGNORECASE,
+)
+_TIMES_BEFORE = re.compile(
+    r"\b(?:(?<!punch )(?<!type )(?<!key )(?<!put )in|at|since|by|until|around|about|only|every|after"
+    r"|before|room|year)\s+$",
+    re.IGNORECASE,
+)
+
+
+def labelled(view: View) -> list[tuple[Secret, Span]]:
+    """What is announced in a view, as class and stretch."""
+    found = list(_all(view))
+    # "the PIN of my card is 9021": a card's number is longer than what else is said of a card
+    others = {span for kind, span in found if kind != "card"}
+    return [(kind, span) for kind, span in found if kind != "card" or span not in others]
+
+
+# "My old PIN was 1998 and the new one is 2047", "… so I changed it to 2047".
+_AGAIN = re.compile(
+    r"\b(?:(?:the|my)\s+(?:new|old|other|second|first|current|previous)\s+one\s*(?:is|was|'s|:)"
+    r"|now\s+it(?:'s|\s+is)|it(?:'s|\s+is)\s+now|(?:changed?|updated?|set|reset)\s+it\s+to)\s+(?:be\s+)?",
+    re.IGNORECASE,
+)
+
+
+def _again(label: Label, text: str, place: int) -> Iterator[Span]:
+    """More values of what was announced once."""
+    for link in _AGAIN.finditer(text, place, place + 160):
+        if label.kind in WORDED:
+            start = link.end()
+            found = values.quoted(text, start) or values.no_word(text, start) or values.phrase(text, start)
+        else:
+            found = _number(label, text, link.end())
+        if found is not None:
+            yield found
+
+
+def _all(view: View) -> Iterator[tuple[Secret, Span]]:
+    text = view.text
+    for label in LABELS:
+        for cue in label.cue.finditer(text):
+            if harmless(label, cue, text):
+                continue
+            found = _behind(label, text, cue.end()) or _before(label, text, cue.start())
+            if found is not None:
+                yield _named(label.kind, text, found), found
+            for more in _again(label, text, cue.end()):
+                yield label.kind, more
+    for cue in CODE.finditer(text):
+        found = None if not is_plain_code(cue) else _behind(PLAIN_CODE, text, cue.end())
+        found = found or (_before(PLAIN_CODE, text, cue.start()) if is_plain_code(cue) else None)
+        if found is not None:
+            yield "one-time code", found
+
+
+def _behind(label: Label, text: str, place: int) -> Span | None:
+    """The value behind a cue that ends at `place`."""
+    end = min(len(text), place + 160)
+    if label.kind in WORDED:
+        return _words_behind(label, text, place, end)
+    starts = [found.end() for found in (_LINK.match(text, place, end),) if found]
+    if label.near and (near := _NEAR.match(text, place, end)):
+        starts.append(near.end())
+    starts += [found.end() for found in _links(text, place, end)]
+    if clause := _CLAUSE_ONLY.match(text, place, end):
+        starts.append(clause.end())
+    for start in starts:
+        found = _number(label, text, start)
+        if found is not None:
+            return found
+    return None
+
+
+def _links(text: str, place: int, end: int) -> Iterator[re.Match[str]]:
+    """Links that reach further: up to each verb in turn."""
+    at = place
+    for _ in range(3):
+        found = _LINK.match(text, at, end)
+        if found is None or found.end() <= at:
+            return
+        yield found
+        at = found.end() - text[found.end() - 1].isspace()
+
+
+def _number(label: Label, text: str, start: int) -> Span | None:
+    """The value of `label` that begins at `start`, where it is no ordinary words."""
+    if _TIMES_BEFORE.search(text[max(0, start - 14) : start]):
+        return None
+    quoted = values.quoted(text, start)
+    if quoted is not None and any(c.isdecimal() for c in text[slice(*quoted)]):
+        return quoted
+    found: Span | None
+    match label.kind:
+        case "API key":
+            found = quoted or values.token(text, start)
+        case "ID number":
+            found = values.document(text, start, label.least)
+        case _:
+            found = values.digits(text, start, label.least, label.most) or _lettered(label, text, start)
+    return found
+
+
+def _lettered(label: Label, text: str, start: int) -> Span | None:
+    """A code or an account with letters in it."""
+    if label.kind == "account number":
+        return values.document(text, start, 8)
+    if label.kind == "one-time code" and label is not PLAIN_CODE:
+        return values.code(text, start, label.least, label.most)
+    return values.no_word(text, start) if label.kind == "PIN" else None
+
+
+def _words_behind(label: Label, text: str, place: int, end: int) -> Span | None:
+    start = next((f.end() for f in (_WORD_LINK.match(text, place, end),) if f), None)
+    strict, most = True, 6
+    if label.kind == "recovery phrase" or (label.kind == "password" and "phrase" in text[place - 6 : place]):
+        strict, most = False, 24
+    if start is None:
+        near = _NEAR.match(text, place, end)
+        at = near.end() if near else place
+        found = values.quoted(text, at) or values.no_word(text, at) or values.digits(text, at, 3, 64)
+        return found or _dictated(text, at) or _chosen(text, place, at)
+    found = values.quoted(text, start) or values.digits(text, start, 3, 64)
+    plain = values.phrase(text, start, most=most, strict=strict)
+    if not strict and plain is not None and len(text[slice(*plain)].split()) < 3:
+        plain = values.phrase(text, start, most=most)
+    return _longer(found or values.no_word(text, start), plain)
+
+
+_DICTATED_NOT = re.compile(
+    any_of(
+        r"""reset resets manager managers field attempt attempts policy policies rule rules length change
+        changes page link links email hint hints recovery protected protection expires expired expiry
+        generator box prompt requirements? screen help problem problems issue issues question questions
+        and or please thanks less free sharing security entry strength update check fails? failed didn't
+        doesn't won't isn't wasn't has had can did does needs? for to on in at of with from again again
+        incorrect wrong manager's lock locked"""
+    )
+    + END,
+    re.IGNORECASE,
+)
+
+
+_FOR_WHAT = re.compile(r"(?:for|to)\s+(?:(?:the|my|our|this)\s+)?[\w-]+\s+", re.IGNORECASE)
+
+
+def _dictated(text: str, place: int) -> Span | None:
+    """Words right after a cue that end in a number: "wifi password bluebird seven"."""
+    whose = _FOR_WHAT.match(text, place)
+    place = whose.end() if whose else place
+    if _DICTATED_NOT.match(text, place):
+        return None
+    found = values.phrase(text, place, most=3)
+    if found is None:
+        return None
+    last = text[slice(*found)].rsplit(maxsplit=1)[-1].lower()
+    return (
+        found
+        if len(text[slice(*found)].split()) > 1 and (last in values.SPELLED or last.isdecimal())
+        else None
+    )
+
+
+_CHOOSES = re.compile(
+    r"\b(?:make|making|use|using|choose|try|(?:log|sign)(?:ged|ging)?\s*in\s+with|in\s+with)\s+(?:the|my|a|this)\s+"
+    r"(?:new\s+)?(?:[\w-]+\s+)?$",
+    re.IGNORECASE,
+)
+
+
+def _chosen(text: str, cue_end: int, place: int) -> Span | None:
+    """Words right after a cue in "make the password purple rain"."""
+    begin = text.rfind(" ", 0, max(0, cue_end - 6)) + 1
+    if not _CHOOSES.search(text[max(0, begin - 40) : begin]) or _DICTATED_NOT.match(text, place):
+        return None
+    return values.phrase(text, place, most=4)
+
+
+def _longer(one: Span | None, other: Span | None) -> Span | None:
+    if one is None or other is None:
+        return one or other
+    return one[0], max(one[1], other[1])
+
+
+# -- "5173 is my pin", "bluebird seven is the password", "use 481902 as your code"
+
+_IT_IS = r"(?:that's|thats|that\s+is|it's|its|it\s+is|which\s+is|is|was)"
+_BACK_LINK = re.compile(
+    rf"(?:(?:\s+[A-Za-z']+){{0,6}}?\s*[,.;-]\s*(?={_IT_IS}\b))?"
+    rf"(?:\s+(?:on|for|to|from|of|at|in|over)\b(?:\s+[A-Za-z']+){{0,5}}?(?=\s+{_IT_IS}\b))?"
+    rf"\s*,?\s*(?:(?:{_IT_IS}|'s|as|would\s+be|should\s+be|for|being|\()\s*)?"
+    r"(?:(?:my|the|your|our|his|her|their|a|this|that)\s+)?"
+    r"(?:(?!year|day|time|first|order|phone)[A-Za-z]+[\s-]+){0,3}",
+    re.IGNORECASE,
+)
+_BACK_VERB = re.compile(rf"(?:\b{_IT_IS}(?!\w)|'s\b|\b(?:as|being)\b)", re.IGNORECASE)
+_BACK_LEAD = re.compile(r"\b(?:it's|its|it\s+is|got|use|try|enter)\s+$", re.IGNORECASE)
+_BACK_NUMBER = re.compile(r"[#*]?[A-Za-z]{0,3}-?[0-9][0-9A-Za-z]*(?:[ -][0-9A-Za-z]*[0-9][0-9A-Za-z]*)*[#*]?")
+
+
+def _before(label: Label, text: str, place: int) -> Span | None:
+    """The value in front of a cue that begins at `place`."""
+    begin = max(0, place - 90)
+    head = text[begin:place]
+    if label.kind in WORDED:
+        worded = _words_before(head)
+        if worded is not None:
+            return begin + worded[0], begin + worded[1]
+        if odd := _ODD_BEFORE.search(head):
+            return values.no_word(text, begin + odd.start(1))
+    numbers = list(_BACK_NUMBER.finditer(head))
+    if not numbers:
+        return None
+    last = numbers[-1]
+    between, led = head[last.end() :], _BACK_LEAD.search(head, 0, last.start())
+    if not _BACK_LINK.fullmatch(between) or not (led or _BACK_VERB.search(between)):
+        return None
+    start = begin + last.start()
+    if _TIMES_BEFORE.search(text[max(0, start - 14) : start]):
+        return None
+    return _number_before(label, text, start)
+
+
+def _number_before(label: Label, text: str, start: int) -> Span | None:
+    if label.kind in WORDED:
+        return values.no_word(text, start) or values.digits(text, start, 3, 64)
+    if label.kind == "ID number":
+        return values.document(text, start, label.least)
+    read = values.code if label.kind in {"one-time code", "PIN"} else values.digits
+    return read(text, start, max(label.least, 3), label.most)
+
+
+_WORDS_BEFORE = re.compile(
+    r"(?:^|[.,;:!?]\s*|\b(?:so|and|okay|ok|yeah|yes|um|uh|it's|its|use|put|try|well|think|believe)\s+)"
+    r"(?P<value>(?:[^\s.,;:!?]+\s+){0,5}?[^\s.,;:!?]+)\s*,?\s+(?P<verb>is\s+|was\s+|that's\s+|thats\s+|as\s+|)"
+    r"(?:my|the|our|his|her|their|your)\s+(?:[a-z0-9'-]+\s+){0,3}$",
+    re.IGNORECASE,
+)
+_ODD_BEFORE = re.compile(
+    r"(?<!\S)(\S{3,64})\s+(?:is|was|as)\s+(?:my|the|our|his|her|their|your)\s+(?:[a-z0-9'-]+\s+){0,3}$",
+    re.IGNORECASE,
+)
+_LEADS_UP = re.compile(
+    r"\b(?:yeah|so|okay|ok|um|uh|it's|its|it\s+is|yes|and|well|use|used|using|set|put|chose|picked|pick|with|have|try|should\s+be|would\s+be|must\s+be)\s+",
+    re.IGNORECASE,
+)
+_NO_VALUE = frozenset(
+    """problem issue question thing trouble concern point reason worry topic matter what this that these
+    which here there it one same answer everything nothing something security first next last step only
+    part hint key goal subject security today""".split()
+)
+
+
+def _words_before(head: str) -> Span | None:
+    found = _WORDS_BEFORE.search(head)
+    if found is None:
+        return None
+    start, led = found.start("value"), bool(_BACK_LEAD.search(head, 0, found.start("value")))
+    for lead in _LEADS_UP.finditer(head, start, found.end("value")):  # what leads up to it is no part of it
+        start, led = lead.end(), led or lead[0].lower().startswith(("it", "use"))
+    if not found["verb"] and not led:
+        return None
+    value = head[start : found.end("value")].strip().lower().split()
+    if not value or len(value) > 4 or _NO_VALUE & set(value) or values.phrase(" ".join(value), 0) is None:
+        return None
+    if any(word in STOP and word not in values.SPELLED for word in value):
+        return None
+    return start, found.end("value")
+
+
+def _named(kind: Secret, text: str, span: Span) -> Secret:
+    """A code is called by how long it is where the cue fits two."""
+    if kind == "security code" and sum(c.isdecimal() for c in text[slice(*span)]) > 4:
+        return "one-time code"
+    return kind
+
+
+__all__ = ["labelled"]

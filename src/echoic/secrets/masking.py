@@ -1,0 +1,387 @@
+"""A text with a marker in place of every secret in it. Pure: no I/O, no clock, no model.
+
+What is a secret is told by what announced it (`labels`), by its check digits (`cards`, `identity`) or by how
+it
+looks (`keys`). What is known already (a number said a moment ago) is found again wherever it is repeated.
+Masking a text again changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from echoic.secrets import checksums, keys, values
+from echoic.secrets.announced import labelled
+from echoic.secrets.cards import cards, ibans
+from echoic.secrets.cues import HARMLESS, Cues
+from echoic.secrets.identity import identities
+from echoic.secrets.labels import SECRETS, Secret
+from echoic.secrets.reading import runs, views_of
+from echoic.secrets.views import View
+
+MARKER = re.compile(
+    r"\[(?:card ending [0-9]{4}|card number|IBAN|" + "|".join(re.escape(kind) for kind in SECRETS) + r")\]"
+)
+"""What stands where a secret stood."""
+_BLANK = "]"
+_PASSES = 4
+_LONG_SECRETS = frozenset({"card", "account number", "ID number"})
+# Without any of these there is nothing to look for.
+_TELLING = re.compile(
+    r"[0-9]|\S{16}|pass|\bpin\b|\bpins\b|p\.i\.n|code|cod|key|token|secret|maiden|memorable|phrase|word\b|cvv|cvc|mnemonic|"
+    r"kennwort|senha|wachtwoord|parola|contrase|mot de|pwd|\bpw\b|credentials|safe word|answer|"
+    r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|"
+    r"fifty|sixty|seventy|eighty|ninety|hundred|double|triple|oh|cero|uno|dos|tres|cuatro|cinco|seis|siete|"
+    r"ocho|nueve|zero|un|deux|trois|quatre|cinq|sept|huit|neuf|null|eins|zwei|drei|vier|f\w+nf|sechs|sieben|"
+    r"acht|neun|due|quattro|cinque|sei|sette|otto|nove|um|dois|quatro|sete|oito)\b",
+    re.IGNORECASE,
+)
+_SURE_IDS = frozenset(
+    """us-ssn uk-nino es-dni es-nie it-codice-fiscale fr-nir br-cpf be-national ch-ahv se-personnummer fi-hetu
+    kr-rrn cn-resident""".split()
+)
+"""Numbers so written that their check is enough; of the others one in ten order numbers passes."""
+_URL_SECRET = re.compile(
+    r"://[^\s:/@]{0,128}:(?P<password>[^\s@/]{1,256})@|[?&;#](?:[A-Za-z]{1,16}[_-])?(?:token|api_?key|key|secret|"
+    r"pass(?:word|wd|code)?|pwd|sig(?:nature)?|session(?:id)?|sid|auth(?:orization)?|jwt|otp|credentials?)="
+    r"(?P<field>[^&\s\"'#]{4,2048})",
+    re.IGNORECASE,
+)
+_LEAST_CHECKED = 8
+"""Digits without which no number has check digits worth looking at."""
+_LEAST_PART = 8
+"""Digits of a number that are enough to tell it by a part of it."""
+_LEAST_RANDOM = 32
+"""Signs of a key that nothing but its randomness gives away; shorter ones are ids of all kinds."""
+_FOUR_GROUPS = re.compile(r"[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}")
+# "…, exp 08/29, 987": who says when a card ends says its code next.
+_BEHIND_EXPIRY = re.compile(
+    r"\b(?:exp|expir(?:es|y|ing|ation)|valid\s+(?:till|until|thru|through|to))\b[^0-9.?!]{0,24}"
+    r"[0-9]{1,2}[ /.,-]{0,3}(?:20)?[0-9]{2}[ ,;]{1,3}(?:and|then)?\s*"
+    r"(?P<code>[0-9]{3,4})(?![0-9:/%-]|\.[0-9])",
+    re.IGNORECASE,
+)
+_NO_SECRETS = HARMLESS | {"phone"}
+_IN_PASSING = re.compile(r"\b(?:in|since|year|at|for|costs?|has|paid|of|than|about)\s+$", re.IGNORECASE)
+_LAST_FOUR_SAID = re.compile(
+    r"\b(?:ending|ends|ended|last\s+(?:four|4)(?:\s+digits)?)\b[\w\s]{0,16}$", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One secret in a text."""
+
+    kind: Secret
+    start: int
+    end: int
+    value: str
+    """As it is read: the digits of a number that was said."""
+    iban: bool = False
+
+    @property
+    def digits(self) -> str:
+        """Those of the value."""
+        return re.sub(r"[^0-9]", "", self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A text without its secrets."""
+
+    text: str
+    found: tuple[Found, ...] = ()
+    """In order of place; none overlaps another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A secret that was said before: wherever it is repeated it is one again."""
+
+    kind: Secret
+    value: str
+
+    @property
+    def digits(self) -> str:
+        """Those of the value, where it is a number."""
+        lettered = self.kind not in {"account number", "ID number"} and any(c.isalpha() for c in self.value)
+        return "" if lettered else re.sub(r"[^0-9]", "", self.value)
+
+    @property
+    def words(self) -> str:
+        """What to look for in a text, where it is words; empty where those are too ordinary."""
+        plain = self.value.strip().lower()
+        telling = " " in plain or any(not c.isalpha() for c in plain)
+        return plain if telling and len(plain) >= 6 and not plain.replace(" ", "").isdecimal() else ""
+
+
+def mask(text: str, *, known: Iterable[Known] = ()) -> Masked:
+    """`text` with a marker such as "[PIN]" for every secret in it.
+
+    Args:
+        text: what was said or written.
+        known: what was masked before and may be repeated here.
+    """
+    known = tuple(known)
+    if len(text) < 3 or _TELLING.search(text) is None:
+        return Masked(text)
+    return apply(text, lambda part: [*_look(part), *_repeated(part, known)])
+
+
+def apply(text: str, look: Any) -> Masked:
+    """`text` without what `look` finds in it, looked at again until nothing is found."""
+    found: list[Found] = []
+    current = blanked(text)
+    for _ in range(_PASSES):
+        here = merged(look(current))
+        if not here:
+            break
+        found += here
+        for one in here:
+            current = current[: one.start] + _BLANK * (one.end - one.start) + current[one.end :]
+    if not found:
+        return Masked(text)
+    ordered = merged(found)
+    return Masked(replaced(text, ordered), tuple(ordered))
+
+
+def blanked(text: str) -> str:
+    """`text` with its markers unreadable, and as long as before."""
+    return MARKER.sub(lambda marker: _BLANK * len(marker[0]), text) if "[" in text else text
+
+
+def _look(text: str) -> list[Found]:
+    found: list[Found] = []
+    for view in views_of(text):
+        found += (_original(view, *each) for each in _in_view(view))
+    return found
+
+
+def _in_view(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
+    for kind, (start, end) in labelled(view):
+        yield kind, start, end, False
+    for url in _URL_SECRET.finditer(view.text):
+        in_front = url["password"] is not None
+        yield "password" if in_front else "API key", *url.span("password" if in_front else "field"), False
+    for key in keys.keys(view):
+        if key.rule != "key-entropy" or key.end - key.start >= _LEAST_RANDOM:
+            yield "API key", key.start, key.end, False
+    if sum(c.isdecimal() for c in view.text) >= _LEAST_CHECKED:
+        yield from _checked(view)
+
+
+def _checked(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
+    """What its check digits give away."""
+    cues = Cues(view.text)
+    for card in cards(view, cues):
+        if card.rule == "card-security-code":
+            yield "security code", card.start, card.end, False
+        elif _stands_alone(view.text, card.start, card.end) and (
+            card.rule != "card" or cues.directly_before(card.start) not in HARMLESS
+        ):
+            yield "card", card.start, card.end, False
+    yield from _long_cards(view, cues)
+    for code in _BEHIND_EXPIRY.finditer(view.text):
+        if not values.UNITS.match(view.text, code.end()):
+            yield "security code", *code.span("code"), False
+    for iban in ibans(view):
+        yield "account number", iban.start, iban.end, True
+    for identity in identities(view, cues):
+        announced = cues.directly_before(identity.start) == "identity"
+        if identity.rule != "vin" and (announced or identity.rule in _SURE_IDS):
+            yield "ID number", identity.start, identity.end, False
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether no letter or digit is joined to it, as in a hexadecimal id."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 1]
+    if before[-1:] == "-" and before[:1].isalnum():
+        return False
+    before = before[-1:]
+    return not (before.isalnum() or before == "_" or after.isalnum() or after == "_")
+
+
+def _long_cards(view: View, cues: Cues) -> Iterator[tuple[Secret, int, int, bool]]:
+    """A card with its date or code behind it in one breath: the whole of it. And one that was misheard."""
+    for digits, start, end in runs(view):
+        if len(digits) == 16 and digits[:1] in {"4", "5"} and _stands_alone(view.text, start, end):
+            grouped = _FOUR_GROUPS.fullmatch(view.text, start, end) is not None
+            if (grouped or view.spoken) and cues.before(start) in {None, "card"}:
+                yield "card", start, end, False
+        if not 16 < len(digits) <= 28 or cues.directly_before(start) in HARMLESS:
+            continue
+        if any(checksums.card(digits[:length]) for length in (16, 15)):
+            yield "card", start, end, False
+
+
+def _repeated(text: str, known: Sequence[Known]) -> Iterator[Found]:
+    """What was said before and is said again."""
+    if not known:
+        return
+    lowered = text.lower()
+    for one in known:
+        if words := one.words:
+            for place in re.finditer(rf"(?<!\w){re.escape(words)}(?!\w)", lowered):
+                if len(lowered) == len(text):
+                    yield Found(one.kind, place.start(), place.end(), one.value)
+    if not any(len(one.digits) >= 4 for one in known):
+        return
+    for view in views_of(text):
+        cues = Cues(view.text)
+        for digits, start, end in runs(view):
+            kind = _known_number(digits, known)
+            if kind and not (
+                cues.before(start) in _NO_SECRETS
+                or values.is_amount(view.text, start)
+                or values.UNITS.match(view.text, end)
+                or _LAST_FOUR_SAID.search(view.text, max(0, start - 40), start)
+                or re.search(
+                    r"\b(?:in|since|year|at)\s+$", view.text[max(0, start - 8) : start], re.IGNORECASE
+                )
+            ):
+                yield _original(view, kind, start, end, False)
+
+
+def _known_number(digits: str, known: Sequence[Known]) -> Secret | None:
+    for one in known:
+        whole = one.digits
+        if len(digits) < 4 or len(whole) < 4:
+            continue
+        if digits == whole or (len(digits) >= _LEAST_PART and digits in whole):
+            return one.kind
+        if len(whole) >= _LEAST_PART and whole in digits:
+            return one.kind
+    return None
+
+
+def _original(view: View, kind: Secret, start: int, end: int, iban: bool) -> Found:
+    while end > start + 1 and view.text[end - 1].isspace():
+        end -= 1
+    return Found(kind, *view.origin(start, end), view.text[start:end], iban)
+
+
+def merged(found: Iterable[Found]) -> list[Found]:
+    """The same stretches with no overlap; the longer names what overlaps."""
+    united: list[Found] = []
+    for one in sorted(found, key=lambda f: (f.start, -f.end)):
+        last = united[-1] if united else None
+        if last is None or one.start >= last.end:
+            united.append(one)
+            continue
+        name = max((last, one), key=_weight)
+        end = max(last.end, one.end)
+        united[-1] = Found(name.kind, last.start, end, name.value, name.iban)
+    return united
+
+
+def _weight(one: Found) -> tuple[int, int]:
+    """Which of two names to keep: a number known by its check digits, then the longer."""
+    sure = one.kind == "card" and checksums.card(one.digits)
+    return (2 if sure else one.iban, len(one.value))
+
+
+def replaced(text: str, found: Sequence[Found]) -> str:
+    """`text` with a marker for each of `found`, which are in order and do not overlap."""
+    pieces: list[str] = []
+    done = 0
+    for one in found:
+        pieces += (text[done : one.start], marker_of(one))
+        done = one.end
+    return "".join((*pieces, text[done:]))
+
+
+def marker_of(one: Found) -> str:
+    """What stands in place of a secret. Of a card that was said whole the last four digits are kept."""
+    if one.kind == "card":
+        digits = one.digits
+        if len(digits) > 16 and not checksums.card(digits):
+            digits = next((digits[:n] for n in (16, 15) if checksums.card(digits[:n])), "")
+        return f"[card ending {digits[-4:]}]" if 14 <= len(digits) <= 19 else "[card number]"
+    return "[IBAN]" if one.iban else f"[{one.kind}]"
+
+
+# -- values that are no text
+
+_IDS = re.compile(r"(?:^|_|(?<=[a-z]))(?:id|Id|ids|uuid|handle|hash|digest|etag)$")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+def mask_json(value: Any, *, label: str = "", known: Collection[Known] = ()) -> tuple[Any, list[Found]]:
+    """`value`, JSON, without the secrets in it; what a name announces ({"pin": 5173}) is one too.
+
+    Args:
+        value: strings, numbers, booleans, null, lists and objects of them.
+        label: what `value` is called.
+        known: as for `mask`.
+    """
+    found: list[Found] = []
+
+    def name(key: Any) -> Any:
+        masked = mask(key, known=known) if isinstance(key, str) else Masked("")
+        found.extend(masked.found)
+        return masked.text if masked.found else key
+
+    def walk(item: Any, label: str) -> Any:
+        if isinstance(item, str):
+            text, here = mask_named(item, label, known)
+            found.extend(here)
+            return text
+        if isinstance(item, Mapping):
+            return {name(key): walk(each, f"{label.rpartition('.')[2]}.{key}") for key, each in item.items()}
+        if isinstance(item, list | tuple):
+            return [walk(each, label) for each in item]
+        if isinstance(item, int) and not isinstance(item, bool) and abs(item) >= 100:
+            text, here = mask_named(str(item), label, known)
+            if here:
+                found.extend(here)
+                return text
+        return item
+
+    return walk(value, label), found
+
+
+def mask_named(text: str, label: str = "", known: Collection[Known] = ()) -> tuple[str, list[Found]]:
+    """`text`, which stands under a name such as "card.number", without its secrets."""
+    if text[:1] in {"{", "["} and text[-1:] in {"}", "]"}:
+        try:
+            parsed = json.loads(text)
+        except ValueError:
+            parsed = None
+        if isinstance(parsed, dict | list):
+            masked, found = mask_json(parsed, label=label, known=known)
+            return (json.dumps(masked, ensure_ascii=False), found) if found else (text, [])
+    name = " ".join(word.lower() for word in _PARTS.findall(label))
+    if label and _IDS.search(label.rpartition(".")[2]) and len(text) < 200 and " " not in text:
+        return text, []
+    result = mask(text, known=known)
+    if not name or MARKER.fullmatch(text) or (_TELLING.search(name) is None and "cvv" not in name):
+        extra = name and any(
+            word in name for word in ("card", "account", "ssn", "social", "iban", "cvc", "routing", "sort")
+        )
+        if not extra or MARKER.fullmatch(text):
+            return result.text, list(result.found)
+    lead = f"{name} is "
+    whole = mask(lead + text)
+    if whole.found and whole.found[0].start == len(lead) and whole.text.startswith(lead):
+        return whole.text[len(lead) :], list(whole.found)
+    return result.text, list(result.found)
+
+
+__all__ = [
+    "MARKER",
+    "Found",
+    "Known",
+    "Masked",
+    "apply",
+    "blanked",
+    "marker_of",
+    "mask",
+    "mask_json",
+    "mask_named",
+    "merged",
+    "replaced",
+]

@@ -1,0 +1,116 @@
+"""Secrets are found in others' sentences, and nothing else is.
+
+The rules were developed on `development.jsonl`. Each held-out set was written when the rules stood, and counted
+once before its misses were looked at and mended: those counts are in docs/secrets.md. From then on it belongs to
+development, and a new one has to be written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echoic.secrets import MARKER, SECRETS, Said, mask, mask_json, mask_turn
+
+HERE = Path(__file__).parent
+SETS = ("development", "held_out_1", "held_out_2", "held_out_3", "held_out_4", "held_out_5")
+
+
+def lines(name):
+    with (HERE / f"{name}.jsonl").open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def spoken(turns):
+    """A dialogue as it is kept."""
+    kept = []
+    for speaker, text in turns:
+        told = mask_turn(Said(speaker, text), kept)
+        for place, masked in told.earlier.items():
+            kept[place] = Said(kept[place].speaker, masked.text)
+        kept.append(Said(speaker, told.masked.text))
+    return kept
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_secrets_are_found_in_every_class(name):
+    found, all_of = Counter(), Counter()
+    for line in lines(name):
+        if line["class"]:
+            masked = mask(line["text"]).text
+            all_of[line["class"]] += 1
+            found[line["class"]] += MARKER.search(masked) is not None and not any(
+                secret in masked for secret in line["secrets"]
+            )
+    assert set(all_of) <= set(SECRETS)
+    assert found.total() / all_of.total() >= 0.97, (found, all_of)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_what_only_looks_like_a_secret_is_left_alone(name):
+    harmless = [line["text"] for line in lines(name) if not line["class"]]
+    touched = [text for text in harmless if mask(text).text != text]
+    assert len(touched) <= len(harmless) / 100, touched
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_masking_again_changes_nothing(name):
+    for line in lines(name):
+        once = mask(line["text"]).text
+        assert mask(once).text == once
+
+
+@pytest.mark.parametrize("line", lines("dialogues"), ids=lambda line: line["turns"][-1][1][:30])
+def test_what_is_asked_for_read_out_and_read_back_is_found_over_turns(line):
+    kept = [said.text for said in spoken(line["turns"])]
+    if line["class"] is None:
+        assert kept == [text for _, text in line["turns"]]
+    else:
+        assert not [secret for secret in line["secrets"] for text in kept if secret in text], kept
+
+
+@given(st.text(max_size=80) | st.text(alphabet="0123456789 -.pincodetwo,[]", max_size=80))
+@settings(max_examples=60, deadline=None)
+def test_any_text_is_taken_and_masking_is_idempotent(text):
+    once = mask(text).text
+    assert mask(once).text == once
+
+
+@pytest.mark.parametrize(
+    ("value", "gone"),
+    [
+        ({"pin": "5173"}, "5173"),
+        ({"pin": 5173}, "5173"),
+        ({"card": {"number": "4242 4242 4242 4242", "cvv": 123}}, "123"),
+        ({"note": '{"password": "bluebird"}'}, "bluebird"),
+        ({"results": [{"account_number": "12345678"}]}, "12345678"),
+        ({"headers": ["Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"]}, "eyJ"),
+    ],
+)
+def test_a_name_announces_its_value_in_json(value, gone):
+    masked, found = mask_json(value)
+    assert found
+    assert gone not in json.dumps(masked)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"order": {"number": "12345678", "total": 4200, "at": "2026-11-22T16:00:00+00:00"}},
+        {"zip_code": "94110", "country_code": "0044", "phone": "+442079460123"},
+        {"id": "3f2504e04f8911d39a0c0305e82c3301", "tokens": 4096, "version": 12},
+        {"pin_required": True, "password": None, "error": {"code": 4003}},
+    ],
+)
+def test_ids_amounts_and_other_numbers_in_json_are_left_alone(value):
+    assert mask_json(value) == (value, [])
+
+
+def test_a_card_keeps_its_last_four_digits_only_when_it_was_said_whole():
+    assert mask("it's 4111 1111 1111 1111").text == "it's [card ending 1111]"
+    assert mask("my card number is 4111 11").text == "my card number is [card number]"
