@@ -8,11 +8,12 @@ where the words could have meant something else and only the evidence around the
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from echoic.memory.listening.phrases import slug
-from echoic.types import Category
+from echoic.types import Category, Memory
 
 STATED: Final = 0.95
 PLAIN: Final = 0.85
@@ -107,6 +108,37 @@ SLOTS: Final[dict[str, Slot]] = {
         key="note:{}", sentence="The user asked to remember: {}.", category="fact", confidence=STATED
     ),
 }
+
+
+def sentence_of(memory: Memory) -> str:
+    """`memory` as one sentence that says it on its own: of "Tel Aviv" that the user lives there.
+
+    What was heard has its sentence; for what was set under a key it is made of key and value. A memory
+    without a key says what it says.
+    """
+    key = memory.key
+    if memory.statement or key is None:
+        return memory.statement or memory.text
+    slot = SLOTS.get(key)
+    if slot is not None and "{}" not in slot.key:
+        return slot.sentence.format(memory.text)
+    whose = "The" if memory.visibility == "global" else "The user's"
+    return ended(f"{whose} {spoken_key(key)} {be(key)} {memory.text}")
+
+
+def spoken_key(key: str) -> str:
+    """A key as words: "favourite_coffee" is "favourite coffee"."""
+    return re.sub(r"[_:]+", " ", key).strip()
+
+
+def be(key: str) -> str:
+    """The verb between a key and its value."""
+    return "are" if re.search(r"[^su]s$", key, re.IGNORECASE) else "is"
+
+
+def ended(sentence: str) -> str:
+    """`sentence` with an end."""
+    return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
 
 
 _RIVALS: Final = (frozenset(["diet:vegan", "diet:vegetarian", "diet:pescatarian"]),)
@@ -208,10 +240,14 @@ __all__ = [
     "STATED",
     "Heard",
     "Slot",
+    "be",
     "emptied",
     "emptied_item",
+    "ended",
     "hear",
     "hear_of",
     "retraction",
     "rivals",
+    "sentence_of",
+    "spoken_key",
 ]
