@@ -157,16 +157,19 @@ class BlockingUserMemory(Protocol):
     @overload
     def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
 
-    def directives(self) -> Directives:
+    def directives(self, *, for_agent: str | None = None, for_conversation: str | None = None) -> Directives:
         """How the user wants to be served."""
 
-    def set_directives(self, **directives: str | None) -> Directives:
+    def set_directives(
+        self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
+    ) -> Directives:
         """Set directives by name, or take them back with None; they hold in every session from now on."""
 
     def block(
         self,
         *,
         agent: str | None = None,
+        conversation: str | None = None,
         moment: str | None = None,
         budget_tokens: int = ...,
         deadline_ms: float | None = None,

@@ -308,10 +308,10 @@ Formality = Literal["casual", "neutral", "formal"]
 PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"pacing": get_args(Pacing), "verbosity": get_args(Verbosity), "formality": get_args(Formality)}
 )
-"""Directives every agent understands, and what they may be set to."""
+"""Directives every agent understands, and the values that it is told in our words."""
 MAX_FREE_DIRECTIVES = 16
 MAX_DIRECTIVE_CHARACTERS = 200
-_DIRECTIVE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_DIRECTIVE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 
 
@@ -320,22 +320,22 @@ class Directives:
     """How a user wants to be served, in every session from the first word.
 
     Raises:
-        InvalidInput: a preset has a value that is none of its own, or a free directive is out of bounds.
+        InvalidInput: a directive is out of bounds.
     """
 
-    pacing: Pacing | None = None
-    verbosity: Verbosity | None = None
-    formality: Formality | None = None
+    pacing: Pacing | str | None = None
+    """One of `PRESETS`, which an agent is told in our words, or any short text, told as the user's wish."""
+    verbosity: Verbosity | str | None = None
+    formality: Formality | str | None = None
     language: str | None = None
     """A BCP 47 tag, such as "en" or "pt-BR"."""
     free: Mapping[str, str] = field(default_factory=dict)
     """Any other, by name: at most 16, each a short text in the user's words."""
 
     def __post_init__(self) -> None:
-        for name, allowed in PRESETS.items():
-            value = getattr(self, name)
-            if value is not None and value not in allowed:
-                raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {value!r:.80}")
+        for name in PRESETS:
+            if getattr(self, name) is not None:
+                _checked_wish(name, getattr(self, name))
         if self.language is not None and not _LANGUAGE.fullmatch(str(self.language)):
             raise InvalidInput(f"language must be a tag such as 'en' or 'pt-BR', not {self.language!r:.80}")
         if len(self.free) > MAX_FREE_DIRECTIVES:
@@ -349,9 +349,13 @@ class Directives:
 
 def _checked_directive(name: str, text: str) -> None:
     if not _DIRECTIVE.fullmatch(str(name)):
-        raise InvalidInput(f"a directive is named in lower case, such as 'small_talk', not {name!r:.80}")
+        raise InvalidInput(f"a directive has a name such as 'small_talk' or 'speechSpeed', not {name!r:.80}")
     if name in PRESETS or name == "language":
         raise InvalidInput(f"{name!r} is a preset: set it by its name, not among the free directives")
+    _checked_wish(name, text)
+
+
+def _checked_wish(name: str, text: str) -> None:
     checked_text(text, f"directive {name!r}")
     if len(text) > MAX_DIRECTIVE_CHARACTERS:
         raise InvalidInput(

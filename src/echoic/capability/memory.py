@@ -175,6 +175,7 @@ class CallerMemory(Memory):
             async with asyncio.timeout(self.timeout_s):
                 block = await self.memory.block(
                     agent=self._name,
+                    conversation=self._conversation,
                     moment=self._moment,
                     budget_tokens=self.budget_tokens,
                     deadline_ms=self.timeout_s * 500,

@@ -55,26 +55,49 @@ class Served(ABC):
         memories = await self.facts()
         return profile_of(memories) if model is None else model_profile(model, memories, keys)
 
-    async def directives(self) -> Directives:
-        """How the user wants to be served."""
-        return await read_directives(self._parts.store, self.scope)
+    async def directives(
+        self, *, for_agent: str | None = None, for_conversation: str | None = None
+    ) -> Directives:
+        """How the user wants to be served.
 
-    async def set_directives(self, **directives: str | None) -> Directives:
+        Args:
+            for_agent: by this agent: with those that were set for it, which go before all others.
+            for_conversation: in this conversation: with those that were set for it.
+        """
+        return await read_directives(
+            self._parts.store, self.scope, agent=for_agent, conversation=for_conversation
+        )
+
+    async def set_directives(
+        self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
+    ) -> Directives:
         """Set directives by name, or take them back with None; they hold in every session from now on.
 
-        `pacing`, `verbosity`, `formality` and `language` are presets with values of their own; any other name
-        takes a short text; `time_zone` is that of the questions the user asks ("Europe/Lisbon", "Eastern").
+        `pacing`, `verbosity` and `formality` have presets (`echoic.types.PRESETS`) and take any other short
+        text too; `language` is a tag; any other name takes a short text; `time_zone` is that of the questions
+        the user asks ("Europe/Lisbon", "Eastern").
+
+        Args:
+            for_agent: for this agent alone.
+            for_conversation: for this conversation alone; forgotten with it.
+            directives: by name.
+
+        Returns:
+            those that hold where these were set, without the others.
 
         Raises:
-            InvalidInput: a value is not one of its preset's, no time zone where it has to be one, or out of
-                bounds; nothing was changed.
+            InvalidInput: a value is no time zone where it has to be one, or out of bounds, there is no such
+                conversation, or both an agent and a conversation are named; nothing was changed.
         """
-        return await change_directives(self._parts.store, self.scope, directives)
+        return await change_directives(
+            self._parts.store, self.scope, directives, agent=for_agent, conversation=for_conversation
+        )
 
     async def block(
         self,
         *,
         agent: str | None = None,
+        conversation: str | None = None,
         moment: str | None = None,
         budget_tokens: int = DEFAULT_BUDGET_TOKENS,
         deadline_ms: float | None = None,
@@ -82,7 +105,8 @@ class Served(ABC):
         """What a session starts with, as text for a model; the same bytes while nothing changed.
 
         Args:
-            agent: who serves; its experience is in it.
+            agent: who serves; its experience is in it, and the directives that are for it alone.
+            conversation: which one goes on; the directives that are for it alone are in it.
             moment: what the user just said: what it calls to mind is added at the end.
             budget_tokens: as many as it may have, by the counting of `Block`.
             deadline_ms: of the recall for `moment`.
@@ -91,7 +115,9 @@ class Served(ABC):
             InvalidInput: a budget below 1, or a name or text that cannot be.
             StoreUnavailable: could not look; an empty block would say that nothing is known.
         """
-        return await BlockMaker(self._parts, self).make(agent, moment, budget_tokens, deadline_ms)
+        return await BlockMaker(self._parts, self).make(
+            agent, conversation, moment, budget_tokens, deadline_ms
+        )
 
     async def conversations(
         self,

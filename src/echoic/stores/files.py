@@ -5,7 +5,8 @@ takes as long as the file is large. Nothing needs to run; several processes of o
 
 Durable as SQLite's: a write that returned survives a crash and a power cut, and a file is never half written.
 A program that does not know of us may read the files at any time, and write them while nobody else does; what
-it writes is found at the next look. Directives and other fields that are not ours are kept, not used.
+it writes is found at the next look. In the JSON layout its directives are the
+user's, and theirs are where it looks; other fields that are not ours are kept, not used.
 """
 
 from __future__ import annotations
