@@ -297,7 +297,9 @@ class Profile:
     occupation: str | None = None
     interests: tuple[str, ...] = ()
     preferences: tuple[str, ...] = ()
-    """How they like to talk and be reached: languages, hours."""
+    """What they prefer, and how they like to talk and be reached: languages, hours, length of answers."""
+    avoid_topics: tuple[str, ...] = ()
+    """What they do not want to talk about."""
     unconfirmed: tuple[str, ...] = ()
     """Fields of the above that rest on something the user was not sure of, or was misheard in."""
 

@@ -65,12 +65,13 @@ def profile_draft(profile: Profile) -> Draft:
         "occupation": [profile.occupation],
         "interests": profile.interests,
         "preferences": profile.preferences,
+        "avoid_topics": profile.avoid_topics,
     }
     lines: list[str] = []
     for name, values in named.items():
         said = "; ".join(filter(None, (quoted(str(value)) for value in values if value is not None)))
         if said:
-            lines.append(f"{name}: {said}{_UNSURE if name in profile.unconfirmed else ''}")
+            lines.append(f"{_spoken(name)}: {said}{_UNSURE if name in profile.unconfirmed else ''}")
     return _draft("profile", lines)
 
 

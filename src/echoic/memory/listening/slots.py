@@ -63,7 +63,7 @@ SLOTS: Final[dict[str, Slot]] = {
     "origin": Slot(key="origin", sentence="The user is from {}.", category="fact"),
     "birthplace": Slot(key="birthplace", sentence="The user was born in {}.", category="fact"),
     "grew_up_in": Slot(key="grew_up_in", sentence="The user grew up in {}.", category="fact"),
-    "employer": Slot(key="employer", sentence="The user works at {}.", category="fact"),
+    "employer": Slot(key="employer", sentence="The user works at {}.", category="entity"),
     "workplace": Slot(key="workplace", sentence="The user works at {}.", category="fact"),
     "industry": Slot(key="industry", sentence="The user works in {}.", category="fact"),
     "occupation": Slot(key="occupation", sentence="The user's occupation: {}.", category="fact"),
@@ -80,6 +80,13 @@ SLOTS: Final[dict[str, Slot]] = {
     "diet": Slot(key="diet:{}", sentence="The user's diet: {}.", category="preference", confidence=STATED),
     "avoids": Slot(key="avoids:{}", sentence="The user does not eat or drink {}.", category="preference"),
     "preference": Slot(key="preference:{}", sentence="The user {}.", category="preference"),
+    "hobby": Slot(key="hobby:{}", sentence="The user's hobby is {}.", category="preference"),
+    "avoid_topic": Slot(
+        key="avoid_topic:{}", sentence="The user does not want to talk about {}.", category="preference"
+    ),
+    "answer_length": Slot(
+        key="answer_length", sentence="The user wants {} answers.", category="preference", confidence=STATED
+    ),
     "favourite": Slot(key="favourite:{}", sentence="The user's favourite {}: {}.", category="preference"),
     "least_favourite": Slot(
         key="least_favourite:{}", sentence="The user's least favourite {}: {}.", category="preference"
