@@ -22,7 +22,7 @@ MAX_TEXT_BYTES = 32 * 1024
 Category = Literal["preference", "entity", "decision", "requirement", "fact", "experience"]
 Visibility = Literal["private", "proposed", "global"]
 """private: the user alone. proposed: likewise, until an operator approves. global: the whole deployment."""
-ConversationStatus = Literal["created", "active", "completed", "distilled", "failed"]
+ConversationStatus = Literal["created", "active", "completed", "failed"]
 Outcome = Literal["complete", "deadline", "unavailable"]
 """complete: everything was looked at. deadline: the best there was in time. unavailable: could not look."""
 
@@ -222,6 +222,8 @@ class Conversation:
     id: str
     agent: str | None = None
     status: ConversationStatus = "created"
+    distilled: bool = False
+    """Whether it was completed and everything in it was learned from."""
     started_at: datetime
     updated_at: datetime
     recall_key: str | None = None

@@ -75,7 +75,7 @@ def test_a_conversation_keeps_the_times_it_took_place_at(echoic, jsonl):
     jsonl("talk.jsonl", *TALK)
     echoic("import", "talk.jsonl")
     (talk,) = echoic("export", "--json").json["data"]["conversations"]
-    assert (talk["id"], talk["status"]) == ("c", "distilled")
+    assert (talk["id"], talk["status"]) == ("c", "completed")
     assert talk["started_at"] == "2026-01-02T10:00:00+00:00"
     assert [turn["said_at"][-14:-6] for turn in talk["turns"]] == ["10:00:00", "10:00:05", "10:00:09"]
 

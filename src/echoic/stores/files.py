@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, NotOpen, StoreCorrupt, StoreTooNew
 from echoic.partition import Partition
-from echoic.stores.base import Change, Drop, Erased, Index, Record, Waiting
+from echoic.stores.base import LISTED, Change, Drop, Erased, Index, Record, Waiting, Wanted
 from echoic.stores.files_folder import LAYOUTS, Folder
 from echoic.stores.files_register import Known, Register
 from echoic.stores.files_scope import ScopeFiles
@@ -164,6 +164,16 @@ class FilesStore:
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         async with self._using() as run:
             return await run(lambda: self._register.holding(deployment))
+
+    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
+        """See `Lists`."""
+        async with self._using() as run:
+            found = await run(lambda: self._register.listed(wanted)) if wanted.kind == LISTED else {}
+            listed: list[tuple[Scope, Record]] = []
+            for scope, ids in found.items():
+                records = await self._ask(scope, lambda held, ids=ids: held.read(LISTED, ids))  # type: ignore[misc]
+                listed += [(scope, record) for record in records]
+            return listed
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         async with self._using() as run:
