@@ -102,7 +102,7 @@ class BlockingMemoryService(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[tuple[str, Conversation]]:
-        """Conversations of all users of a deployment with whose they are, user by user. For operators."""
+        """Conversations of all users of a deployment with whose they are, the oldest first. For operators."""
 
     def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
         """Learn from every conversation that has turns nobody learned from yet, now."""
@@ -192,7 +192,16 @@ class BlockingUserMemory(Protocol):
     def task(self, conversation_id: str) -> Task | None:
         """A conversation with all that was said in it and came out of it; None: there is none of that id."""
 
-    def add_result(self, conversation_id: str, name: str, value: Any, *, id: str = "") -> Result:
+    def add_result(
+        self,
+        conversation_id: str,
+        name: str,
+        value: Any,
+        *,
+        id: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        at: datetime | None = None,
+    ) -> Result:
         """Keep what came out of one step of a task. Durable when it returns; the same again changes nothing."""
 
     def fail(self, conversation_id: str) -> Conversation:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -410,7 +410,26 @@ class Result:
     value: Any
     """JSON."""
     at: datetime
-    """When it was kept (aware, UTC)."""
+    """When it came out (aware, UTC)."""
+    arguments: Mapping[str, Any] | None = None
+    """What the tool was called with; None where it was no tool, or nobody said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskMessage:
+    """One message of a task's history: what was said, a tool's call, or its result."""
+
+    role: Literal["user", "agent", "tool_call", "tool_result"]
+    """"user" stands for whoever is no agent."""
+    at: datetime
+    text: str = ""
+    """What was said and heard."""
+    name: str = ""
+    """Of the tool, or of who spoke."""
+    value: Any = None
+    """A call's arguments, or what came out."""
+    id: str = ""
+    """Of the turn or the result; a call has that of its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,6 +440,29 @@ class Task:
     conversation: Conversation
     turns: tuple[Turn, ...] = ()
     results: tuple[Result, ...] = ()
+
+    @property
+    def messages(self) -> tuple[TaskMessage, ...]:
+        """Everything said and done, in its order: turns, calls of tools and their results."""
+        said = [
+            TaskMessage(
+                role="agent" if turn.speaker == "agent" else "user",
+                at=turn.said_at,
+                text=turn.heard_text,
+                name=turn.speaker,
+                id=turn.id,
+            )
+            for turn in self.turns
+        ]
+        done: list[TaskMessage] = []
+        for result in self.results:
+            part = TaskMessage(
+                role="tool_result", at=result.at, name=result.name, value=result.value, id=result.id
+            )
+            if result.arguments is not None:
+                done.append(replace(part, role="tool_call", value=result.arguments))
+            done.append(part)
+        return tuple(sorted([*said, *done], key=lambda message: message.at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -513,6 +555,7 @@ __all__ = [
     "Result",
     "Scope",
     "Task",
+    "TaskMessage",
     "Turn",
     "Verbosity",
     "Visibility",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import echoic
+from capability.conftest import call_tool, chat
 from embedding.conftest import _switchboard, embedding_server
 from session.conftest import _no_foreign_key, eventually, phone, provider, serve
 from stores.conftest import closed_while_connecting
@@ -12,6 +13,8 @@ from stores.conftest import closed_while_connecting
 __all__ = [
     "_no_foreign_key",
     "_switchboard",
+    "call_tool",
+    "chat",
     "closed_while_connecting",
     "embedding_server",
     "eventually",

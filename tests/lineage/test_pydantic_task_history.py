@@ -6,9 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import apsw
 import pytest
+from pydantic_ai import Agent
 
 import echoic
+from capability.conftest import Caller
 from echoic import InvalidInput, Turn
+from echoic.capability import Memory
 from echoic.memory.records import CONVERSATION
 from echoic.stores import store_from
 from echoic.stores.base import Put, Record
@@ -232,3 +235,37 @@ async def test_a_file_of_an_earlier_schema_gets_the_index_when_it_is_opened(tmp_
     connection = apsw.Connection(str(tmp_path / "e.db"))
     assert connection.pragma("user_version") == 3
     connection.close()
+
+
+async def test_the_whole_history_of_a_task_has_its_tool_calls_and_their_results(tmp_path, chat, call_tool):
+    def films(request):
+        last = request["messages"][-1]
+        if last["role"] == "tool":
+            return {"content": "How about Heat?"}
+        return call_tool("search_movies", genre="action")
+
+    url = f"sqlite:///{tmp_path}/e.db"
+    async with echoic.open(url, embedder="lexical") as memory:
+        _, model = await chat(films)
+        agent = Agent(model, deps_type=Caller, name="films", capabilities=[Memory(memory, user="user_id")])
+
+        @agent.tool_plain
+        def search_movies(genre: str) -> list[str]:
+            """Films of a genre."""
+            return {"action": ["Heat", "Ronin"]}[genre]
+
+        await agent.run("I prefer action movies", deps=Caller("ana"), conversation_id="monday")
+        await (await memory.user("ana").conversation("monday")).complete()
+        await memory.distil()
+        exported = await memory.user("ana").export()
+    async with echoic.open(url, embedder="lexical") as memory:
+        await memory.user("eva").restore(exported)
+        for user in ("ana", "eva"):
+            task = await memory.user(user).task("monday")
+            assert [(m.role, m.name, m.text or m.value) for m in task.messages] == [
+                ("user", "user", "I prefer action movies"),
+                ("tool_call", "search_movies", {"genre": "action"}),
+                ("tool_result", "search_movies", ["Heat", "Ronin"]),
+                ("agent", "agent", "How about Heat?"),
+            ]
+            assert task.conversation.status == "completed"

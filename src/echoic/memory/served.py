@@ -15,7 +15,18 @@ from echoic.memory.directives import change_directives, read_directives
 from echoic.memory.parts import Parts
 from echoic.memory.profile import model_profile, profile_of
 from echoic.memory.tasks import chooser, keep_result, mark, read_conversation, read_conversations, read_task
-from echoic.types import Conversation, Directives, Memory, Profile, Recall, Result, Scope, Task, checked_name
+from echoic.types import (
+    Conversation,
+    Directives,
+    Memory,
+    Profile,
+    Recall,
+    Result,
+    Scope,
+    Task,
+    checked_name,
+    checked_time,
+)
 
 P = TypeVar("P")
 
@@ -148,7 +159,16 @@ class Served(ABC):
         name = checked_name(conversation_id, "conversation id")
         return await read_task(self._parts.store, self.scope, name)
 
-    async def add_result(self, conversation_id: str, name: str, value: Any, *, id: str = "") -> Result:  # noqa: A002 - as everywhere
+    async def add_result(
+        self,
+        conversation_id: str,
+        name: str,
+        value: Any,
+        *,
+        id: str = "",  # noqa: A002 - as everywhere
+        arguments: Mapping[str, Any] | None = None,
+        at: datetime | None = None,
+    ) -> Result:
         """Keep what came out of one step of a task. Durable when it returns; the same again changes nothing.
 
         Args:
@@ -156,11 +176,14 @@ class Served(ABC):
             name: of the step, such as a tool's.
             value: JSON, 32 KiB at most.
             id: unique within the user; empty: it follows from task, name and value.
+            arguments: what the tool was called with, JSON.
+            at: when it came out (aware); None: now.
 
         Raises:
             InvalidInput: there is no such conversation, or the value cannot be kept.
         """
-        result = Result(id=id, name=name, value=value, at=self._parts.clock())
+        moment = self._parts.clock() if at is None else checked_time(at, "at")
+        result = Result(id=id, name=name, value=value, at=moment, arguments=arguments)
         return await keep_result(self._parts.store, self.scope, conversation_id, result)
 
     async def fail(self, conversation_id: str) -> Conversation:

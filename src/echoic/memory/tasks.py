@@ -164,7 +164,10 @@ async def keep_result(store: Store, scope: Scope, conversation: str, result: Res
     checked_name(result.name, "result name")
     value = _checked_json(result.value, f"result {result.name!r}")
     named = result.id or memory_id(conversation, result.name, _canonical(value))
-    new = replace(result, id=checked_name(named, "result id"), value=value)
+    asked = (
+        None if result.arguments is None else _checked_json(result.arguments, f"arguments of {result.name!r}")
+    )
+    new = replace(result, id=checked_name(named, "result id"), value=value, arguments=asked)
     put = Put(record=record_of_result(new, conversation), expect=0)
 
     async def attempt() -> Result:
@@ -212,17 +215,34 @@ async def _write_with(
 def record_of_result(result: Result, conversation: str) -> Record:
     """`result` as a record of `conversation`."""
     data = {"name": result.name, "value": result.value, "at": result.at.isoformat()}
+    if result.arguments is not None:
+        data["arguments"] = dict(result.arguments)
     return Record(kind=RESULT, id=result.id, key=conversation, data=data)
 
 
 def result_of(record: Record) -> Result:
     """The inverse of `record_of_result`."""
     data = record.data
-    return Result(id=record.id, name=data["name"], value=data["value"], at=datetime.fromisoformat(data["at"]))
+    return Result(
+        id=record.id,
+        name=data["name"],
+        value=data["value"],
+        at=datetime.fromisoformat(data["at"]),
+        arguments=data.get("arguments"),
+    )
 
 
 def _canonical(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+
+
+def fits(value: Any) -> bool:
+    """Whether `value` is JSON that can be kept."""
+    try:
+        _checked_json(value, "it")
+    except InvalidInput:
+        return False
+    return True
 
 
 def _checked_json(value: Any, what: str) -> Any:
@@ -254,6 +274,7 @@ def _holds_nul(value: Any) -> bool:
 __all__ = [
     "RESULT",
     "chooser",
+    "fits",
     "keep_result",
     "mark",
     "read_all_conversations",
