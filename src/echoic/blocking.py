@@ -107,7 +107,7 @@ class BlockingMemoryService(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[tuple[str, Conversation]]:
-        """Conversations of all users of a deployment with whose they are, user by user. For operators."""
+        """Conversations of all users of a deployment with whose they are, the oldest first. For operators."""
 
     def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
         """Learn from every conversation that has turns nobody learned from yet, now."""
@@ -162,16 +162,19 @@ class BlockingUserMemory(Protocol):
     @overload
     def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
 
-    def directives(self) -> Directives:
+    def directives(self, *, for_agent: str | None = None, for_conversation: str | None = None) -> Directives:
         """How the user wants to be served."""
 
-    def set_directives(self, **directives: str | None) -> Directives:
+    def set_directives(
+        self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
+    ) -> Directives:
         """Set directives by name, or take them back with None; they hold in every session from now on."""
 
     def block(
         self,
         *,
         agent: str | None = None,
+        conversation: str | None = None,
         moment: str | None = None,
         budget_tokens: int = ...,
         deadline_ms: float | None = None,
@@ -194,7 +197,16 @@ class BlockingUserMemory(Protocol):
     def task(self, conversation_id: str) -> Task | None:
         """A conversation with all that was said in it and came out of it; None: there is none of that id."""
 
-    def add_result(self, conversation_id: str, name: str, value: Any, *, id: str = "") -> Result:
+    def add_result(
+        self,
+        conversation_id: str,
+        name: str,
+        value: Any,
+        *,
+        id: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        at: datetime | None = None,
+    ) -> Result:
         """Keep what came out of one step of a task. Durable when it returns; the same again changes nothing."""
 
     def fail(self, conversation_id: str) -> Conversation:

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.sharing import Classifier
+    from echoic.stores.base import Store
+    from echoic.stores.documents import Documents
 
 
 def open(  # noqa: A001 - echoic.open is the way in
-    url: str = "sqlite:///echoic.db",
+    url: str | Store | Documents = "sqlite:///echoic.db",
     *,
     embedder: str | Embedder = "local",
     model: str | Model | None = None,
@@ -33,7 +35,8 @@ def open(  # noqa: A001 - echoic.open is the way in
 
     Args:
         url: "sqlite:///echoic.db" (relative; four slashes for an absolute path), "files:///dir",
-            "postgresql://…", "mongodb://…", "memory://".
+            "postgresql://…", "mongodb://…", "memory://"; or a store of your own: a `Store`, or `Documents`
+            (five verbs on texts), which becomes one.
         embedder: "local" (MiniLM on this machine), "local:int8", "lexical" (words and sounds only, nothing
             to install), a hosted one such as "voyageai:voyage-3.5-lite" or "openai:my-model?dimensions=768",
             or one of your own.
@@ -65,7 +68,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     from echoic.memory.service import MemoryService
     from echoic.memory.shares import shares_from
     from echoic.memory.weights import fusion_from
-    from echoic.stores import store_from
+    from echoic.stores import store_of
 
     asked: dict[str, Any] = {}
     if model is not None:
@@ -73,7 +76,7 @@ def open(  # noqa: A001 - echoic.open is the way in
 
         asked = {"extractor": extractor_from(model), "second_judge": classifier_from(model)}
     return MemoryService(
-        store_from(url),
+        store_of(url),
         embedder_from(embedder),
         global_writes=global_writes,
         global_kinds=_listed(global_kinds) if isinstance(global_kinds, str) else global_kinds,

@@ -26,7 +26,7 @@ Visibility = Literal["private", "proposed", "global"]
 Sharing = Literal["auto", "private"]
 """What may become of what is set. auto: the rules say who may know it, and doubt means private. private: the
 user alone knows it, whatever the rules say."""
-ConversationStatus = Literal["created", "active", "completed", "distilled", "failed"]
+ConversationStatus = Literal["created", "active", "completed", "failed"]
 Outcome = Literal["complete", "deadline", "unavailable"]
 """complete: everything was looked at. deadline: the best there was in time. unavailable: could not look."""
 
@@ -243,6 +243,8 @@ class Conversation:
     id: str
     agent: str | None = None
     status: ConversationStatus = "created"
+    distilled: bool = False
+    """Whether it was completed and everything in it was learned from."""
     started_at: datetime
     updated_at: datetime
     recall_key: str | None = None
@@ -354,7 +356,9 @@ class Profile:
     occupation: str | None = None
     interests: tuple[str, ...] = ()
     preferences: tuple[str, ...] = ()
-    """How they like to talk and be reached: languages, hours."""
+    """What they prefer, and how they like to talk and be reached: languages, hours, length of answers."""
+    avoid_topics: tuple[str, ...] = ()
+    """What they do not want to talk about."""
     unconfirmed: tuple[str, ...] = ()
     """Fields of the above that rest on something the user was not sure of, or was misheard in."""
 
@@ -365,10 +369,10 @@ Formality = Literal["casual", "neutral", "formal"]
 PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"pacing": get_args(Pacing), "verbosity": get_args(Verbosity), "formality": get_args(Formality)}
 )
-"""Directives every agent understands, and what they may be set to."""
+"""Directives every agent understands, and the values that it is told in our words."""
 MAX_FREE_DIRECTIVES = 16
 MAX_DIRECTIVE_CHARACTERS = 200
-_DIRECTIVE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_DIRECTIVE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 
 
@@ -377,22 +381,22 @@ class Directives:
     """How a user wants to be served, in every session from the first word.
 
     Raises:
-        InvalidInput: a preset has a value that is none of its own, or a free directive is out of bounds.
+        InvalidInput: a directive is out of bounds.
     """
 
-    pacing: Pacing | None = None
-    verbosity: Verbosity | None = None
-    formality: Formality | None = None
+    pacing: Pacing | str | None = None
+    """One of `PRESETS`, which an agent is told in our words, or any short text, told as the user's wish."""
+    verbosity: Verbosity | str | None = None
+    formality: Formality | str | None = None
     language: str | None = None
     """A BCP 47 tag, such as "en" or "pt-BR"."""
     free: Annotated[Mapping[str, str], _AsDict()] = field(default_factory=dict)
     """Any other, by name: at most 16, each a short text in the user's words."""
 
     def __post_init__(self) -> None:
-        for name, allowed in PRESETS.items():
-            value = getattr(self, name)
-            if value is not None and value not in allowed:
-                raise InvalidInput(f"{name} must be one of {', '.join(allowed)}")
+        for name in PRESETS:
+            if getattr(self, name) is not None:
+                _checked_wish(name, getattr(self, name))
         if self.language is not None and not _LANGUAGE.fullmatch(str(self.language)):
             raise InvalidInput("language must be a tag such as 'en' or 'pt-BR'")
         if len(self.free) > MAX_FREE_DIRECTIVES:
@@ -406,9 +410,13 @@ class Directives:
 
 def _checked_directive(name: str, text: str) -> None:
     if not _DIRECTIVE.fullmatch(str(name)):
-        raise InvalidInput("a directive is named in lower case, such as 'small_talk'")
+        raise InvalidInput("a directive is named in letters, digits and '_', such as 'small_talk'")
     if name in PRESETS or name == "language":
         raise InvalidInput(f"{brief(name)} is a preset: set it by its name, not among the free directives")
+    _checked_wish(name, text)
+
+
+def _checked_wish(name: str, text: str) -> None:
     checked_text(text, f"directive {brief(name)}")
     if len(text) > MAX_DIRECTIVE_CHARACTERS:
         raise InvalidInput(
@@ -464,7 +472,26 @@ class Result:
     value: Any
     """JSON."""
     at: datetime
-    """When it was kept (aware, UTC)."""
+    """When it came out (aware, UTC)."""
+    arguments: Mapping[str, Any] | None = None
+    """What the tool was called with; None where it was no tool, or nobody said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskMessage:
+    """One message of a task's history: what was said, a tool's call, or its result."""
+
+    role: Literal["user", "agent", "tool_call", "tool_result"]
+    """"user" stands for whoever is no agent."""
+    at: datetime
+    text: str = ""
+    """What was said and heard."""
+    name: str = ""
+    """Of the tool, or of who spoke."""
+    value: Any = None
+    """A call's arguments, or what came out."""
+    id: str = ""
+    """Of the turn or the result; a call has that of its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,6 +502,29 @@ class Task:
     conversation: Conversation
     turns: tuple[Turn, ...] = ()
     results: tuple[Result, ...] = ()
+
+    @property
+    def messages(self) -> tuple[TaskMessage, ...]:
+        """Everything said and done, in its order: turns, calls of tools and their results."""
+        said = [
+            TaskMessage(
+                role="agent" if turn.speaker == "agent" else "user",
+                at=turn.said_at,
+                text=turn.heard_text,
+                name=turn.speaker,
+                id=turn.id,
+            )
+            for turn in self.turns
+        ]
+        done: list[TaskMessage] = []
+        for result in self.results:
+            part = TaskMessage(
+                role="tool_result", at=result.at, name=result.name, value=result.value, id=result.id
+            )
+            if result.arguments is not None:
+                done.append(replace(part, role="tool_call", value=result.arguments))
+            done.append(part)
+        return tuple(sorted([*said, *done], key=lambda message: message.at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -584,6 +634,7 @@ __all__ = [
     "Scope",
     "Sharing",
     "Task",
+    "TaskMessage",
     "Turn",
     "Verbosity",
     "Visibility",

@@ -59,4 +59,4 @@ async def test_a_menu_planned_in_one_call_is_recalled_in_the_next_by_a_misheard_
         "what can be recalled stands in the tool's description"
     )
     stored = [c for c in await phone.memory().conversations() if c.recall_key]
-    assert [(c.recall_key, c.status in {"completed", "distilled"}) for c in stored] == [("dinner menu", True)]
+    assert [(c.recall_key, c.status == "completed") for c in stored] == [("dinner menu", True)]

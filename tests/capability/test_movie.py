@@ -102,7 +102,7 @@ async def test_next_day_the_block_holds_the_preference_and_the_experience(url, c
     ]
     assert len(reflected.refused) == 2
     assert not any("Ana" in why for why in reflected.refused)
-    assert task.conversation.status in {"completed", "distilled"}
+    assert task.conversation.status == "completed"
     assert [(r.name, r.value) for r in task.results] == [
         ("search_movies", ["Heat", "Ronin"]),
         ("reflection", {"lessons": 3, "turns": len(task.turns), "tools": 1}),
@@ -128,7 +128,7 @@ async def test_without_a_model_to_look_back_rules_reach_as_far(url, chat, call_t
 async def test_the_task_can_be_looked_up_by_what_it_was(url, chat, call_tool, caller):
     await first_day(url, chat, call_tool, caller, reviewed=False)
     async with echoic.open(url, embedder="lexical") as service:
-        assert [user for user, _ in await service.conversations(agent="films", status="distilled")] == ["ana"]
+        assert [user for user, _ in await service.conversations(agent="films", status="completed")] == ["ana"]
         task = await service.user("ana").task("monday")
         assert [(turn.speaker, turn.text) for turn in task.turns] == [
             ("user", "Recommend me a movie"),

@@ -34,7 +34,7 @@ def test_the_conversation_is_completed_and_kept_word_for_word(echoic):
     said = "My brother-in-law repairs accordions on Thursdays."
     say(echoic, said, "/quit", "this is after the end")
     (talk,) = echoic("export", "--json").json["data"]["conversations"]
-    assert (talk["agent"], talk["status"]) == ("keyless", "distilled")
+    assert (talk["agent"], talk["status"]) == ("keyless", "completed")
     assert [turn["text"] for turn in talk["turns"] if turn["speaker"] == "user"] == [said]
     assert talk["turns"][0]["speaker"] == "agent"
 

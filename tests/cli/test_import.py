@@ -75,7 +75,7 @@ def test_a_conversation_keeps_the_times_it_took_place_at(echoic, jsonl):
     jsonl("talk.jsonl", *TALK)
     echoic("import", "talk.jsonl")
     (talk,) = echoic("export", "--json").json["data"]["conversations"]
-    assert (talk["id"], talk["status"]) == ("c", "distilled")
+    assert (talk["id"], talk["status"]) == ("c", "completed")
     assert talk["started_at"] == "2026-01-02T10:00:00+00:00"
     assert [turn["said_at"][-14:-6] for turn in talk["turns"]] == ["10:00:00", "10:00:05", "10:00:09"]
 
@@ -126,13 +126,14 @@ def test_a_broken_line_costs_that_line_and_is_reported(echoic, jsonl):
     assert "The lease ends in June." in echoic("query", "lease").out
 
 
-def test_what_a_user_corrected_since_is_not_set_back_by_an_older_file(echoic, document):
+def test_a_directive_that_was_set_since_is_not_set_back_by_an_older_file(echoic, document):
     name = document("ana.json", {"directives": {"pacing": "slow"}, "facts": []})
-    echoic("import", str(name))
-    assert echoic("get", "pacing", "--user", "ana").out == "slow\n"
-    echoic("set", "pacing", "brisk", "--user", "ana")
-    assert echoic("import", str(name), "--json").json["data"]["new"] == 0
-    assert echoic("get", "pacing", "--user", "ana").out == "brisk\n"
+    assert echoic("import", str(name), "--json").json["data"]["new"] == 1
+    assert echoic("export", "--user", "ana").json["directives"] == {"pacing": "slow", "free": {}}
+    document("ana.json", {"directives": {"pacing": "fast", "verbosity": "concise"}, "facts": []})
+    assert echoic("import", str(name), "--json").json["data"]["new"] == 1
+    kept = echoic("export", "--user", "ana").json["directives"]
+    assert kept == {"pacing": "slow", "verbosity": "concise", "free": {}}
 
 
 def test_what_is_taken_in_is_private(echoic, document):

@@ -6,7 +6,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from echoic.cli.importers import READERS, Exported, Known, Said, Skipped, Source, format_of, reader_of
+from echoic.cli.importers import (
+    READERS,
+    Directed,
+    Exported,
+    Known,
+    Said,
+    Skipped,
+    Source,
+    format_of,
+    reader_of,
+)
 from echoic.cli.importers.base import source_at
 from echoic.errors import InvalidInput
 
@@ -193,9 +203,11 @@ class TestBodhi:
         items = read("bodhi", tmp_path / "people")
         known = [(i.user, i.key, i.text, i.category, i.said_at) for i in items if isinstance(i, Known)]
         assert known == [
-            ("ana", "pacing", "slow", "preference", None),
             ("ana", None, "Prefers dark roast", "preference", datetime(2026, 1, 1, tzinfo=UTC)),
             ("bea", None, "Has a cat", "fact", None),
+        ]
+        assert [(i.user, i.name, i.text) for i in items if isinstance(i, Directed)] == [
+            ("ana", "pacing", "slow")
         ]
         assert list(skipped(items)) == ["broken.json"]
 

@@ -162,7 +162,7 @@ async def found(url: str) -> dict[str, object]:
             "birds": birds.text.split() if birds else [],
             "grew": all(old == new[: len(old)] for old, new in pairwise(versions)),
             "current": sum(m.key == "birds" for m in await ana.facts()),
-            "statuses": sorted({c.status for c in await ana.conversations()}),
+            "statuses": sorted({"distilled" if c.distilled else c.status for c in await ana.conversations()}),
         }
 
 

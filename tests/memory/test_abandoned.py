@@ -81,7 +81,7 @@ async def end(ana):
     return {
         "turns": [(turn.id, turn.heard_text) for turn in task.turns],
         "facts": sorted((memory.key, memory.text, memory.times_said) for memory in await ana.facts()),
-        "status": task.conversation.status,
+        "status": ("distilled" if task.conversation.distilled else task.conversation.status),
         "updated": task.conversation.updated_at,
         "call": (call.data["ended_at"], call.data["reason"]),
         "checkpoints": await left(ana),

@@ -116,7 +116,7 @@ class TestTriggers:
             await call.complete()
             await memory.settle(20)
             assert listener.readings[2:] == [["c-2"]]
-            assert (await call.info()).status == "distilled"
+            assert (await call.info()).distilled
 
     async def test_triggers_during_a_run_make_exactly_one_more_and_none_is_dropped(self, worker, listener):
         listener.held = asyncio.Event()

@@ -829,7 +829,7 @@ class TestDistilling:
         await call.complete()
         await memory.distil()
         await memory.settle(20)
-        assert (await call.info()).status == "distilled"
+        assert (await call.info()).distilled
         await call.append(Turn(speaker="user", text="My name is Pavel", id="late"))
         await memory.distil()
         assert (await ana.get("user_name")).text == "Pavel"

@@ -450,7 +450,7 @@ async def test_failures_are_tried_again_later_and_then_the_conversation_is_parke
         assert (await memory.jobs()).parked == ()
         assert (
             await call.__class__(memory._parts, memory.user("ana").scope, "call-1", None).info()
-        ).status == "distilled"
+        ).distilled
 
 
 async def test_forget_that_is_obeyed_even_while_the_model_is_being_asked(service, provider, reply):

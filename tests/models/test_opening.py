@@ -30,7 +30,7 @@ async def test_a_ready_made_model_forms_memories_and_judges_what_may_be_global(u
         await memory.settle(20)
         assert [m.text for m in await ana.facts() if m.source] == ["The user collects old lamps."]
         assert (await memory.user("bob").get(HOURS[0])).text == HOURS[1]
-        assert (await call.info()).status == "distilled"
+        assert (await call.info()).distilled
 
 
 async def test_a_model_by_name_uses_its_providers_usual_settings(url, provider, reply, monkeypatch):

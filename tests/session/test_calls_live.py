@@ -43,7 +43,7 @@ async def test_what_was_said_is_kept_turn_by_turn_and_known_in_the_next_call(
                 ("agent", "nice to meet you Pavel"),
             ]
         assert session.state == "closed"
-        assert (await memory.user("ana").find_conversation("first")).status in {"completed", "distilled"}
+        assert (await memory.user("ana").find_conversation("first")).status == "completed"
         async with (
             VoiceSession(memory, user="ana", agents=[agent], model=model, session_id="second") as again,
             phone(again),
@@ -244,7 +244,7 @@ async def test_hanging_up_in_mid_sentence_keeps_all_that_was_heard(
     assert kept[0] == ("user", "my dog is called Rex", None)
     assert kept[1][0] == "agent"
     assert abs(len(kept[1][2].split()) - 5) <= 1
-    assert (await memory.user("ana").find_conversation("cut")).status in {"completed", "distilled"}
+    assert (await memory.user("ana").find_conversation("cut")).status == "completed"
 
 
 async def test_a_task_that_is_cancelled_has_its_call_kept(memory, serve, phone, eventually):
@@ -314,7 +314,7 @@ async def test_who_hangs_up_while_the_agent_enters_leaves_nothing_running(
         assert session.state == "closed"
         assert not [task for task in asyncio.all_tasks() if task.get_name() == "echoic-keeper"]
         status = (await memory.user("ana").find_conversation("call")).status
-        assert (status in {"completed", "distilled"}) is not resumed
+        assert (status == "completed") is not resumed
         again = VoiceSession.resume(memory, "call", model=model, **options)
         if resumed:  # it can be gone on with, as before
             assert (await again).conversation_id == "call"

@@ -194,7 +194,7 @@ async def test_a_killed_call_that_nobody_ever_takes_up_is_closed_as_at_its_end(t
             assert (await ana.get("user_name")).text == "Pavel"
     assert [turn.text for turn in task.turns] == ["my name is Pavel", LONG]
     assert task.turns[1].heard == before.unkept[-1].heard
-    assert task.conversation.status == "distilled"
+    assert task.conversation.distilled
     assert (call.ended_at, call.reason) == (before.saved_at, "abandoned")
 
 

@@ -227,7 +227,7 @@ async def test_the_bytes_of_an_erased_file_are_overwritten_before_it_is_removed(
 async def test_the_file_goes_with_the_last_record_unless_others_keep_something_in_it(
     tmp_path: Path, layout: str
 ) -> None:
-    theirs = {"json": json.dumps({"directives": {"pacing": "slow"}}), "markdown": "My notes.\n"}[layout]
+    theirs = {"json": json.dumps({"facts": [], "theme": "slow"}), "markdown": "My notes.\n"}[layout]
     path = tmp_path / ("bob.json" if layout == "json" else "bob.md")
     path.write_text(theirs)
     async with opened(FilesStore(tmp_path, layout)) as store:

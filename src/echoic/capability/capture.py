@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
     TextPart,
+    ToolCallPart,
     ToolReturnPart,
     UserContent,
     UserPromptPart,
 )
 
 from echoic.memory.ledger import memory_id
-from echoic.types import Turn
+from echoic.types import Result, Turn
 
 _CHARACTERS: Final = 8000
 """Of one turn: 8,000 characters are at most 32,000 bytes, which a turn may have. Longer texts are several."""
@@ -59,11 +60,17 @@ def reply_turns(messages: Sequence[ModelMessage], *, conversation: str, run: str
 
 def tool_results(
     messages: Sequence[ModelMessage], *, conversation: str, run: str, without: Collection[str]
-) -> Iterator[tuple[str, Any, str]]:
-    """What tools gave in `messages`, those that are new in this run: name, value and id.
+) -> Iterator[Result]:
+    """What tools gave in `messages`, those that are new in this run, with what they were called with.
 
     Not those named in `without`, nor what stands in place of a result: a failure, a refusal.
     """
+    asked = {
+        part.tool_call_id: part.args_as_dict(raise_if_invalid=False)
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolCallPart)
+    }
     given = (
         part
         for message in messages
@@ -74,7 +81,14 @@ def tool_results(
         value = part.model_response_object()
         bare = value["return_value"] if value.keys() == {"return_value"} else value
         # the id of the call is its provider's: some count anew in every response, others never give one twice
-        yield part.tool_name, bare, memory_id("result", conversation, run, str(number))
+        name = memory_id("result", conversation, run, str(number))
+        yield Result(
+            id=name,
+            name=part.tool_name,
+            value=bare,
+            at=part.timestamp,
+            arguments=asked.get(part.tool_call_id),
+        )
 
 
 def _text_of(prompt: str | Sequence[UserContent] | None) -> str:

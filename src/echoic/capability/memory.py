@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -29,8 +29,9 @@ from echoic.capability.tools import TOOLS, MemoryTools
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS, SECTIONS
 from echoic.memory.service import MemoryService
+from echoic.memory.tasks import fits
 from echoic.memory.user import UserMemory
-from echoic.types import Turn, checked_name
+from echoic.types import Result, Turn, checked_name
 
 log = logging.getLogger(__name__)
 
@@ -177,6 +178,7 @@ class CallerMemory(Memory):
             async with asyncio.timeout(self.timeout_s):
                 block = await self.memory.block(
                     agent=self._name,
+                    conversation=self._conversation,
                     moment=self._moment,
                     budget_tokens=self.budget_tokens,
                     deadline_ms=self.timeout_s * 500,
@@ -204,8 +206,8 @@ class CallerMemory(Memory):
             run=ctx.run_id or "",
             without=TOOLS | self._outputs,
         )
-        for name, value, place in given:
-            await self._keep_result(name, value, place)
+        for result in given:
+            await self._keep_result(result)
 
     def _instruction(self, name: str) -> Callable[[], InstructionPart]:
         def part() -> InstructionPart:
@@ -230,10 +232,19 @@ class CallerMemory(Memory):
         else:
             self._unkept, self._held = [], True
 
-    async def _keep_result(self, name: str, value: Any, place: str) -> None:
+    async def _keep_result(self, result: Result) -> None:
+        if result.arguments is not None and not fits(result.arguments):
+            result = replace(result, arguments=None)  # what came out is worth more than what was asked
         try:
             async with asyncio.timeout(self.timeout_s):
-                await self.memory.add_result(self._conversation or "", name, value, id=place)
+                await self.memory.add_result(
+                    self._conversation or "",
+                    result.name,
+                    result.value,
+                    id=result.id,
+                    arguments=result.arguments,
+                    at=result.at,
+                )
         except (EchoicError, TimeoutError) as error:
             log.warning("a result is not kept: %s", type(error).__name__)
 

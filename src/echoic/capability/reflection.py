@@ -84,7 +84,7 @@ class _Part:
     @property
     def is_done(self) -> bool:
         """Whether the task was completed."""
-        return self.task.conversation.status in {"completed", "distilled"}
+        return self.task.conversation.status == "completed"
 
     @property
     def new_turns(self) -> tuple[Turn, ...]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from echoic.cli.importers import Exported, Item, Known, Said, Skipped
+from echoic.cli.importers import Directed, Exported, Item, Known, Said, Skipped
 from echoic.cli.output import Progress
 from echoic.errors import InvalidInput
-from echoic.types import Turn
+from echoic.types import MAX_FREE_DIRECTIVES, PRESETS, Turn
 
 if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
@@ -33,6 +33,7 @@ class Survey:
 
     turns: int = 0
     memories: int = 0
+    directives: int = 0
     conversations: set[tuple[str | None, str]] = field(default_factory=set)
     users: Counter[str | None] = field(default_factory=Counter)
     """Items by the user the source names."""
@@ -57,6 +58,8 @@ class Survey:
             self.conversations.add((item.user, item.turn.conversation))
         elif isinstance(item, Known):
             self.memories += 1
+        elif isinstance(item, Directed):
+            self.directives += 1
         else:
             self._add_export(item)
 
@@ -92,7 +95,7 @@ class Whose:
                 f"become one memory of {self.user!r}: leave out --user and ECHOIC_USER to keep each apart"
             )
 
-    def of(self, item: Said | Known | Exported) -> str:
+    def of(self, item: Said | Known | Directed | Exported) -> str:
         """The user given; else the one the source names; else the default."""
         return self.user if self.chosen or item.user is None else item.user
 
@@ -132,7 +135,7 @@ class Intake:
             conversation = await self._user(user).conversation(name)
             self.learned += len((await conversation.listen()).kept)
 
-    async def _keep(self, user: str, items: Sequence[Said | Known | Exported]) -> None:
+    async def _keep(self, user: str, items: Sequence[Said | Known | Directed | Exported]) -> None:
         turns = [item.turn for item in items if isinstance(item, Said)]
         documents = [item.document for item in items if isinstance(item, Exported)]
         if turns:
@@ -143,6 +146,7 @@ class Intake:
         known = [item for item in items if isinstance(item, Known)]
         if known:
             self.new += await self._remember(self._user(user), known)
+        self.new += await _directed(self._user(user), [item for item in items if isinstance(item, Directed)])
 
     async def _remember(self, user: UserMemory, items: Sequence[Known]) -> int:
         """Keep `items`; how many were new."""
@@ -155,6 +159,21 @@ class Intake:
 
     def _user(self, user: str) -> UserMemory:
         return self._memory.user(user, self._deployment)
+
+
+async def _directed(user: UserMemory, items: Sequence[Directed]) -> int:
+    """Set the directives that are not set yet: whoever set one since knows better; how many were new."""
+    if not items:
+        return 0
+    there = await user.directives()
+    known = {*there.free, *(name for name in (*PRESETS, "language") if getattr(there, name) is not None)}
+    room = MAX_FREE_DIRECTIVES - len(there.free)
+    new = {item.name: item.text for item in items if item.name not in known}
+    free = [name for name in new if name not in {*PRESETS, "language"}]
+    new = {name: text for name, text in new.items() if name not in free[room:]}
+    if new:
+        await user.set_directives(**new)
+    return len(new)
 
 
 async def _remembered(user: UserMemory, item: Known) -> str:

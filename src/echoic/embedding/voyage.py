@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 BASE_URL = "https://api.voyageai.com/v1"
 KEY_VARIABLE = "VOYAGE_API_KEY"
+KEY_VARIABLES = (KEY_VARIABLE, "VOYAGE_AI_API_KEY")
+"""Where a key is looked for, in this order; the second is what MongoDB's voice memory demo calls it."""
 
 _CHOICES = (256, 512, 1024, 2048)
 DIMENSIONS: dict[str, tuple[int, tuple[int, ...]]] = {
@@ -71,7 +73,7 @@ class VoyageEmbedder(RemoteEmbedder):
             model: its name at Voyage.
             dimensions: of the vectors; None is what the model makes by itself. Needed for models not in
                 `DIMENSIONS`.
-            api_key: None reads VOYAGE_API_KEY when it is opened.
+            api_key: None reads VOYAGE_API_KEY, else VOYAGE_AI_API_KEY, when it is opened.
             base_url: of the service, without "/embeddings".
             timeout_s: of one request.
             attempts: how often a request is made before it is given up.
@@ -123,13 +125,16 @@ class VoyageEmbedder(RemoteEmbedder):
         )
 
     def _key(self) -> str:
-        key = (self._api_key or os.environ.get(KEY_VARIABLE, "")).strip()
+        given = [self._api_key or "", *(os.environ.get(name, "") for name in KEY_VARIABLES)]
+        key = next(filter(None, map(str.strip, given)), "")
         if not key:
-            raise EmbedderUnavailable(f"{self.spec.model!r} needs a key: pass api_key= or set {KEY_VARIABLE}")
+            raise EmbedderUnavailable(
+                f"{self.spec.model!r} needs a key: pass api_key= or set {' or '.join(KEY_VARIABLES)}"
+            )
         if not (key.isascii() and key.isprintable()):  # the HTTP client would quote it in its complaint
             raise EmbedderUnavailable(
                 f"the key for {self.spec.model!r} holds characters that no key has: check api_key= or "
-                f"{KEY_VARIABLE}"
+                f"{' and '.join(KEY_VARIABLES)}"
             )
         return key
 
@@ -163,7 +168,7 @@ class VoyageEmbedder(RemoteEmbedder):
             raise refusal(
                 self.spec.model,
                 response.status_code,
-                key=f"api_key= or {KEY_VARIABLE}",
+                key=f"api_key= or {' or '.join(KEY_VARIABLES)}",
                 retry_after_s=retry_after_s(response.headers),
             )
         return _decoded(response)
@@ -179,4 +184,4 @@ def _decoded(response: Response) -> Vectors:
         raise TransientError("its answer could not be read") from None
 
 
-__all__ = ["BASE_URL", "DIMENSIONS", "KEY_VARIABLE", "VoyageEmbedder"]
+__all__ = ["BASE_URL", "DIMENSIONS", "KEY_VARIABLE", "KEY_VARIABLES", "VoyageEmbedder"]

@@ -144,7 +144,7 @@ class OpenConversation:
 
     async def complete(self) -> Conversation:
         """The call is over. It is distilled after this, here or by any worker."""
-        done = await self._change(status="completed")
+        done = await self._change(status="completed", distilled=False)
         self._parts.background.poke((self._scope, self.id))
         return done
 

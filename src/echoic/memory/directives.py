@@ -13,13 +13,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from echoic.errors import InvalidInput, brief
+from echoic.memory.records import CONVERSATION
 from echoic.memory.retry import until_written
 from echoic.memory.times.zones import ZONE_KEYS, zone_of
-from echoic.stores.base import Put, Record, Store
-from echoic.types import PRESETS, Directives, Scope
+from echoic.stores.base import Put, Record, Require, Store
+from echoic.types import MAX_FREE_DIRECTIVES, PRESETS, Directives, Scope, checked_name
 
 DIRECTIVES: Final = "directives"
-"""The kind of the record, and its id: there is one in a scope."""
+"""The kind of the records, and the id of the one that holds in every session."""
 
 SAID: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -43,35 +44,88 @@ SAID: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 """What each preset asks of an agent."""
 
 
-async def read_directives(store: Store, scope: Scope) -> Directives:
-    """What the user of `scope` asked for; nothing set is an empty `Directives`."""
-    records = await store.read(scope, DIRECTIVES, [DIRECTIVES])
-    return directives_of(records[0]) if records else Directives()
+async def read_directives(
+    store: Store, scope: Scope, *, agent: str | None = None, conversation: str | None = None
+) -> Directives:
+    """What the user of `scope` asked for; nothing set is an empty `Directives`.
+
+    Args:
+        store: where.
+        scope: whose.
+        agent: with what holds for this agent alone, which goes before all else.
+        conversation: with what holds in this conversation alone, which goes before what holds everywhere.
+    """
+    names = [DIRECTIVES]
+    names += [_id_of(None, conversation)] if conversation is not None else []
+    names += [_id_of(agent, None)] if agent is not None else []
+    merged = Directives()
+    for record in await store.read(scope, DIRECTIVES, names):
+        merged = _merged(merged, directives_of(record))
+    return merged
 
 
-async def change_directives(store: Store, scope: Scope, changes: Mapping[str, str | None]) -> Directives:
+async def change_directives(
+    store: Store,
+    scope: Scope,
+    changes: Mapping[str, str | None],
+    *,
+    agent: str | None = None,
+    conversation: str | None = None,
+) -> Directives:
     """Set each named directive, or take it back with None; all of them or none.
+
+    Args:
+        store: where.
+        scope: whose.
+        changes: by name.
+        agent: for this agent alone.
+        conversation: for this conversation alone, with which they are forgotten.
 
     Returns:
         how they stand now.
 
     Raises:
-        InvalidInput: a value is none of its preset's, no time zone where it has to be one, or out of bounds;
-            nothing was written.
+        InvalidInput: a value is no time zone where it has to be one, or out of bounds, or both an agent and a
+            conversation are named; nothing was written.
         StoreUnavailable: nothing was kept.
     """
     await _check_zones(changes)
+    name = _id_of(agent, conversation)
+    belongs = [] if conversation is None else [Require(kind=CONVERSATION, id=conversation)]
 
     async def attempt() -> Directives:
-        records = await store.read(scope, DIRECTIVES, [DIRECTIVES])
+        records = await store.read(scope, DIRECTIVES, [name])
         old = directives_of(records[0]) if records else Directives()
         new = _changed(old, changes)
+        if conversation is not None and not await store.read(scope, CONVERSATION, [conversation]):
+            raise InvalidInput(f"there is no conversation {conversation!r:.80} to set directives for")
         if new != old:
             held = records[0] if records else None
-            await store.write(scope, [Put.over(held, record_of_directives(new))])
+            record = replace(record_of_directives(new), id=name, key=conversation)
+            await store.write(scope, [*belongs, Put.over(held, record)])
         return new
 
     return await until_written(attempt, "the user's directives")
+
+
+def _id_of(agent: str | None, conversation: str | None) -> str:
+    """The id of the record that holds directives for an agent, for a conversation, or for all of them."""
+    if agent is not None and conversation is not None:
+        raise InvalidInput(
+            "directives are for an agent or for a conversation, not for both: set them one by one"
+        )
+    if agent is not None:
+        return f"agent:{checked_name(agent, 'agent')}"
+    return (
+        DIRECTIVES if conversation is None else f"conversation:{checked_name(conversation, 'conversation')}"
+    )
+
+
+def _merged(wide: Directives, narrow: Directives) -> Directives:
+    """Both; where they differ what is said for less holds. One too many of the wider ones is left out."""
+    named = {name: getattr(narrow, name) or getattr(wide, name) for name in (*PRESETS, "language")}
+    free = {**narrow.free, **{name: text for name, text in wide.free.items() if name not in narrow.free}}
+    return Directives(**named, free=dict(list(free.items())[:MAX_FREE_DIRECTIVES]))
 
 
 async def _check_zones(changes: Mapping[str, str | None]) -> None:
@@ -110,7 +164,7 @@ def _changed(old: Directives, changes: Mapping[str, str | None]) -> Directives:
     # a name that is only taken back was never checked as one that is set
     for name in free.keys() - kept.keys() - old.free.keys():
         raise InvalidInput(f"there is no directive {brief(name)} to take back")
-    return replace(old, free=kept, **presets)  # type: ignore[arg-type]  # it checks its values itself
+    return replace(old, free=kept, **presets)
 
 
 __all__ = [

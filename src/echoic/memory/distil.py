@@ -20,8 +20,9 @@ from echoic.memory.distilling.model_reader import ModelReader, Run
 from echoic.memory.distilling.progress import PROGRESS, Progress, progress_id, progress_in
 from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.distilling.rule_reader import RuleReader
+from echoic.memory.distilling.turns import is_unmarked
 from echoic.memory.hooks import Extraction, Hooks, Trouble
-from echoic.memory.records import CONVERSATION, MEMORY, TURN, conversation_of, cursor_of, memory_of, scan_all
+from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, memory_of, scan_all
 from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Record, Store
 from echoic.types import Memory, Scope
@@ -259,7 +260,7 @@ class Distiller:
         )
 
     async def _waits(self, scope: Scope, record: Record) -> bool:
-        completed = conversation_of(record).status == "completed"
+        completed = is_unmarked(record)
         return completed or self._unheard(record, await self._last(scope, record))
 
     async def _last(self, scope: Scope, record: Record) -> int:
@@ -271,7 +272,7 @@ class Distiller:
         """Whether there are turns the rules have not read, or, where they are alone, a mark to be set."""
         if last > cursor_of(record):
             return True
-        return self._model is None and conversation_of(record).status == "completed"
+        return self._model is None and is_unmarked(record)
 
     async def _is_due(self, scope: Scope, record: Record, last: int) -> bool:
         return self._model is not None and await self._model.due(scope, record, last)

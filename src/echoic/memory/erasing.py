@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from echoic.memory.destroying import destroyed
+from echoic.memory.directives import DIRECTIVES
 from echoic.memory.distilling.progress import PROGRESS, progress_id
 from echoic.memory.distilling.unlearning import unlearn_turns
 from echoic.memory.experience import unlearn
@@ -157,7 +158,7 @@ class Erasing:
     async def _of(self, conversation: str) -> list[Record]:
         """What goes with a conversation."""
         chosen = await self._parts.store.read(self._scope, CONVERSATION, [conversation])
-        for kind in (TURN, RESULT, *CALL_PARTS):
+        for kind in (TURN, RESULT, DIRECTIVES, *CALL_PARTS):
             chosen += await scan_all(self._parts.store, self._scope, kind, key=conversation)
         held = await scan_all(self._parts.store, self._scope, CHECKPOINT)
         chosen += [record for record in held if record.data.get("conversation") == conversation]

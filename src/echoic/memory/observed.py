@@ -1,8 +1,8 @@
 """Store and embedder as everything above them sees them: writes and embeddings are traced and counted.
 
 Writes pass the door, where secrets are masked; nothing else of them is changed. A store refuses what a quota
-forbids, and verbs in another event loop than the service's. Whatever else a store or an embedder can do is its
-own.
+forbids, and verbs in another event loop than the service's. Whatever else a store or an embedder can do is
+its own.
 """
 
 from __future__ import annotations

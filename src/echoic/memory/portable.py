@@ -43,7 +43,8 @@ async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
     turns = await _by_conversation(store, scope, TURN)
     results = await _by_conversation(store, scope, RESULT)
     read = {r.key: r.id for r in await scan_all(store, scope, TURN) if r.seq <= cursors.get(r.key or "", -1)}
-    directives = await store.read(scope, DIRECTIVES, [DIRECTIVES])
+    directives = {record.id: record for record in await scan_all(store, scope, DIRECTIVES)}
+    everywhere = directives.pop(DIRECTIVES, None)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -60,7 +61,8 @@ async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
             }
             for r in conversations
         ],
-        "directives": dict(directives[0].data) if directives else {},
+        "directives": dict(everywhere.data) if everywhere else {},
+        "directives_for": [{"id": r.id, "key": r.key, **r.data} for r in directives.values()],
     }
 
 
@@ -201,10 +203,10 @@ def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]
 
 
 def _directives(exported: Mapping[str, Any]) -> list[Record]:
-    given = exported.get("directives")
-    if not given:
-        return []
-    return [record_of_directives(directives_of(Record(kind=DIRECTIVES, id=DIRECTIVES, data=given)))]
+    given = [{**(exported.get("directives") or {}), "id": DIRECTIVES}]
+    given += exported.get("directives_for", [])  # missing from what earlier versions exported
+    records = [_record(DIRECTIVES, item) for item in given]
+    return [replace(record_of_directives(directives_of(r)), id=r.id, key=r.key) for r in records if r.data]
 
 
 def _authored(record: Record, before: object, now: str | None) -> Record:

@@ -22,9 +22,16 @@ KEYS: Final[Mapping[str, str]] = {
 """Where the plain fields of `Profile` stand among keyed memories."""
 
 _LIKES = re.compile(
-    r"(?:loves|likes|enjoys|adores|is (?:really )?into|is fond of) (?P<what>.+)", re.IGNORECASE
+    r"(?:loves|likes|enjoys|adores|is (?:really )?into|is fond of|is interested in|is crazy about|"
+    r"is an? (?:big |huge |massive )?fan of) (?P<what>.+)",
+    re.IGNORECASE,
 )
-_REACHED: Final = {"contact_time": "call {}", "no_contact_time": "do not call {}"}
+_PREFERS = re.compile(r"prefers .+", re.IGNORECASE)
+_REACHED: Final = {
+    "contact_time": "call {}",
+    "no_contact_time": "do not call {}",
+    "answer_length": "wants {} answers",
+}
 _AGE = re.compile(r"\d{1,3}")
 
 
@@ -56,16 +63,21 @@ class _View:
         found = next((m for m in reversed(self.memories) if m.key == key and check(m.text)), None)
         return self._use(name, found, found.text) if found else None
 
-    def _use(self, name: str, memory: Memory, value: str) -> str:
-        self.used.add(memory.id)
+    def _use(self, name: str, memory: Memory, value: str, *, in_full: bool = True) -> str:
+        if in_full:
+            self.used.add(memory.id)
         if not memory.confirmed and name not in self.doubtful:
             self.doubtful.append(name)
         return value
 
-    def many(self, name: str, value_of: Callable[[Memory], str | None]) -> tuple[str, ...]:
+    def many(
+        self, name: str, value_of: Callable[[Memory], str | None], *, in_full: bool = True
+    ) -> tuple[str, ...]:
         """What `value_of` makes of the memories it knows, each once, in their order."""
         found = [(memory, value) for memory in self.memories if (value := value_of(memory))]
-        return tuple(dict.fromkeys(self._use(name, memory, value) for memory, value in found))
+        return tuple(
+            dict.fromkeys(self._use(name, memory, value, in_full=in_full) for memory, value in found)
+        )
 
 
 def profile_of(memories: Sequence[Memory]) -> Profile:
@@ -83,7 +95,12 @@ def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[
         home=view.one("home", KEYS["home"]),
         occupation=view.one("occupation", KEYS["occupation"]),
         interests=view.many("interests", _interest),
-        preferences=view.many("preferences", _preference),
+        preferences=(
+            *view.many("preferences", _preference),
+            # said beside the profile too, in a sentence and with its condition
+            *view.many("preferences", _preferred, in_full=False),
+        ),
+        avoid_topics=view.many("avoid_topics", _avoided),
         unconfirmed=tuple(view.doubtful),
     )
     return profile, frozenset(view.used)
@@ -149,10 +166,28 @@ def _locations(error: ValueError) -> list[tuple[Any, ...]]:
 
 def _interest(memory: Memory) -> str | None:
     """What somebody likes, of a memory such as "preference:jazz" that says "loves jazz"."""
+    if memory.key and memory.key.startswith("hobby:"):
+        return _under_condition(memory, memory.text)
     if not memory.key or not memory.key.startswith("preference:"):
         return None
     liked = _LIKES.fullmatch(memory.text)
-    return liked["what"] if liked else None
+    return _under_condition(memory, liked["what"]) if liked else None
+
+
+def _under_condition(memory: Memory, value: str) -> str:
+    """`value` with when it applies, so that the profile claims no more than was said."""
+    return f"{value} ({memory.context})" if memory.context else value
+
+
+def _preferred(memory: Memory) -> str | None:
+    """What somebody prefers: "prefers action movies"."""
+    prefers = memory.key and memory.key.startswith("preference:") and _PREFERS.fullmatch(memory.text)
+    return _under_condition(memory, memory.text) if prefers else None
+
+
+def _avoided(memory: Memory) -> str | None:
+    """What somebody does not want to talk about."""
+    return memory.text if memory.key and memory.key.startswith("avoid_topic:") else None
 
 
 def _preference(memory: Memory) -> str | None:

@@ -19,6 +19,8 @@ MEMORY = "memory"
 TURN = "turn"
 CONVERSATION = "conversation"
 PROPOSAL = "proposal"
+DISTILLED = "distilled"
+"""What one may ask for as a status: completed, and learned from."""
 
 _PAGE = 1000
 _MEMORY = frozenset(field.name for field in fields(Memory)) - {"id", "key"}
@@ -153,6 +155,7 @@ def record_of_conversation(conversation: Conversation, *, cursor: int = -1) -> R
     data = {
         "agent": conversation.agent,
         "status": conversation.status,
+        "distilled": conversation.distilled or None,
         "started_at": conversation.started_at.isoformat(),
         "updated_at": conversation.updated_at.isoformat(),
         "recall_key": conversation.recall_key,
@@ -163,12 +166,17 @@ def record_of_conversation(conversation: Conversation, *, cursor: int = -1) -> R
 
 
 def conversation_of(record: Record) -> Conversation:
-    """The inverse of `record_of_conversation`."""
+    """The inverse of `record_of_conversation`.
+
+    Earlier versions gave a completed conversation that was learned from a status of its own, "distilled".
+    """
     data = record.data
+    distilled = data["status"] == DISTILLED
     return Conversation(
         id=record.id,
         agent=data.get("agent"),
-        status=cast("ConversationStatus", data["status"]),
+        status=cast("ConversationStatus", "completed" if distilled else data["status"]),
+        distilled=distilled or bool(data.get("distilled")),
         started_at=datetime.fromisoformat(data["started_at"]),
         updated_at=datetime.fromisoformat(data["updated_at"]),
         recall_key=data.get("recall_key"),

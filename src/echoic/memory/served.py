@@ -16,7 +16,18 @@ from echoic.memory.directives import change_directives, read_directives
 from echoic.memory.parts import Parts
 from echoic.memory.profile import model_profile, profile_of
 from echoic.memory.tasks import chooser, keep_result, mark, read_conversation, read_conversations, read_task
-from echoic.types import Conversation, Directives, Memory, Profile, Recall, Result, Scope, Task, checked_name
+from echoic.types import (
+    Conversation,
+    Directives,
+    Memory,
+    Profile,
+    Recall,
+    Result,
+    Scope,
+    Task,
+    checked_name,
+    checked_time,
+)
 
 P = TypeVar("P")
 
@@ -56,26 +67,49 @@ class Served(ABC):
         memories = await self.facts()
         return profile_of(memories) if model is None else model_profile(model, memories, keys)
 
-    async def directives(self) -> Directives:
-        """How the user wants to be served."""
-        return await read_directives(self._parts.store, self.scope)
+    async def directives(
+        self, *, for_agent: str | None = None, for_conversation: str | None = None
+    ) -> Directives:
+        """How the user wants to be served.
 
-    async def set_directives(self, **directives: str | None) -> Directives:
+        Args:
+            for_agent: by this agent: with those that were set for it, which go before all others.
+            for_conversation: in this conversation: with those that were set for it.
+        """
+        return await read_directives(
+            self._parts.store, self.scope, agent=for_agent, conversation=for_conversation
+        )
+
+    async def set_directives(
+        self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
+    ) -> Directives:
         """Set directives by name, or take them back with None; they hold in every session from now on.
 
-        `pacing`, `verbosity`, `formality` and `language` are presets with values of their own; any other name
-        takes a short text; `time_zone` is that of the questions the user asks ("Europe/Lisbon", "Eastern").
+        `pacing`, `verbosity` and `formality` have presets (`echoic.types.PRESETS`) and take any other short
+        text too; `language` is a tag; any other name takes a short text; `time_zone` is that of the questions
+        the user asks ("Europe/Lisbon", "Eastern").
+
+        Args:
+            for_agent: for this agent alone.
+            for_conversation: for this conversation alone; forgotten with it.
+            directives: by name.
+
+        Returns:
+            those that hold where these were set, without the others.
 
         Raises:
-            InvalidInput: a value is not one of its preset's, no time zone where it has to be one, or out of
-                bounds; nothing was changed.
+            InvalidInput: a value is no time zone where it has to be one, or out of bounds, there is no such
+                conversation, or both an agent and a conversation are named; nothing was changed.
         """
-        return await change_directives(self._parts.store, self.scope, directives)
+        return await change_directives(
+            self._parts.store, self.scope, directives, agent=for_agent, conversation=for_conversation
+        )
 
     async def block(
         self,
         *,
         agent: str | None = None,
+        conversation: str | None = None,
         moment: str | None = None,
         budget_tokens: int = DEFAULT_BUDGET_TOKENS,
         deadline_ms: float | None = None,
@@ -83,7 +117,8 @@ class Served(ABC):
         """What a session starts with, as text for a model; the same bytes while nothing changed.
 
         Args:
-            agent: who serves; its experience is in it.
+            agent: who serves; its experience is in it, and the directives that are for it alone.
+            conversation: which one goes on; the directives that are for it alone are in it.
             moment: what the user just said: what it calls to mind is added at the end.
             budget_tokens: as many as it may have, by the counting of `Block`.
             deadline_ms: of the recall for `moment`.
@@ -92,7 +127,9 @@ class Served(ABC):
             InvalidInput: a budget below 1, or a name or text that cannot be.
             StoreUnavailable: could not look; an empty block would say that nothing is known.
         """
-        return await BlockMaker(self._parts, self).make(agent, moment, budget_tokens, deadline_ms)
+        return await BlockMaker(self._parts, self).make(
+            agent, conversation, moment, budget_tokens, deadline_ms
+        )
 
     async def conversations(
         self,
@@ -123,7 +160,16 @@ class Served(ABC):
         name = checked_name(conversation_id, "conversation id")
         return await read_task(self._parts.store, self.scope, name)
 
-    async def add_result(self, conversation_id: str, name: str, value: Any, *, id: str = "") -> Result:  # noqa: A002 - as everywhere
+    async def add_result(
+        self,
+        conversation_id: str,
+        name: str,
+        value: Any,
+        *,
+        id: str = "",  # noqa: A002 - as everywhere
+        arguments: Mapping[str, Any] | None = None,
+        at: datetime | None = None,
+    ) -> Result:
         """Keep what came out of one step of a task. Durable when it returns; the same again changes nothing.
 
         Args:
@@ -131,11 +177,14 @@ class Served(ABC):
             name: of the step, such as a tool's.
             value: JSON, 32 KiB at most.
             id: unique within the user; empty: it follows from task, name and value.
+            arguments: what the tool was called with, JSON.
+            at: when it came out (aware); None: now.
 
         Raises:
             InvalidInput: there is no such conversation, or the value cannot be kept.
         """
-        result = Result(id=id, name=name, value=value, at=self._parts.clock())
+        moment = self._parts.clock() if at is None else checked_time(at, "at")
+        result = Result(id=id, name=name, value=value, at=moment, arguments=arguments)
         masked = partial(self._parts.door.value, self.scope)
         return await keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
 

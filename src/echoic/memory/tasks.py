@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.ledger import memory_id
 from echoic.memory.records import (
     CONVERSATION,
+    DISTILLED,
     TURN,
     conversation_of,
     cursor_of,
@@ -23,7 +24,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.retry import until_written
-from echoic.stores.base import Change, Put, Record, Store
+from echoic.stores.base import Change, Put, Record, Store, Wanted
 from echoic.types import (
     MAX_TEXT_BYTES,
     STATUSES,
@@ -35,6 +36,8 @@ from echoic.types import (
     checked_time,
 )
 
+_COMPLETED: Final = ("completed", DISTILLED)
+_ANY_ZONE: Final = timedelta(days=1)
 RESULT: Final = "result"
 """The kind of their records; they share their conversation's id as key."""
 
@@ -50,15 +53,16 @@ def chooser(
 
     Args:
         agent: who served it.
-        status: how it stands, one of `STATUSES`.
+        status: how it stands, one of `STATUSES`, or "distilled": completed and learned from.
         since: it began then or later (aware).
         until: it began before then (aware).
 
     Raises:
         InvalidInput: a status that is not known, a time without a zone, or an agent without a name.
     """
-    if status is not None and status not in STATUSES:
-        raise InvalidInput(f"unknown status {brief(status)}: use one of {', '.join(STATUSES)}")
+    known = (*STATUSES, DISTILLED)
+    if status is not None and status not in known:
+        raise InvalidInput(f"unknown status {brief(status)}: use one of {', '.join(known)}")
     agent = agent if agent is None else checked_name(agent, "agent")
     first = since if since is None else checked_time(since, "since")
     end = until if until is None else checked_time(until, "until")
@@ -66,7 +70,11 @@ def chooser(
     def chosen(conversation: Conversation) -> bool:
         return (
             (agent is None or conversation.agent == agent)
-            and (status is None or conversation.status == status)
+            and (
+                status is None
+                or conversation.status == status
+                or (status == DISTILLED and conversation.distilled)
+            )
             and (first is None or conversation.started_at >= first)
             and (end is None or conversation.started_at < end)
         )
@@ -80,6 +88,50 @@ async def read_conversations(
     """Those `chosen` of `scope`, oldest first."""
     records = await scan_all(store, scope, CONVERSATION)
     return [conversation for record in records if chosen(conversation := conversation_of(record))]
+
+
+async def read_all_conversations(
+    store: Store,
+    deployment: str,
+    chosen: Callable[[Conversation], bool],
+    *,
+    agent: str | None = None,
+    status: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> list[tuple[str, Conversation]]:
+    """Those `chosen` of all users of a deployment with whose they are, the oldest first.
+
+    What the others are for is to find them: by the store's index, where it has one.
+    """
+    wanted = Wanted(
+        kind=CONVERSATION,
+        deployment=deployment,
+        status={None: (), DISTILLED: _COMPLETED, "completed": _COMPLETED}.get(status, (status or "",)),
+        agent=agent,
+        # a time may be noted in any zone: which of them are meant is decided by `chosen`
+        since=None if since is None else _iso(since, -_ANY_ZONE),
+        until=None if until is None else _iso(until, _ANY_ZONE),
+    )
+    found: list[tuple[Scope, Record]] = []
+    if hasattr(store, "listed"):
+        found = await store.listed(wanted)
+    else:
+        for scope in await store.scopes(deployment):
+            found += [(scope, record) for record in await scan_all(store, scope, CONVERSATION)]
+    listed = [
+        (scope.user, conversation)
+        for scope, record in found
+        if scope.user is not None and chosen(conversation := conversation_of(record))
+    ]
+    return sorted(listed, key=lambda item: (item[1].started_at, item[0], item[1].id))
+
+
+def _iso(moment: datetime, by: timedelta) -> str | None:
+    try:
+        return (moment.astimezone(UTC) + by).isoformat()
+    except OverflowError:
+        return None
 
 
 async def read_conversation(store: Store, scope: Scope, conversation: str) -> Conversation | None:
@@ -122,7 +174,10 @@ async def keep_result(
     value = masked(_checked_json(result.value, f"result {brief(result.name)}"), result.name)
     result = replace(result, name=masked(result.name, ""))
     named = result.id or memory_id(conversation, result.name, _canonical(value))
-    new = replace(result, id=checked_name(named, "result id"), value=value)
+    asked = result.arguments
+    if asked is not None:
+        asked = masked(_checked_json(asked, f"arguments of {brief(result.name)}"), result.name)
+    new = replace(result, id=checked_name(named, "result id"), value=value, arguments=asked)
     put = Put(record=record_of_result(new, conversation), expect=0)
 
     async def attempt() -> Result:
@@ -161,7 +216,8 @@ async def _write_with(
     changed = replace(conversation_of(records[0]), **fields)
     moved = record_of_conversation(changed, cursor=cursor_of(records[0]))
     # whatever else stands in its record is somebody else's, and stays
-    kept = replace(moved, data={**records[0].data, **moved.data})
+    others = {name: value for name, value in records[0].data.items() if name != DISTILLED}
+    kept = replace(moved, data={**others, **moved.data})
     await store.write(scope, [Put.over(records[0], kept), *changes])
     return changed
 
@@ -169,17 +225,34 @@ async def _write_with(
 def record_of_result(result: Result, conversation: str) -> Record:
     """`result` as a record of `conversation`."""
     data = {"name": result.name, "value": result.value, "at": result.at.isoformat()}
+    if result.arguments is not None:
+        data["arguments"] = dict(result.arguments)
     return Record(kind=RESULT, id=result.id, key=conversation, data=data)
 
 
 def result_of(record: Record) -> Result:
     """The inverse of `record_of_result`."""
     data = record.data
-    return Result(id=record.id, name=data["name"], value=data["value"], at=datetime.fromisoformat(data["at"]))
+    return Result(
+        id=record.id,
+        name=data["name"],
+        value=data["value"],
+        at=datetime.fromisoformat(data["at"]),
+        arguments=data.get("arguments"),
+    )
 
 
 def _canonical(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+
+
+def fits(value: Any) -> bool:
+    """Whether `value` is JSON that can be kept."""
+    try:
+        _checked_json(value, "it")
+    except InvalidInput:
+        return False
+    return True
 
 
 def _checked_json(value: Any, what: str) -> Any:
@@ -211,8 +284,10 @@ def _holds_nul(value: Any) -> bool:
 __all__ = [
     "RESULT",
     "chooser",
+    "fits",
     "keep_result",
     "mark",
+    "read_all_conversations",
     "read_conversation",
     "read_conversations",
     "read_task",

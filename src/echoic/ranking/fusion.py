@@ -123,6 +123,17 @@ def rrf(
     return fused
 
 
+def _rank_fusion(channels: Mapping[str, Floats], limit: int) -> Order:
+    """`rrf` of meaning and of one text leg in which near words count beside the words themselves.
+
+    So the two clauses of MongoDB's `$search` add up to one score: by stems, and by words one letter off.
+    """
+    text, fuzzy = channels["text"], channels.get("fuzzy")
+    if fuzzy is not None:
+        text = np.where(np.isnan(text), fuzzy, text + np.nan_to_num(fuzzy))
+    return best_of(rrf({"vector": channels["vector"], "text": text}), limit)
+
+
 def blend(
     channels: Mapping[str, Floats], limit: int, broad: Weights = BROAD, close: Weights = CLOSE
 ) -> Order:
@@ -324,7 +335,7 @@ def _alone(name: str) -> Fusion:
 
 FUSIONS: Mapping[str, Fusion] = {
     "blend": Fusion(blend, (*FINDING, "late")),
-    "rrf": Fusion(lambda channels, limit: best_of(rrf(channels), limit), tuple(RRF_WEIGHTS)),
+    "rrf": Fusion(_rank_fusion, (*RRF_WEIGHTS, "fuzzy")),
     "text": _alone("text"),
     "vector": _alone("vector"),
 }

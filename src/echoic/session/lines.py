@@ -68,7 +68,9 @@ class Lines:
         Raises:
             StoreUnavailable: the caller's directives could not be read.
         """
-        directives = await self._session.memory.directives()
+        directives = await self._session.memory.directives(
+            for_agent=agent.name, for_conversation=self._session.conversation_id
+        )
         return CallContext(self._session, agent.name, directives, self._session.deps)
 
     async def open(

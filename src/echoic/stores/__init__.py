@@ -10,6 +10,7 @@ from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
     from echoic.stores.base import Store
+    from echoic.stores.documents import Documents
 
 _FORMS = (
     '"sqlite:///echoic.db", "files:///folder" (four slashes for an absolute path), '
@@ -53,6 +54,26 @@ def store_from(url: str) -> Store:
 
         return InMemoryStore()
     return _on_disk(scheme, _path(scheme, place), options)
+
+
+def store_of(given: str | Store | Documents) -> Store:
+    """The store that is meant, not yet open: one that a URL names, a `Store`, or one made of `Documents`.
+
+    Raises:
+        InvalidInput: it is none of these, or a URL that `store_from` refuses.
+    """
+    if isinstance(given, str):
+        return store_from(given)
+    from echoic.stores.base import Store
+    from echoic.stores.documents import Documents, DocumentStore
+
+    if isinstance(given, type) or not isinstance(given, Store | Documents):
+        kind = given.__name__ if isinstance(given, type) else type(given).__name__
+        raise InvalidInput(
+            f"{kind!r:.80} is no store: give a URL, or an object with the verbs of echoic.stores.base.Store "
+            "or of echoic.stores.documents.Documents"
+        )
+    return given if isinstance(given, Store) else DocumentStore(given)
 
 
 def _on_disk(scheme: str, path: str, options: Mapping[str, str]) -> Store:
@@ -109,4 +130,4 @@ def _bytes(options: Mapping[str, str], otherwise: int) -> int:
     return int(value) << 20
 
 
-__all__ = ["store_from"]
+__all__ = ["store_from", "store_of"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,6 +278,41 @@ class Narrows(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which records an operator looks for, across the users of a deployment, by fields of their data."""
+
+    kind: str
+    deployment: str
+    status: tuple[str, ...] = ()
+    """Any of these; empty: whatever it is."""
+    agent: str | None = None
+    since: str | None = None
+    """`started_at` is not before this, compared as the text it is (ISO 8601)."""
+    until: str | None = None
+    """`started_at` is before this."""
+
+
+LISTED: Final = "conversation"
+"""The kind of record that stores index by `status`, `agent` and `started_at` of its data."""
+
+
+@runtime_checkable
+class Lists(Protocol):
+    """A store that finds conversations across users by an index, without going through every user.
+
+    Optional, beside `Store`; of other stores every user is looked at.
+    """
+
+    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
+        """The records that are `wanted`, in any order. Only kind `LISTED` is indexed.
+
+        Raises:
+            StoreUnavailable: could not look.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing about a server that was looked at, and whether it is as it should be."""
 
@@ -310,6 +345,7 @@ class Examines(Protocol):
 
 __all__ = [
     "FIRST_UNSEARCHABLE",
+    "LISTED",
     "Attach",
     "Change",
     "Drop",
@@ -318,10 +354,12 @@ __all__ = [
     "Examines",
     "Finding",
     "Index",
+    "Lists",
     "Narrows",
     "Put",
     "Record",
     "Require",
     "Store",
     "Waiting",
+    "Wanted",
 ]

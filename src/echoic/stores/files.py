@@ -5,7 +5,8 @@ takes as long as the file is large. Nothing needs to run; several processes of o
 
 Durable as SQLite's: a write that returned survives a crash and a power cut, and a file is never half written.
 A program that does not know of us may read the files at any time, and write them while nobody else does; what
-it writes is found at the next look. Directives and other fields that are not ours are kept, not used.
+it writes is found at the next look. In the JSON layout its directives are the
+user's, and theirs are where it looks; other fields that are not ours are kept, not used.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, NotOpen, StoreCorrupt, StoreTooNew
 from echoic.partition import Partition
-from echoic.stores.base import Change, Erasable, Erased, Index, Record, Waiting
+from echoic.stores.base import LISTED, Change, Erasable, Erased, Index, Record, Waiting, Wanted
 from echoic.stores.files_folder import LAYOUTS, Folder
 from echoic.stores.files_register import Known, Register
 from echoic.stores.files_scope import ScopeFiles
@@ -162,6 +163,16 @@ class FilesStore:
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         async with self._using() as run:
             return await run(lambda: self._register.holding(deployment))
+
+    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
+        """See `Lists`."""
+        async with self._using() as run:
+            found = await run(lambda: self._register.listed(wanted)) if wanted.kind == LISTED else {}
+            listed: list[tuple[Scope, Record]] = []
+            for scope, ids in found.items():
+                records = await self._ask(scope, lambda held, ids=ids: held.read(LISTED, ids))  # type: ignore[misc]
+                listed += [(scope, record) for record in records]
+            return listed
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         async with self._using() as run:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +23,7 @@ from echoic.stores.files_json import JsonDocument
 from echoic.stores.files_markdown import MarkdownDocument
 from echoic.stores.files_names import EVERYONE, decode, encode, is_hashed, plain
 from echoic.stores.files_source import Source
+from echoic.stores.held import Clock
 from echoic.types import EmbeddingSpec, Scope
 
 DEFAULT_DEPLOYMENT = "default"
@@ -40,24 +39,6 @@ class Listed(NamedTuple):
     path: Path
     scope: Scope | None
     """Whose it is; None where only the file itself can tell."""
-
-
-class Clock:
-    """Microseconds since 1970 that never stand still or go back in one process."""
-
-    def __init__(self) -> None:
-        self._last = 0
-        self._lock = threading.Lock()
-
-    def not_before(self, moment_us: int) -> None:
-        """Go on behind a moment that was noted before, by a clock that may have been ahead."""
-        with self._lock:
-            self._last = max(self._last, moment_us)
-
-    def __call__(self) -> int:
-        with self._lock:
-            self._last = max(self._last + 1, time.time_ns() // 1000)
-            return self._last
 
 
 class Folder:
@@ -282,4 +263,4 @@ class Folder:
         disk.replace(self.root / _SETTINGS, json.dumps(settings, indent=2).encode() + b"\n")
 
 
-__all__ = ["DEFAULT_DEPLOYMENT", "LAYOUTS", "Clock", "Folder", "Listed"]
+__all__ = ["DEFAULT_DEPLOYMENT", "LAYOUTS", "Folder", "Listed"]

@@ -8,21 +8,35 @@
       "echoic": {"format": 1, …, "records": [{"kind": "turn", "id": "…", …}]}
     }
 
-Ours is what stands under "echoic", at either level; everything else is kept, in its order. A timestamp may be
-ISO 8601 or milliseconds since 1970, and stays what it was while its fact does.
+Ours is what stands under "echoic", at either level; everything else is kept, in its order. The
+directives that hold in every session are read from where they are shown, and changed there. A timestamp
+may be ISO 8601 or milliseconds since 1970, and stays what it was while its fact does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from echoic.errors import brief
+from echoic.stores.base import Record
+from echoic.stores.files_directives import (
+    DIRECTIVES,
+    changed_in,
+    data_of,
+    directives_in,
+    is_directives,
+    shown_by,
+)
 from echoic.stores.files_document import Document, Header
 from echoic.stores.files_facts import Found, Intake, Item, own_fields
 from echoic.stores.files_source import Source, json_from, json_of, known_category, listed, moment
 from echoic.types import Scope
 
 _OURS = ("facts", "directives", "echoic")
+_SHOWN = "shows_directives"
+"""Whether directives stand where they are shown; earlier versions kept them among the records alone."""
 
 
 class JsonDocument(Document):
@@ -56,9 +70,26 @@ class JsonDocument(Document):
         document._top = {**top, "facts": [], "echoic": {}}
         intake = Intake(source)
         document.others = intake.others(own.get("records", []), "echoic.records")
-        document.header = Header.parse({k: v for k, v in own.items() if k != "records"}, source)
+        document.header = Header.parse({k: v for k, v in own.items() if k not in {"records", _SHOWN}}, source)
         document._take(facts, intake)
+        document._take_directives(shown=own.get(_SHOWN) is True)
         return document
+
+    def _take_directives(self, *, shown: bool) -> None:
+        """Let the record say what stands in the file: people and other programs change it there."""
+        item = next((item for item in self.others if is_directives(item.record)), None)
+        there = self._top.get(DIRECTIVES, {} if shown else None)
+        theirs = directives_in(there)
+        if item is None:
+            if theirs:
+                record = Record(kind=DIRECTIVES, id=DIRECTIVES, data=data_of(theirs), version=1)
+                self.others.append(Item({}, record, touched=False, noted=False))
+            return
+        # before they were shown there, what we kept was said later than what stands there
+        said = theirs if shown else theirs | shown_by(item.record.data)
+        if isinstance(there, Mapping) and said != shown_by(item.record.data):
+            record = replace(item.record, data=data_of(said), version=item.record.version + 1)
+            self.others[self.others.index(item)] = Item(item.raw, record, touched=True, noted=False)
 
     def _take(self, facts: list[Any], intake: Intake) -> None:
         found = [
@@ -74,11 +105,15 @@ class JsonDocument(Document):
 
     @property
     def holds_more(self) -> bool:
-        others = [value for name, value in self._top.items() if name not in {"facts", "echoic"}]
+        others = [value for name, value in self._top.items() if name not in _OURS]
+        others.append(changed_in(self._top.get(DIRECTIVES), None))
         return any(others) or bool(self.header.others) or any(isinstance(e, str) for e in self._entries)
 
     def to_bytes(self) -> bytes:
         parts = []
+        shown = changed_in(self._top.get(DIRECTIVES), self._directives())
+        if shown is not None:
+            self._top[DIRECTIVES] = shown
         for name, value in self._top.items():
             if name == "facts":
                 text = listed((e if isinstance(e, str) else _fact_line(e) for e in self._entries), 4)
@@ -89,8 +124,11 @@ class JsonDocument(Document):
             parts.append(f"  {json_of(name, 'a name')}: {text}")
         return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
 
+    def _directives(self) -> Mapping[str, Any] | None:
+        return next((item.record.data for item in self.others if is_directives(item.record)), None)
+
     def _own(self) -> str:
-        fields = self.header.fields()
+        fields = self.header.fields() | {_SHOWN: True}
         parts = [f"    {json_of(name, 'a name')}: {json_of(fields[name], name)}" for name in fields]
         records = sorted(self.others, key=lambda item: item.record.seq)
         parts.append(f'    "records": {listed(map(_other_line, records), 6)}')

@@ -17,8 +17,10 @@ from pathlib import Path
 
 from echoic.errors import StoreCorrupt, StoreTooNew
 from echoic.stores import files_disk as disk
+from echoic.stores.base import Wanted
 from echoic.stores.files_folder import Folder
 from echoic.stores.files_source import Source
+from echoic.stores.listing import Listings
 from echoic.types import Scope
 
 LOOK_AGAIN_S = 2.0
@@ -53,6 +55,7 @@ class Register:
         self._changes = folder.root / _CHANGES
         self._lock = threading.Lock()  # held while files are looked at
         self._known: dict[Path, Known] = {}
+        self._listings = Listings()
         self._waits: dict[Path, int] = {}
         """Files in which something may wait, and since when; 0: not asked yet as they are now."""
         self._telling = threading.Lock()  # short: a writer has to wait for it
@@ -89,6 +92,12 @@ class Register:
     def holding(self, deployment: str | None = None) -> list[Scope]:
         """Every scope that holds a record. A file that cannot be read is passed over: `check` tells."""
         return [known.scope for known in self.all(deployment) if known.scope is not None and known.records]
+
+    def listed(self, wanted: Wanted) -> dict[Scope, list[str]]:
+        """By scope, the ids of the records that are `wanted`, without reading a file that did not change."""
+        with self._lock:
+            self._look()
+            return self._listings.find(wanted)
 
     def waiting(self) -> list[tuple[int, Known]]:
         """Files in which something may wait, and since when, the longest-waiting first; 0: not known."""
@@ -148,7 +157,9 @@ class Register:
         self._waits[path] = 0
 
     def _drop(self, path: Path) -> None:
-        self._known.pop(path, None)
+        known = self._known.pop(path, None)
+        if known is not None and known.scope is not None:
+            self._listings.drop(known.scope)
         self._waits.pop(path, None)
 
     def _read(self, path: Path, scope: Scope | None, state: disk.Seen) -> Known:
@@ -165,6 +176,7 @@ class Register:
         if owner is None or (hashed and self._folder.path_of(owner) != path):
             return Known(path, None, states, trouble=str(source.corrupt("it does not tell whose it is")))
         self._folder.clock.not_before(document.header.began)
+        self._listings.replace(owner, (item.record for item in document.others))
         return Known(path, owner, states, document.header.began, len(document.items))
 
     def begin(self) -> None:

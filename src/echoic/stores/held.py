@@ -5,6 +5,8 @@ Knows nothing of files or of other scopes. Not safe for several threads at once:
 
 from __future__ import annotations
 
+import threading
+import time
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -96,6 +98,24 @@ class Queue:
             self._in_order = True
         first = islice(self._since.items(), limit)
         return [(since, Waiting(scope=held.scope, record=held.at([row])[0])) for (held, row), since in first]
+
+
+class Clock:
+    """Microseconds since 1970 that never stand still or go back in one process."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def not_before(self, moment_us: int) -> None:
+        """Go on behind a moment that was noted before, by a clock that may have been ahead."""
+        with self._lock:
+            self._last = max(self._last, moment_us)
+
+    def __call__(self) -> int:
+        with self._lock:
+            self._last = max(self._last + 1, time.time_ns() // 1000)
+            return self._last
 
 
 class HeldScope:
@@ -402,4 +422,4 @@ def _name_of(record: Record) -> Name:
     return record.kind, record.id
 
 
-__all__ = ["HeldScope", "Name", "Queue", "Staged", "Step", "Text", "copied", "text_digest"]
+__all__ = ["Clock", "HeldScope", "Name", "Queue", "Staged", "Step", "Text", "copied", "text_digest"]

@@ -8,8 +8,9 @@ from typing import Any
 
 from echoic.errors import EmbeddingMismatch, NotOpen
 from echoic.partition import Partition
-from echoic.stores.base import Change, Drop, Erasable, Erased, Index, Put, Record, Waiting
-from echoic.stores.held import HeldScope, Queue
+from echoic.stores.base import LISTED, Change, Drop, Erasable, Erased, Index, Put, Record, Waiting, Wanted
+from echoic.stores.held import HeldScope, Queue, Staged
+from echoic.stores.listing import Listings
 from echoic.types import EmbeddingSpec, Scope
 
 
@@ -18,6 +19,7 @@ class InMemoryStore:
 
     def __init__(self) -> None:
         self._scopes: dict[Scope, HeldScope] = {}
+        self._listings = Listings()
         self._embedding: EmbeddingSpec | None = None
         self._index: Index | None = None
         self._clock = count().__next__
@@ -33,7 +35,9 @@ class InMemoryStore:
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         held = self._held(scope) or self._new(scope)
-        held.commit(held.stage(changes))
+        staged = held.stage(changes)
+        held.commit(staged)
+        self._list(scope, staged)
         if any(isinstance(change, Put) for change in changes):
             self._scopes[scope] = held
 
@@ -75,7 +79,9 @@ class InMemoryStore:
         gone, rewritten = held.erasing(changes)
         vectors = held.embedded([*gone, *(old for old, _ in rewritten)])
         # a scope that is let go of is emptied as well: somebody may hold its partition
-        held.commit(held.stage(changes))
+        staged = held.stage(changes)
+        held.commit(staged)
+        self._list(scope, staged)
         if not held.records:
             del self._scopes[scope]
         return Erased(records=held.kinds(gone), rewritten=len(rewritten), vectors=vectors, verified=True)
@@ -100,6 +106,18 @@ class InMemoryStore:
             "waiting": len(self._queue),
             "writable": True,
         }
+
+    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
+        """See `Lists`."""
+        self._opened()
+        found = self._listings.find(wanted) if wanted.kind == LISTED else {}
+        return [(s, record) for s, ids in found.items() for record in self._scopes[s].read(LISTED, ids)]
+
+    def _list(self, scope: Scope, staged: Staged) -> None:
+        for (kind, name), record in staged.records.items():
+            if kind == LISTED:
+                self._listings.drop(scope, [name])
+                self._listings.put(scope, [] if record is None else [record])
 
     def _opened(self) -> tuple[EmbeddingSpec, Index]:
         if self._index is None or self._embedding is None:

@@ -31,6 +31,7 @@ from echoic.stores.base import (
     Index,
     Record,
     Waiting,
+    Wanted,
 )
 from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.changing import begins
@@ -242,6 +243,20 @@ class MongoDBStore:
             if order:
                 cursor = cursor.sort("seq", order).limit(limit)
             return [record_of(document) async for document in cursor]
+
+    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
+        """See `Lists`."""
+        query: Document = {"kind": wanted.kind, "deploymentId": wanted.deployment, "isGlobal": False}
+        if wanted.status:
+            query["data.status"] = {"$in": list(wanted.status)}
+        if wanted.agent is not None:
+            query["data.agent"] = wanted.agent
+        times = {"$gte": wanted.since, "$lt": wanted.until}
+        if any(time is not None for time in times.values()):
+            query["data.started_at"] = {how: time for how, time in times.items() if time is not None}
+        async with self._opened().connection.used() as collections:
+            found = collections.records.find(query, WITHOUT_VECTORS)
+            return [(scope_of(document), record_of(document)) async for document in found]
 
     async def load(self, scope: Scope) -> Partition:
         live = self._opened()

@@ -54,6 +54,19 @@ RECORD_INDEXES = (
     IndexModel([*_SCOPE, ("kind", ASCENDING), ("key", ASCENDING), ("seq", ASCENDING)], name="echoic_key"),
     # finds what has no kind yet, without looking at everything at each opening
     IndexModel([("kind", ASCENDING), ("_id", ASCENDING)], name="echoic_kind"),
+    # what operators look for across users: any of the three alone finds its rows
+    *(
+        IndexModel(
+            [("deploymentId", ASCENDING), *((f"data.{field}", ASCENDING) for field in fields)],
+            name=f"echoic_conversations_by_{name}",
+            partialFilterExpression={"kind": "conversation"},
+        )
+        for name, fields in {
+            "status": ("status", "agent", "started_at"),
+            "agent": ("agent", "started_at"),
+            "time": ("started_at",),
+        }.items()
+    ),
     IndexModel(
         [("waitsSince", ASCENDING), ("seq", ASCENDING)],
         name="echoic_waits",

@@ -23,6 +23,7 @@ from echoic.stores import postgres_erase as erasure
 from echoic.stores import postgres_schema as schema
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
+    LISTED,
     Attach,
     Change,
     Erasable,
@@ -31,6 +32,7 @@ from echoic.stores.base import (
     Index,
     Record,
     Waiting,
+    Wanted,
 )
 from echoic.stores.held import copied
 from echoic.stores.narrowing import segments_around
@@ -60,6 +62,9 @@ _READ = f"select {RECORD} {_OF} and kind = $3 and name = any($4::text[])"
 _ROWS = f"select {RECORD} {_OF} and seq = any($3::bigint[])"
 _SCAN = f"""select {RECORD} {_OF} and kind = $3 and ($4::text is null or key = $4)
   and seq > $5 and seq < $6 order by seq {{order}} limit $7"""
+_LISTED = """select r.seq, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.usr
+  from {s}.records r join {s}.scopes s on s.id = r.scope
+  where r.kind = 'conversation' and s.deployment = $1"""
 _WAITING = """select r.seq, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.usr
   from {s}.pending p join {s}.records r on r.scope = p.scope and r.seq = p.seq
   join {s}.scopes s on s.id = p.scope order by p.place limit $1"""
@@ -233,6 +238,23 @@ class PostgresStore:
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         async with self._at_work():
             return [Scope(row[0], row[1] or None) for row in await self._fetch(None, _SCOPES, deployment)]
+
+    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
+        """See `Lists`."""
+        asked: list[Any] = [wanted.deployment]
+        where = ""
+        for field, how, given in (
+            ("status", "= any(${n}::text[])", list(wanted.status) or None),
+            ("agent", "= ${n}", wanted.agent),
+            ("started_at", ">= ${n}", wanted.since),
+            ("started_at", "< ${n}", wanted.until),
+        ):
+            if given is not None:
+                asked.append(given)
+                where += f""" and (r.data->>'{field}') collate "C" {how.replace("{n}", str(len(asked)))}"""
+        async with self._at_work():
+            found = await self._fetch(None, _LISTED + where, *asked) if wanted.kind == LISTED else []
+        return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         async with self._at_work() as index:

@@ -19,6 +19,7 @@ from echoic.stores.postgres_schema import TABLES
 INDEXES = frozenset(
     """
     scopes_pkey scopes_deployment_usr_key records_pkey records_by_name records_by_key segments_pkey
+    conversations_by_status conversations_by_agent conversations_by_time
     searchable_pkey tokens_pkey pending_pkey pending_scope_seq_key writers_pkey meta_pkey
     """.split()
 )

@@ -71,6 +71,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
              mark bigint not null default 0,  -- of the transaction that was committed last
              at timestamptz not null default now()) with (fillfactor = 50)""",
     ),
+    # what operators look for across users: any of the three alone finds its rows
+    (
+        """create index conversations_by_status on {s}.records (((data->>'status') collate "C"),
+             ((data->>'agent') collate "C"), ((data->>'started_at') collate "C"))
+             where kind = 'conversation'""",
+        """create index conversations_by_agent on {s}.records (((data->>'agent') collate "C"),
+             ((data->>'started_at') collate "C")) where kind = 'conversation'""",
+        """create index conversations_by_time on {s}.records (((data->>'started_at') collate "C"))
+             where kind = 'conversation'""",
+    ),
 )
 VERSION = len(MIGRATIONS)
 TABLES = ("scopes", "records", "segments", "searchable", "tokens", "pending")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +20,18 @@ from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, StoreUnavail
 from echoic.partition import SEGMENT_ROWS, Partition, Segment
 from echoic.stores import sqlite_schema as schema
 from echoic.stores import sqlite_scrub
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Erasable, Erased, Index, Record, Waiting
+from echoic.stores.base import (
+    FIRST_UNSEARCHABLE,
+    LISTED,
+    Attach,
+    Change,
+    Erasable,
+    Erased,
+    Index,
+    Record,
+    Waiting,
+    Wanted,
+)
 from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.changing import begins
 from echoic.stores.sqlite_changes import SCOPE_BITS, ScopeChanges, find_scope, record_of, select_records
@@ -213,6 +225,37 @@ class SQLiteStore:
             return [Scope(row[0], row[1] or None) for row in rows if deployment in {None, row[0]}]
 
         return await self._read(work)
+
+    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
+        """See `Lists`."""
+        where = ["r.kind = 'conversation'", "s.deployment = ?"]
+        values = [wanted.deployment]
+        for field, how, given in (
+            (
+                "status",
+                "in (select value from json_each(?))",
+                json.dumps(wanted.status) if wanted.status else None,
+            ),
+            ("agent", "= ?", wanted.agent),
+            ("started_at", ">= ?", wanted.since),
+            ("started_at", "< ?", wanted.until),
+        ):
+            if given is not None:
+                where.append(f"json_extract(r.data, '$.{field}') {how}")
+                values.append(given)
+        index = "status" if wanted.status else "agent" if wanted.agent is not None else "time"
+
+        def work(connection: apsw.Connection) -> list[tuple[Scope, Record]]:
+            # cross join: from the index to the scopes, never through every scope
+            rows = connection.execute(
+                "select r.id, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.user "  # noqa: S608 - ours
+                f"from records r indexed by conversations_by_{index} cross join scopes s on s.id = r.scope "
+                f"where {' and '.join(where)}",
+                values,
+            )
+            return [(Scope(row[6], row[7] or None), record_of(row)) for row in rows]
+
+        return await self._read(work) if wanted.kind == LISTED else []
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         index = self._opened()

@@ -47,6 +47,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # a row each, where a vector shares its blob with 31 others: they differ in length
     ("create table tokens (id integer primary key, data blob not null)",),  # scope << 32 | row
+    # what operators look for across users: any of the three alone finds its rows
+    (
+        """create index conversations_by_status on records (json_extract(data, '$.status'),
+             json_extract(data, '$.agent'), json_extract(data, '$.started_at'))
+             where kind = 'conversation'""",
+        """create index conversations_by_agent on records (json_extract(data, '$.agent'),
+             json_extract(data, '$.started_at')) where kind = 'conversation'""",
+        """create index conversations_by_time on records (json_extract(data, '$.started_at'))
+             where kind = 'conversation'""",
+    ),
 )
 VERSION = len(MIGRATIONS)
 

@@ -150,7 +150,7 @@ class Call:
     async def _open(self) -> None:
         await self.serving.identify()
         task = await self.serving.resume()
-        if task is not None and task.conversation.status in {"completed", "distilled"}:
+        if task is not None and task.conversation.status == "completed":
             self._ending = asyncio.ensure_future(self._close())  # long over: this is a replay
 
     async def _close(self) -> None:

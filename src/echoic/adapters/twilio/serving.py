@@ -204,7 +204,7 @@ class Serving:
             return None
         with suppress(EchoicError):
             task = await self.log.user.task(self._conversation)
-            if task is not None and task.conversation.status not in {"completed", "distilled"}:
+            if task is not None and task.conversation.status != "completed":
                 self.log.resume(list(task.turns))
                 self.talk.resume(task.turns)
             return task

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from echoic.cli.importers.base import (
+    Directed,
     Exported,
     Item,
     Known,
@@ -104,6 +105,7 @@ def _hint() -> str:
 
 __all__ = [
     "READERS",
+    "Directed",
     "Exported",
     "Item",
     "Known",

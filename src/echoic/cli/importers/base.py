@@ -41,6 +41,15 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Directed:
+    """How somebody wants to be served: one directive."""
+
+    name: str
+    text: str
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
     """An export of ours, to be taken in as a whole."""
 
@@ -57,7 +66,7 @@ class Skipped:
     reason: str
 
 
-Item = Said | Known | Exported | Skipped
+Item = Said | Known | Directed | Exported | Skipped
 Reader = Callable[["Source"], Iterator[Item]]
 """Lazy and pure: the same source gives the same items, with the same ids."""
 
@@ -178,6 +187,7 @@ def time_of(value: object, *, naive_is_utc: bool = False) -> datetime | None:
 __all__ = [
     "FLAWS",
     "STDIN",
+    "Directed",
     "Exported",
     "Item",
     "Known",

@@ -1,6 +1,6 @@
 """The files of Bodhi's JSON memory store: `<userId>.json` with {"directives", "facts"}, or a folder of them.
 
-A directive becomes a preference under its name. Timestamps are milliseconds since 1970; 0 means unknown.
+Directives are the user's here too. Timestamps are milliseconds since 1970; 0 means unknown.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from echoic.cli.importers.base import FLAWS, Item, Known, Skipped, Source, category_of, reason_of
+from echoic.cli.importers.base import FLAWS, Directed, Item, Known, Skipped, Source, category_of, reason_of
 from echoic.errors import InvalidInput
-from echoic.types import checked_name, checked_text
+from echoic.types import PRESETS, Directives, checked_text
 
 
 def read_bodhi(source: Source) -> Iterator[Item]:
@@ -37,8 +37,8 @@ def _file(source: Source, where: str) -> Iterator[Item]:
     user = source.stem if source.path else None
     for name, value in _part(document, "directives", Mapping, {}).items():
         try:
-            key, text = checked_name(name, "directive"), checked_text(value, "directive")
-            yield Known(key=key, text=text, category="preference", user=user)
+            Directives(**{name: value}) if name in {*PRESETS, "language"} else Directives(free={name: value})
+            yield Directed(name=name, text=value, user=user)
         except ValueError as error:
             yield Skipped(where=f"{where}directives[{name!r:.40}]", reason=reason_of(error))
     for place, fact in enumerate(_part(document, "facts", list, [])):

@@ -46,7 +46,7 @@ class Known(Protocol):
         """Every conversation."""
         ...
 
-    async def directives(self) -> Directives:
+    async def directives(self, *, for_agent: str | None, for_conversation: str | None) -> Directives:
         """How the user wants to be served."""
         ...
 
@@ -63,7 +63,12 @@ class BlockMaker:
         self._user = user
 
     async def make(
-        self, agent: str | None, moment: str | None, budget_tokens: int, deadline_ms: float | None
+        self,
+        agent: str | None,
+        conversation: str | None,
+        moment: str | None,
+        budget_tokens: int,
+        deadline_ms: float | None,
     ) -> Block:
         """See `UserMemory.block`."""
         checked_budget(budget_tokens)
@@ -78,7 +83,7 @@ class BlockMaker:
         drafts = [
             experience_draft(await self._experience(agent)),
             profile_draft(profile),
-            directives_draft(await self._user.directives()),
+            directives_draft(await self._user.directives(for_agent=agent, for_conversation=conversation)),
             memories_draft(others, of_agent=await self._heard_by(agent, others, conversations), moment=asked),
             conversations_draft([c for c in conversations if c.recall_key]),
         ]

@@ -6,6 +6,7 @@ section, what was first written stands first, and what was corrected stands last
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, overload
 
@@ -64,24 +65,32 @@ def profile_draft(profile: Profile) -> Draft:
         "occupation": [profile.occupation],
         "interests": profile.interests,
         "preferences": profile.preferences,
+        "avoid_topics": profile.avoid_topics,
     }
     lines: list[str] = []
     for name, values in named.items():
         said = "; ".join(filter(None, (quoted(str(value)) for value in values if value is not None)))
         if said:
-            lines.append(f"{name}: {said}{_UNSURE if name in profile.unconfirmed else ''}")
+            lines.append(f"{_spoken(name)}: {said}{_UNSURE if name in profile.unconfirmed else ''}")
     return _draft("profile", lines)
 
 
 def directives_draft(directives: Directives) -> Draft:
     """How the user wants to be served: presets in our words, the rest in theirs."""
-    lines = [f"- {SAID[name][value]}" for name in SAID if (value := getattr(directives, name)) is not None]
+    presets = {name: value for name in SAID if (value := getattr(directives, name)) is not None}
+    lines = [f"- {SAID[name][value]}" for name, value in presets.items() if value in SAID[name]]
     if directives.language is not None:
         lines.append(f"- Speak the language with the tag {quoted(directives.language)}.")
-    free = sorted(directives.free.items())
-    said = [(name.replace("_", " "), quoted(text)) for name, text in free]
+    others = [(name, value) for name, value in presets.items() if value not in SAID[name]]
+    free = [*others, *sorted(directives.free.items())]
+    said = [(_spoken(name), quoted(text)) for name, text in free]
     lines += [f"- The user asked for {name}: {text}" for name, text in said if text]
     return _draft("directives", lines)
+
+
+def _spoken(name: str) -> str:
+    """The name of a directive as words: "speechSpeed" is "speech speed"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_-]+", " ", name).lower()
 
 
 def memories_draft(

@@ -22,7 +22,14 @@ from echoic.memory.distilling.grounded import grounded
 from echoic.memory.distilling.known import Known, compared, known_of
 from echoic.memory.distilling.progress import Leases, Progress, progress_of
 from echoic.memory.distilling.reconcile import Distilled, Reconciler
-from echoic.memory.distilling.turns import Stretch, conversation_record, marked, standing, stretch_of
+from echoic.memory.distilling.turns import (
+    Stretch,
+    conversation_record,
+    is_unmarked,
+    marked,
+    standing,
+    stretch_of,
+)
 from echoic.memory.distilling.withheld import of_user, withheld
 from echoic.memory.hiding import hide_taken_back
 from echoic.memory.ledger import Ledger
@@ -131,7 +138,7 @@ class ModelReader:
         if progress.parked or self._wait_s(progress) is not None:
             return False
         if last <= progress.cursor:
-            return conversation_of(record).status == "completed"
+            return is_unmarked(record)
         stretch = await stretch_of(self._store, scope, record.id, progress.cursor, TURNS)
         return self._is_time(record, stretch)
 
@@ -148,8 +155,8 @@ class ModelReader:
     def _is_time(self, record: Record, stretch: Stretch) -> bool:
         status = conversation_of(record).status
         if not stretch.turns:
-            return status == "completed"
-        if status in {"completed", "distilled", "failed"} or sum(map(of_user, stretch.turns)) >= self._every:
+            return is_unmarked(record)
+        if status in {"completed", "failed"} or sum(map(of_user, stretch.turns)) >= self._every:
             return True
         silent_s = (self._clock() - stretch.turns[-1].said_at).total_seconds()
         return silent_s > ABANDONED_S

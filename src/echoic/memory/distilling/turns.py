@@ -73,13 +73,19 @@ def standing(record: Record) -> Put:
     return Put.over(record, record)
 
 
+def is_unmarked(record: Record) -> bool:
+    """Whether a conversation is completed and nobody noted yet that it was learned from."""
+    conversation = conversation_of(record)
+    return conversation.status == "completed" and not conversation.distilled
+
+
 def marked(record: Record) -> Put | None:
     """The change that says a completed conversation is distilled; None for one that is not completed."""
     conversation = conversation_of(record)
-    if conversation.status != "completed":
+    if not is_unmarked(record):
         return None
-    done = replace(conversation, status="distilled")
+    done = replace(conversation, distilled=True)
     return Put.over(record, record_of_conversation(done, cursor=cursor_of(record)))
 
 
-__all__ = ["CONTEXT", "Stretch", "conversation_record", "marked", "standing", "stretch_of"]
+__all__ = ["CONTEXT", "Stretch", "conversation_record", "is_unmarked", "marked", "standing", "stretch_of"]

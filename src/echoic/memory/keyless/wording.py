@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from echoic.memory.listening.slots import SLOTS
+from echoic.memory.listening.slots import SLOTS, be, ended, spoken_key
 from echoic.types import Memory, Receipt
 
 _ABOUT: Final = re.compile(r"^The user('s)? (?:(\w+(?:['’]\w+)?) )?", re.IGNORECASE)
@@ -40,38 +40,38 @@ def said_back(memory: Memory) -> str:
     if statement:
         return second_person(statement)
     if memory.key is None:
-        return _ended(memory.text)
+        return ended(memory.text)
     whose = "Your" if memory.visibility == "private" else "The"
-    return _ended(f"{whose} {_spoken(memory.key)} {_be(memory.key)} {memory.text}")
+    return ended(f"{whose} {spoken_key(memory.key)} {be(memory.key)} {memory.text}")
 
 
 def acknowledged(memory: Memory) -> str:
     """`memory` as one repeats it when it was just said: of what was to be remembered, only that."""
-    return _ended(memory.text) if (memory.key or "").startswith("note:") else said_back(memory)
+    return ended(memory.text) if (memory.key or "").startswith("note:") else said_back(memory)
 
 
 def second_person(sentence: str) -> str:
     """What is said of "the user", said to them; a sentence about something else stays as it is."""
     if sentence.startswith(_ASKED):
-        return _ended(f"You asked me to remember: {sentence.removeprefix(_ASKED)}")
+        return ended(f"You asked me to remember: {sentence.removeprefix(_ASKED)}")
     found = _ABOUT.match(sentence)
     if found is None:
-        return _ended(sentence)
+        return ended(sentence)
     owns, verb = found.groups()
     if owns:
-        return _ended(f"Your {sentence[found.end(1) + 1 :]}")
-    return _ended(f"You {_with_you(verb or '')} {sentence[found.end() :]}")
+        return ended(f"Your {sentence[found.end(1) + 1 :]}")
+    return ended(f"You {_with_you(verb or '')} {sentence[found.end() :]}")
 
 
 def listed(sentences: Iterable[str]) -> str:
     """Several, as one that goes on after a colon: "your name is Pavel and you love jazz." as one sentence."""
     parts = [_lowered(sentence.removesuffix(".")) for sentence in sentences]
     if len(parts) < 2:
-        return _ended("".join(parts))
+        return ended("".join(parts))
     if any(":" in part or ", " in part for part in parts):
-        return _ended("; ".join(parts))
+        return ended("; ".join(parts))
     joint = " and " if len(parts) == 2 else ", and "
-    return _ended(", ".join(parts[:-1]) + joint + parts[-1])
+    return ended(", ".join(parts[:-1]) + joint + parts[-1])
 
 
 def receipt_in_words(receipt: Receipt) -> str:
@@ -96,13 +96,13 @@ def _own_words(memory: Memory) -> str:
     """Where the turned-around sentence would be stiff."""
     key = memory.key or ""
     if key == "user_name":
-        return _ended(f"Your name is {memory.text}")
+        return ended(f"Your name is {memory.text}")
     if key == "occupation":
-        return _ended(f"You're {_with_article(memory.text)}")
+        return ended(f"You're {_with_article(memory.text)}")
     if key.startswith(_DIET):
-        return _ended(f"You're {memory.text}")
+        return ended(f"You're {memory.text}")
     if key.startswith("favourite:") and memory.text:
-        return _ended(f"Your favourite {key.partition(':')[2]} is {memory.text}")
+        return ended(f"Your favourite {key.partition(':')[2]} is {memory.text}")
     return ""
 
 
@@ -129,22 +129,10 @@ def _with_article(trade: str) -> str:
     return f"an {trade}" if trade[:1].lower() in "aeiou" else f"a {trade}"
 
 
-def _spoken(key: str) -> str:
-    return re.sub(r"[_:]+", " ", key).strip()
-
-
-def _be(key: str) -> str:
-    return "are" if re.search(r"[^su]s$", key, re.IGNORECASE) else "is"
-
-
 def _lowered(sentence: str) -> str:
     """For the middle of a sentence; only words of ours lose their capital, a name never does."""
     first = sentence.split(" ", 1)[0]
     return sentence[:1].lower() + sentence[1:] if first in {"You", "Your", "You're", "The"} else sentence
-
-
-def _ended(sentence: str) -> str:
-    return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
 
 
 def _counted(number: int, one: str, many: str = "") -> str:

@@ -29,7 +29,19 @@ _ATTRIBUTES: Final = re.compile(
     r"wheelchair|accessib|step-free|non-smoking|nonsmoking|quiet|vegan|vegetarian|gluten|halal|kosher|"
     r"pet-friendly|"
     r"ground-floor|hearing|large-print|high chair|parking|refundable|nonstop|non-stop|direct|receipt|"
-    r"invoice"
+    r"invoice|[a-z0-9]-(?:compliant|certified|approved|compatible|encrypted|ready|capable|enabled|proof|"
+    r"accessible|friendly|free|rated|based|hosted|only)\b|\b(?:compliant|certified|encrypted|on-prem|"
+    r"on-premises?|single sign-on|sso|encryption|audit log)\b"
+)
+# What one chooses among without an article ("monthly billing").
+_TERMS: Final = frozenset(
+    """
+    billing payment payments invoicing delivery shipping pickup seating boarding financing parking coverage
+    """.split()
+)
+_PAST: Final = re.compile(
+    r"\b(?:ago|back then|at the time|in those days|used to|last (?:week|month|year|time|summer|winter)|"
+    r"yesterday|once|originally|initially|at first|previously|in (?:19|20)[0-9]{2}|when i|when we) "
 )
 _MONEY: Final = re.compile(
     r"(?:dollars?|euros?|pounds?|bucks|quid|shekels?|yen|francs?|rupees?|cents?)|[$€£¥₪₹]"
@@ -69,7 +81,7 @@ def _chosen(spot: Spot, *, known: bool, verb: str = "") -> Reading | None:
     """The key is the noun of what is chosen, so that a new choice supersedes it."""
     said = spot.said
     if said.low(spot.at) not in {"the", "a", "an"}:
-        return None
+        return _terms(spot, verb)
     thing = _thing(said, spot.at)
     if thing is None:
         return None
@@ -80,6 +92,65 @@ def _chosen(spot: Spot, *, known: bool, verb: str = "") -> Reading | None:
         return None
     text = f"{verb or spot.group('verb')} {thing.text}"
     return Reading((hear("decision", text, item=head),), thing.end)
+
+
+def _terms(spot: Spot, verb: str) -> Reading | None:
+    """Terms that take no article: "monthly billing", "express delivery"."""
+    said = spot.said
+    end = spot.at
+    while end < len(said) and said.low(end) not in FUNCTION and not (end > spot.at and said.gap(end)):
+        end += 1
+    if not 2 <= end - spot.at <= 4 or said.low(end - 1) not in _TERMS or said.low(spot.at) in _ABOUT_TERMS:
+        return None
+    text = f"{verb or spot.group('verb')} {said.text(spot.at, end)}"
+    return Reading((hear("decision", text, item=said.low(end - 1)),), end)
+
+
+def _wanted_terms(spot: Spot) -> Reading | None:
+    return _terms(spot, "have")
+
+
+_ABOUT_TERMS: Final = frozenset("more less better cheaper faster some any no what which my your our".split())
+_BASE: Final = {
+    "chose": "choose",
+    "chosen": "choose",
+    "picked": "pick",
+    "selected": "select",
+    "opted for": "go for",
+    "went with": "go with",
+    "went for": "go for",
+    "gone with": "go with",
+    "gone for": "go for",
+    "signed up for": "sign up for",
+    "subscribed to": "subscribe to",
+    "upgraded to": "upgrade to",
+    "switched to": "switch to",
+}
+
+
+def _chose(spot: Spot) -> Reading | None:
+    """After "I chose": what one chooses among, as it stands; not what was chosen once and may be over."""
+    verb = _BASE[spot.group("verb")]
+    if _PAST.search(spot.said.line):
+        return None
+    return _chosen(spot, known=True, verb=verb)
+
+
+def _billed(spot: Spot) -> Reading | None:
+    text = f"be billed {spot.group('often')}"
+    return Reading((hear("decision", text, item="billing"),), spot.at)
+
+
+def _complies(spot: Spot) -> Reading | None:
+    """After "it has to support": what it must do, in as many words as were said to the end of the phrase."""
+    said = spot.said
+    end = _limit_end(said, spot.at)
+    words = {said.low(i) for i in range(spot.at, end)}
+    if not 1 <= end - spot.at <= 6 or not words.isdisjoint(_POINTING | (_NOT_IN - {"the"})):
+        return None
+    text = f"{spot.group('verb')} {said.text(spot.at, end)}"
+    sentence = f"Whatever is found for the user must {text}."
+    return Reading((hear("requirement", text, item=text, sentence=sentence),), end)
 
 
 def _picked(spot: Spot) -> Reading | None:
@@ -176,8 +247,12 @@ def _must_be(spot: Spot) -> Reading | None:
     said = spot.said
     limit = said.match(_LIMITS, spot.at)
     end = _limit_end(said, said.at[limit.end()]) if limit else spot.at + 1
-    if limit is None and said.low(spot.at) not in _QUALITIES:
-        return None
+    if limit is None:
+        quality = _limit_end(said, spot.at)
+        if _ATTRIBUTES.search(said.text(spot.at, quality).lower()) and quality - spot.at <= 4:
+            end = quality
+        elif said.low(spot.at) not in _QUALITIES:
+            return None
     vague = limit is not None and (
         end <= said.at[limit.end()] or said.low(said.at[limit.end()]) in _NOT_IN | _POINTING
     )
@@ -225,10 +300,43 @@ RULES: Final[tuple[Rule, ...]] = (
         _taken,
         firm=False,
     ),
-    rule(r"<i>(?:<adv>)need", _needs, firm=False),
     rule(
-        r"(?:it|the price|the cost|the total|the rent|the room|the place) (?:has to|have to|must|needs to|"
-        r"can only) be",
+        r"(?:i|we|i've|we've|i have|we have) (?:just |finally |already |now )?"
+        rf"(?P<verb>{'|'.join(_BASE)})",
+        _chose,
+        firm=False,
+    ),
+    rule(
+        r"(?:i'd like|we'd like|i would like|we would like|i want|we want)(?: to have)?",
+        _wanted_terms,
+        firm=False,
+    ),
+    rule(
+        r"(?:<i>want to|i'd like to|we'd like to|i'll|we'll|<i>prefer to|i'd prefer to) "
+        r"(?:pay|be billed|get billed|be charged|be invoiced) (?P<often>monthly|yearly|annually|quarterly|"
+        r"weekly|every month|every year|by the month|by the year)",
+        _billed,
+        firm=False,
+    ),
+    rule(
+        r"(?:please )?(?:bill|charge|invoice) (?:me|us) (?P<often>monthly|yearly|annually|quarterly|weekly|"
+        r"every month|every year)",
+        _billed,
+        firm=False,
+        request=True,
+    ),
+    rule(r"<i>(?:<adv>)(?:need|require|must have|have to have)", _needs, firm=False),
+    rule(
+        r"(?:it|the (?:system|storage|platform|software|app|solution|vendor|provider|service|data|hosting)) "
+        r"(?:has to|must|needs to) (?P<verb>support|comply with|integrate with|work with|run on|stay in|"
+        r"be stored in|be hosted in)",
+        _complies,
+        firm=False,
+    ),
+    rule(
+        r"(?:it|everything|(?:our|my) [a-z]+|the (?:system|storage|platform|software|app|solution|vendor|"
+        r"provider|service|data|hosting)|the price|the cost|the total|the rent|the room|the place) "
+        r"(?:has to|have to|must|needs to|can only) be",
         _must_be,
         firm=False,
     ),

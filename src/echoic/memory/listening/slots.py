@@ -8,11 +8,12 @@ where the words could have meant something else and only the evidence around the
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from echoic.memory.listening.phrases import slug
-from echoic.types import Category
+from echoic.types import Category, Memory
 
 STATED: Final = 0.95
 PLAIN: Final = 0.85
@@ -62,7 +63,7 @@ SLOTS: Final[dict[str, Slot]] = {
     "origin": Slot(key="origin", sentence="The user is from {}.", category="fact"),
     "birthplace": Slot(key="birthplace", sentence="The user was born in {}.", category="fact"),
     "grew_up_in": Slot(key="grew_up_in", sentence="The user grew up in {}.", category="fact"),
-    "employer": Slot(key="employer", sentence="The user works at {}.", category="fact"),
+    "employer": Slot(key="employer", sentence="The user works at {}.", category="entity"),
     "workplace": Slot(key="workplace", sentence="The user works at {}.", category="fact"),
     "industry": Slot(key="industry", sentence="The user works in {}.", category="fact"),
     "occupation": Slot(key="occupation", sentence="The user's occupation: {}.", category="fact"),
@@ -79,6 +80,13 @@ SLOTS: Final[dict[str, Slot]] = {
     "diet": Slot(key="diet:{}", sentence="The user's diet: {}.", category="preference", confidence=STATED),
     "avoids": Slot(key="avoids:{}", sentence="The user does not eat or drink {}.", category="preference"),
     "preference": Slot(key="preference:{}", sentence="The user {}.", category="preference"),
+    "hobby": Slot(key="hobby:{}", sentence="The user's hobby is {}.", category="preference"),
+    "avoid_topic": Slot(
+        key="avoid_topic:{}", sentence="The user does not want to talk about {}.", category="preference"
+    ),
+    "answer_length": Slot(
+        key="answer_length", sentence="The user wants {} answers.", category="preference", confidence=STATED
+    ),
     "favourite": Slot(key="favourite:{}", sentence="The user's favourite {}: {}.", category="preference"),
     "least_favourite": Slot(
         key="least_favourite:{}", sentence="The user's least favourite {}: {}.", category="preference"
@@ -107,6 +115,37 @@ SLOTS: Final[dict[str, Slot]] = {
         key="note:{}", sentence="The user asked to remember: {}.", category="fact", confidence=STATED
     ),
 }
+
+
+def sentence_of(memory: Memory) -> str:
+    """`memory` as one sentence that says it on its own: of "Tel Aviv" that the user lives there.
+
+    What was heard has its sentence; for what was set under a key it is made of key and value. A memory
+    without a key says what it says.
+    """
+    key = memory.key
+    if memory.statement or key is None:
+        return memory.statement or memory.text
+    slot = SLOTS.get(key)
+    if slot is not None and "{}" not in slot.key:
+        return slot.sentence.format(memory.text)
+    whose = "The" if memory.visibility == "global" else "The user's"
+    return ended(f"{whose} {spoken_key(key)} {be(key)} {memory.text}")
+
+
+def spoken_key(key: str) -> str:
+    """A key as words: "favourite_coffee" is "favourite coffee"."""
+    return re.sub(r"[_:]+", " ", key).strip()
+
+
+def be(key: str) -> str:
+    """The verb between a key and its value."""
+    return "are" if re.search(r"[^su]s$", key, re.IGNORECASE) else "is"
+
+
+def ended(sentence: str) -> str:
+    """`sentence` with an end."""
+    return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
 
 
 _RIVALS: Final = (frozenset(["diet:vegan", "diet:vegetarian", "diet:pescatarian"]),)
@@ -208,10 +247,14 @@ __all__ = [
     "STATED",
     "Heard",
     "Slot",
+    "be",
     "emptied",
     "emptied_item",
+    "ended",
     "hear",
     "hear_of",
     "retraction",
     "rivals",
+    "sentence_of",
+    "spoken_key",
 ]

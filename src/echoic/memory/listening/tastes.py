@@ -10,6 +10,7 @@ from echoic.memory.listening.grammar import Reading, Rule, Spot, many, one, rule
 from echoic.memory.listening.lexicon import FUNCTION
 from echoic.memory.listening.runs import closed
 from echoic.memory.listening.slots import Heard, hear
+from echoic.memory.listening.spoken import Value
 
 _DIETS: Final = {
     "vegan": "vegan",
@@ -88,6 +89,7 @@ _UNDER_CONDITIONS: Final = frozenset(
     regularly usually normally frequently daily outside apart straight
     """.split()
 )
+_BRING_UP: Final = r"(?:talk about|discuss|speak about|bring up|mention|ask (?:me )?about|get into)"
 _ONLY_NEGATIVE: Final = ("at work", "at home", "on sunday", "on saturday", "past")
 
 
@@ -145,6 +147,62 @@ def _tastes(spot: Spot, verb: str) -> Reading | None:
         return hear("preference", f"{verb} {text}", item=text)
 
     return many(found, end, make)
+
+
+def _interested(spot: Spot) -> Reading | None:
+    """After "I'm interested in": a subject; not a flat, an offer or a thing one might buy."""
+    said = spot.said
+    offered = said.low(spot.at) in {"the", "a", "an", "this", "that", "your", "buying", "renting", "getting"}
+    found = None if offered else _tastes(spot, f"is {spot.group('verb')}")
+    return found if found and not any(_OFFERED.search(one.text) for one in found.heard) else None
+
+
+_OFFERED: Final = re.compile(
+    r"\b(?:buying|selling|renting|leasing|hiring|booking|upgrading|switching|cancelling|canceling|ordering|"
+    r"signing|knowing|finding|hearing|seeing|getting|trying|making|scheduling|refund|pricing|prices|plans?|"
+    r"quotes?|offers?|insurance|appointments?)\b",
+    re.IGNORECASE,
+)
+
+
+def _hobby(spot: Spot) -> Reading | None:
+    found, end = phrases.items(spot.said, spot.at)
+    return many(found, end, lambda text: hear("hobby", text))
+
+
+def _avoid_topic(spot: Spot) -> Reading | None:
+    """What is not to be talked about at all; what is only not for now or with somebody is no rule."""
+    said, at = spot.said, spot.at
+    if said.low(at) in {"my", "our"}:
+        end = at + 1
+        while end < len(said) and said.low(end) not in FUNCTION and not said.gap(end):
+            end += 1
+        found = [Value(said.text(at, end), end)] if 1 < end - at <= 4 else []
+    else:
+        found, end = phrases.items(said, at)
+    if said.low(end) in _UNDER_CONDITIONS | {"right", "now", "today", "yet", "to", "again"}:
+        return None
+    return many(found, end, lambda text: hear("avoid_topic", text))
+
+
+def _answer_length(spot: Spot) -> Reading | None:
+    """How long answers are to be, of all answers: "keep it short" may be about this one, so it has to end."""
+    length = spot.group("length")
+    kept = _LENGTHS.get(length, length)
+    if not closed(spot.said, spot.at) or spot.said.low(spot.at) in {"this", "for", "today", "about"}:
+        return None
+    return Reading((hear("answer_length", kept),), spot.at)
+
+
+_LENGTHS: Final = {
+    "brief": "short",
+    "shorter": "short",
+    "concise": "short",
+    "to the point": "short",
+    "longer": "detailed",
+    "long": "detailed",
+    "thorough": "detailed",
+}
 
 
 def _prefers(spot: Spot) -> Reading | None:
@@ -229,6 +287,45 @@ RULES: Final[tuple[Rule, ...]] = (
         r"(?:i'm|i am) <adv>(?P<verb>(?:not )?(?:into|fond of|a (?:big |huge |massive )?fan of|"
         r"crazy about))",
         _into,
+        firm=False,
+    ),
+    rule(r"(?:i'm|i am|we're|we are) <adv>(?P<verb>(?:not )?interested in)", _interested, firm=False),
+    rule(
+        r"<my>(?:main |only |biggest |other |new )?(?:hobby|hobbies|pastime|pastimes|passion) "
+        r"(?:is|are|include|includes)",
+        _hobby,
+    ),
+    rule(
+        rf"(?:(?:can|could|would|will) you )?(?:please )?(?:let's not|let us not|don't|do not|never|avoid)"
+        rf"(?: ever)? {_BRING_UP}",
+        _avoid_topic,
+        firm=False,
+        request=True,
+    ),
+    rule(
+        rf"<i>(?:(?:really |just |still )?(?:don't|do not)(?: really)? (?:want|like|wish) to|"
+        rf"would rather not|'d rather not|prefer not to) {_BRING_UP}",
+        _avoid_topic,
+        firm=False,
+    ),
+    rule(
+        r"(?:please |let's |let us )avoid (?:talking about|discussing|mentioning|bringing up)",
+        _avoid_topic,
+        firm=False,
+    ),
+    rule(rf"(?:i'd|we'd) (?:rather|prefer) not(?: to)? {_BRING_UP}", _avoid_topic, firm=False),
+    rule(
+        r"(?:(?:can|could|would|will) you )?(?:please |always |just )*(?:keep|make) (?:your |the |all )*"
+        r"(?:answers?|replies|responses|explanations|it|things|everything) (?:nice and |very |really )?"
+        r"(?P<length>short|brief|concise|to the point|long|detailed|thorough)",
+        _answer_length,
+        firm=False,
+        request=True,
+    ),
+    rule(
+        r"(?:<i>(?:<adv>)(?:prefer|like|want)|i'd (?:prefer|like)) (?:your )?(?P<length>short|shorter|brief|"
+        r"concise|long|longer|detailed|thorough) (?:answers|replies|responses|explanations)",
+        _answer_length,
         firm=False,
     ),
     rule(

@@ -38,6 +38,7 @@ class ShownProfile(Shown):
     occupation: str | None
     interests: list[str]
     preferences: list[str] = Field(description="How they like to talk and be reached.")
+    avoid_topics: list[str] = Field(description="What they do not want to talk about.")
     unconfirmed: list[str] = Field(description="Fields that rest on something that was not sure.")
     directives: ShownDirectives
 
@@ -51,6 +52,7 @@ class ShownProfile(Shown):
             occupation=profile.occupation,
             interests=list(profile.interests),
             preferences=list(profile.preferences),
+            avoid_topics=list(profile.avoid_topics),
             unconfirmed=list(profile.unconfirmed),
             directives=ShownDirectives(
                 pacing=directives.pacing,

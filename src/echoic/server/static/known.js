@@ -8,7 +8,8 @@ const FIELDS = [
   ["home", "Home"],
   ["occupation", "Occupation"],
   ["interests", "Interests"],
-  ["preferences", "Talks and is reached"],
+  ["preferences", "Prefers, talks and is reached"],
+  ["avoid_topics", "Does not talk about"],
 ];
 const DIRECTIVES = ["pacing", "verbosity", "formality", "language"];
 const SECTIONS = {

@@ -1,0 +1,515 @@
+"""A full store out of five verbs on JSON documents, for a place of your own: Redis, an object store, a table.
+
+A scope is one document that lists others, each with the records of 32 places and their vectors. A write puts
+new documents and then replaces the list, if it is still the one it was made from: so a batch happens wholly
+or not at all, and no write of another process is lost. What the list does not name does not count, and goes
+with the next erasure.
+
+Its limits: a scope is held in memory whole while it is used, and every verb asks for its list first, so it
+suits users with up to some ten thousand records, and as many users as `scopes` can name. There is no search
+inside the database (`Narrows`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+from uuid import uuid4
+
+import numpy as np
+
+from echoic.errors import EchoicError, EmbeddingMismatch, NotOpen, StoreTooNew, StoreUnavailable
+from echoic.partition import Partition
+from echoic.stores.base import (
+    FIRST_UNSEARCHABLE,
+    Attach,
+    Change,
+    Drop,
+    Erasable,
+    Erased,
+    Index,
+    Put,
+    Record,
+    Waiting,
+)
+from echoic.stores.changing import begins
+from echoic.stores.documents_parts import (
+    FORMAT,
+    Json,
+    changed_parts,
+    head_of,
+    parsed,
+    record_of,
+    vector_of,
+    without_vectors,
+)
+from echoic.stores.files_source import json_of
+from echoic.stores.held import Clock, HeldScope, Staged
+from echoic.types import EmbeddingSpec, Scope
+
+T = TypeVar("T")
+CACHE_BYTES: Final = 256 << 20
+HEAD, META, WAITS = "head", "echoic", "waits:"
+_TRIES: Final = 100
+"""How often a write is made anew because another process was first."""
+_BUSY: Final = "other processes write this user's documents all the time; nothing was written: try again"
+_KEPT: Final = 3
+"""Scopes that stay loaded whatever they take: one recall reads a user's own and those everybody shares."""
+
+
+@runtime_checkable
+class Documents(Protocol):
+    """Where documents are kept: texts of ASCII, by scope and name. What `DocumentStore` makes a store of.
+
+    `scope` is whose they are; None: the store's own. Names are ASCII, of up to 4,000 characters. `put` and
+    `delete` compare and write in one step, whoever else writes, and are durable when they return. Where a
+    backend cannot compare, only one process may write to it. Any error means "could not look or keep".
+    """
+
+    async def get(self, scope: Scope | None, name: str) -> str | None:
+        """The document as it was put last, by any process; None: there is none."""
+        ...
+
+    async def put(self, scope: Scope | None, name: str, text: str, was: str | None) -> bool:
+        """Write it where `was` stands there, None: nothing; False: it does not, and nothing was written."""
+        ...
+
+    async def delete(self, scope: Scope | None, name: str, was: str) -> bool:
+        """Remove it where `was` stands there; False: something else does, or nothing."""
+        ...
+
+    async def list(self, scope: Scope | None) -> Sequence[str]:
+        """The names of all its documents, in any order."""
+        ...
+
+    async def scopes(self) -> Sequence[Scope]:
+        """Every scope that has a document, in any order."""
+        ...
+
+
+class _Place:
+    """One scope as it was read last."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.held: HeldScope | None = None
+        self.text: str | None = None
+        """Of its list."""
+        self.head: Json = {}
+        self.parts: dict[str, tuple[str, str]] = {}
+        """By part, the name and text of its document."""
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes."""
+        partition = self.held.partition.nbytes if self.held else 0
+        return 2 * partition + 6 * sum(len(text) for _, text in self.parts.values()) + 2048
+
+
+class DocumentStore:
+    """A `Store` kept in `Documents`.
+
+    Args:
+        documents: where. Opening and closing it is its owner's.
+        cache_bytes: how much loaded scopes may take before the least recently used ones are let go.
+    """
+
+    def __init__(self, documents: Documents, *, cache_bytes: int = CACHE_BYTES) -> None:
+        self._documents = documents
+        self._cache_bytes = cache_bytes
+        self._places: OrderedDict[Scope, _Place] = OrderedDict()
+        self._spec = EmbeddingSpec("", 0)
+        self._index: Index | None = None
+        self._open = False
+        self._active = 0
+        self._idle = asyncio.Event()
+        self._clock = Clock()
+
+    async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
+        found = await self._settings(embedding)
+        if found != embedding:
+            raise EmbeddingMismatch(
+                f"these documents hold vectors of {found.model!r} with {found.dimensions} dimensions, not of "
+                f"{embedding.model!r} with {embedding.dimensions}: open it with that embedder, or run "
+                "`echoic reindex` to embed everything anew",
+                model=found.model,
+                dimensions=found.dimensions,
+            )
+        if not self._open:
+            self._spec, self._index, self._open = embedding, index, True
+
+    async def aclose(self) -> None:
+        self._open = False
+        while self._active:
+            self._idle.clear()
+            await self._idle.wait()
+        self._places.clear()
+
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        async with self._using():
+            if changes:
+                await self._write(scope, changes)
+
+    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        return (await self._looked(scope)).read(kind, ids)
+
+    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        return (await self._looked(scope)).at(rows)
+
+    async def scan(
+        self,
+        scope: Scope,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = -1,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        return (await self._looked(scope)).scan(kind, key, after, limit, newest_first=newest_first)
+
+    async def load(self, scope: Scope) -> Partition:
+        return (await self._looked(scope)).partition
+
+    async def waiting(self, limit: int) -> list[Waiting]:
+        async with self._using():
+            found: list[tuple[int, Waiting]] = []
+            for name in await self._asked(self._documents.list(None)):
+                if name.startswith(WAITS):
+                    scope = Scope(*json.loads(name.removeprefix(WAITS)))
+                    waits = (await self._current(scope))[1].queue.first(limit)
+                    found += waits
+                    if not waits:
+                        await self._mark(scope)
+            found.sort(key=lambda item: item[0])
+            return [waiting for _, waiting in found[:limit]]
+
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
+        async with self._using():
+            return await self._erase(scope, changes)
+
+    async def scopes(self, deployment: str | None = None) -> list[Scope]:
+        async with self._using():
+            heads = await self._heads()
+            holding = [(head["began"], scope) for scope, head in heads if head["records"]]
+            holding.sort(key=lambda item: item[0])
+            return [scope for _, scope in holding if deployment in {None, scope.deployment}]
+
+    async def reindex(self, embedding: EmbeddingSpec) -> int:
+        async with self._using():
+            await self._settings(embedding, replace=True)
+            self._spec = embedding
+            self._places.clear()
+            return sum([await self._without_vectors(scope) for scope, _ in await self._heads()])
+
+    async def check(self) -> Mapping[str, Any]:
+        async with self._using():
+            heads = [head for _, head in await self._heads()]
+            probe = f"probe-{uuid4().hex}"
+            put = await self._asked(self._documents.put(None, probe, "{}", None))
+            gone = put and await self._asked(self._documents.delete(None, probe, "{}"))
+            return {
+                "engine": "documents",
+                "documents": type(self._documents).__name__,
+                "durable": getattr(self._documents, "durable", None),
+                "scopes": sum(bool(head["records"]) for head in heads),
+                "records": sum(head["records"] for head in heads),
+                "waiting": len(await self.waiting(1 << 30)),
+                "writable": gone,
+            }
+
+    async def _looked(self, scope: Scope) -> HeldScope:
+        async with self._using():
+            return (await self._current(scope))[1]
+
+    async def _current(self, scope: Scope) -> tuple[_Place, HeldScope]:
+        """The scope as its documents are now."""
+        place = self._place(scope)
+        text = await self._asked(self._documents.get(scope, HEAD))
+        if place.held is None or text != place.text:
+            async with place.lock:
+                await self._read(scope, place)
+        assert place.held is not None
+        return place, place.held
+
+    async def _read(self, scope: Scope, place: _Place) -> HeldScope:
+        """Bring `place` up to date. The caller holds its lock."""
+        for _ in range(_TRIES):
+            text = await self._asked(self._documents.get(scope, HEAD))
+            if place.held is not None and text == place.text:
+                return place.held
+            head = head_of(text)
+            parts = dict(zip(head["parts"], await self._parts(scope, place, head["parts"]), strict=True))
+            if all(part is not None for part in parts.values()):
+                place.held = self._restored(scope, place, head, [part for _, part in parts.values()])
+                place.text, place.head, place.parts = text, head, parts
+                return place.held
+        raise StoreUnavailable("documents of a user are missing, or change faster than they can be read")
+
+    async def _parts(self, scope: Scope, place: _Place, names: Mapping[str, str]) -> list[Any]:
+        async def part(which: str, name: str) -> tuple[str, str] | None:
+            known = place.parts.get(which)
+            if known is not None and known[0] == name:
+                return known
+            text = await self._asked(self._documents.get(scope, name))
+            return None if text is None else (name, text)
+
+        return await asyncio.gather(*(part(which, name) for which, name in names.items()))
+
+    def _restored(self, scope: Scope, place: _Place, head: Json, texts: Sequence[str]) -> HeldScope:
+        assert self._index is not None
+        held = place.held or HeldScope(scope, self._index, self._spec.dimensions, self._clock)
+        kept = [(int(seq), one) for text in texts for seq, one in parsed(text).items()]
+        kept.sort(key=lambda item: item[0])
+        records = [record_of(seq, one) for seq, one in kept]
+        entries = {}
+        for record in records:
+            if record.seq < FIRST_UNSEARCHABLE and held.records.get((record.kind, record.id)) != record:
+                entry = self._index(record)
+                if entry is not None:
+                    entries[record.seq] = entry
+        ours = head["model"] == [self._spec.model, self._spec.dimensions]
+        since = {seq: one["since"] for seq, one in kept if "since" in one}
+        self._clock.not_before(max(since.values(), default=0))
+        held.restore(
+            records,
+            entries=entries,
+            since=since,
+            vectors={seq: vector_of(one) for seq, one in kept if ours and "vector" in one},
+            counters=(head["next"][0], head["next"][1]),
+        )
+        return held
+
+    async def _write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        attaches = [change for change in changes if isinstance(change, Attach)]
+        for change in changes:
+            if isinstance(change, Put):
+                json_of(change.record.data, f"{change.record.kind} {change.record.id!r}")
+        place = self._place(scope)
+        async with place.lock:
+            for _ in range(_TRIES):
+                held = await self._read(scope, place)
+                if place.text is None and not begins(changes):
+                    return
+                await self._check_vectors(place, attaches)
+                staged = held.stage(changes)
+                if await self._commit(scope, place, held, staged):
+                    return
+        raise StoreUnavailable(
+            "other processes write this user's documents all the time; nothing was written"
+        )
+
+    async def _check_vectors(self, place: _Place, attaches: Sequence[Attach]) -> None:
+        for attach in attaches:
+            model = place.head["model"] if place.text else [self._spec.model, self._spec.dimensions]
+            if np.shape(attach.vector) != (self._spec.dimensions,) or model != [
+                self._spec.model,
+                self._spec.dimensions,
+            ]:
+                raise EmbeddingMismatch(
+                    f"a vector of shape {np.shape(attach.vector)} for {attach.kind} {attach.id!r}: "
+                    f"these documents are for {model[0]!r} with {model[1]} dimensions"
+                )
+
+    async def _commit(self, scope: Scope, place: _Place, held: HeldScope, staged: Staged) -> bool:
+        """Make `staged` durable and let it happen; False: another process was first, nothing was written."""
+        made = changed_parts({w: text for w, (_, text) in place.parts.items()}, held, staged)
+        if not made:
+            held.commit(staged)
+            return True
+        head = dict(place.head) if place.text else await self._new_head()
+        head["revision"] += 1
+        names = {which: f"{which}-{head['revision']}-{uuid4().hex}" for which, text in made.items() if text}
+        head["parts"] = {w: n for w, n in place.head.get("parts", {}).items() if w not in made} | names
+        head["next"] = [staged.next_row, staged.next_other]
+        head["records"] += sum(
+            (now is not None) - (name in held.records) for name, now in staged.records.items()
+        )
+        begins_to_wait = any(not embedded for embedded in staged.embedded.values())
+        if begins_to_wait:  # before, so that nobody who waits is overlooked where this process dies
+            await self._mark(scope, waits=True)
+        await self._put_parts(scope, names, made)
+        text = json.dumps(head)
+        if not await self._asked(self._documents.put(scope, HEAD, text, place.text)):
+            await self._remove(scope, {name: made[which] for which, name in names.items()})
+            return False
+        if place.text is None:  # somebody may have erased what was of a scope of the same name
+            await self._put_parts(scope, names, made)
+        old = {name: text for which, (name, text) in place.parts.items() if which in made}
+        held.commit(staged)
+        kept = {which: part for which, part in place.parts.items() if which not in made}
+        place.text, place.head = text, head
+        place.parts = kept | {which: (name, made[which]) for which, name in names.items()}
+        await self._remove(scope, old)
+        if begins_to_wait or (staged.embedded and not len(held.queue)):
+            await self._mark(scope, waits=begins_to_wait)
+        return True
+
+    async def _put_parts(self, scope: Scope, names: Mapping[str, str], made: Mapping[str, str]) -> None:
+        puts = (self._documents.put(scope, name, made[which], None) for which, name in names.items())
+        await asyncio.gather(*map(self._asked, puts))
+
+    async def _remove(self, scope: Scope, texts: Mapping[str, str]) -> None:
+        """Remove documents that no list names any more. What fails here goes with the next erasure."""
+        with contextlib.suppress(StoreUnavailable):
+            gone = (self._documents.delete(scope, name, text) for name, text in texts.items())
+            await asyncio.gather(*map(self._asked, gone))
+
+    async def _new_head(self) -> Json:
+        spec = await self._settings(self._spec)
+        now = self._clock()
+        return {
+            "format": FORMAT,
+            "model": [spec.model, spec.dimensions],
+            "began": now,
+            "revision": now,
+            "records": 0,
+            "next": [0, FIRST_UNSEARCHABLE],
+            "parts": {},
+            "made": uuid4().hex,
+        }
+
+    async def _erase(self, scope: Scope, changes: Sequence[Erasable] | None) -> Erased:
+        place = self._place(scope)
+        async with place.lock:
+            for _ in range(_TRIES):
+                held = await self._read(scope, place)
+                wanted = changes
+                if wanted is None:
+                    wanted = [Drop(kind=record.kind, id=record.id) for record in held.records.values()]
+                gone, rewritten = held.erasing(wanted)
+                vectors = held.embedded([*gone, *(old for old, _ in rewritten)])
+                staged = held.stage(wanted)
+                if await self._commit(scope, place, held, staged):
+                    break
+            else:
+                raise StoreUnavailable(_BUSY)
+            await self._sweep(scope, place)
+            if place.text is not None and not place.head["records"]:
+                await self._asked(self._documents.delete(scope, HEAD, place.text))
+                await self._mark(scope)
+            left: dict[tuple[str, str], Json | None] = {(record.kind, record.id): None for record in gone}
+            left |= {(new.kind, new.id): dict(new.data) for _, new in rewritten}
+            verified, read = await self._searched(scope, left)
+            return Erased(
+                records=held.kinds(gone),
+                rewritten=len(rewritten),
+                vectors=vectors,
+                verified=verified,
+                bytes_searched=read,
+            )
+
+    async def _sweep(self, scope: Scope, place: _Place) -> None:
+        """Remove what writes left behind that were never finished; one that goes on has a later revision."""
+        living = {HEAD, *place.head.get("parts", {}).values()} if place.text else {HEAD}
+        until = place.head["revision"] if place.text else self._clock()
+        for name in await self._asked(self._documents.list(scope)):
+            if name not in living and int(name.split("-")[1]) <= until:
+                text = await self._asked(self._documents.get(scope, name))
+                if text is not None:
+                    await self._asked(self._documents.delete(scope, name, text))
+
+    async def _searched(self, scope: Scope, left: Mapping[tuple[str, str], Json | None]) -> tuple[bool, int]:
+        """Whether the documents hold of each only what is `left` of it, and how much was looked at."""
+        found, read = False, 0
+        for name in await self._asked(self._documents.list(scope)):
+            text = await self._asked(self._documents.get(scope, name)) or "{}"
+            read += len(text)
+            if name != HEAD:
+                for seq, one in parsed(text).items():
+                    name_of_one = (one["kind"], one["id"])
+                    found |= name_of_one in left and record_of(int(seq), one).data != left[name_of_one]
+        return not found, read
+
+    async def _without_vectors(self, scope: Scope) -> int:
+        """Let go of a scope's vectors; how many records wait now."""
+        place = self._place(scope)
+        async with place.lock:
+            for _ in range(_TRIES):
+                held = await self._read(scope, place)
+                if place.text is None:
+                    return 0
+                head = place.head | {"model": [self._spec.model, self._spec.dimensions], "parts": {}}
+                head["revision"] += 1
+                made = {which: without_vectors(text) for which, (_, text) in place.parts.items()}
+                names = {which: f"{which}-{head['revision']}-{uuid4().hex}" for which in made}
+                await self._mark(scope, waits=True)
+                await self._put_parts(scope, names, made)
+                text = json.dumps(head | {"parts": names})
+                if await self._asked(self._documents.put(scope, HEAD, text, place.text)):
+                    await self._remove(scope, dict(place.parts.values()))
+                    return len(held.texts)
+        raise StoreUnavailable(_BUSY)
+
+    async def _mark(self, scope: Scope, *, waits: bool = False) -> None:
+        """Note whether records of `scope` wait for a vector.
+
+        The mark is put before and after it begins to be so, and once more where it was just taken away while
+        another process began: at worst it stands where nothing waits.
+        """
+        name = WAITS + json.dumps([scope.deployment, scope.user])
+        if waits:
+            await self._asked(self._documents.put(None, name, "{}", None))
+            return
+        await self._asked(self._documents.delete(None, name, "{}"))
+        text = await self._asked(self._documents.get(scope, HEAD))
+        place = self._places.get(scope)
+        if text is not None and (place is None or text != place.text):
+            await self._asked(self._documents.put(None, name, "{}", None))
+
+    async def _heads(self) -> list[tuple[Scope, Json]]:
+        scopes = await self._asked(self._documents.scopes())
+        texts = await asyncio.gather(*(self._asked(self._documents.get(s, HEAD)) for s in scopes))
+        return [(s, head_of(text)) for s, text in zip(scopes, texts, strict=True) if text is not None]
+
+    async def _settings(self, spec: EmbeddingSpec, *, replace: bool = False) -> EmbeddingSpec:
+        """Whose vectors are kept; of a new store, or where they are replaced, those of `spec` from now on."""
+        while True:
+            text = await self._asked(self._documents.get(None, META))
+            if text is not None and not replace:
+                found = parsed(text)
+                if found.get("format", 0) > FORMAT:
+                    raise StoreTooNew(
+                        f"these documents have format {found['format']}, this Echoic knows {FORMAT}"
+                    )
+                return EmbeddingSpec(found["model"], found["dimensions"])
+            made = json.dumps({"format": FORMAT, "model": spec.model, "dimensions": spec.dimensions})
+            if text == made or await self._asked(self._documents.put(None, META, made, text)):
+                return spec
+
+    def _place(self, scope: Scope) -> _Place:
+        """What is held of `scope`, now the most recently used one; others go until the bound holds."""
+        place = self._places.setdefault(scope, _Place())
+        self._places.move_to_end(scope)
+        if len(self._places) > _KEPT:
+            total = sum(one.nbytes for one in self._places.values())
+            while total > self._cache_bytes and len(self._places) > _KEPT:
+                total -= self._places.popitem(last=False)[1].nbytes
+        return place
+
+    async def _asked(self, answer: Awaitable[T]) -> T:
+        try:
+            return await answer
+        except EchoicError:
+            raise
+        except Exception as error:  # whatever a backend of somebody's raises: it could not look or keep
+            raise StoreUnavailable(f"the documents could not be reached ({type(error).__name__})") from error
+
+    @contextlib.asynccontextmanager
+    async def _using(self) -> AsyncIterator[None]:
+        if not self._open:
+            raise NotOpen("the store is not open: use `async with` or await open() first")
+        self._active += 1
+        try:
+            yield
+        finally:
+            self._active -= 1
+            if not self._active:
+                self._idle.set()
+
+
+__all__ = ["CACHE_BYTES", "DocumentStore", "Documents"]
