@@ -410,7 +410,7 @@ class Directives:
 
 def _checked_directive(name: str, text: str) -> None:
     if not _DIRECTIVE.fullmatch(str(name)):
-        raise InvalidInput("a directive is named in letters, digits and '_', such as 'small_talk'")
+        raise InvalidInput("a directive has a name such as 'small_talk' or 'speechSpeed'")
     if name in PRESETS or name == "language":
         raise InvalidInput(f"{brief(name)} is a preset: set it by its name, not among the free directives")
     _checked_wish(name, text)

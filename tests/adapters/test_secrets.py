@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from leaks import leaked
+
 SECRETS = ("bluebird", "8361", "eight three six one", "4111", "four one one one")
 
 
@@ -20,6 +22,7 @@ async def test_a_call_is_kept_without_the_secrets_in_it(line, tmp_path, channel)
     call = await phone.call()
     for said in (
         "please remember my pin code is eight three six one",
+        "remember what I just said",
         "now the next thing",
         "it's bluebird seven",
         "my card is four one one one one one one one",
@@ -29,7 +32,8 @@ async def test_a_call_is_kept_without_the_secrets_in_it(line, tmp_path, channel)
     await call.hang_up()
     await phone.service.distil()
     task = await phone.turns(call)
-    assert any("[PIN]" in turn.text for turn in task.turns)
+    # the telephone takes it for a proof before the door does
+    assert any("[code]" in turn.text for turn in task.turns)
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"[PIN]" in kept
-    assert not [secret for secret in SECRETS if secret.encode() in kept]
+    assert leaked(kept, SECRETS) == []

@@ -76,6 +76,8 @@ async def first_day(url, chat, call_tool, caller, *, reviewed):
         await service.distil()
         looking_back = (await chat(reviewer(call_tool)))[1] if reviewed else None
         reflected = await reflect(service, "monday", user="ana", model=looking_back)
+        for lesson in reflected.lessons:  # as an operator does
+            await service.experience("films").adopt(lesson.id)
         return reflected, await service.user("ana").task("monday")
 
 

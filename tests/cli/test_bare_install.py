@@ -40,11 +40,26 @@ class Absent(MetaPathFinder):
 
 sys.meta_path.insert(0, Absent())
 assert "playwright" in missing and "twilio" in missing and "click" not in missing
+import json, os
 from echoic.cli import main
 
-sys.exit(main())
+if sys.argv[1:] != ["each"]:
+    sys.exit(main())
+for number, line in enumerate(sys.stdin):
+    words, typed = json.loads(line)
+    with open(f"{number}.in", "w") as file:
+        file.write(typed)
+    child = os.fork()
+    if not child:
+        for name, flags, target in (("in", os.O_RDONLY, 0), ("out", os.O_CREAT | os.O_WRONLY, 1), ("err", os.O_CREAT | os.O_WRONLY, 2)):
+            os.dup2(os.open(f"{number}.{name}", flags), target)
+        sys.stdin, sys.argv = open(0, closefd=False), ["echoic", *words]
+        sys.exit(main())
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(json.dumps([code, open(f"{number}.err").read()]), flush=True)
 """
-"""Runs one command. An import of what the environment lacks fails in it as it would there."""
+"""Runs one command, or each of those given as lines of JSON, each in a process of its own. An import of what the
+environment lacks fails in it as it would there."""
 
 COMMANDS = {
     "set": ["home", "Oslo"],
@@ -68,6 +83,14 @@ COMMANDS = {
     "proposals list": [],
     "proposals approve": ["p1"],
     "proposals reject": ["p1"],
+    "proposals published": [],
+    "proposals decisions": [],
+    "proposals withdraw": ["p1"],
+    "lessons list": ["films"],
+    "lessons approve": ["films", "l1"],
+    "lessons reject": ["films", "l1"],
+    "lessons withdraw": ["films", "l1"],
+    "phone line": ["+15550100001"],
     "distil": [],
     "reindex": [],
     "bench recall": ["{talks}", "--plots", "{folder}/drawn"],
@@ -122,27 +145,35 @@ def test_no_command_is_left_out():
 
 def test_every_command_runs_or_names_the_extra_it_needs(program, inputs, tmp_path):
     words, variables = program
+    asked = [
+        [
+            [*name.split(), *(argument.format(**inputs) for argument in arguments)],
+            "hello\n" * (name == "chat"),
+        ]
+        for name, arguments in COMMANDS.items()
+    ]
+    ran = subprocess.run(
+        [*words, "each"],
+        cwd=tmp_path,
+        env=variables,
+        input="".join(json.dumps(each) + "\n" for each in asked),
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=True,
+    )
+    answers = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(answers) == len(COMMANDS)
     wrong = {}
-    for name, arguments in COMMANDS.items():
-        given = [argument.format(**inputs) for argument in arguments]
-        ran = subprocess.run(
-            [*words, *name.split(), *given],
-            cwd=tmp_path,
-            env=variables,
-            input="hello\n" if name == "chat" else "",
-            capture_output=True,
-            text=True,
-            timeout=250,
-            check=False,
-        )
-        lacks = "not installed" in ran.stderr or "needs packages" in ran.stderr
+    for name, (code, told) in zip(COMMANDS, answers, strict=True):
+        lacks = "not installed" in told or "needs packages" in told
         if (
-            ran.returncode == UNEXPECTED
-            or "ImportError" in ran.stderr
-            or "ModuleNotFound" in ran.stderr
-            or (lacks and "pip install" not in ran.stderr)
+            code == UNEXPECTED
+            or "ImportError" in told
+            or "ModuleNotFound" in told
+            or (lacks and "pip install" not in told)
         ):
-            wrong[name] = (ran.returncode, ran.stderr)
+            wrong[name] = (code, told)
     assert wrong == {}
 
 

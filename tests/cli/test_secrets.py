@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from leaks import leaked
+
 TALK = [
     {"speaker": "agent", "text": "And the PIN?", "id": "t1", "conversation": "c"},
     {"speaker": "user", "text": "eight three six one", "id": "t2", "conversation": "c"},
@@ -22,7 +24,7 @@ def test_what_is_imported_and_set_is_masked(echoic, jsonl, document, tmp_path):
     assert echoic("set", "pin", "8361").code == 0
     assert "[PIN]" in echoic("get", "pin").out
     assert b"[password]" in kept(tmp_path)
-    assert not [s for s in (b"8361", b"eight three", b"bluebird") if s in kept(tmp_path)]
+    assert leaked(kept(tmp_path), ("8361", "eight three", "bluebird")) == []
 
 
 def test_keep_secrets_keeps_them(echoic):

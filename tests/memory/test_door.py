@@ -7,6 +7,7 @@ import json
 import pytest
 
 import echoic
+import leaks
 from echoic import Turn
 from echoic.memory.records import CHECKPOINT, scan_all
 from echoic.session import as_json
@@ -38,9 +39,7 @@ def bytes_in(folder):
 
 def leaked(folder, *secrets):
     """Which of `secrets` stand in the bytes of the store."""
-    kept = bytes_in(folder).lower()
-    assert kept, "nothing was kept at all"
-    return [secret for secret in secrets if secret.lower().encode() in kept]
+    return leaks.leaked(bytes_in(folder), secrets)
 
 
 def opened(url, **options):

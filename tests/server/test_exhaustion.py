@@ -89,7 +89,11 @@ async def test_idle_sockets_of_one_address_shut_nobody_out(start, limits, first_
                     await other.post("/api/memory", json=ana.operation("list")),
                 ]
                 assert [answer.status_code for answer in answers] == [200] * 3
-        assert len(server.uvicorn.server_state.connections) <= limits.connections + limits.health_connections
+        held = server.uvicorn.server_state.connections
+        most = limits.connections + limits.health_connections
+        async with asyncio.timeout(60):  # one that was just told to go is still there until it has gone
+            while len(held) > most:
+                await asyncio.sleep(0.01)
 
 
 async def test_the_default_serves_even_the_address_that_does_it(start):

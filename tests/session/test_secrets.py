@@ -5,6 +5,7 @@ from __future__ import annotations
 from echoic.memory.records import CHECKPOINT, scan_all
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+from leaks import leaked
 
 SECRETS = ("4111", "four one one one", "8361", "eight three six one", "bluebird")
 
@@ -56,7 +57,7 @@ async def test_nothing_that_lasts_holds_a_secret_of_the_call(
         while not await is_saved():
             await eventually(lambda: True)
         assert paid == [("4111111111111111", "8361")]
-        assert not [secret for secret in SECRETS if secret.encode() in kept()]
+        assert leaked(kept(), SECRETS) == []
     await memory.settle()
     assert b"[PIN]" in kept()
-    assert not [secret for secret in SECRETS if secret.encode() in kept()]
+    assert leaked(kept(), SECRETS) == []

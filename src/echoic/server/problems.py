@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -35,6 +36,8 @@ RETRY_S = 2
 
 
 _FIELD = 64
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+"""A field's. What is none may be something that was said, and is not repeated."""
 """Characters of a field's name that are repeated."""
 
 
@@ -155,7 +158,10 @@ def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
     return answer(
         422,
         Problem(
-            error=_words(first, operation, field), code="invalid_input", field=field, operation=operation
+            error=_words(first, operation, field),
+            code="invalid_input",
+            field=field if field is None or _NAME.fullmatch(field) else None,
+            operation=operation,
         ),
     )
 
@@ -165,7 +171,8 @@ def _words(error: Mapping[str, Any], operation: str | None, field: str | None) -
     if field is None:
         return f"{whose} needs a JSON object as its body, sent as application/json"
     if error["type"] == "extra_forbidden":
-        return f"{whose} has no field {field!r}; nothing was done"
+        which = f"no field {brief(field)}" if _NAME.fullmatch(field) else "a field that nobody knows"
+        return f"{whose} has {which}; nothing was done"
     if error["type"] == "missing":
         return f"{whose} needs the field {brief(field)}"
     # of pydantic's message only the rule, never the value: it is the caller's, but it may be long

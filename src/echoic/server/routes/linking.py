@@ -47,7 +47,7 @@ class PhoneLinks(Shown):
     )
 
 
-class PhonePin(Shown):
+class PhonePin(Asked):
     """A PIN to be."""
 
     pin: str = Field(

@@ -1,0 +1,17 @@
+"""Which secrets stand in the bytes of a store. Digits inside an id of hexadecimal digits are none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+
+def leaked(kept: bytes, secrets: Iterable[str]) -> list[str]:
+    """Those of `secrets` that stand in `kept`, in any case."""
+    assert kept, "nothing was kept at all"
+    text = kept.lower()
+    return [
+        s
+        for s in secrets
+        if re.search(rb"(?<![0-9a-f])" + re.escape(s.lower().encode()) + rb"(?![0-9a-f])", text)
+    ]
