@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from typing import Final
+from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, QuotaExceeded, StoreError
 from echoic.memory.directives import DIRECTIVES
@@ -112,7 +113,7 @@ class Meter:
         self._quota = quota
         self._clock = clock
         self._users: OrderedDict[Scope, _Tally] = OrderedDict()
-        self._counting: defaultdict[Scope, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._counting: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._deployments: dict[str, _Tally] = {}
         self._behind: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
@@ -167,12 +168,12 @@ class Meter:
         quota = self._quota
         if scope.user is None or (quota.user_memories is None and quota.user_bytes is None):
             return
-        async with self._counting[scope]:  # who writes at the same moment waits for the same count
+        # who writes at the same moment waits for the same count; a lock lives while somebody holds or awaits it
+        lock = self._counting.setdefault(scope, asyncio.Lock())
+        async with lock:
             tally = self._users.get(scope)
             if tally is None or self._is_old(tally) or self._may_have_shrunk(tally, more):
                 tally = await self._counted(scope, tally)
-        if not self._counting[scope].locked():
-            self._counting.pop(scope, None)
         self._users.move_to_end(scope)
         wrong = self._too_much(tally, more)
         if wrong:
