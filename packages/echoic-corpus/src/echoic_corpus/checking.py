@@ -62,6 +62,8 @@ SENTENCE_WORDS = 6
 NEAR = 0.5
 """Share of its 4-grams in another turn that makes a turn a near-duplicate."""
 _NEAR_GRAMS = 5
+_AS_IT_IS = frozenset("single current condition misheard speaker".split())
+"""Kinds that ask how things are, so that what was replaced is no answer."""
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -190,7 +192,7 @@ def _answered(caller: Caller, question: Question) -> Iterator[str]:
         yield f"a {question.kind!r} question needs {wanted}"
     if question.kind == "former" and not stale:
         yield "a 'former' question is about a fact that was replaced before it is asked"
-    if stale and len(stale) == len(facts) and question.kind not in {"former", "time", "promise"}:
+    if stale and len(stale) == len(facts) and question.kind in _AS_IT_IS:
         yield f"{', '.join(stale)} was replaced before this is asked: make it 'former', or ask '@' earlier"
     lost = [name for forget in _before(caller, question) for name in _lost(caller, forget, question)]
     if lost:

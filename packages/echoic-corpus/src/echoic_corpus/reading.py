@@ -58,6 +58,8 @@ ABOUT = ("name", "age", "country", "zone", "languages", "speech", "occupation", 
 CUT = "//"
 """In an agent's turn: what follows was not heard."""
 
+_APOSTROPHES = str.maketrans("’‘", "''")
+"""However they are typed, they are read as one, so that quotes are found."""
 _CALL = re.compile(r"==\s*(\d+)\s*\|(.+)")
 _TURN = re.compile(r"([A-Z][A-Z0-9]?):\s+(\S.*?)(?:\s+#([a-z][a-z0-9_]*))?")
 _QUESTION = re.compile(r"\?(-)?\s+([a-z]+)\s+(?:@(\d+)\s+)?(.+)")
@@ -106,7 +108,7 @@ def read(path: Path) -> tuple[Caller, list[Problem]]:
     """The caller of `path`, and every line of it that is wrong. What is wrong is left out of the caller."""
     draft, problems = _Draft(path.stem), list[Problem]()
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-        text = line.strip()
+        text = line.strip().translate(_APOSTROPHES)
         if not text or text.startswith(";"):
             continue
         try:
