@@ -238,7 +238,7 @@ def _unanswered(caller: Caller, question: Question) -> Iterator[str]:
 
 
 def _facts_meant(caller: Caller, question: Question) -> list[Fact]:
-    if question.facts:
+    if question.facts or question.unlabelled:
         return [caller.fact[name] for name in question.facts]
     return [fact for fact in caller.facts if fact.turn in question.turns]
 
@@ -254,6 +254,8 @@ def _before(caller: Caller, question: Question) -> list[Forget]:
 
 def _lost(caller: Caller, forget: Forget, question: Question) -> list[str]:
     """What `question` needs that `forget` reaches."""
+    if question.unlabelled:
+        return []
     order = {name: at for at, name in enumerate(caller.turns)}
     if EVERYTHING in forget.reaches:
         kept = {turn for name in forget.keeps for turn in _turns_called(caller, name)}
@@ -268,7 +270,8 @@ def _lost(caller: Caller, forget: Forget, question: Question) -> list[str]:
 
 def _sounds_wrong(caller: Caller, question: Question) -> bool:
     texts = [question.text, *(caller.turns[name].text for name in question.turns)]
-    said = [f" {' '.join(words(text))} " for text in texts]
+    bare = [[word.removesuffix("'s") for word in words(text)] for text in texts]
+    said = [f" {' '.join(each)} " for each in bare]
     forms = [" ".join(words(form)) for heard in caller.misheard.values() for form in heard]
     return any(f" {form} " in text for form in forms for text in said)
 

@@ -121,6 +121,8 @@ class Question:
     turns: tuple[str, ...]
     """Gold turns; for a question without an answer, the turns that might mislead."""
     facts: tuple[str, ...]
+    unlabelled: bool
+    """It asks for something in its turn that is none of the turn's facts."""
 
     @property
     def answerable(self) -> bool:

@@ -55,6 +55,8 @@ UNANSWERED = frozenset("never other forgotten unheard secret".split())
 ACTS = frozenset("grant refuse withdraw".split())
 CONSENTS = frozenset("keep record share contact".split())
 ABOUT = ("name", "age", "country", "zone", "languages", "speech", "occupation", "reasons")
+SELF = "self"
+"""As gold: the turn above, and none of its facts."""
 CUT = "//"
 """In an agent's turn: what follows was not heard."""
 
@@ -398,7 +400,9 @@ def _resolve(draft: _Draft) -> tuple[list[Question], list[tuple[int, str]]]:
     given = [(name, turn.line) for name, turn in named.items()] + [(f.id, f.line) for f in draft.facts]
     given += [(turn.name, turn.line) for turn in draft.turns if turn.name and named[turn.name] is not turn]
     times = Counter(name for name, _ in given)
-    wrong += [(line, f"the id {n!r} is given twice") for n, line in given if times[n] > 1 or n == EVERYTHING]
+    wrong += [
+        (line, f"the id {n!r} is given twice") for n, line in given if times[n] > 1 or n in {EVERYTHING, SELF}
+    ]
 
     def known(ids: tuple[str, ...], line: int, *among: Container[str]) -> tuple[str, ...]:
         good = tuple(name for name in ids if any(name in some for some in among))
@@ -414,7 +418,7 @@ def _resolve(draft: _Draft) -> tuple[list[Question], list[tuple[int, str]]]:
         known(forget.reaches + forget.keeps, forget.line, fact, named, {EVERYTHING})
     questions = list[Question]()
     for number, raw in enumerate(draft.questions, 1):
-        ids = known(raw["ids"], raw["line"], fact, named)
+        ids = known(raw["ids"], raw["line"], fact, named, {SELF} if raw["under"] else ())
         facts = [fact[name] for name in ids if name in fact]
         also = [name for each in facts for name in each.also if name in named]
         turns = [*raw["under"], *(each.turn for each in facts)]
@@ -428,6 +432,7 @@ def _resolve(draft: _Draft) -> tuple[list[Question], list[tuple[int, str]]]:
             at_call=raw["at"] or len(draft.calls) + 1,
             turns=tuple(dict.fromkeys(turns)),
             facts=tuple(each.id for each in facts),
+            unlabelled=SELF in ids,
         )
         questions.append(question)
     return questions, wrong
