@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from echoic_corpus import checking, stats
-from echoic_corpus.model import Caller
-from echoic_corpus.noise import Recogniser
+from echoic_corpus.model import Caller, Question, Turn
+from echoic_corpus.noise import RATES, Recogniser
 from echoic_corpus.reading import DATA, Problem, read_all, splits
 
 
@@ -94,9 +94,10 @@ def _missed(callers: list[Caller], split: dict[str, str]) -> list[Problem]:
 def _hear(chosen: list[Caller], callers: list[Caller]) -> None:
     recogniser = Recogniser(callers)
     for caller in chosen:
-        for turn in caller.turns.values():
-            heard = {rate: asdict(recogniser.hear(caller, turn, rate)) for rate in ("wer10", "wer20")}
-            print(json.dumps({"id": turn.id, **heard}))
+        spoken: list[Turn | Question] = [*caller.turns.values(), *caller.questions]
+        for said in spoken:
+            heard = {rate: asdict(recogniser.hear(caller, said, rate)) for rate in RATES}
+            print(json.dumps({"id": said.id, **heard}))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from metaphone import doublemetaphone
 from rapidfuzz.distance import Levenshtein
 
 from echoic_corpus.checking import words
-from echoic_corpus.model import Caller, Turn
+from echoic_corpus.model import Caller, Question, Turn
 
 RATES: Mapping[str, float] = {"wer10": 0.10, "wer20": 0.20}
 _NAMES_WORSE = 3.0
@@ -79,13 +79,13 @@ class Recogniser:
         self._near: dict[str, list[str]] = {}
         self._rates = {caller.id: self._shared_out(caller) for caller in callers}
 
-    def hear(self, caller: Caller, turn: Turn, version: str) -> Heard:
-        """`turn`, as far as it was heard, in the version `wer10` or `wer20`."""
-        draw = random.Random(f"{self._seed} {version} {turn.id} {turn.text}")  # noqa: S311 - meant to repeat
+    def hear(self, caller: Caller, spoken: Turn | Question, version: str) -> Heard:
+        """A turn, as far as it was heard, or a question, in the version `wer10` or `wer20`."""
+        draw = random.Random(f"{self._seed} {version} {spoken.id} {spoken.text}")  # noqa: S311 - meant to repeat
         names = self._names[caller.id]
         rate, name_rate = (RATES[version] * part for part in self._rates[caller.id])
         heard: list[Word] = []
-        said = words(turn.heard_text)
+        said = words(spoken.heard_text if isinstance(spoken, Turn) else spoken.text)
         at = 0
         for word in said:
             lasts = _MS_A_WORD + _MS_A_LETTER * len(word) + draw.randrange(80)
@@ -166,7 +166,8 @@ def _names(caller: Caller) -> frozenset[str]:
             for word in words(token)[:1]:
                 inside = before[-1] not in ".!?…:"
                 (capital if token[0].isupper() and inside else small)[word.removesuffix("'s")] += 1
-    only = {word for word in capital if not small[word] and len(word) > 2 and word not in _SMALL | _NO_NAMES}
+    only = {word for word in capital if not small[word] and len(word) > 2}
+    only -= {word for word in only if word in _SMALL or word.removesuffix("s") in _NO_NAMES}
     return frozenset(only) | {word for name in declared for word in words(name)}
 
 
