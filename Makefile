@@ -31,6 +31,7 @@ test: .venv/.dev
 	@scripts/system-packages
 	@$(MAKE) --no-print-directory check
 	.venv/bin/pytest
+	cd packages/echoic-corpus && ../../.venv/bin/pytest
 
 bench: .venv/.dev
 	.venv/bin/python -m benchmarks

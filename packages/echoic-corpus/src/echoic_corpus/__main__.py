@@ -63,6 +63,9 @@ def _check(
     for problem in sorted(shown):
         print(problem)
     _near(callers, {caller.id for caller in chosen}, given.near)
+    for caller in chosen:
+        for question in checking.doubtful(caller):
+            print(f"look again, the gold has no word of the answer: {question}")
     total = stats.totals(chosen)
     for what in dict.fromkeys((*checking.TARGETS, *checking.QUOTAS)):
         wanted = checking.TARGETS.get(what, checking.QUOTAS.get(what, 0) * len(chosen))

@@ -228,6 +228,8 @@ def _unanswered(caller: Caller, question: Question) -> Iterator[str]:
     traps = {trap.reason for trap in caller.traps if trap.turn in question.turns}
     if kind == "unheard" and "unheard" not in traps:
         yield "an 'unheard' question is about a turn with words labelled 'unheard'"
+    if kind == "unheard":
+        yield from _heard_after_all(caller, question)
     if kind == "secret" and "secret" not in traps:
         yield "a 'secret' question is about a turn with a secret"
     about = any(fact.about for fact in _facts_meant(caller, question))
@@ -237,6 +239,29 @@ def _unanswered(caller: Caller, question: Question) -> Iterator[str]:
         _lost(caller, forget, question) for forget in _before(caller, question)
     ):
         yield "nothing that this names was forgotten before it is asked"
+
+
+def _heard_after_all(caller: Caller, question: Question) -> Iterator[str]:
+    for trap in caller.traps:
+        if trap.reason != "unheard" or trap.turn not in question.turns:
+            continue
+        lost = " ".join(words(trap.span.quote))
+        for turn in caller.turns.values():
+            if turn.call < question.at_call and f" {lost} " in f" {' '.join(words(turn.heard_text))} ":
+                yield f"{trap.span.quote!r} is heard in {turn.id}: then there is an answer"
+
+
+def doubtful(caller: Caller) -> Iterator[str]:
+    """Questions no word of whose answer is in the gold turns or facts: sometimes right, worth a look."""
+    for question in caller.questions:
+        turns = [caller.turns[name] for name in question.turns]
+        gold = [f"{turn.speaker} {turn.text}" for turn in turns]
+        gold += [f"{fact.value} {fact.about} {fact.since}" for fact in _facts_meant(caller, question)]
+        said = {word[:5] for text in gold for word in words(text)}
+        answer = [word[:5] for word in words(question.answer or "") if len(word) > 2 or word.isdigit()]
+        dated = question.kind == "time" or answer[:1] in (["yes"], ["no"])
+        if answer and not dated and not said & set(answer):
+            yield f"{caller.id}.txt:{question.line}: {question.text} => {question.answer}"
 
 
 def _facts_meant(caller: Caller, question: Question) -> list[Fact]:
@@ -373,4 +398,14 @@ def _strings(value: object) -> Iterator[str]:
             yield from _strings(each)
 
 
-__all__ = ["QUOTAS", "SHARES", "TARGETS", "between", "counts", "foreign", "near_duplicates", "of_caller"]
+__all__ = [
+    "QUOTAS",
+    "SHARES",
+    "TARGETS",
+    "between",
+    "counts",
+    "doubtful",
+    "foreign",
+    "near_duplicates",
+    "of_caller",
+]

@@ -30,6 +30,7 @@ def diversity(callers: Sequence[Caller]) -> dict[str, Any]:
         "openings of the caller": _openings(roles["caller"]),
         "openings of the agent": _openings(roles["agent"]),
         "openings of questions": _openings(asked),
+        "questions' words in their gold": _copied(callers),
         "kinds of question": dict(Counter(q.kind for caller in callers for q in caller.questions)),
         "traps": dict(Counter(trap.reason for caller in callers for trap in caller.traps)),
         "secrets": dict(Counter(trap.kind for caller in callers for trap in caller.traps if trap.kind)),
@@ -42,6 +43,18 @@ def _lengths(texts: Sequence[str]) -> dict[str, float]:
     counted = [len(words(text)) for text in texts]
     tenths = quantiles(counted, n=10)
     return {"mean": round(mean(counted), 1), "p10": tenths[0], "p50": tenths[4], "p90": tenths[8]}
+
+
+def _copied(callers: Sequence[Caller]) -> float:
+    """Share of the longer words of questions that stand in a gold turn: low is hard for search by words."""
+    shared = []
+    for caller in callers:
+        for question in caller.questions:
+            asked = {word for word in words(question.text) if len(word) > 3}
+            gold = {word for name in question.turns for word in words(caller.turns[name].text)}
+            if question.answerable and asked:
+                shared.append(len(asked & gold) / len(asked))
+    return round(mean(shared), 3) if shared else 0.0
 
 
 def _distinct(texts: Sequence[str]) -> float:
