@@ -421,7 +421,8 @@ def _resolve(draft: _Draft) -> tuple[list[Question], list[tuple[int, str]]]:
         ids = known(raw["ids"], raw["line"], fact, named, {SELF} if raw["under"] else ())
         facts = [fact[name] for name in ids if name in fact]
         also = [name for each in facts for name in each.also if name in named]
-        turns = [*raw["under"], *(each.turn for each in facts)]
+        # what is named is the gold, and all of it; the turn above only where nothing else is named
+        turns = [*(raw["under"] if SELF in ids or not raw["ids"] else ()), *(each.turn for each in facts)]
         turns += [named[name].id for name in (*ids, *also) if name in named]
         question = Question(
             id=f"{draft.stem}/q{number}",
