@@ -93,6 +93,12 @@ def test_every_caller_that_is_written_passes(capsys):
     assert main(["check"]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["review", "stats", "export"])
+def test_every_other_command_prints(command, capsys):
+    assert main([command, "c01"]) == 0
+    assert "Mukherjee" in capsys.readouterr().out or command == "stats"
+
+
 def test_splits_have_their_shares():
     split = splits(DATA)
     for name, share in SHARES.items():

@@ -1,4 +1,4 @@
-"""`python -m echoic_corpus check|stats|export|hear`."""
+"""`python -m echoic_corpus check|review|stats|export|hear`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check.add_argument("--complete", action="store_true", help="the whole corpus's targets must be met too")
     check.add_argument("--near", type=int, default=10, help="near-duplicates to show")
     check.add_argument("--locomo", type=Path, help="a folder with LoCoMo's JSON: nothing may be shared")
+    review = commands.add_parser("review", help="every question with its gold, to be read by a person")
     count = commands.add_parser("stats", help="how much there is, and how varied")
     export = commands.add_parser("export", help="one JSON line a caller")
     hear = commands.add_parser("hear", help="turns as a recogniser writes them")
-    for command in (check, count, export, hear):
+    for command in (check, review, count, export, hear):
         command.add_argument("callers", nargs="*", help="only these, as c07")
     given = parser.parse_args(arguments)
     callers, problems = read_all(given.data)
@@ -37,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _check(given, callers, chosen, problems)
     if given.command == "stats":
         print(json.dumps({"totals": stats.totals(chosen), **stats.diversity(chosen)}, indent=1))
+    elif given.command == "review":
+        _review(chosen)
     elif given.command == "export":
         split = splits(given.data)
         for caller in chosen:
@@ -82,6 +85,17 @@ def _near(callers: list[Caller], chosen: set[str], limit: int) -> None:
     for share, one, other in pairs[:limit]:
         print(f"near-duplicates ({share:.0%} of 4-grams): {one} {texts[one]!r} and {other} {texts[other]!r}")
     print(f"{len(pairs)} pairs of near-duplicates")
+
+
+def _review(chosen: list[Caller]) -> None:
+    for caller in chosen:
+        for question in caller.questions:
+            at = f" @{question.at_call}" if question.at_call <= len(caller.calls) else ""
+            print(f"{caller.id}.txt:{question.line} {question.kind}{at}: {question.text}")
+            print(f"    {question.answer or '(no answer)'}")
+            for name in question.turns:
+                turn = caller.turns[name]
+                print(f"    {name.partition('/')[2]} {turn.speaker}: {turn.heard_text}")
 
 
 def _missed(callers: list[Caller], split: dict[str, str]) -> list[Problem]:
