@@ -45,6 +45,7 @@ test: .venv/.dev
 soak: .venv/.dev
 	@scripts/system-packages
 	@.venv/bin/python scripts/soak.py --minutes $(MINUTES) --workers $(WORKERS)
+	cd packages/echoic-corpus && ../../.venv/bin/pytest -q
 
 bench: .venv/.dev
 	.venv/bin/python -m benchmarks

@@ -1,0 +1,121 @@
+"""`python -m echoic_corpus check|review|stats|export|hear`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from echoic_corpus import checking, stats
+from echoic_corpus.model import Caller, Question, Turn
+from echoic_corpus.noise import RATES, Recogniser
+from echoic_corpus.reading import DATA, Problem, read_all, splits
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 1 where something is wrong with the data."""
+    parser = argparse.ArgumentParser(prog="python -m echoic_corpus")
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder with callers/ and splits.txt")
+    commands = parser.add_subparsers(dest="command", required=True)
+    check = commands.add_parser("check", help="whether the data is what it must be")
+    check.add_argument("--draft", action="store_true", help="say nothing about quotas yet")
+    check.add_argument("--complete", action="store_true", help="the whole corpus's targets must be met too")
+    check.add_argument("--near", type=int, default=10, help="near-duplicates to show")
+    check.add_argument("--locomo", type=Path, help="a folder with LoCoMo's JSON: nothing may be shared")
+    review = commands.add_parser("review", help="every question with its gold, to be read by a person")
+    count = commands.add_parser("stats", help="how much there is, and how varied")
+    export = commands.add_parser("export", help="one JSON line a caller")
+    hear = commands.add_parser("hear", help="turns as a recogniser writes them")
+    for command in (check, review, count, export, hear):
+        command.add_argument("callers", nargs="*", help="only these, as c07")
+    given = parser.parse_args(arguments)
+    callers, problems = read_all(given.data)
+    chosen = [caller for caller in callers if not given.callers or caller.id in given.callers]
+    if given.command == "check":
+        return _check(given, callers, chosen, problems)
+    if given.command == "stats":
+        print(json.dumps({"totals": stats.totals(chosen), **stats.diversity(chosen)}, indent=1))
+    elif given.command == "review":
+        _review(chosen)
+    elif given.command == "export":
+        split = splits(given.data)
+        for caller in chosen:
+            print(json.dumps({"split": split.get(caller.id), **asdict(caller)}, default=str))
+    else:
+        _hear(chosen, callers)
+    return 0
+
+
+def _check(
+    given: argparse.Namespace, callers: list[Caller], chosen: list[Caller], problems: list[Problem]
+) -> int:
+    found = list(problems)
+    split = splits(given.data)
+    for caller in chosen:
+        found += checking.of_caller(caller, quotas=not given.draft)
+    found += checking.between(callers, split)
+    if given.locomo:
+        found += checking.foreign(chosen, given.locomo)
+    if given.complete:
+        found += _missed(callers, split)
+    files = {f"{caller.id}.txt" for caller in chosen} if given.callers else None
+    shown = [problem for problem in found if files is None or problem.file in files]
+    for problem in sorted(shown):
+        print(problem)
+    _near(callers, {caller.id for caller in chosen}, given.near)
+    for caller in chosen:
+        for question in checking.doubtful(caller):
+            print(f"look again, the gold has no word of the answer: {question}")
+    total = stats.totals(chosen)
+    for what in dict.fromkeys((*checking.TARGETS, *checking.QUOTAS)):
+        wanted = checking.TARGETS.get(what, checking.QUOTAS.get(what, 0) * len(chosen))
+        print(f"{what:28} {total.get(what, 0):7,} of {wanted:,}")
+    shares = {name: sum(split.get(caller.id) == name for caller in callers) for name in checking.SHARES}
+    print(f"splits {shares}; {len(shown)} problems")
+    return 1 if shown else 0
+
+
+def _near(callers: list[Caller], chosen: set[str], limit: int) -> None:
+    texts = {turn.id: turn.text for caller in callers for turn in caller.turns.values()}
+    texts |= {question.id: question.text for caller in callers for question in caller.questions}
+    pairs = [pair for pair in checking.near_duplicates(texts) if {p.split("/")[0] for p in pair[1:]} & chosen]
+    for share, one, other in pairs[:limit]:
+        print(f"near-duplicates ({share:.0%} of 4-grams): {one} {texts[one]!r} and {other} {texts[other]!r}")
+    print(f"{len(pairs)} pairs of near-duplicates")
+
+
+def _review(chosen: list[Caller]) -> None:
+    for caller in chosen:
+        for question in caller.questions:
+            at = f" @{question.at_call}" if question.at_call <= len(caller.calls) else ""
+            print(f"{caller.id}.txt:{question.line} {question.kind}{at}: {question.text}")
+            print(f"    {question.answer or '(no answer)'}")
+            for name in question.turns:
+                turn = caller.turns[name]
+                print(f"    {name.partition('/')[2]} {turn.speaker}: {turn.heard_text}")
+
+
+def _missed(callers: list[Caller], split: dict[str, str]) -> list[Problem]:
+    total = stats.totals(callers)
+    missed = [f"{w} {total.get(w, 0)} of {n}" for w, n in checking.TARGETS.items() if total.get(w, 0) < n]
+    for name, share in checking.SHARES.items():
+        has = sum(split.get(caller.id) == name for caller in callers) / max(1, len(callers))
+        if abs(has - share) > 0.03:
+            missed.append(f"{name} {has:.0%} of callers, not {share:.0%}")
+    return [Problem("corpus", 1, text) for text in missed]
+
+
+def _hear(chosen: list[Caller], callers: list[Caller]) -> None:
+    recogniser = Recogniser(callers)
+    for caller in chosen:
+        spoken: list[Turn | Question] = [*caller.turns.values(), *caller.questions]
+        for said in spoken:
+            heard = {rate: asdict(recogniser.hear(caller, said, rate)) for rate in RATES}
+            print(json.dumps({"id": said.id, **heard}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""The reader refuses what is wrong and says where; the checker finds what contradicts itself; the noise repeats."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from echoic_corpus import DATA, Recogniser, read, read_all, splits
+from echoic_corpus.__main__ import main
+from echoic_corpus.checking import SHARES, between, near_duplicates, of_caller
+
+HERE = Path(__file__).parents[1]
+GUIDE = (HERE / "GUIDE.md").read_text("utf-8")
+EXAMPLE = re.search(r"```text\n(.+?)```", GUIDE, re.DOTALL)[1]
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return read_all()
+
+
+def written(folder, text, name="c99"):
+    path = folder / f"{name}.txt"
+    path.write_text(text.replace("caller: c99", f"caller: {name}"), "utf-8")
+    caller, problems = read(path)
+    return caller, [*problems, *of_caller(caller, quotas=False)]
+
+
+def changed(folder, old, new):
+    assert EXAMPLE.count(old) == 1
+    _, problems = written(folder, EXAMPLE.replace(old, new))
+    return [problem for problem in problems if "turns: at least" not in problem.text]
+
+
+def test_the_guides_example_is_right(tmp_path):
+    caller, problems = written(tmp_path, EXAMPLE)
+    assert [p for p in problems if "turns: at least 6" not in p.text] == []
+    assert caller.turns["c99/1.3"].heard_text == "Bring it in Wednesday. That's about a hundred and"
+    assert caller.fact["van2"].replaces == ("van1",)
+    gold = next(question for question in caller.questions if question.kind == "former")
+    assert (gold.answer, gold.turns) == ("Citroën Berlingo", ("c99/1.2",))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"The Berlingo"', '"the Berlingo"', "does not occur"),
+        ("fact vehicle | Citroën", "fact car | Citroën", "'car' is no slot"),
+        ('! transient "Wed', '! fleeting "Wed', "'fleeting' is no reason"),
+        ('! unheard "forty', '! agent "forty', "nothing else is"),
+        ("$ door_code", "$ doorcode", "'doorcode' is no class of secret"),
+        ("reaches text1", "reaches text7", "'text7' is the id of nothing"),
+        ("L: Mam", "X: Mam", "nobody is declared as 'X'"),
+        ("A: Kangoo. Noted.", 'A: "Kangoo". Noted.', "no straight double quotes"),
+        ("== 2 | 2025-03-03", "== 3 | 2025-03-03", "this is call 2, not 3"),
+        ("== 2 | 2025-03-03", "== 2 | 2025-01-03", "order of their dates"),
+        ("=> a courtesy car", "", "'=> answer'"),
+        ("| replaces van1", "| replaces cat", "another slot"),
+        ("? current Which", "? single @2 Which", "before c99/2.2 was said"),
+        ("? former What did I drive", "? single What did I drive", "was replaced before this is asked"),
+        ("?- forgotten How did she want to be reached of a morning?", "? single How reached? => text", "was forgotten"),
+        ("?- forgotten How", "?- unheard How", "words labelled 'unheard'"),
+        ("? list @2 What", "? misheard @2 What", "a form from the header's 'misheard:'"),
+        ("? promise What", "? condition What", "a fact with 'if …'"),
+        ("+ cat | entity", "+ van1 | entity", "given twice"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_with_its_line(tmp_path, old, new, said):
+    found = changed(tmp_path, old, new)
+    assert any(said in problem.text and problem.line >= 1 for problem in found), found
+
+
+def test_callers_share_no_sentence_no_person_and_no_number(tmp_path):
+    one, _ = written(tmp_path, EXAMPLE)
+    other, _ = written(tmp_path, EXAMPLE, "c98")
+    found = [problem.text for problem in between([one, other], {"c99": "train", "c98": "test"})]
+    assert any("the person 'ottoline pryce' is also in" in text for text in found)
+    assert any("not the cat the cat's get down brahms the cat's fine" in text for text in found)
+    assert list(between([one], {"c99": "train"})) == []
+    assert [text.text for text in between([one], {})] == ["c99 is in no split"]
+
+
+def test_near_duplicates_are_found_by_their_four_grams():
+    texts = {
+        "a": "I would never in my life put a ferret in the boot of that car again",
+        "b": "she would never in my life put a ferret in the boot of that van",
+        "c": "an entirely different remark about the tides and the price of coal today",
+    }
+    assert [pair[1:] for pair in near_duplicates(texts)] == [("a", "b")]
+
+
+def test_every_caller_that_is_written_passes(capsys):
+    assert main(["check"]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["review", "stats", "export"])
+def test_every_other_command_prints(command, capsys):
+    assert main([command, "c01"]) == 0
+    assert "Mukherjee" in capsys.readouterr().out or command == "stats"
+
+
+def test_splits_have_their_shares():
+    split = splits(DATA)
+    for name, share in SHARES.items():
+        assert abs(list(split.values()).count(name) / len(split) - share) < 0.02
+
+
+@pytest.mark.parametrize(("version", "low", "high"), [("wer10", 0.07, 0.13), ("wer20", 0.16, 0.25)])
+def test_a_recogniser_errs_as_much_as_it_says_and_most_in_names(corpus, version, low, high):
+    callers = corpus[0][:2]
+    recogniser = Recogniser(callers)
+    heard = [(t, recogniser.hear(c, t, version)) for c in callers for t in c.turns.values()]
+    assert low < sum(h.wrong for _, h in heard) / sum(h.spoken for _, h in heard) < high
+    again = Recogniser(callers)
+    assert heard[:20] == [(t, again.hear(callers[0], t, version)) for t, _ in heard[:20]]
+    for _, each in heard:
+        assert each.text == " ".join(word.text for word in each.words)
+        assert not each.partials or each.partials[-1][1] == each.text
+        assert [at for at, _ in each.partials] == sorted(at for at, _ in each.partials)
