@@ -41,11 +41,11 @@ test: .venv/.dev
 	@scripts/system-packages
 	@$(MAKE) --no-print-directory check
 	$(PYTEST)
+	cd packages/echoic-corpus && ../../.venv/bin/pytest -q
 
 soak: .venv/.dev
 	@scripts/system-packages
 	@.venv/bin/python scripts/soak.py --minutes $(MINUTES) --workers $(WORKERS)
-	cd packages/echoic-corpus && ../../.venv/bin/pytest -q
 
 bench: .venv/.dev
 	.venv/bin/python -m benchmarks

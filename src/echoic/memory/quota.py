@@ -168,7 +168,7 @@ class Meter:
         quota = self._quota
         if scope.user is None or (quota.user_memories is None and quota.user_bytes is None):
             return
-        # who writes at the same moment waits for the same count; a lock lives while somebody holds or awaits it
+        # who writes at the same moment waits for the same count; its lock lives while anybody waits for it
         lock = self._counting.setdefault(scope, asyncio.Lock())
         async with lock:
             tally = self._users.get(scope)
