@@ -21,13 +21,23 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     Tests that kill processes go one by one to where there is room.
     """
     alone = item.get_closest_marker("crash") and not item.get_closest_marker("browser")
+    if item.get_closest_marker("xdist_group"):
+        return  # it says so itself
     item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else item.nodeid.partition("::")[0]))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest."""
     sizes = Counter(item.path for item in items)
-    items.sort(key=lambda item: (_waits(item), -sizes[item.path]))
+    items.sort(key=lambda item: (_waits(item), _folder(item) not in HEAVY, -sizes[item.path]))
+
+
+HEAVY = ("adapters", "bench", "cli", "embedding", "server", "session", "stores")
+"""Folders whose tests start servers, processes or models: a file of them left for the end would keep one worker."""
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.parent.name
 
 
 def _waits(item: pytest.Item) -> int:

@@ -83,9 +83,13 @@ class Reference:
 
 
 @pytest.fixture(scope="module")
-def expected(published: Path) -> list[np.ndarray]:
+def reference(published: Path) -> Reference:
+    return Reference(published)
+
+
+@pytest.fixture(scope="module")
+def expected(reference: Reference) -> list[np.ndarray]:
     """The last hidden state of each text."""
-    reference = Reference(published)
     return [reference.hidden(text) for text in TEXTS]
 
 
@@ -154,9 +158,9 @@ def test_what_fails_by_itself_is_not_taken_for_aborted(encoder: Encoder) -> None
     ],
 )
 def test_a_long_text_gives_the_tokens_that_reading_it_whole_gives(
-    encoder: Encoder, published: Path, text: str
+    encoder: Encoder, reference: Reference, text: str
 ) -> None:
-    assert encoder.tokenise(text).ids == Reference(published).tokenizer.encode(text).ids
+    assert encoder.tokenise(text).ids == reference.tokenizer.encode(text).ids
 
 
 def test_word_pieces_are_a_texts_tokens_on_the_shipped_axes(

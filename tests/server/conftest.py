@@ -91,9 +91,25 @@ async def serving(memory, settings):
             await running
 
 
-def started(url, *, global_writes="propose", distils_with=None, embedder="lexical", quota=None, **changes):
+def started(
+    url,
+    *,
+    global_writes="propose",
+    distils_with=None,
+    embedder="lexical",
+    quota=None,
+    secrets="mask",
+    **changes,
+):
     """A server on the store at `url`, with the embedder that needs nothing."""
-    memory = echoic.open(url, embedder=embedder, model=distils_with, global_writes=global_writes, quota=quota)
+    memory = echoic.open(
+        url,
+        embedder=embedder,
+        model=distils_with,
+        global_writes=global_writes,
+        quota=quota,
+        secrets=secrets,
+    )
     return serving(memory, settings_of(**changes))
 
 

@@ -338,7 +338,7 @@ async def test_a_connection_that_asks_in_time_is_kept(start, monkeypatch):
 
 async def test_an_answer_that_nobody_reads_is_given_up(start, monkeypatch):
     monkeypatch.setattr(connections, "READ_S", 0.3)
-    async with start(url="memory://") as server:
+    async with start(url="memory://", secrets="keep") as server:
         ana = await server.identity()
         for place in range(300):
             await server.memory_of(ana, "set", key=f"note {place}", value="x" * 30_000)
