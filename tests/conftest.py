@@ -17,13 +17,18 @@ def pytest_report_header() -> str:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Say what runs in one worker.
 
-    A file stays in one worker, for its tests share fixtures, and not every worker is to have a browser at work.
-    Tests that kill processes go one by one to where there is room.
+    A file stays in one worker, for its tests share fixtures. All pages are visited in one, too: two browsers at
+    work, that one and the one of the calls, are as many as two processors carry. Tests that kill processes go one
+    by one to where there is room.
     """
-    alone = item.get_closest_marker("crash") and not item.get_closest_marker("browser")
     if item.get_closest_marker("xdist_group"):
         return  # it says so itself
-    item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else item.nodeid.partition("::")[0]))
+    group = item.nodeid.partition("::")[0]
+    if item.get_closest_marker("browser"):
+        group = group if "voice" in group else "pages"
+    elif item.get_closest_marker("crash"):
+        group = item.nodeid
+    item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

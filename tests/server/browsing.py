@@ -118,7 +118,9 @@ class Seen:
 @asynccontextmanager
 async def visiting(browser, process, *, script="", **options):
     """A page of somebody who was never here, watched; `script` runs before any of its own."""
-    context = await browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    context = await browser.new_context(
+        **{"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options}
+    )
     context.set_default_timeout(30_000)
     page = await context.new_page()
     page.seen = Seen(page)
