@@ -4,7 +4,7 @@
 # tests wait more than they compute, so there are more workers than processors
 WORKERS ?= 4
 MINUTES ?= 15
-PYTEST = .venv/bin/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST = .venv/bin/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 help:
 	@echo "make demo              set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"

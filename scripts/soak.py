@@ -50,7 +50,7 @@ def _round(scale: float, workers: int) -> bool:
     """Run all of them once; whether nothing failed. Says what was done."""
     seed = secrets.randbelow(10**9)
     print(f"soak: scale {scale:g}, seed {seed}", flush=True)
-    pytest = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadgroup"]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadscope"]
     chosen = ["--no-loadscope-reorder", "-m", "(crash or histories) and not browser", "--timeout", "3600"]
     ran = subprocess.run(
         [*pytest, *chosen],

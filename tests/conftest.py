@@ -14,21 +14,44 @@ def pytest_report_header() -> str:
     return f"random histories: ECHOIC_TEST_SEED={scale.SEED} ECHOIC_TEST_SCALE={scale.SCALE:g}"
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Say what runs in one worker.
+# Tests of these files go one by one to where there is room: they share nothing, and wait for processes that die.
+APART = (
+    "durability/test_counters",
+    "durability/test_full_disk",
+    "durability/test_histories",
+    "durability/test_kill",
+    "durability/test_power_loss",
+    "durability/test_processes",
+    "memory/test_distil_crash",
+    "memory/test_judging_crash",
+    "stores/test_copying",
+    "stores/test_histories",
+    "stores/test_postgres_lost",
+)
+
+
+def group_of(nodeid: str) -> str:
+    """What runs in one worker, by the name of a test.
 
     A file stays in one worker, for its tests share fixtures. All pages are visited in one, too: two browsers at
-    work, that one and the one of the calls, are as many as two processors carry. Tests that kill processes go one
-    by one to where there is room.
+    work, that one and the one of the calls, are as many as two processors carry.
     """
-    if item.get_closest_marker("xdist_group"):
-        return  # it says so itself
-    group = item.nodeid.partition("::")[0]
-    if item.get_closest_marker("browser"):
-        group = group if "voice" in group else "pages"
-    elif item.get_closest_marker("crash"):
-        group = item.nodeid
-    item.add_marker(pytest.mark.xdist_group(group))
+    file = nodeid.partition("::")[0]
+    if "/test_browser" in file and "voice" not in file:
+        return "pages"
+    return nodeid if any(name in file for name in APART) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """Groups by name; `--dist loadgroup` loses them with pytest 9, which no longer lets a plugin rename a test."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return Groups(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

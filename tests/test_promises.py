@@ -37,7 +37,7 @@ def test_make_test_runs_every_promise_whatever_the_scale():
     ).stdout
     (command,) = [line for line in made.splitlines() if line.startswith(".venv/bin/pytest")]
     words = command.split()[1:]
-    assert words == ["-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder"]
+    assert words == ["-n", "4", "--dist", "loadscope", "--no-loadscope-reorder"]
     settings = (ROOT / "pyproject.toml").read_text()
     assert 'testpaths = ["tests"]' in settings
     assert 'addopts = ["--strict-config", "--strict-markers", "-ra", "--import-mode=importlib"]' in settings

@@ -27,7 +27,6 @@ from echoic.types import EmbeddingSpec, Scope
 from echoic.words import content_words, cut
 from scale import many
 
-pytestmark = pytest.mark.xdist_group("forgotten bytes")  # they share a store that takes seconds to make
 SPEC = EmbeddingSpec("forgotten-bytes", 48)
 USERS = 100
 ONSETS = "b br c ch d dr f fl g gr h j k kl l m n p pr qu r s sch st t tr v w x y z ñ ł š þ ž ç Ł Š Ž".split()
