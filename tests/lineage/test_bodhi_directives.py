@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -60,6 +61,8 @@ async def test_directives_are_changed_in_place_so_that_both_sides_see_them(folde
         directives, facts = as_bodhi_reads(folder)
         assert directives == {"pacing": "fast", "speechSpeed": "slow", "tone": "dry"}
         assert facts == [("Prefers dark mode", "preference")]
+        # a file system counts in ticks of some milliseconds: what is written within one looks unchanged
+        await asyncio.sleep(0.05)
         as_bodhi_sets(folder, {"pacing": "normal", "verbosity": "verbose"})
         found = await ana.directives()
         assert (found.pacing, found.verbosity, dict(found.free)) == ("normal", "verbose", {})

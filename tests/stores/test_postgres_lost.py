@@ -348,7 +348,7 @@ async def test_what_is_loaded_never_hides_an_acknowledged_write(
 
 
 async def test_without_a_server_every_verb_says_so(server: PostgresServer) -> None:
-    async with opened(store_from(server.url(wait_s=0.1))) as store:
+    async with opened(store_from(server.url(wait_s=2))) as store:
         await store.write(ANA, [put(memory("a"))])
         await asyncio.to_thread(server.stop)
         verbs = [
