@@ -55,10 +55,10 @@ class Called:
 
 
 @asynccontextmanager
-async def served(way, directory, *scripts, embedder="lexical"):
+async def served(way, directory, *scripts, embedder="lexical", speed=SPEED):
     """A provider that plays `scripts`, call by call, and `echoic serve --voice` that is called through it."""
     async with AsyncExitStack() as stack:
-        manner = {"patience_s": 40, "speed": SPEED}
+        manner = {"patience_s": 40, "speed": speed}
         if way == "gemini":
             provider = await stack.enter_async_context(GeminiLiveServer(*scripts, **manner))
             words = ("--voice", "google:gemini-3.8-live")

@@ -199,6 +199,22 @@ async def test_a_line_that_breaks_is_taken_up_again_with_what_was_typed_meanwhil
         assert page.seen.errors == []
 
 
+async def test_a_call_that_a_reloaded_page_left_is_taken_up_by_hand(browser, tmp_path):
+    script = Script(Says("hello"), UserSays(WHO, by_voice=True), Says("nice to meet you"), open_ended=True)
+    async with served("openai", tmp_path, script, speed=1) as server, visiting(browser, server) as page:
+        await call(page)
+        await expect(last(page, "agent")).to_have_text("hello")
+        await expect(state(page)).to_have_text("Muted")
+        await page.reload()
+        await page.get_by_role("button", name="Take up the call that broke off").click()
+        await expect(state(page)).to_have_text("Listening")
+        await expect(last(page, "user")).to_have_text(WHO, timeout=30_000)
+        await expect(last(page, "agent")).to_have_text("nice to meet you")
+        await hang_up(page)
+        await expect(page.get_by_role("button", name="Take up the call that broke off")).to_have_count(0)
+        assert page.seen.errors == []
+
+
 async def test_what_is_typed_during_a_call_is_answered_aloud(browser, tmp_path):
     script = Script(Says("hello"), Says("I read you"), open_ended=True)
     async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
