@@ -153,6 +153,7 @@ class BlockingUserMemory(Protocol):
         deadline_ms: float | None = None,
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
     ) -> Recall:
         """The same, with its outcome, and within a deadline."""
 
@@ -178,6 +179,7 @@ class BlockingUserMemory(Protocol):
         moment: str | None = None,
         budget_tokens: int = ...,
         deadline_ms: float | None = None,
+        min_relevance: float | None = None,
     ) -> Block:
         """What a session starts with, as text for a model; the same bytes while nothing changed."""
 
@@ -250,7 +252,13 @@ class BlockingUserMemory(Protocol):
         """What the user kept and holds no longer, oldest first: corrected or taken back, not destroyed."""
 
     def query(
-        self, text: str, *, limit: int = 10, include_past: bool = False, timezone: str | tzinfo | None = None
+        self,
+        text: str,
+        *,
+        limit: int = 10,
+        include_past: bool = False,
+        timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
     ) -> list[Hit]:
         """The best `limit` memories and turns for `text`: the user's own and what is global, in one ranking."""
 
@@ -264,6 +272,7 @@ class BlockingUserMemory(Protocol):
         budget_tokens: int = ...,
         deadline_ms: float | None = None,
         timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
     ) -> Packed:
         """What is known for `text`, as a model gets it: few quoted lines, each once, with their age."""
 
@@ -272,7 +281,9 @@ class BlockingUserMemory(Protocol):
     ) -> Packed:
         """The same for a recall that was made before, such as by `listen`."""
 
-    def listen(self, *, limit: int = 5, timezone: str | tzinfo | None = None) -> BlockingSpeculation:
+    def listen(
+        self, *, limit: int = 5, timezone: str | tzinfo | None = None, min_relevance: float | None = None
+    ) -> BlockingSpeculation:
         """Recall on interim transcripts while the user speaks, so that the answer is there when they end."""
 
     def conversation(

@@ -19,7 +19,7 @@ class Question:
 
     text: str
     evidence: frozenset[str]
-    """Ids of the turns or memories that answer it; at least one."""
+    """Ids of the turns or memories that answer it; empty only where nothing does."""
     category: str = ""
     """The kind of question; "" where the data names none."""
 
@@ -34,6 +34,11 @@ class Labelled:
     questions: tuple[Question, ...]
     sessions: Mapping[str, str]
     """Turn id -> its session, of the turns that are not kept as well."""
+    unanswered: tuple[Question, ...] = ()
+    """Questions that nothing kept answers; their evidence is empty."""
+    names: tuple[tuple[str, ...], ...] = ()
+    """Names of people and places in groups that are alike for every user, such as the user's own, friends',
+    agents'. A question about somebody else's life is put to this user with these in place of the other's."""
 
     @cached_property
     def answers_for(self) -> Mapping[str, frozenset[str]]:

@@ -1,7 +1,8 @@
 """LoCoMo's layout (Maharana et al. 2024) as labelled questions. The data is no part of Echoic.
 
 Every sample is a user, every session a conversation with the session's date, every question of the categories
-1 to 4 that names its evidence a question; adversarial ones (category 5) have no answer to be found. Captions
+1 to 4 that names its evidence a question; adversarial ones (category 5) are
+questions without an answer. Captions
 of shared photos stand in brackets behind the text. Observations, short facts that a model wrote, are kept
 instead of the turns, or behind them as after learning, where that is asked for; each stands for the turns it
 was taken from.
@@ -19,6 +20,8 @@ from echoic.errors import InvalidInput
 from echoic.types import Memory, Turn
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+ADVERSARIAL = "adversarial"
+_ADVERSARIAL = 5
 _SESSION = re.compile(r"session_(\d+)")
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 """A `dia_id`; "D8:6; D9:17" and "D:11:26" occur in the data."""
@@ -71,6 +74,12 @@ def _user(name: str, sample: Mapping[str, Any], kept: Kept) -> Labelled:
         items=(*(turns if kept != "facts" else ()), *facts),
         questions=tuple(_questions(name, sample["qa"], known)),
         sessions=known,
+        unanswered=tuple(
+            Question(text=fields["question"], evidence=frozenset(), category=ADVERSARIAL)
+            for fields in sample["qa"]
+            if fields["category"] == _ADVERSARIAL
+        ),
+        names=((talk["speaker_a"],), (talk["speaker_b"],)),
     )
 
 
@@ -102,4 +111,4 @@ def _turn_ids(user: str, written: Sequence[str]) -> list[str]:
     return [f"{user}/D{int(a)}:{int(b)}" for text in written for a, b in _EVIDENCE.findall(text)]
 
 
-__all__ = ["CATEGORIES", "Kept", "is_locomo", "users_of"]
+__all__ = ["ADVERSARIAL", "CATEGORIES", "Kept", "is_locomo", "users_of"]

@@ -28,6 +28,7 @@ from echoic.capability.capture import prompt_turns, reply_turns, tool_results, u
 from echoic.capability.tools import TOOLS, MemoryTools
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS, SECTIONS
+from echoic.memory.searching import checked_relevance
 from echoic.memory.service import MemoryService
 from echoic.memory.tasks import fits
 from echoic.memory.user import UserMemory
@@ -66,6 +67,8 @@ class Memory(AbstractCapability[Any]):
     """Whether text runs are kept as turns. Channels that know what was heard keep their own."""
     timeout_s: float = 3.0
     """Of each tool call, and of reading the block."""
+    min_relevance: float | None = None
+    """Of what the tool finds and what a prompt calls to mind, the least; as for `UserMemory.recall`."""
     id: str | None = "memory"
 
     def __post_init__(self) -> None:
@@ -76,6 +79,7 @@ class Memory(AbstractCapability[Any]):
         """
         if not self.timeout_s > 0:
             raise InvalidInput(f"timeout_s must be above 0, not {brief(self.timeout_s)}")
+        checked_relevance(self.min_relevance)
         if not isinstance(self.budget_tokens, int) or self.budget_tokens < 1:
             raise InvalidInput(
                 f"budget_tokens must be a whole number above 0, not {brief(self.budget_tokens)}"
@@ -131,6 +135,7 @@ class CallerMemory(Memory):
             lambda: self._name,
             timeout_s=self.timeout_s,
             changed=self.refresh,
+            min_relevance=self.min_relevance,
         )
         return tools.toolset()
 
@@ -182,6 +187,7 @@ class CallerMemory(Memory):
                     moment=self._moment,
                     budget_tokens=self.budget_tokens,
                     deadline_ms=self.timeout_s * 500,
+                    min_relevance=self.min_relevance,
                 )
         except (EchoicError, TimeoutError) as error:
             log.warning("the memory block could not be read: %s", type(error).__name__)

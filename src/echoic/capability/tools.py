@@ -49,6 +49,7 @@ class MemoryTools:
         agent: who serves.
         timeout_s: how long a tool may take before it answers that it could not.
         changed: called once memory was changed.
+        min_relevance: of what is found, as for `UserMemory.recall`.
     """
 
     def __init__(
@@ -59,12 +60,14 @@ class MemoryTools:
         *,
         timeout_s: float,
         changed: Callable[[], Awaitable[None]],
+        min_relevance: float | None = None,
     ) -> None:
         self._user = user
         self._conversation = conversation
         self._agent = agent
         self._timeout_s = timeout_s
         self._changed = changed
+        self._min_relevance = min_relevance
         self._writing: set[asyncio.Task[Answer]] = set()
 
     def toolset(self) -> FunctionToolset[Any]:
@@ -155,7 +158,9 @@ class MemoryTools:
 
     async def _query(self, query: str) -> Answer:
         deadline_ms = self._timeout_s * 500  # half of what there is: reading what was found takes the rest
-        recall = await self._user.recall(query, limit=_HITS, deadline_ms=deadline_ms)
+        recall = await self._user.recall(
+            query, limit=_HITS, deadline_ms=deadline_ms, min_relevance=self._min_relevance
+        )
         if "own" in recall.cut:  # not looked at in time: that is not "nothing found"
             raise TimeoutError
         here = self._conversation()

@@ -218,6 +218,85 @@ def noise_command(
     return run_apart(ctx, work)
 
 
+@command("silence")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--split",
+    type=click.Choice(["train", "dev", "test"]),
+    default="dev",
+    show_default=True,
+    help="Of the telephone corpus, where no PATH is given.",
+)
+@click.option(
+    "--lines",
+    type=click.Choice(["choosing", "measuring"]),
+    default="choosing",
+    show_default=True,
+    help="Which half of the remarks and general questions is asked.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(1),
+    default=60,
+    show_default=True,
+    metavar="N",
+    help="Questions of each kind and user.",
+)
+@_VECTORS_ONLY
+@_CACHE
+@click.pass_context
+def silence_command(
+    ctx: click.Context,
+    *,
+    path: Path | None,
+    split: str,
+    lines: str,
+    most: int,
+    vectors_only: bool,
+    cache: Path | None,
+) -> int:
+    """Count how often nothing is said where nothing is known, and what that costs.
+
+    Every user is asked their own questions, questions about the others' lives with names replaced, questions
+    without an answer, remarks such as "okay", and general knowledge. PATH is as for `echoic bench recall`;
+    without it the callers of echoic-corpus are asked, which must be installed. A row a floor: how much R@10
+    it loses, and how much of each kind it meets with silence, in percent.
+    """
+
+    async def work(settings: Settings, output: Output) -> Result:
+        from echoic.bench.labelled import checked
+        from echoic.bench.offtopic import CHOOSING, MEASURING
+        from echoic.bench.reading import read
+        from echoic.bench.silence import measure_silence
+        from echoic.bench.telephone import callers_of
+
+        dataset = read(path) if path else checked(f"telephone-{split}", callers_of(split))
+        with output.progress("asking") as progress:
+            found = await measure_silence(
+                dataset,
+                embedder_of(settings, vectors_only=vectors_only),
+                lines=CHOOSING if lines == "choosing" else MEASURING,
+                most=most,
+                folder=cache,
+                progress=progress,
+            )
+        data = found.as_json()
+        rows = [
+            [
+                f"{float(floor):.3f}",
+                str(each["R@10 lost"]),
+                *(str(each["silent"][kind]) for kind in found.kinds),
+            ]
+            for floor, each in data["floors"].items()
+        ]
+        rows.append(["AUROC", "", *(str(data["AUROC"][kind]) for kind in found.kinds)])
+        output.say(f"R@10 {data['R@10']}, expected calibration error {data['expected calibration error']}")
+        headings = ("FLOOR", "R@10 LOST", *(kind.upper() for kind in found.kinds))
+        return Result(data=data, text=Table(headings=headings, rows=rows), count=len(rows))
+
+    return run_apart(ctx, work)
+
+
 @command("latency")
 @click.option("--sizes", default="1000,10000,100000", show_default=True, help="Turns that a memory holds.")
 @click.option("--callers", default="1,4", show_default=True, help="How many ask at once.")
@@ -402,7 +481,15 @@ def _result(
 
 bench_group.add_section(
     "Measure",
-    [recall_command, keyvalue_command, noise_command, latency_command, peers_command, sidecar_command],
+    [
+        recall_command,
+        keyvalue_command,
+        silence_command,
+        noise_command,
+        latency_command,
+        peers_command,
+        sidecar_command,
+    ],
 )
 
 __all__ = ["bench_group", "embedder_of"]

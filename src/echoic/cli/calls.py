@@ -105,7 +105,8 @@ def why_command(ctx: click.Context, turn: str, memory: str | None) -> int:
         answers = await found_in(store, scope, exchange)
         desk.output.say(_outcome(exchange))
         table = Table(
-            headings=("RANK", "SCORE", "FATE", "TEXT", "ID"), rows=[_why_row(answer) for answer in answers]
+            headings=("RANK", "SCORE", "RELEVANCE", "FATE", "TEXT", "ID"),
+            rows=[_why_row(answer) for answer in answers],
         )
         return Result(data=answers, text=table, count=len(answers), code=DONE if answers else NOTHING_KNOWN)
 
@@ -119,7 +120,8 @@ def _call_row(call: Call) -> tuple[str, ...]:
 
 def _why_row(answer: Why) -> tuple[str, ...]:
     score = f"{answer.score:.3f}" if answer.score is not None else ""
-    return (str(answer.rank or ""), score, answer.reason, answer.text, answer.id)
+    relevance = f"{answer.relevance:.2f}" if answer.relevance is not None else ""
+    return (str(answer.rank or ""), score, relevance, answer.reason, answer.text, answer.id)
 
 
 def _outcome(exchange: Exchange) -> str:

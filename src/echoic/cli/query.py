@@ -31,10 +31,24 @@ LEXICAL = "words and sounds only: the lexical embedder knows no meaning; --embed
     help="How long to wait for the embedding of TEXT before words alone must do. Loading is not counted.",
 )
 @click.option("--past", is_flag=True, help="Find what was superseded or taken back as well.")
-@click.option("--explain", is_flag=True, help="Add the rank and score each channel gave.")
+@click.option(
+    "--min-relevance",
+    type=click.FloatRange(0, 1),
+    metavar="P",
+    help="The least relevance of a hit. Without it nothing is shown where no hit is likely to answer; "
+    "0 shows everything that was found.",
+)
+@click.option("--explain", is_flag=True, help="Add the relevance, and the rank and score each channel gave.")
 @click.pass_context
 def query_command(
-    ctx: click.Context, *, text: str, limit: int, deadline_ms: float | None, past: bool, explain: bool
+    ctx: click.Context,
+    *,
+    text: str,
+    limit: int,
+    deadline_ms: float | None,
+    past: bool,
+    min_relevance: float | None,
+    explain: bool,
 ) -> int:
     """Search by meaning, words and sounds, best hit first.
 
@@ -47,9 +61,15 @@ def query_command(
     async def work(desk: Desk) -> Result:
         with contextlib.suppress(EmbedderError):  # then words must do, and it is said below
             await desk.embedder.ready()
-        recall = await _recalled(
-            desk, partial(desk.user.recall, asked, limit=limit, deadline_ms=deadline_ms, include_past=past)
+        ask = partial(
+            desk.user.recall,
+            asked,
+            limit=limit,
+            deadline_ms=deadline_ms,
+            include_past=past,
+            min_relevance=min_relevance,
         )
+        recall = await _recalled(desk, ask)
         _explain_outcome(desk, recall, deadline_ms)
         extra = {"outcome": recall.outcome, "cut": recall.cut}
         code = DONE if recall.hits else NOTHING_KNOWN
@@ -111,8 +131,10 @@ def _table(recall: Recall, *, past: bool, explain: bool) -> Table:
         states = [state_of(hit.memory) if hit.memory else "said" for hit in recall.hits]
         rows = [[*row, until(hit), state] for row, hit, state in zip(rows, recall.hits, states, strict=True)]
     if explain:
-        headings.append("CHANNELS")
-        rows = [[*row, ranks_of(hit)] for row, hit in zip(rows, recall.hits, strict=True)]
+        headings += ["RELEVANCE", "CHANNELS"]
+        rows = [
+            [*row, f"{hit.relevance:.2f}", ranks_of(hit)] for row, hit in zip(rows, recall.hits, strict=True)
+        ]
     return Table(headings=headings, rows=rows)
 
 

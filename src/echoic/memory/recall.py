@@ -29,6 +29,7 @@ from echoic.partition import Partition
 from echoic.ranking.fusion import Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank, unembedded
+from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.types import Hit, Outcome, Recall, Scope
 
@@ -61,6 +62,7 @@ class Recaller:
         # the last partial transcript is asked again as the final one, and by tools
         self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self._fusion = fusion
+        self._semantic = embedder.semantic
         self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
         self._narrows = store if isinstance(store, Narrows) else None
 
@@ -74,6 +76,7 @@ class Recaller:
         include_past: bool,
         meant: Coroutine[Any, Any, Spans] | None = None,
         meanwhile: str | None = None,
+        min_relevance: float | None = 0.0,
     ) -> Recall:
         """The best `limit` hits for `text`.
 
@@ -90,13 +93,21 @@ class Recaller:
             include_past: find what no longer holds as well.
             meant: reads what the question says about time.
             meanwhile: another text, whose vector stands in for one that is late where it is known already.
+            min_relevance: see `relevant`.
         """
         release = held_documents(self._embedder)
         try:
             self._home.check()  # before anything is under way in a loop that is not ours
             works = self._begin(text, meanwhile)
             return await self._recalled(
-                works, scope, text, Deadline(deadline_ms), limit=limit, include_past=include_past, meant=meant
+                works,
+                scope,
+                text,
+                Deadline(deadline_ms),
+                limit=limit,
+                include_past=include_past,
+                meant=meant,
+                min_relevance=min_relevance,
             )
         finally:
             release()
@@ -113,6 +124,7 @@ class Recaller:
         limit: int,
         include_past: bool,
         meant: Coroutine[Any, Any, Spans] | None,
+        min_relevance: float | None,
     ) -> Recall:
         places = await self._load(scope, until)
         spans = await until.run(meant) if meant else NOTHING
@@ -123,7 +135,14 @@ class Recaller:
         there = self._looked_in(scope, places) | {"vector": _made(works[0]), "date": spans is not None}
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
         query = partial(query_of, text, vector, pieces=exact)
-        hits, waiting = await self._search(query, places, spans or NOTHING, limit, include_past=include_past)
+        hits, waiting = await self._search(
+            query,
+            places,
+            spans or NOTHING,
+            limit,
+            include_past=include_past,
+            min_relevance=min_relevance,
+        )
         narrowed = {at for at, partition in places.items() if partition.origin is not None}
         if narrowed and not hits:
             waiting = max(waiting, await until.run(self._waiting_in(narrowed)) or 0)
@@ -216,6 +235,7 @@ class Recaller:
         limit: int,
         *,
         include_past: bool,
+        min_relevance: float | None,
     ) -> tuple[tuple[Hit, ...], int]:
         """The hits, and how many rows have no vector yet."""
         if not places:
@@ -232,6 +252,7 @@ class Recaller:
             found = filled(found, query, partitions, looked_in, limit)
         else:
             found = _with_versions(found, partitions, limit)
+        found = relevant(found, min_relevance)
         return in_time(await self._read(scopes, _as_stored(found, partitions)), spans)[:limit], waiting
 
     async def _wait(
@@ -258,7 +279,14 @@ class Recaller:
         """What was found, and how many rows have no vector yet."""
 
         def search() -> tuple[list[Found], int]:
-            found = rank(query, partitions, limit=limit, fusion=self._fusion, floor=self._floor)
+            found = rank(
+                query,
+                partitions,
+                limit=limit,
+                fusion=self._fusion,
+                floor=self._floor,
+                semantic=self._semantic,
+            )
             return found, unembedded(partitions)
 
         if sum(partition.size for partition in partitions) > _INLINE_ROWS:
@@ -277,6 +305,19 @@ class Recaller:
             for f in found
         ]
         return tuple(_hit(scopes[f.place], rows, f) for f, rows in there if rows)
+
+
+def relevant(found: Sequence[Found], min_relevance: float | None) -> list[Found]:
+    """Those of `found` that are likely enough to answer.
+
+    Args:
+        found: best first.
+        min_relevance: each that is returned has as much. None is the default: nothing where the likeliest has
+            less than `SILENCE`, else all. Of several right answers the last is not likely by itself.
+    """
+    if min_relevance is None:
+        return list(found) if any(one.relevance >= SILENCE for one in found) else []
+    return [one for one in found if one.relevance >= min_relevance]
 
 
 def _with_versions(found: Sequence[Found], partitions: Sequence[Partition], limit: int) -> list[Found]:
@@ -310,6 +351,7 @@ def _hit(scope: Scope, records: Sequence[Record], found: Found) -> Hit:
     return Hit(
         text=memories[0].text if memories else turn.heard_text if turn else "",
         score=found.score,
+        relevance=found.relevance,
         ranks=found.ranks,
         scope=scope,
         memory=memories[0] if memories else None,

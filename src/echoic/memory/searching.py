@@ -37,6 +37,7 @@ class Searching:
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         meanwhile: str | None = None,
+        min_relevance: float | None = None,
     ) -> Recall:
         """See `UserMemory.recall`.
 
@@ -47,11 +48,13 @@ class Searching:
             include_past: as there.
             timezone: as there.
             meanwhile: another text, whose vector stands in for one that is late where it is known already.
+            min_relevance: as there.
         """
         checked_query(text)
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
             raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {brief(limit)}")
         checked_deadline(deadline_ms)
+        checked_relevance(min_relevance)
         with self._parts.telemetry.operation("recall", self._scope) as doing:
             recall = await self._parts.recaller.recall(
                 self._scope,
@@ -61,6 +64,7 @@ class Searching:
                 include_past=include_past,
                 meant=self._times.read(self._scope, text, timezone),
                 meanwhile=meanwhile,
+                min_relevance=min_relevance,
             )
             doing.outcome = recall.outcome
             doing.note(hits=len(recall.hits), cut=",".join(recall.cut))
@@ -86,13 +90,19 @@ class ListenerSearching:
     searching: Searching
     limit: int
     timezone: str | tzinfo | None
+    min_relevance: float | None = None
 
     async def search(
         self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
     ) -> Recall:
         """What is known for `text`."""
         return await self.searching.recall(
-            text, limit=self.limit, deadline_ms=deadline_ms, timezone=self.timezone, meanwhile=meanwhile
+            text,
+            limit=self.limit,
+            deadline_ms=deadline_ms,
+            timezone=self.timezone,
+            meanwhile=meanwhile,
+            min_relevance=self.min_relevance,
         )
 
     async def partitions(self) -> list[Partition | None]:
@@ -100,4 +110,16 @@ class ListenerSearching:
         return await self.searching.partitions()
 
 
-__all__ = ["MAX_LIMIT", "ListenerSearching", "Searching"]
+def checked_relevance(value: object) -> None:
+    """Check that `value` can be the least relevance of a hit.
+
+    Raises:
+        InvalidInput: it is neither None nor a number from 0 to 1.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"min_relevance must be a number from 0 to 1, or None, not {brief(value)}")
+
+
+__all__ = ["MAX_LIMIT", "ListenerSearching", "Searching", "checked_relevance"]

@@ -43,7 +43,14 @@ class Served(ABC):
         """Everything that holds; see `UserMemory`."""
 
     @abstractmethod
-    async def recall(self, text: str, *, limit: int = 10, deadline_ms: float | None = None) -> Recall:
+    async def recall(
+        self,
+        text: str,
+        *,
+        limit: int = 10,
+        deadline_ms: float | None = None,
+        min_relevance: float | None = None,
+    ) -> Recall:
         """What `text` calls to mind; see `UserMemory`."""
 
     # -- who they are and how they want to be served
@@ -113,6 +120,7 @@ class Served(ABC):
         moment: str | None = None,
         budget_tokens: int = DEFAULT_BUDGET_TOKENS,
         deadline_ms: float | None = None,
+        min_relevance: float | None = None,
     ) -> Block:
         """What a session starts with, as text for a model; the same bytes while nothing changed.
 
@@ -122,13 +130,14 @@ class Served(ABC):
             moment: what the user just said: what it calls to mind is added at the end.
             budget_tokens: as many as it may have, by the counting of `Block`.
             deadline_ms: of the recall for `moment`.
+            min_relevance: likewise; as for `recall`.
 
         Raises:
             InvalidInput: a budget below 1, or a name or text that cannot be.
             StoreUnavailable: could not look; an empty block would say that nothing is known.
         """
         return await BlockMaker(self._parts, self).make(
-            agent, conversation, moment, budget_tokens, deadline_ms
+            agent, conversation, moment, budget_tokens, deadline_ms, min_relevance=min_relevance
         )
 
     async def conversations(

@@ -28,7 +28,7 @@ from echoic.memory.records import (
     record_of_memory,
     scan_all,
 )
-from echoic.memory.searching import MAX_LIMIT, ListenerSearching, Searching
+from echoic.memory.searching import MAX_LIMIT, ListenerSearching, Searching, checked_relevance
 from echoic.memory.served import Served
 from echoic.memory.speculation import Speculation
 from echoic.memory.spoken_keys import match_keys
@@ -192,15 +192,19 @@ class UserMemory(Served):
         limit: int = 10,
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
     ) -> list[Hit]:
         """The best `limit` memories and turns for `text`: the user's own and what is global, in one ranking.
 
-        Empty when nothing is known. While the embedder cannot be reached, what words and sounds find.
+        Empty when nothing is known of it: what is not likely to answer is left out (see `recall`). While the
+        embedder cannot be reached, what words and sounds find.
 
         Raises:
             StoreUnavailable: could not look.
         """
-        recall = await self.recall(text, limit=limit, include_past=include_past, timezone=timezone)
+        recall = await self.recall(
+            text, limit=limit, include_past=include_past, timezone=timezone, min_relevance=min_relevance
+        )
         return list(recall.hits)
 
     async def recall(
@@ -211,6 +215,7 @@ class UserMemory(Served):
         deadline_ms: float | None = None,
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
     ) -> Recall:
         """The same, with its outcome, and within a deadline.
 
@@ -222,9 +227,17 @@ class UserMemory(Served):
             include_past: find what was superseded or taken back as well.
             timezone: where the user's clocks stand ("Europe/Lisbon"); None is what the directive or memory
                 `time_zone` says, else UTC.
+            min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: nothing at all where
+                no hit is likely to answer, as after "okay" or a question about somebody else; 0 shows
+                everything that was found. Silence is an answer: `outcome` is "complete" all the same.
         """
         return await self._searching.recall(
-            text, limit=limit, deadline_ms=deadline_ms, include_past=include_past, timezone=timezone
+            text,
+            limit=limit,
+            deadline_ms=deadline_ms,
+            include_past=include_past,
+            timezone=timezone,
+            min_relevance=min_relevance,
         )
 
     async def warm(self) -> None:
@@ -246,6 +259,7 @@ class UserMemory(Served):
         budget_tokens: int = ANSWER_TOKENS,
         deadline_ms: float | None = None,
         timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
     ) -> Packed:
         """What is known for `text`, as a model gets it: few quoted lines, each once, with their age.
 
@@ -257,10 +271,17 @@ class UserMemory(Served):
             budget_tokens: of the whole text, by the counting of `Block`; never exceeded.
             deadline_ms: of the recall.
             timezone: as for `recall`.
+            min_relevance: likewise.
         """
         checked_budget(budget_tokens)
         checked_query(text)
-        recall = await self.recall(text, limit=hits_for(text), deadline_ms=deadline_ms, timezone=timezone)
+        recall = await self.recall(
+            text,
+            limit=hits_for(text),
+            deadline_ms=deadline_ms,
+            timezone=timezone,
+            min_relevance=min_relevance,
+        )
         return await self.pack(recall, budget_tokens=budget_tokens, timezone=timezone)
 
     async def pack(
@@ -287,14 +308,21 @@ class UserMemory(Served):
             zone=await self._times.zone(self.scope, timezone),
         )
 
-    def listen(self, *, limit: int = 5, timezone: str | tzinfo | None = None) -> Speculation:
+    def listen(
+        self, *, limit: int = 5, timezone: str | tzinfo | None = None, min_relevance: float | None = None
+    ) -> Speculation:
         """Recall on interim transcripts while the user speaks, so that the answer is there when they end.
 
         Args:
             limit: hits at most, 1 to `MAX_LIMIT`.
             timezone: as for `recall`.
+            min_relevance: likewise.
+
+        Raises:
+            InvalidInput: `min_relevance` is no number from 0 to 1.
         """
-        return Speculation(ListenerSearching(self._searching, limit, timezone))
+        checked_relevance(min_relevance)
+        return Speculation(ListenerSearching(self._searching, limit, timezone, min_relevance))
 
     # -- conversations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from echoic.partition import Flag
 from echoic.ranking import signals
 from echoic.ranking.coarse import Coarse
 from echoic.ranking.hearing import heard_right
-from echoic.ranking.late import late
+from echoic.ranking.late import Closer, late
 from echoic.ranking.layout import Floats, Mask
 from echoic.ranking.near import NearScores, near_scores
 from echoic.ranking.pieces import piece_weights, vector_without
@@ -42,6 +42,14 @@ CHANNELS = (
 """All there may be; see `Channels`."""
 
 _NAN = np.float32(np.nan)
+
+
+class LookedAt(NamedTuple):
+    """The candidates that were looked at closely."""
+
+    rows: NDArray[np.intp]
+    """Counted over all partitions, ascending."""
+    closer: Closer
 
 
 class Channels(Mapping[str, Floats]):
@@ -75,10 +83,13 @@ class Channels(Mapping[str, Floats]):
             floor: the least cosine at which the vector channel finds a row.
         """
         # here, so that whoever weighs channels weighs those of what was meant
-        self._query, self._places, self._floor = heard_right(query, places), places, floor
+        self._floor = floor
+        self.query, self.places = heard_right(query, places), places
+        self.looked_at: LookedAt | None = None
+        """What was looked at closely, once something was."""
         self._made: dict[str, Floats | None] = {}
-        self._starts = np.cumsum([0, *(place.partition.size for place in places)])
-        self._size = int(self._starts[-1])
+        self.starts = np.cumsum([0, *(place.partition.size for place in places)])
+        self._size = int(self.starts[-1])
 
     def __getitem__(self, name: str) -> Floats:
         scores: Floats | None = self.get(name)
@@ -104,7 +115,7 @@ class Channels(Mapping[str, Floats]):
         if name == "vector":
             return partial(_where, self["vector_own"], least=self._floor)
         if name in {"text", "fuzzy"}:
-            words = self._words if name == "text" else self._near_words
+            words = self.words if name == "text" else self.near_words
             return None if words is None else partial(_where, _joined(words.own), above=0)
         if name == "window":
             return partial(_where, self["text_window"], above=0)
@@ -118,44 +129,44 @@ class Channels(Mapping[str, Floats]):
 
     @cached_property
     def _statistics(self) -> Statistics:
-        return Statistics(self._places)
+        return Statistics(self.places)
 
     @cached_property
-    def _words(self) -> TextScores:
-        return text_scores(self._query, self._places, self._statistics)
+    def words(self) -> TextScores:
+        return text_scores(self.query, self.places, self._statistics)
 
     @cached_property
-    def _near_words(self) -> NearScores | None:
-        return near_scores(self._query, self._places, self._statistics, self._words.unsaid)
+    def near_words(self) -> NearScores | None:
+        return near_scores(self.query, self.places, self._statistics, self.words.unsaid)
 
     @cached_property
     def _cosines(self) -> list[Floats]:
-        return [_cosines(self._query.vector, place) for place in self._places]
+        return [_cosines(self.query.vector, place) for place in self.places]
 
     @cached_property
     def _cosines_without_names(self) -> list[Floats]:
         """Who is meant is the speaker signal's; what is said about is found better without the name."""
-        query = self._query
-        called = signals.names(query, self._places) if query.pieces and query.vector is not None else None
+        query = self.query
+        called = signals.names(query, self.places) if query.pieces and query.vector is not None else None
         if not called or query.pieces is None:
             return self._cosines
         vector = vector_without(query.text, query.pieces, called)
-        return self._cosines if vector is None else [_cosines(vector, place) for place in self._places]
+        return self._cosines if vector is None else [_cosines(vector, place) for place in self.places]
 
     @cached_property
     def _hidden(self) -> NDArray[np.intp]:
-        return self._counted([place.eligible.hidden for place in self._places])
+        return self._counted([place.eligible.hidden for place in self.places])
 
     @cached_property
     def _without_vector(self) -> NDArray[np.intp]:
-        if self._query.vector is None:
+        if self.query.vector is None:
             return np.arange(self._size)
-        return self._counted([place.eligible.without_vector for place in self._places])
+        return self._counted([place.eligible.without_vector for place in self.places])
 
     @cached_property
     def sources(self) -> Pairs | None:
         """Memories and the turns they were learned from, counted over all partitions; None: none."""
-        found = [place.layout.sources for place in self._places]
+        found = [place.layout.sources for place in self.places]
         if not any(len(pairs) for pairs in found):
             return None
         return Pairs(
@@ -168,16 +179,17 @@ class Channels(Mapping[str, Floats]):
 
         From then on the channel is there. NaN where a row's word pieces are not known, or not yet.
         """
-        pieces = self._query.pieces
-        if pieces is None or not len(candidates) or not any(p.partition.tokens for p in self._places):
+        pieces = self.query.pieces
+        if pieces is None or not len(candidates) or not any(p.partition.tokens for p in self.places):
             return None
         order = np.sort(candidates)
-        split = np.split(order, np.searchsorted(order, self._starts[1:-1]))
-        by_place = [rows - start for rows, start in zip(split, self._starts.tolist(), strict=False)]
-        weights = piece_weights(self._query.text, pieces, self._words.worth, self._query.meant)
+        split = np.split(order, np.searchsorted(order, self.starts[1:-1]))
+        by_place = [rows - start for rows, start in zip(split, self.starts.tolist(), strict=False)]
+        weights = piece_weights(self.query.text, pieces, self.words.worth, self.query.meant)
         scores = np.full(self._size, _NAN)
-        scores[order] = late(pieces, weights, self._places, by_place)
-        self._made["late"] = scores
+        closer = late(pieces, weights, self.places, by_place)
+        scores[order] = closer.scores
+        self._made["late"], self.looked_at = scores, LookedAt(order, closer)
         return scores[candidates]
 
     def _vector_own(self) -> Floats:
@@ -190,9 +202,9 @@ class Channels(Mapping[str, Floats]):
 
     def _vector_window(self) -> Floats:
         cosines = self._cosines_without_names
-        if cosines is self._cosines and not any(len(place.layout.turns) for place in self._places):
+        if cosines is self._cosines and not any(len(place.layout.turns) for place in self.places):
             return self["vector_own"]
-        pairs = zip(self._places, cosines, strict=True)
+        pairs = zip(self.places, cosines, strict=True)
         window = _joined([place.layout.spread_vectors(own) for place, own in pairs])
         if any(window is own for own in cosines):
             window = window.copy()
@@ -200,7 +212,7 @@ class Channels(Mapping[str, Floats]):
         return window
 
     def _text(self) -> Floats:
-        return _where(_joined(self._words.own), above=0)
+        return _where(_joined(self.words.own), above=0)
 
     def _window(self) -> Floats:
         return _where(self["text_window"], above=0)
@@ -209,36 +221,36 @@ class Channels(Mapping[str, Floats]):
         return None  # until somebody looks closer
 
     def _fuzzy(self) -> Floats | None:
-        return None if self._near_words is None else _where(_joined(self._near_words.own), above=0)
+        return None if self.near_words is None else _where(_joined(self.near_words.own), above=0)
 
     def _text_window(self) -> Floats:
-        window = _joined(self._words.window)
-        window = window.copy() if self._near_words is None else window + _joined(self._near_words.window)
+        window = _joined(self.words.window)
+        window = window.copy() if self.near_words is None else window + _joined(self.near_words.window)
         window[self._hidden] = _NAN
         return window
 
     def _answer(self) -> Floats | None:
-        own = self._words.nameless
-        if not any(len(place.layout.asked) for place in self._places):
+        own = self.words.nameless
+        if not any(len(place.layout.asked) for place in self.places):
             return None
         high = max(float(scores.max()) for scores in own if len(scores))
         answer = [np.zeros(len(scores), np.float32) for scores in own]
-        for place, into, scores in zip(self._places, answer, own, strict=True):
+        for place, into, scores in zip(self.places, answer, own, strict=True):
             # From 0, the least there is: some row always says nothing of it.
             into[place.layout.answered] = scores[place.layout.asked] * np.float32(1 / (high + 1e-9))
         return _joined(answer)
 
     def _asking(self) -> Floats | None:
-        given = [place.layout.asking for place in self._places]
+        given = [place.layout.asking for place in self.places]
         if not any(asking is not None for asking in given):
             return None
-        sizes = [place.partition.size for place in self._places]
+        sizes = [place.partition.size for place in self.places]
         return _joined(
             [np.zeros(n, np.float32) if a is None else a for n, a in zip(sizes, given, strict=True)]
         )
 
     def _keyed(self) -> Floats | None:
-        rows = self._counted([place.layout.keyed for place in self._places])
+        rows = self._counted([place.layout.keyed for place in self.places])
         if not len(rows):
             return None
         keyed = np.zeros(self._size, np.float32)
@@ -246,35 +258,35 @@ class Channels(Mapping[str, Floats]):
         return keyed
 
     def _length(self) -> Floats:
-        return _joined([place.layout.fullness for place in self._places])
+        return _joined([place.layout.fullness for place in self.places])
 
     def _speaker(self) -> Floats | None:
-        return _joined_if_any(signals.speaker(self._query, self._places))
+        return _joined_if_any(signals.speaker(self.query, self.places))
 
     def _date(self) -> Floats | None:
-        return _joined_if_any(signals.date(self._query, self._places))
+        return _joined_if_any(signals.date(self.query, self.places))
 
     def _key(self) -> Floats | None:
-        return _joined_if_any(signals.key(self._query, self._places))
+        return _joined_if_any(signals.key(self.query, self.places))
 
     def _when(self) -> Floats | None:
-        return self._flagged(Flag.TIME) if self._query.asks_when else None
+        return self._flagged(Flag.TIME) if self.query.asks_when else None
 
     def _many(self) -> Floats | None:
-        return self._flagged(Flag.NUMBER) if self._query.asks_many else None
+        return self._flagged(Flag.NUMBER) if self.query.asks_many else None
 
     def _past(self) -> Floats | None:
-        query = self._query
+        query = self.query
         return self._flagged(Flag.PAST) if query.include_past and not query.wants_past else None
 
     def _flagged(self, flag: Flag) -> Floats:
-        return _joined([(place.layout.flags & flag != 0).astype(np.float32) for place in self._places])
+        return _joined([(place.layout.flags & flag != 0).astype(np.float32) for place in self.places])
 
     def _counted(self, rows: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
         """Rows of each place, counted over all."""
         if len(rows) == 1:
             return rows[0]
-        starts = self._starts.tolist()
+        starts = self.starts.tolist()
         return _joined([some + start for some, start in zip(rows, starts, strict=False)]).astype(np.intp)
 
 

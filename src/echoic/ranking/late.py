@@ -11,11 +11,12 @@ Compared are candidates only: the cost does not grow with what a caller has said
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import AXES, Pieces, as_packed
+from echoic.partition import AXES, Flag, Pieces, as_packed
 from echoic.ranking.layout import REACH, Floats
 from echoic.ranking.place import Place
 
@@ -25,6 +26,9 @@ WINDOW = np.array([0.6, 0.7, 0.8, 0.9, 1.0, 0.8, 0.7, 0.6, 0.5], np.float32)
 """What is left of a likeness found 4, 3, 2, 1 turns before, in the turn itself, 1, 2, 3, 4 turns after. Six
 shapes that reach four turns back lay within 0.4 points of R@10."""
 
+_SAME, _ECHO = 0.97, np.float32(0.5)
+"""From which likeness a question asks the same, and what is left of it."""
+
 _OFFSETS = np.arange(-REACH, REACH + 1)
 _DISCOUNT = WINDOW[:, None]
 
@@ -33,8 +37,21 @@ _DISCOUNT = WINDOW[:, None]
 _BLOCK = 1 << 18
 
 
-def late(pieces: Pieces, weights: Floats, places: Sequence[Place], candidates: Sequence[Rows]) -> Floats:
-    """[candidates of all places] Weighted mean likeness of the question's pieces, -1 to 1; NaN: not known.
+class Closer(NamedTuple):
+    """How like each piece of the question is to each candidate."""
+
+    pieces: Rows
+    """Of the question, those that count: punctuation need not be compared."""
+    own: list[Floats]
+    """[candidates, pieces] of each place, -1 to 1: of the row itself; NaN: not known."""
+    likeness: list[Floats]
+    """Likewise, of the row and its neighbours."""
+    scores: Floats
+    """[candidates of all places] Weighted mean likeness of the question's pieces, -1 to 1; NaN: not known."""
+
+
+def late(pieces: Pieces, weights: Floats, places: Sequence[Place], candidates: Sequence[Rows]) -> Closer:
+    """How like `candidates` are to a question, piece by piece.
 
     Args:
         pieces: of the question.
@@ -42,30 +59,49 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Place], candidates: S
         places: where the candidates are.
         candidates: rows of each place.
     """
-    counted = np.flatnonzero(weights)  # punctuation need not be compared
+    counted = np.flatnonzero(weights)
     axes, share = pieces.axes[counted], weights[counted] / weights.sum()
-    found = [_likeness(axes, place, rows) @ share for place, rows in zip(places, candidates, strict=True)]
+    both = [_likeness(axes, share, place, rows) for place, rows in zip(places, candidates, strict=True)]
+    own, likeness = [found[0] for found in both], [found[1] for found in both]
+    found = [like @ share for like in likeness]
     scores: Floats = np.concatenate(found) if found else np.zeros(0, np.float32)
     # rounded: of equal texts none comes first because of where in a block it stood
-    return np.round(scores, 5)
+    return Closer(counted, own, likeness, np.round(scores, 5))
 
 
-def _likeness(axes: Floats, place: Place, rows: Rows) -> Floats:
-    """[rows, pieces] The best likeness of each piece in each row's window; NaN of rows without pieces."""
+def _likeness(axes: Floats, share: Floats, place: Place, rows: Rows) -> tuple[Floats, Floats]:
+    """[rows, pieces] The best likeness of each piece in each row, and in its window.
+
+    NaN of rows without pieces.
+    """
     slots = place.layout.slot_of[rows]
     in_session = np.flatnonzero(slots < place.layout.head)
     if not len(in_session):
-        return _of_rows(axes, place, rows)
+        own = _of_rows(axes, place, rows)
+        _hush(own, share, place, rows)
+        return own, own
     around = place.layout.row_at[slots[in_session, None] + _OFFSETS]
     wanted = np.unique(np.concatenate([rows, around.ravel()]))
     said = _of_rows(axes, place, wanted)
-    likeness: Floats = said[np.searchsorted(wanted, rows)]
+    _hush(said, share, place, wanted)
+    own = said[np.searchsorted(wanted, rows)]
+    likeness: Floats = own.copy()
     near = said[np.searchsorted(wanted, around)]
     # a neighbour counts only for what it is like: the discount must not lift what is unlike
     np.multiply(near, _DISCOUNT, out=near, where=near > 0)
     near[np.isnan(likeness[in_session, 0])] = np.nan
     likeness[in_session] = np.fmax.reduce(near, axis=1)
-    return likeness
+    return own, likeness
+
+
+def _hush(likeness: Floats, share: Floats, place: Place, rows: Rows) -> None:
+    """Lower the likeness of rows that ask the very question: asked before, it answers neither for itself nor
+    for the turns beside it.
+    """
+    asking = np.flatnonzero(place.layout.flags[rows] & Flag.ASKING)
+    if len(asking):
+        echoes = asking[likeness[asking] @ share >= _SAME]
+        likeness[echoes] *= _ECHO
 
 
 def _of_rows(axes: Floats, place: Place, rows: Rows) -> Floats:
@@ -94,4 +130,4 @@ def _best(blobs: list[bytes], axes: Floats) -> Floats:
     return np.maximum.reduceat(likeness, np.cumsum(lengths) - lengths, axis=0)
 
 
-__all__ = ["WINDOW", "late"]
+__all__ = ["WINDOW", "Closer", "late"]

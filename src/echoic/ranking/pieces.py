@@ -34,7 +34,7 @@ def piece_weights(
         worth: by term, the inverse document frequency of the words that somebody says.
         meant: words that were taken for others, folded.
     """
-    words = _words(text, pieces)
+    words = words_of_pieces(text, pieces)
     known = {word: _weight(word, worth, meant or {}) if word else 0.0 for word in words}
     weights = np.array([known[word] for word in words], np.float32)
     return weights if weights.any() else np.ones_like(weights)
@@ -51,7 +51,7 @@ def vector_without(text: str, pieces: Pieces, left_out: Collection[str]) -> Floa
         pieces: its word pieces.
         left_out: words, folded.
     """
-    words = _words(text, pieces)
+    words = words_of_pieces(text, pieces)
     out = {word for word in words if word and not set(left_out).isdisjoint(cut(word))}
     keep = [i for i, word in enumerate(words) if word not in out]
     if not any(words[i] for i in keep):
@@ -60,7 +60,7 @@ def vector_without(text: str, pieces: Pieces, left_out: Collection[str]) -> Floa
     return mean / np.float32(np.linalg.norm(mean) + 1e-9)
 
 
-def _words(text: str, pieces: Pieces) -> list[str]:
+def words_of_pieces(text: str, pieces: Pieces) -> list[str]:
     """The word each piece is part of, as it is written; "" for punctuation."""
     words = [(found.start(), found.end(), found.group()) for found in _WORD.finditer(text)]
     found, at = [], 0
@@ -84,4 +84,4 @@ def _terms(word: str) -> tuple[int, ...]:
     return tuple(found.term for found in content_words(word))
 
 
-__all__ = ["MOST_WEIGHT", "STOP_WEIGHT", "piece_weights", "vector_without"]
+__all__ = ["MOST_WEIGHT", "STOP_WEIGHT", "piece_weights", "vector_without", "words_of_pieces"]

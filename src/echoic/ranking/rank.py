@@ -16,6 +16,7 @@ from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.layout import Layout
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query
+from echoic.ranking.relevance import relevance
 from echoic.types import Rank
 
 FLOOR = 0.12
@@ -46,6 +47,8 @@ class Found:
     beside: tuple[int, ...] = ()
     """Other rows of the same partition that share its place, best first: a memory and the turn it was learned
     from are one thing found."""
+    relevance: float = 0.0
+    """How likely it is to answer, from 0 to 1; see `relevance`."""
 
 
 def rank(
@@ -55,6 +58,7 @@ def rank(
     limit: int = 10,
     fusion: str | Fusion = "blend",
     floor: float | None = None,
+    semantic: bool = True,
 ) -> list[Found]:
     """The best `limit` rows for `query`, over all partitions as one.
 
@@ -68,6 +72,7 @@ def rank(
         limit: how many at most. The first of a longer list are the shorter list.
         fusion: how channels become one order: a name in `FUSIONS`, or a fusion.
         floor: None is `FLOOR`; another embedder than MiniLM has another, see `LEXICAL_FLOOR`.
+        semantic: whether vectors know meaning; a hit's relevance goes by words alone where they do not.
 
     Raises:
         InvalidInput: `limit` is below 1, or there is no such fusion.
@@ -88,7 +93,7 @@ def rank(
         # NaN is a score that is not known; and OpenBLAS, at random, calls numbers invalid that it then drops
         with np.errstate(invalid="ignore"):
             channels = Channels(query, places, FLOOR if floor is None else floor)
-            return _found(channels, chosen, limit, [partition.size for partition in partitions])
+            return _found(channels, chosen, limit, semantic=semantic)
 
 
 def unembedded(partitions: Sequence[Partition]) -> int:
@@ -105,18 +110,31 @@ def unembedded(partitions: Sequence[Partition]) -> int:
     return count
 
 
-def _found(channels: Channels, fusion: Fusion, limit: int, sizes: Sequence[int]) -> list[Found]:
+def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[Found]:
     order = fusion.fuse(channels, limit)
+    if channels.looked_at is None:  # some fusions do not: what a hit is worth does not depend on them
+        channels.look_closer(order.rows)
+    likely = relevance(channels, order.rows, order.beside, semantic=semantic)
     later = {name: channels.later(name) for name in fusion.finding}
     explained = Explained({name: made for name, made in later.items() if made is not None}, order.rows)
-    starts = np.cumsum([0, *sizes])
+    starts = channels.starts
     places = np.searchsorted(starts, order.rows, "right") - 1
     beside = order.beside or ((),) * len(places)
     firsts = starts[places].tolist()
     return [
-        Found(place, row - first, score, Ranks(explained, hit), tuple(other - first for other in others))
-        for hit, (place, row, first, score, others) in enumerate(
-            zip(places.tolist(), order.rows.tolist(), firsts, order.scores.tolist(), beside, strict=True)
+        Found(
+            place, row - first, score, Ranks(explained, hit), tuple(other - first for other in others), likely
+        )
+        for hit, (place, row, first, score, others, likely) in enumerate(
+            zip(
+                places.tolist(),
+                order.rows.tolist(),
+                firsts,
+                order.scores.tolist(),
+                beside,
+                likely.tolist(),
+                strict=True,
+            )
         )
     ]
 

@@ -40,6 +40,8 @@ class TextScores:
     """Inverse document frequency of each term asked for that some row says."""
     unsaid: frozenset[int]
     """Terms asked for that no row says."""
+    said: Sequence[Said] = ()
+    """Of each place: who says which of the terms, in the order they are asked for; empty: none is."""
 
 
 def norms(lengths: Floats, mean_length: float) -> Floats:
@@ -83,7 +85,7 @@ def text_scores(query: Query, places: Sequence[Place], statistics: Statistics) -
     if not names.isdisjoint(asked):
         others = np.array([0 if term in names else 1 for term in asked], np.float32)
         nameless = [_own(place, said, worth * others, statistics.mean_length) for place, said in pairs]
-    return TextScores(own, window, nameless, known, frozenset(asked.keys() - known.keys()))
+    return TextScores(own, window, nameless, known, frozenset(asked.keys() - known.keys()), found)
 
 
 def _own(place: Place, said: Said, worth: Floats, mean: float) -> Floats:

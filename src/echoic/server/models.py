@@ -120,6 +120,9 @@ class ShownHit(Shown):
 
     text: str
     score: float = Field(description="Of the fusion; comparable only within one query.")
+    relevance: float = Field(
+        description="How likely it is to answer, 0 to 1; means the same for every query.", examples=[0.62]
+    )
     ranks: dict[str, ShownRank] = Field(
         description="By channel; a channel that did not find it is absent.",
         examples=[{"vector": {"rank": 1, "score": 0.71}, "text": {"rank": 2, "score": 4.2}}],
@@ -140,6 +143,7 @@ class ShownHit(Shown):
         return cls(
             text=hit.text,
             score=hit.score,
+            relevance=hit.relevance,
             ranks={name: ShownRank(rank=r.rank, score=r.score) for name, r in hit.ranks.items()},
             scope="user" if hit.scope.user is not None else "global",
             memory=ShownMemory.of(hit.memory) if hit.memory else None,

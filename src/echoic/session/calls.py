@@ -272,6 +272,7 @@ def _recall_of(data: Mapping[str, Any]) -> Recalled:
             score=each["score"],
             ranks={channel: (rank[0], rank[1]) for channel, rank in each["ranks"].items()},
             fate=cast("Fate", each["fate"]),
+            relevance=each.get("relevance", 1.0),
         )
         for each in data["found"]
     ]

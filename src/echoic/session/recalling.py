@@ -43,6 +43,8 @@ class Found:
     ranks: dict[str, tuple[int, float]]
     """By channel: rank and score."""
     fate: Fate
+    relevance: float = 1.0
+    """How likely it was to answer, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +224,7 @@ async def _of(packing: asyncio.Task[Packed | None]) -> Packed | None:
 def _found(hit: Hit, fate: Fate) -> Found:
     ranks = {channel: (rank.rank, rank.score) for channel, rank in hit.ranks.items()}
     kind: Literal["memory", "turn"] = "memory" if hit.memory else "turn"
-    return Found(id=_name(hit), kind=kind, score=hit.score, ranks=ranks, fate=fate)
+    return Found(id=_name(hit), kind=kind, score=hit.score, ranks=ranks, fate=fate, relevance=hit.relevance)
 
 
 def _name(hit: Hit) -> str:

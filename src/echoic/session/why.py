@@ -47,6 +47,8 @@ class Why:
     rank: int | None = None
     """From 1, of all that was found."""
     score: float | None = None
+    relevance: float | None = None
+    """How likely it was to answer, from 0 to 1; None where it was not found."""
     channels: dict[str, int] | None = None
     """Its rank by channel."""
 
@@ -80,6 +82,7 @@ async def found_in(store: Store, scope: Scope, exchange: Exchange) -> list[Why]:
                 text=text or "",
                 rank=number + 1,
                 score=hit.score,
+                relevance=hit.relevance,
                 channels={channel: rank for channel, (rank, _) in hit.ranks.items()},
             )
         )

@@ -98,14 +98,20 @@ class HeardMemory(UserMemory):
         deadline_ms: float | None = None,
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
     ) -> Recall:
         """See `UserMemory.recall`."""
-        plain = limit <= HITS and not include_past and timezone is None
+        plain = limit <= HITS and not include_past and timezone is None and min_relevance is None
         if self._recalled is not None and plain and _bare(text) == self._moment:
             found, self._recalled = self._recalled, None
             return Recall(hits=found.hits[:limit], outcome=found.outcome)
         return await super().recall(
-            text, limit=limit, deadline_ms=deadline_ms, include_past=include_past, timezone=timezone
+            text,
+            limit=limit,
+            deadline_ms=deadline_ms,
+            include_past=include_past,
+            timezone=timezone,
+            min_relevance=min_relevance,
         )
 
 

@@ -246,7 +246,9 @@ class PhoneTools(MemoryTools):
         """Turns of a conversation by their place in a search for the moment."""
         if not moment.strip():
             return {}
-        recall = await self._user.recall(moment, limit=_SEARCHED, deadline_ms=self._timeout_s * 300)
+        recall = await self._user.recall(
+            moment, limit=_SEARCHED, deadline_ms=self._timeout_s * 300, min_relevance=0
+        )
         here = [hit.turn.id for hit in recall.hits if hit.turn and hit.turn.conversation == conversation]
         return {turn: place for place, turn in enumerate(here)}
 

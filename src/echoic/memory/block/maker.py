@@ -50,7 +50,9 @@ class Known(Protocol):
         """How the user wants to be served."""
         ...
 
-    async def recall(self, text: str, *, limit: int, deadline_ms: float | None) -> Recall:
+    async def recall(
+        self, text: str, *, limit: int, deadline_ms: float | None, min_relevance: float | None
+    ) -> Recall:
         """What `text` calls to mind."""
         ...
 
@@ -69,6 +71,8 @@ class BlockMaker:
         moment: str | None,
         budget_tokens: int,
         deadline_ms: float | None,
+        *,
+        min_relevance: float | None = None,
     ) -> Block:
         """See `UserMemory.block`."""
         checked_budget(budget_tokens)
@@ -92,7 +96,7 @@ class BlockMaker:
             return block
         # what was formed since the rest was read is not the moment's: it will stand among the memories
         known = {memory.id for memory in others}
-        now, outcome = await self._now(moment or "", block, known, deadline_ms)
+        now, outcome = await self._now(moment or "", block, known, deadline_ms, min_relevance)
         return replace(pack(OPENING, [*drafts, now], budget_tokens, count), outcome=outcome)
 
     async def _experience(self, agent: str | None) -> Experience:
@@ -123,10 +127,17 @@ class BlockMaker:
         return {memory for memory, turn in first.items() if turn in heard}
 
     async def _now(
-        self, moment: str, block: Block, known: Collection[str], deadline_ms: float | None
+        self,
+        moment: str,
+        block: Block,
+        known: Collection[str],
+        deadline_ms: float | None,
+        min_relevance: float | None,
     ) -> tuple[Draft, Outcome]:
         """What the moment calls to mind and the block does not say yet."""
-        recall = await self._user.recall(moment[:_MOMENT_CHARACTERS], limit=_HITS, deadline_ms=deadline_ms)
+        recall = await self._user.recall(
+            moment[:_MOMENT_CHARACTERS], limit=_HITS, deadline_ms=deadline_ms, min_relevance=min_relevance
+        )
         found = [
             memory
             for hit in recall.hits

@@ -170,7 +170,7 @@ class KeylessAgent:
 
     async def _take_back(self, reply: Reply, what: str, steps: Steps) -> Reply:
         """What no rule of listening knows, but a key does: "forget the opening hours"."""
-        recall = await self._recall(what, reply.heard, steps)
+        recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # every word must be in it
         memory = answers.covering(what, recall.hits)
         if memory is None or memory.key is None:
             return replace(reply, text="I find nothing like that to take back.", query=what, recall=recall)
@@ -179,10 +179,14 @@ class KeylessAgent:
         told = learned_in_words(Learned(retracted=(memory,)))
         return replace(reply, text=told, retracted=(memory,), query=what, recall=recall)
 
-    async def _recall(self, query: str, heard: Turn | None, steps: Steps) -> Recall:
+    async def _recall(
+        self, query: str, heard: Turn | None, steps: Steps, min_relevance: float | None = None
+    ) -> Recall:
         """What is found for `query`, without the turn that says it: it always fits itself best."""
         with steps.step("recall"):
-            found = await self._memory.recall(query, limit=_HITS + 1, deadline_ms=self._deadline_ms)
+            found = await self._memory.recall(
+                query, limit=_HITS + 1, deadline_ms=self._deadline_ms, min_relevance=min_relevance
+            )
         own = heard.id if heard else ""
         others = found.without(lambda turn: turn.id == own)
         return replace(others, hits=others.hits[:_HITS])

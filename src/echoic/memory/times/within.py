@@ -18,6 +18,7 @@ from echoic.partition import MEMORY, Flag, Partition, number_of
 from echoic.ranking.entries import AGENT, USER
 from echoic.ranking.query import Query
 from echoic.ranking.rank import Found
+from echoic.ranking.relevance import TIMED
 from echoic.types import Rank
 
 _SUBJECT = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGNORECASE)
@@ -37,11 +38,11 @@ def filled(
         limit: how many at most.
     """
     said = _said(query, partitions, spans)
-    inside = [one for one in found if _any_of(one, said)]
+    inside = [replace(one, relevance=TIMED) for one in found if _any_of(one, said)]
     known = {(one.place, row) for one in found for row in (one.row, *one.beside)}
     score = inside[-1].score if inside else 0.0
     more = [
-        Found(place, row, score, {"date": Rank(rank=number, score=1.0)})
+        Found(place, row, score, {"date": Rank(rank=number, score=1.0)}, relevance=TIMED)
         for number, (place, row) in enumerate(said, 1)
         if (place, row) not in known
     ]

@@ -75,6 +75,13 @@ class Query(Operation):
     operation: Literal["query"]
     query: str
     limit: int = Field(default=10, strict=True, ge=1, le=MAX_LIMIT)
+    min_relevance: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The least relevance of a hit. Absent: nothing where no hit is likely to answer; 0: "
+        "everything that was found.",
+    )
 
 
 class List(Operation):
@@ -151,7 +158,7 @@ async def _done(memory: UserMemory, asked: AnyOperation) -> Answer:
             deleted = await memory.delete(asked.key)
             return Answer(success=deleted, result=Deleted(deleted=deleted))
         case Query():
-            hits = await memory.query(asked.query, limit=asked.limit)
+            hits = await memory.query(asked.query, limit=asked.limit, min_relevance=asked.min_relevance)
             return Answer(success=True, result=[ShownHit.of(hit) for hit in hits])
         case List():
             return Answer(success=True, result=[ShownMemory.of(m) for m in await memory.facts()])

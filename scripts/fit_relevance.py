@@ -1,0 +1,319 @@
+"""Fit the weights of `echoic.ranking.relevance` and write them to `relevance_weights.py` beside it.
+
+    PYTHONPATH=packages/echoic-corpus/src python scripts/fit_relevance.py --cache /tmp/relevance
+
+Fitted to the telephone corpus's `train` callers, to stores of a few rows of the same lives, and to the made-up
+callers of `echoic bench keyvalue`. Asked are their own questions, questions about other callers' lives with the
+names replaced, questions without an answer, remarks, and the lines of `echoic.bench.offtopic` that are for
+choosing. Nothing here reads the `test` callers, and nothing LoCoMo. What was embedded is kept under --cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import pickle
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.bench.attributes import ATTRIBUTES
+from echoic.bench.callers import dataset_of
+from echoic.bench.corpus import DEPLOYMENT, Corpus, corpus_of
+from echoic.bench.labelled import Dataset, Item, Labelled, Question
+from echoic.bench.offtopic import CHOOSING
+from echoic.bench.silence import about_others
+from echoic.bench.telephone import callers_of
+from echoic.embedding import embedder_from
+from echoic.memory.records import index
+from echoic.partition import Partition, Pieces
+from echoic.ranking import FLOOR, query_of
+from echoic.ranking.channels import Channels
+from echoic.ranking.fusion import FUSIONS
+from echoic.ranking.place import Place
+from echoic.ranking.relevance import ANSWERED_BY, KINDS, RIGHT_BY, features, hits_of
+from echoic.stores.sqlite import SQLiteStore
+from echoic.types import Memory, Scope, Turn
+from echoic_corpus import Caller, read_all
+
+TARGET = Path(__file__).parents[1] / "src/echoic/ranking/relevance_weights.py"
+WEIGHTS = {"own": 1.0, "fact": 0.5, "others": 0.7, "others' facts": 0.5, "unanswered": 0.3}
+WEIGHTS |= {"fillers": 2.0, "knowledge": 2.0, "remarks": 2.0}
+"""How much a question of each kind counts when it is learned whether there is an answer."""
+KEYED_WEIGHT = 0.4
+"""Of the made-up callers, whose questions are many and alike."""
+SHARE = {"train": 0.4, "few": 0.3, "keyed": 0.15}
+"""Of all questions, how many are asked: enough for some hundred weights."""
+PENALTY = 5.0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question put to one store."""
+
+    kind: str
+    text: str
+    evidence: frozenset[str]
+
+
+@dataclass
+class Learned:
+    """Features and labels of one kind of model."""
+
+    rows: list[dict[str, Floats]] = field(default_factory=list)
+    right: list[NDArray[np.bool_]] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+
+
+def stores(split: str) -> Iterator[Labelled]:
+    """The callers of `split`, and smaller stores of the same lives: one call, facts alone, one to four rows."""
+    draw = random.Random(11)
+    raw = {caller.id: caller for caller in read_all()[0]}
+    for whose in callers_of(split):
+        yield whose
+        calls = sorted({item.conversation for item in whose.items if isinstance(item, Turn)})
+        chosen = draw.choice(calls)
+        said = [item for item in whose.items if isinstance(item, Turn) and item.conversation == chosen]
+        yield part_of(whose, "call", said)
+        facts = list(memories_of(raw[whose.user], draw))
+        yield part_of(whose, "facts", facts)
+        for number in range(4):
+            few = draw.sample(facts, min(len(facts), number + 1))
+            yield part_of(whose, f"few{number}", few)
+            start = draw.randrange(len(said))
+            yield part_of(whose, f"said{number}", said[start : start + number + 1])
+
+
+def part_of(whose: Labelled, name: str, items: Sequence[Item]) -> Labelled:
+    """A store of some of a caller's items, under ids of its own."""
+    user = f"{whose.user}-{name}"
+    questions = tuple(
+        replace(each, evidence=each.evidence | {f"{user}/{one}" for one in each.evidence})
+        for each in whose.questions
+    )
+    kept = tuple(replace(item, id=f"{user}/{item.id}") for item in items)
+    return replace(whose, user=user, items=kept, questions=questions)
+
+
+def memories_of(caller: Caller, draw: random.Random) -> Iterator[Memory]:
+    """The caller's facts as memories: under a key, or in a sentence."""
+    names: set[str] = set()
+    for fact in caller.facts:
+        slot = fact.slot if fact.slot not in (None, "-") else None
+        about = f"{fact.about}'s " if fact.about else ""
+        call = caller.calls[caller.turns[fact.turn].call - 1]
+        key = f"{about}{slot}".replace("'s ", " ").replace(" ", "_").lower() if slot else None
+        keyed = key is not None and key not in names and draw.random() < 0.5
+        if keyed:
+            names.add(key or "")
+        named = slot and draw.random() < 0.6
+        text = fact.value if keyed else f"{about}{slot}: {fact.value}" if named else fact.value
+        if not keyed and fact.about and about not in text:
+            text = f"{fact.about}: {fact.value}"
+        yield Memory(
+            id=f"fact-{fact.id}",
+            text=text,
+            key=key if keyed else None,
+            category=fact.category,
+            source=(fact.turn, *fact.also),
+            author=caller.id,
+            valid_from=call.at,
+        )
+
+
+def questions_of(dataset: Dataset, split: str) -> Iterator[tuple[Labelled, list[Asked]]]:
+    """What every store is asked."""
+    draw = random.Random(5)
+    raw = {caller.id: caller for caller in read_all()[0]}
+    whole = [whose for whose in dataset.users if "-" not in whose.user]
+    for whose in dataset.users:
+        asked = [Asked("own", each.text, each.evidence) for each in whose.answerable]
+        if split == "keyed":
+            asked += untold(whose, draw)
+        else:
+            many = min(len(asked), 120) if whose in whole else min(max(len(asked), 6), 40)
+            others = [other for other in whole if other.user != whose.user.split("-")[0]]
+            asked += [Asked("others", text, frozenset()) for text in about_others(whose, others, many, draw)]
+        few = 14 if whose in whole else 3
+        for name, lines in CHOOSING.items():
+            asked += [Asked(name, text, frozenset()) for text in draw.sample(lines, few)]
+        if whose in whole:
+            asked += of_whole(whose, raw, others, draw)
+        share = SHARE["keyed" if split == "keyed" else "train" if whose in whole else "few"]
+        yield whose, [one for one in asked if draw.random() < share]
+
+
+def untold(whose: Labelled, draw: random.Random) -> list[Asked]:
+    """Questions for what a made-up caller did not tell."""
+    keys = {item.key for item in whose.items if isinstance(item, Memory)}
+    pool = [text for each in ATTRIBUTES if each.key not in keys for text in (*each.plain, *each.paraphrased)]
+    return [Asked("others", text, frozenset()) for text in draw.sample(pool, min(len(pool), 25))]
+
+
+def of_whole(
+    whose: Labelled, raw: dict[str, Caller], others: Sequence[Labelled], draw: random.Random
+) -> list[Asked]:
+    """What only a whole caller is asked: what has no answer, remarks, and statements instead of questions."""
+    asked = [Asked("unanswered", each.text, frozenset()) for each in whose.unanswered]
+    asked += [Asked("remarks", text, frozenset()) for text in raw[whose.user].silence]
+    for fact in draw.sample(raw[whose.user].facts, 12):
+        text = f"{fact.about}: {fact.value}" if fact.about else fact.value
+        asked.append(Asked("fact", text, frozenset([fact.turn, *fact.also])))
+    for other in draw.choices(others, k=12):
+        fact = draw.choice(raw[other.user].facts)
+        text = f"{fact.about}: {fact.value}" if fact.about else fact.value
+        stated = replace(other, questions=(Question(text=text, evidence=frozenset()),))
+        asked += [
+            Asked("others' facts", each, frozenset()) for each in about_others(whose, [stated], 1, draw)
+        ]
+    return asked
+
+
+async def learn(split: str, cache: Path) -> dict[str, Learned]:
+    """Features and labels by kind of model."""
+    if split == "keyed":
+        dataset = dataset_of(150, turns=20, seed=23)
+    else:
+        dataset = Dataset(name=f"telephone-{split}", users=tuple(stores(split)))
+    asked = list(questions_of(dataset, split))
+    learned = {kind: Learned() for kind in KINDS}
+    async with corpus_of(dataset, embedder_from("local"), cache) as corpus:
+        made = await embedded_once(
+            [one.text for _, each in asked for one in each], corpus, cache / f"{split}.pkl"
+        )
+        store = SQLiteStore(corpus.path)
+        await store.open(corpus.embedder.spec, index)
+        for whose, each in asked:
+            scope = Scope(DEPLOYMENT, whose.user)
+            partition = await store.load(scope)
+            ids = {record.seq: record.id for record in await store.rows(scope, range(partition.size))}
+            for one in each:
+                take(learned, whose, one, made[one.text], partition, ids, keyed=split == "keyed")
+        await store.aclose()
+    return learned
+
+
+async def embedded_once(
+    texts: Sequence[str], corpus: Corpus, kept: Path
+) -> dict[str, tuple[NDArray[np.float32], Pieces]]:
+    """Vectors and word pieces of questions, from an earlier run where there was one."""
+    known = pickle.loads(kept.read_bytes()) if kept.exists() else {}
+    new = [text for text in dict.fromkeys(texts) if text not in known]
+    for first in range(0, len(new), 64):
+        some = new[first : first + 64]
+        made = await corpus.embedder.embed_pieces(some, "query")
+        for text, vector, pieces in zip(some, made.vectors, made.pieces or (), strict=True):
+            known[text] = vector, (pieces.axes, pieces.hidden.astype(np.float16), pieces.spans)
+    if new:
+        kept.write_bytes(pickle.dumps(known))
+    return {
+        text: (vector, Pieces(axes.astype(np.float32), hidden.astype(np.float32), spans))
+        for text, (vector, (axes, hidden, spans)) in known.items()
+    }
+
+
+def take(
+    learned: dict[str, Learned],
+    whose: Labelled,
+    one: Asked,
+    made: tuple[NDArray[np.float32], Pieces],
+    partition: Partition,
+    ids: dict[int, str],
+    *,
+    keyed: bool,
+) -> None:
+    """Put one question to a store as each kind of model sees it."""
+    vector, pieces = made
+    queries = {
+        "pieces": query_of(one.text, vector, pieces=pieces),
+        "meaning": query_of(one.text, vector),
+        "words": query_of(one.text),
+    }
+    with partition.lock, np.errstate(invalid="ignore"):
+        for kind, query in queries.items():
+            channels = Channels(query, [Place.of(partition)], FLOOR)
+            order = FUSIONS["blend"].fuse(channels, 10)
+            if not len(order.rows) or (kind == "pieces" and channels.looked_at is None):
+                continue
+            hits = hits_of(order.rows, order.beside)
+            into = learned[kind]
+            into.rows.append({n: v.astype(np.float64) for n, v in features(channels, hits, kind).items()})
+            right = [bool(whose.stood_for(ids[row]) & one.evidence) for row in hits.rows.tolist()]
+            into.right.append(np.array(right))
+            into.kinds.append(one.kind)
+            into.weights.append(KEYED_WEIGHT if keyed else 1.0)
+
+
+def fitted(parts: Sequence[Learned], kind: str) -> tuple[Floats, Floats]:
+    """The weights of both models."""
+    rows = [each for part in parts for each in part.rows]
+    right = [each for part in parts for each in part.right]
+    kinds = [each for part in parts for each in part.kinds]
+    weights = [each for part in parts for each in part.weights]
+    firsts = np.array([[row[name][0] for name in ANSWERED_BY[kind]] for row in rows])
+    own = np.array([each in {"own", "fact"} for each in kinds])
+    counted = np.array([weight * WEIGHTS[each] for each, weight in zip(kinds, weights, strict=True)])
+    answered = logistic(firsts, own, counted)
+    mine = [number for number, is_own in enumerate(own) if is_own]
+    table = np.concatenate(
+        [np.column_stack([rows[number][name] for name in RIGHT_BY[kind]]) for number in mine]
+    )
+    labels = np.concatenate([right[number] for number in mine])
+    shares = np.concatenate([np.full(len(right[number]), weights[number]) for number in mine])
+    return answered, logistic(table, labels, shares)
+
+
+def logistic(table: Floats, labels: NDArray[np.bool_], weights: Floats) -> Floats:
+    """Weights of the columns as they are, and the constant behind them: Newton's method with a ridge."""
+    table = np.nan_to_num(table)
+    mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-6
+    scaled = np.column_stack([(table - mean) / spread, np.ones(len(table))])
+    ridge = np.diag([PENALTY] * table.shape[1] + [1e-6])
+    found = np.zeros(scaled.shape[1])
+    for _ in range(40):
+        guessed = 1 / (1 + np.exp(-scaled @ found))
+        slope = scaled.T @ (weights * (guessed - labels)) + ridge @ found
+        curve = (scaled * (weights * guessed * (1 - guessed))[:, None]).T @ scaled + ridge
+        step = np.linalg.solve(curve, slope)
+        found -= step
+        if np.abs(step).max() < 1e-8:
+            break
+    by_column = found[:-1] / spread
+    return np.append(by_column, found[-1] - by_column @ mean)
+
+
+def written(answered: dict[str, Floats], right: dict[str, Floats]) -> str:
+    """The module of weights."""
+    lines = ['"""Made by `scripts/fit_relevance.py`; not written by hand."""', ""]
+    for name, models in (("ANSWERED", answered), ("RIGHT", right)):
+        lines.append(f"{name}: dict[str, tuple[float, ...]] = {{")
+        for kind, weights in models.items():
+            lines.append(f'    "{kind}": (')
+            lines += [f"        {weight:.4f}," for weight in weights]
+            lines.append("    ),")
+        lines += ["}", ""]
+    return "\n".join([*lines, '__all__ = ["ANSWERED", "RIGHT"]', ""])
+
+
+def main() -> None:
+    """Learn and write."""
+    parser = argparse.ArgumentParser(description="Fit the weights of a hit's relevance.")
+    parser.add_argument("--cache", type=Path, required=True, help="where stores and vectors are kept")
+    cache = parser.parse_args().cache
+    cache.mkdir(parents=True, exist_ok=True)
+    parts = [asyncio.run(learn(split, cache)) for split in ("train", "keyed")]
+    made = {kind: fitted([part[kind] for part in parts], kind) for kind in KINDS}
+    TARGET.write_text(
+        written({k: both[0] for k, both in made.items()}, {k: both[1] for k, both in made.items()})
+    )
+
+
+if __name__ == "__main__":
+    main()

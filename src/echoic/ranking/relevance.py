@@ -1,0 +1,441 @@
+"""How likely a hit is to answer: from 0 to 1, and the same for every question, scope, store and embedder.
+
+Two small logistic models, multiplied: whether memory holds an answer at all, which the question and the best
+of the candidates tell, and whether it is this hit, if there is one. There are three pairs of them: where word
+pieces are known, where vectors alone are, and where nothing but words is. Nothing here looks at how large a
+store is but for one feature that says so, and cosines are measured from where unrelated texts lie.
+
+The weights stand in `relevance_weights`; `scripts/fit_relevance.py` makes them, docs/relevance.md says what
+they are worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.partition import SEGMENT_ROWS, Flag, number_of
+from echoic.ranking import signals
+from echoic.ranking.channels import Channels, LookedAt
+from echoic.ranking.entries import AGENT, USER
+from echoic.ranking.layout import REACH, Floats
+from echoic.ranking.pieces import words_of_pieces
+from echoic.ranking.place import Place
+from echoic.ranking.query import Query
+from echoic.ranking.relevance_weights import ANSWERED, RIGHT
+from echoic.words import Word, content_words, word_of
+
+Rows = NDArray[np.intp]
+Features = Mapping[str, Floats]
+
+SILENCE = 0.025
+"""Where no hit reaches this, nothing is known of it. Chosen on the telephone corpus's development callers: it
+loses them 1.5 points of R@10. docs/relevance.md has the curve."""
+NAMED, TIMED = 0.9, 0.9
+"""Of what stands under exactly the key that is asked for, and of what was said in a time that alone is asked
+for."""
+WORD_FOR_WORD = 0.3
+"""At least, of what says every word of a question that is nothing but words to look for, such as a name."""
+ECHO = 0.02
+"""What is left of the relevance of a question that asks the same: it is no answer."""
+
+CHATTER = frozenset(
+    """
+    absolutely ah aha alright amazing anyhow anyway awesome bless blah bother brilliant bye byebye cheer
+    cheers congratulations cool correct crikey damn dear definitely exactly excellent excuse fab fantastic
+    farewell fine funny glad god golly good goodbye goodness gosh gotcha gracious great ha haha hang hear heard heaven
+    hello hey hi hiya hm hmm hold hooray hurrah hurray hurry huh indeed joke kidding la listen listening lol
+    lovely luck mate maybe mean mhm mind minute mm mmm moment nah never nevermind nice noted obviously oi okey
+    dokey oops ouch pardon perfect perhaps ping please possibly probably proceed ready repeat right righto say
+    sec second sense seriously shh shush sir sorry speak speaking splendid stuff super surely swell ta talk
+    talking terrific test testing thank thanks tick tra ugh uhhuh understood voila wait welcome well whatever
+    whoa whoops wonderful worry wow yay yeah yeh yep yup yikes yo
+    """.split()
+)
+"""What conversations are held together with. It says nothing of what they are about."""
+_CHATTER = frozenset(word_of(word).stem for word in CHATTER)
+_PERSONAL = frozenset(
+    """
+    i me my mine myself i'm i've i'd i'll im ive we us our ours we're we've we'd we'll you your yours you're
+    you've you'd you'll he him his she her hers they them their theirs he's she's they're they've they'd he'd
+    she'd
+    """.split()
+)
+
+_SELF = frozenset("i me my mine i'm".split())
+_WHAT = frozenset((word,) for word in "who what where when which how whose what's where's who's".split())
+
+_OFFSETS = np.arange(-REACH, REACH + 1)
+_USER, _AGENT = number_of(USER), number_of(AGENT)
+_STOP_SHARE = 0.1
+"""Of a word like "what", beside 1 of a word that says what is asked about."""
+_MOST_ROWS = 500
+"""Larger stores were not there to learn from: they are taken to be as large as this."""
+_SAMPLE = 64
+_PRIOR_MEAN, _PRIOR_SPREAD, _PRIOR = 0.10, 0.12, 16
+"""Of cosines between unrelated texts (all-MiniLM-L6-v2), and how many rows that counts for."""
+_KEY = "ranking.relevance"
+
+KINDS = ("pieces", "meaning", "words")
+OF_QUERY = ("none", "chatter", "impersonal", "length", "size")
+ANSWERED_BY: Mapping[str, Sequence[str]] = {
+    "pieces": (*OF_QUERY, "best_like", "best_cosine", "best_around", "first_key", "first_memory"),
+    "meaning": (
+        *(*OF_QUERY, "unsaid", "first_cosine", "first_around", "first_said", "first_window"),
+        *("first_key", "first_memory"),
+    ),
+    "words": (*OF_QUERY, "unsaid", "first_said", "first_window", "first_near", "first_key", "first_memory"),
+}
+"""By kind of model, what tells whether there is an answer."""
+_OF_ROW = ("asking", "agent", "memory", "key", "date", "fullness", "place", "first", "size", "few", "far")
+RIGHT_BY: Mapping[str, Sequence[str]] = {
+    "pieces": (*_OF_ROW, "own_like", "like", "behind", "around"),
+    "meaning": (*_OF_ROW, "cosine", "around", "said", "window", "near", "behind"),
+    "words": (*_OF_ROW, "said", "window", "near", "behind"),
+}
+"""By kind of model, what tells whether a hit is the answer, if there is one."""
+
+
+class Hits(NamedTuple):
+    """Rows whose relevance is asked for."""
+
+    rows: Rows
+    """Counted over all partitions, those that share a hit's place behind it."""
+    places: Rows
+    """Of each row, which hit it belongs to."""
+
+
+def hits_of(rows: Rows, beside: Sequence[Sequence[int]]) -> Hits:
+    """The rows of an order, each with those that share its place."""
+    if not any(beside):
+        return Hits(rows, np.arange(len(rows)))
+    shared = [(row, place) for place, others in enumerate(beside) for row in others]
+    more = np.array(shared, np.intp).reshape(-1, 2)
+    return Hits(np.concatenate([rows, more[:, 0]]), np.concatenate([np.arange(len(rows)), more[:, 1]]))
+
+
+def relevance(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]], *, semantic: bool) -> Floats:
+    """[hits] How likely each is to answer.
+
+    Args:
+        channels: of the question, after whatever looked closer.
+        rows: of the hits, best first, counted over all partitions.
+        beside: by hit, the other rows that share its place; empty: none does.
+        semantic: whether vectors know meaning; if not, words alone count.
+    """
+    if not len(rows):
+        return np.zeros(0, np.float32)
+    hits = hits_of(rows, beside)
+    kind = kind_of(channels, semantic=semantic)
+    known = features(channels, hits, kind)
+    found = _modelled(kind, known)
+    if kind == "pieces" and (blind := np.isnan(known["like"])).any():  # what has no word pieces yet
+        found = np.where(blind, _modelled("words", features(channels, hits, "words")), found)
+    found = _exceptions(channels.query, known, found)
+    best = np.zeros(len(rows), np.float32)
+    np.maximum.at(best, hits.places, found.astype(np.float32))
+    return best
+
+
+def kind_of(channels: Channels, *, semantic: bool) -> str:
+    """Which of `KINDS` applies."""
+    looked = channels.looked_at
+    if looked is not None and not np.isnan(looked.closer.scores).all():
+        return "pieces"
+    return "meaning" if semantic and channels.query.vector is not None else "words"
+
+
+def features(channels: Channels, hits: Hits, kind: str) -> dict[str, Floats]:
+    """By name, [rows] of each feature that the models of this kind weigh, and what exceptions ask for."""
+    query, rows = channels.query, hits.rows
+    size = float(np.log(min(_rows_of(channels.places), _MOST_ROWS)))
+    found = {name: np.full(len(rows), value, np.float32) for name, value in of_query(query).items()}
+    place = np.log1p(hits.places).astype(np.float32)
+    found |= {
+        "size": np.full(len(rows), size, np.float32),
+        "few": np.full(len(rows), np.exp(-size), np.float32),
+        "place": place,
+        "first": (hits.places == 0).astype(np.float32),
+        "far": place * np.float32(size),
+    }
+    found |= _of_rows(channels, rows)
+    found |= _said(channels, rows)
+    if kind == "pieces":
+        assert channels.looked_at is not None
+        found |= _close(channels, channels.looked_at, rows)
+    elif kind == "meaning":
+        found |= _meant(channels, rows)
+    likest = {"pieces": "like", "meaning": "cosine", "words": "window"}[kind]
+    found["behind"] = np.nan_to_num(found[likest]) - np.float32(found.get("best_like", found[likest])[0])
+    for name in ("key", "memory", "said", "window", "near", "cosine", "around"):
+        if name in found:
+            found[f"first_{name}"] = np.full(len(rows), found[name][0], np.float32)
+    return found
+
+
+def _rows_of(places: Sequence[Place]) -> int:
+    """How many rows may be found, in full segments: a row more or less changes nothing."""
+    rows = sum(place.eligible.count for place in places)
+    return SEGMENT_ROWS * max(1, -(-rows // SEGMENT_ROWS))
+
+
+def of_query(query: Query) -> dict[str, float]:
+    """What the question itself says of whether anything kept could answer it."""
+    meaty = [word for word in query.words if word.stem not in _CHATTER]
+    named = bool(query.names - set(query.folded[:1]))
+    return {
+        "none": float(not meaty),
+        "chatter": 1 - len(meaty) / len(query.words) if query.words else 1.0,
+        "impersonal": float(not named and _PERSONAL.isdisjoint(query.folded)),
+        "length": float(np.log1p(len(query.folded))),
+    }
+
+
+def _exceptions(query: Query, known: Features, found: Floats) -> Floats:
+    """`found`, but for what no model need guess."""
+    if known["none"][0] and not _asks_of_self(query):
+        return np.zeros_like(found)  # a backchannel
+    found = np.where(known["key"] >= 1, np.maximum(found, NAMED), found)
+    word_for_word = (known["said"] >= 1) & (known["asking"] == 0)
+    if len(query.words) == len(query.folded):
+        found = np.where(word_for_word, np.maximum(found, WORD_FOR_WORD), found)
+    echo = (known["asking"] > 0) & (known["said"] >= 1) & (known["words"] <= len(query.words) + 1)
+    return np.where(echo, ECHO * found, found)
+
+
+def _asks_of_self(query: Query) -> bool:
+    """Whether it is a question like "who am I", which has no word to look for."""
+    return query.folded[:1] in _WHAT and not _SELF.isdisjoint(query.folded)
+
+
+def _of_rows(channels: Channels, rows: Rows) -> dict[str, Floats]:
+    """What is known of a row whatever is asked, and what the question says of it by name or date."""
+    found: dict[str, Floats] = {}
+    for name, channel in (("key", "key"), ("date", "date"), ("asking", "asking"), ("fullness", "length")):
+        scores = channels.get(channel)
+        found[name] = np.zeros(len(rows), np.float32) if scores is None else scores[rows]
+    speakers = _joined(channels, rows, [place.layout.speakers for place in channels.places])
+    memories = _joined(channels, rows, [place.layout.memories for place in channels.places])
+    found["agent"] = ((speakers == _AGENT) & ~memories).astype(np.float32)
+    found["memory"] = memories.astype(np.float32)
+    found["words"] = _joined(channels, rows, [place.layout.row_lengths for place in channels.places])
+    return found
+
+
+def _said(channels: Channels, rows: Rows) -> dict[str, Floats]:
+    """Which share of the question's words a row says itself, and its neighbours; rare ones count more."""
+    nothing = np.zeros(len(rows), np.float32)
+    found = {"said": nothing, "window": nothing, "near": nothing, "unsaid": nothing}
+    asked: dict[int, Word] = {}
+    for word in channels.query.words:
+        asked.setdefault(word.term, word)
+    meaty = np.array([word.stem not in _CHATTER for word in asked.values()], np.float32)
+    if not meaty.any():
+        return found
+    worth = channels.words.worth
+    # what nobody says is worth what one row's word is in a store of the usual size
+    share = meaty * np.array([min(worth.get(term, 5.0), 5.0) + 1 for term in asked], np.float32)
+    share /= share.sum()
+    own, window = _saying(channels, rows, len(asked))
+    found["said"], found["window"] = np.round(own @ share, 5), np.round(window @ share, 5)
+    unsaid = float(sum(each for term, each in zip(asked, share.tolist(), strict=True) if term not in worth))
+    found["unsaid"] = np.full(len(rows), unsaid, np.float32)
+    if channels.near_words is not None:
+        near = _joined(channels, rows, channels.near_words.own)
+        found["near"] = np.minimum(near / np.float32(5), np.float32(1))
+    return found
+
+
+def _saying(channels: Channels, rows: Rows, terms: int) -> tuple[Floats, Floats]:
+    """[rows, terms] 1 where a row says a term, and where it or a neighbour does."""
+    own, window = np.zeros((2, len(rows), terms), np.float32)
+    where = np.searchsorted(channels.starts, rows, "right") - 1
+    for number, (place, said) in enumerate(zip(channels.places, channels.words.said, strict=True)):
+        here = np.flatnonzero(where == number)
+        if not len(here):
+            continue
+        local = rows[here] - channels.starts[number]
+        near = _neighbours(place, local)
+        wanted = np.unique(near)  # -1, a gap, says nothing
+        at = np.minimum(np.searchsorted(wanted, said.row), len(wanted) - 1)
+        kept = (wanted[at] == said.row) & (said.count > 0)
+        table = np.zeros((len(wanted), terms), np.float32)
+        table[at[kept], said.which[kept]] = 1
+        own[here] = table[np.searchsorted(wanted, local)]
+        window[here] = table[np.searchsorted(wanted, near)].max(axis=1)
+    return own, window
+
+
+def _neighbours(place: Place, rows: Rows) -> NDArray[np.int32]:
+    """[rows, 2 REACH + 1] Each row with its neighbours in the session; of a memory itself alone, and gaps."""
+    layout = place.layout
+    slots = layout.slot_of[rows]
+    near: NDArray[np.int32] = layout.row_at[np.clip(slots[:, None] + _OFFSETS, 0, layout.width - 1)]
+    alone = slots >= layout.head
+    near[alone] = -1
+    near[:, REACH] = rows
+    return near
+
+
+def _close(channels: Channels, looked: LookedAt, rows: Rows) -> dict[str, Floats]:
+    """How like the words that say what is asked about are to a row, and to the best of all candidates."""
+    share = _shares(channels, looked)
+    at = np.searchsorted(looked.rows, rows)
+    there = looked.rows[np.minimum(at, len(looked.rows) - 1)] == rows
+    at = np.where(there, at, 0)
+    own, like = (np.concatenate(each) @ share for each in (looked.closer.own, looked.closer.likeness))
+    cosine = channels["vector_own"][looked.rows]
+    around = channels["vector_window"][looked.rows]
+    best = {
+        "best_like": float(np.nanmax(like)) + _misattributed(channels, looked, own),
+        "best_cosine": _highest(cosine),
+        "best_around": _highest(around),
+    }
+    blank = np.float32(np.nan)
+    return {name: np.full(len(rows), value, np.float32) for name, value in best.items()} | {
+        "own_like": np.where(there, own[at], blank),
+        "like": np.where(there, like[at], blank),
+        "around": np.where(there, np.nan_to_num(around[at]), 0),
+    }
+
+
+def _shares(channels: Channels, looked: LookedAt) -> Floats:
+    """[pieces that count] What each counts for: as much as any other word that says what is asked about."""
+    query = channels.query
+    assert query.pieces is not None
+    words = words_of_pieces(query.text, query.pieces)
+    called = signals.names(query, channels.places)
+    counted = [words[piece] for piece in looked.closer.pieces.tolist()]
+    times = {word: counted.count(word) for word in counted}
+    worth = {word: 1.0 if _says_what(word, called) else _STOP_SHARE for word in times}
+    share = np.array([worth[word] / times[word] for word in counted], np.float32)
+    share /= share.sum()
+    return share
+
+
+def _says_what(word: str, called: frozenset[str]) -> bool:
+    found = content_words(word)
+    return any(
+        each.stem not in _CHATTER and each.text not in called and each.text.removesuffix("'s") not in called
+        for each in found
+    )
+
+
+def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
+    """How much less like the question is what the person said whom it names than what others did; 0 or less.
+
+    Only where people talk to one another and all are called by name: a caller's memory speaks of many who
+    never speak themselves.
+    """
+    speaker = channels.get("speaker")
+    if speaker is None or not signals.names(channels.query, channels.places):
+        return 0.0
+    if any((place.layout.speakers == _USER).any() for place in channels.places):
+        return 0.0
+    theirs = speaker[looked.rows] > 0
+    mine, others = own[theirs & ~np.isnan(own)], own[~theirs & ~np.isnan(own)]
+    return min(0.0, float(mine.max() - others.max())) if len(mine) and len(others) else 0.0
+
+
+def _meant(channels: Channels, rows: Rows) -> dict[str, Floats]:
+    """Cosines, counted from where unrelated texts of this embedder lie; 0 where a row has no vector."""
+    mean, spread = background(channels.places)
+    scale = np.float32(1 / spread)
+    return {
+        "cosine": np.nan_to_num((channels["vector_own"][rows] - np.float32(mean)) * scale),
+        "around": np.nan_to_num((channels["vector_window"][rows] - np.float32(mean)) * scale),
+    }
+
+
+def background(places: Sequence[Place]) -> tuple[float, float]:
+    """Mean and spread of cosines between texts that have nothing to do with each other.
+
+    Taken from the rows themselves, some of them, and from what is usual where there are few. Kept until there
+    are twice as many rows.
+    """
+    largest = max((place.partition for place in places), key=lambda partition: partition.size)
+    rows = np.flatnonzero(largest.rows["flags"] & int(Flag.EMBEDDED))
+    known = largest.scratch.get(_KEY)
+    number = len(rows).bit_length()
+    if not isinstance(known, Background) or known.number != number:
+        known = largest.scratch[_KEY] = Background.of(largest.vectors, rows, number)
+    return known.mean, known.spread
+
+
+class Background(NamedTuple):
+    """What `background` keeps."""
+
+    number: int
+    mean: float
+    spread: float
+
+    @classmethod
+    def of(cls, vectors: Floats, rows: Rows, number: int) -> Background:
+        """Of some of `rows`."""
+        chosen = rows[np.linspace(0, len(rows) - 1, _SAMPLE).astype(np.intp)] if len(rows) > _SAMPLE else rows
+        count = len(chosen)
+        mean, square = _PRIOR_MEAN, _PRIOR_SPREAD**2
+        if count > 1:
+            pairs = (vectors[chosen] @ vectors[chosen].T)[np.triu_indices(count, 1)]
+            weight = count / (count + _PRIOR)
+            low = float(np.median(pairs))
+            # from the lower half: of the upper some have to do with each other
+            wide = 1.4826 * float(np.median(low - pairs[pairs <= low]))
+            mean += weight * (low - mean)
+            square += weight * (wide**2 - square)
+        return cls(number, mean, float(np.sqrt(max(square, 1e-4))))
+
+    @property
+    def nbytes(self) -> int:
+        """What this takes."""
+        return 24
+
+
+def _highest(scores: Floats) -> float:
+    return float(np.fmax.reduce(scores, initial=-1.0))
+
+
+def _joined(channels: Channels, rows: Rows, by_place: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """[rows] Of what each place has by row, without laying all of it side by side."""
+    if len(by_place) == 1:
+        return by_place[0][rows]
+    where = np.searchsorted(channels.starts, rows, "right") - 1
+    found = np.empty(len(rows), by_place[0].dtype)
+    for number, values in enumerate(by_place):
+        here = where == number
+        found[here] = values[rows[here] - channels.starts[number]]
+    return found
+
+
+def _modelled(kind: str, known: Features) -> Floats:
+    answered = _logistic(known, ANSWERED_BY[kind], ANSWERED[kind])
+    return answered * _logistic(known, RIGHT_BY[kind], RIGHT[kind])
+
+
+def _logistic(known: Features, names: Sequence[str], weights: Sequence[float]) -> Floats:
+    """[rows] The weights stand in the order of the names, the last one alone."""
+    total = np.full(len(known["place"]), weights[-1], np.float32)
+    for name, weight in zip(names, weights, strict=False):
+        total += np.float32(weight) * np.nan_to_num(known[name])
+    likely: Floats = 1 / (1 + np.exp(-np.clip(total, -30, 30)))
+    return likely
+
+
+__all__ = [
+    "ANSWERED_BY",
+    "CHATTER",
+    "KINDS",
+    "RIGHT_BY",
+    "SILENCE",
+    "TIMED",
+    "Hits",
+    "background",
+    "features",
+    "hits_of",
+    "kind_of",
+    "of_query",
+    "relevance",
+]
