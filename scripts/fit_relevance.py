@@ -2,10 +2,11 @@
 
     PYTHONPATH=packages/echoic-corpus/src python scripts/fit_relevance.py --cache /tmp/relevance
 
-Fitted to the telephone corpus's `train` callers, to stores of a few rows of the same lives, and to the made-up
-callers of `echoic bench keyvalue`. Asked are their own questions, questions about other callers' lives with the
-names replaced, questions without an answer, remarks, and the lines of `echoic.bench.offtopic` that are for
-choosing. Nothing here reads the `test` callers, and nothing LoCoMo. What was embedded is kept under --cache.
+Fitted to the telephone corpus's `train` callers, to stores of a few rows of the same lives, and to the
+made-up callers of `echoic bench keyvalue`. Asked are their own questions, questions about other callers'
+lives with the names replaced, questions without an answer, remarks, and the lines of
+`echoic.bench.offtopic` that are for choosing. Nothing here reads the `test` callers, and nothing LoCoMo.
+What was embedded is kept under --cache.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +75,7 @@ class Learned:
 
 
 def stores(split: str) -> Iterator[Labelled]:
-    """The callers of `split`, and smaller stores of the same lives: one call, facts alone, one to four rows."""
+    """The callers of `split`, and small stores of the same lives: one call, facts alone, one to four rows."""
     draw = random.Random(11)
     raw = {caller.id: caller for caller in read_all()[0]}
     for whose in callers_of(split):
@@ -195,7 +197,15 @@ async def learn(split: str, cache: Path) -> dict[str, Learned]:
             partition = await store.load(scope)
             ids = {record.seq: record.id for record in await store.rows(scope, range(partition.size))}
             for one in each:
-                take(learned, whose, one, made[one.text], partition, ids, keyed=split == "keyed")
+                take(
+                    learned,
+                    whose,
+                    one,
+                    made[one.text],
+                    partition=partition,
+                    ids=ids,
+                    keyed=split == "keyed",
+                )
         await store.aclose()
     return learned
 
@@ -204,7 +214,7 @@ async def embedded_once(
     texts: Sequence[str], corpus: Corpus, kept: Path
 ) -> dict[str, tuple[NDArray[np.float32], Pieces]]:
     """Vectors and word pieces of questions, from an earlier run where there was one."""
-    known = pickle.loads(kept.read_bytes()) if kept.exists() else {}
+    known = read_kept(kept)
     new = [text for text in dict.fromkeys(texts) if text not in known]
     for first in range(0, len(new), 64):
         some = new[first : first + 64]
@@ -212,11 +222,21 @@ async def embedded_once(
         for text, vector, pieces in zip(some, made.vectors, made.pieces or (), strict=True):
             known[text] = vector, (pieces.axes, pieces.hidden.astype(np.float16), pieces.spans)
     if new:
-        kept.write_bytes(pickle.dumps(known))
+        write_kept(kept, known)
     return {
         text: (vector, Pieces(axes.astype(np.float32), hidden.astype(np.float32), spans))
         for text, (vector, (axes, hidden, spans)) in known.items()
     }
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """What an earlier run of this script left; nothing else is to be put there."""
+    return cast("dict[str, Any]", pickle.loads(path.read_bytes())) if path.exists() else {}
+
+
+def write_kept(path: Path, known: dict[str, Any]) -> None:
+    """Leave it for the next run."""
+    path.write_bytes(pickle.dumps(known))
 
 
 def take(
@@ -224,9 +244,9 @@ def take(
     whose: Labelled,
     one: Asked,
     made: tuple[NDArray[np.float32], Pieces],
+    *,
     partition: Partition,
     ids: dict[int, str],
-    *,
     keyed: bool,
 ) -> None:
     """Put one question to a store as each kind of model sees it."""

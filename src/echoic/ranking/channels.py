@@ -127,6 +127,11 @@ class Channels(Mapping[str, Floats]):
         missed: Mask = ~((self["vector_own"] >= self._floor) | (self["text_window"] > 0))
         return missed
 
+    @property
+    def rows(self) -> int:
+        """How many rows count in how rare a word is."""
+        return self._statistics.rows
+
     @cached_property
     def _statistics(self) -> Statistics:
         return Statistics(self.places)

@@ -31,7 +31,7 @@ from echoic.words import Word, content_words, word_of
 Rows = NDArray[np.intp]
 Features = Mapping[str, Floats]
 
-SILENCE = 0.025
+SILENCE = 0.03
 """Where no hit reaches this, nothing is known of it. Chosen on the telephone corpus's development callers: it
 loses them 1.5 points of R@10. docs/relevance.md has the curve."""
 NAMED, TIMED = 0.9, 0.9
@@ -44,19 +44,29 @@ ECHO = 0.02
 
 CHATTER = frozenset(
     """
-    absolutely ah aha alright amazing anyhow anyway awesome bless blah bother brilliant bye byebye cheer
-    cheers congratulations cool correct crikey damn dear definitely exactly excellent excuse fab fantastic
-    farewell fine funny glad god golly good goodbye goodness gosh gotcha gracious great ha haha hang hear heard heaven
-    hello hey hi hiya hm hmm hold hooray hurrah hurray hurry huh indeed joke kidding la listen listening lol
-    lovely luck mate maybe mean mhm mind minute mm mmm moment nah never nevermind nice noted obviously oi okey
-    dokey oops ouch pardon perfect perhaps ping please possibly probably proceed ready repeat right righto say
-    sec second sense seriously shh shush sir sorry speak speaking splendid stuff super surely swell ta talk
-    talking terrific test testing thank thanks tick tra ugh uhhuh understood voila wait welcome well whatever
-    whoa whoops wonderful worry wow yay yeah yeh yep yup yikes yo
+    absolutely ah aha alright amazing anyhow anyway awesome blah bless bother brilliant bye byebye cheer
+    cheers congratulations cool correct crikey damn dear definitely dokey exactly excellent excuse fab
+    fantastic farewell fine funny glad god golly good goodbye goodness gosh gotcha gracious great ha haha
+    hang hear heard heaven hello hey hi hiya hm hmm hold hooray huh hurrah hurray hurry indeed joke kidding
+    la listen listening lol lovely luck mate maybe mean mhm mind minute mm mmm moment nah never nevermind
+    nice noted obviously oi okey oops ouch pardon perfect perhaps ping please possibly probably proceed
+    ready repeat right righto say sec second sense seriously shh shush sir sorry speak speaking splendid
+    stuff super surely swell ta talk talking terrific test testing thank thanks tick tra ugh uhhuh
+    understood voila wait welcome well whatever whoa whoops wonderful worry wow yay yeah yeh yep yikes yo
+    yup
     """.split()
 )
 """What conversations are held together with. It says nothing of what they are about."""
 _CHATTER = frozenset(word_of(word).stem for word in CHATTER)
+PHATIC = CHATTER | frozenset(
+    """
+    afternoon again bored cancel carry christmas continue course day echo else evening faster happy human
+    interesting later life loud louder machine merry morning new night noise nothing quick quickly robot
+    slower sound sounds true weird year
+    """.split()
+)
+"""With these, words that are about something in other company: of nothing else no question is made."""
+_PHATIC = frozenset(word_of(word).stem for word in PHATIC)
 _PERSONAL = frozenset(
     """
     i me my mine myself i'm i've i'd i'll im ive we us our ours we're we've we'd we'll you your yours you're
@@ -70,6 +80,8 @@ _WHAT = frozenset((word,) for word in "who what where when which how whose what'
 
 _OFFSETS = np.arange(-REACH, REACH + 1)
 _USER, _AGENT = number_of(USER), number_of(AGENT)
+_RARE = 0.01
+"""Of the rows, so many say a rare word at most."""
 _STOP_SHARE = 0.1
 """Of a word like "what", beside 1 of a word that says what is asked about."""
 _MOST_ROWS = 500
@@ -134,7 +146,7 @@ def relevance(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]], *
     found = _modelled(kind, known)
     if kind == "pieces" and (blind := np.isnan(known["like"])).any():  # what has no word pieces yet
         found = np.where(blind, _modelled("words", features(channels, hits, "words")), found)
-    found = _exceptions(channels.query, known, found)
+    found = _exceptions(channels, known, found)
     best = np.zeros(len(rows), np.float32)
     np.maximum.at(best, hits.places, found.astype(np.float32))
     return best
@@ -194,16 +206,25 @@ def of_query(query: Query) -> dict[str, float]:
     }
 
 
-def _exceptions(query: Query, known: Features, found: Floats) -> Floats:
+def _exceptions(channels: Channels, known: Features, found: Floats) -> Floats:
     """`found`, but for what no model need guess."""
-    if known["none"][0] and not _asks_of_self(query):
-        return np.zeros_like(found)  # a backchannel
+    query = channels.query
+    if all(word.stem in _PHATIC for word in query.words) and not _asks_of_self(query):
+        found = np.zeros_like(found)  # a greeting, a backchannel
     found = np.where(known["key"] >= 1, np.maximum(found, NAMED), found)
     word_for_word = (known["said"] >= 1) & (known["asking"] == 0)
-    if len(query.words) == len(query.folded):
+    if len(query.words) == len(query.folded) and _is_rare(channels):
         found = np.where(word_for_word, np.maximum(found, WORD_FOR_WORD), found)
     echo = (known["asking"] > 0) & (known["said"] >= 1) & (known["words"] <= len(query.words) + 1)
     return np.where(echo, ECHO * found, found)
+
+
+def _is_rare(channels: Channels) -> bool:
+    """Whether few rows say some word of the question, so that whoever names it means those."""
+    rows = channels.rows
+    worth = [channels.words.worth.get(word.term, 0.0) for word in channels.query.words]
+    fewest = min(((rows + 1) / np.exp(each) - 0.5 for each in worth), default=rows)  # as BM25 counts them
+    return bool(fewest <= max(1.5, _RARE * rows))
 
 
 def _asks_of_self(query: Query) -> bool:

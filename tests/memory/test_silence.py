@@ -1,0 +1,80 @@
+"""Nothing is said where nothing is known; it is said as such; and whoever wants everything gets it."""
+
+from __future__ import annotations
+
+import pytest
+
+import echoic
+from echoic.errors import InvalidInput
+from echoic.types import Turn
+
+FILLERS = ["Okay.", "Thanks, bye!", "Can you hear me?", "uh huh", "mm-hmm, right", "Hello?"]
+
+
+@pytest.fixture
+async def ana():
+    async with echoic.open("memory://", embedder="lexical") as memory:
+        ana = memory.user("ana")
+        await ana.set("home_city", "Leeds")
+        await ana.remember("Ana's sister Marta keeps bees")
+        call = await ana.conversation("c")
+        await call.append(
+            Turn(speaker="agent", text="Hello, can you hear me? Okay, thanks."),
+            Turn(speaker="user", text="Okay, thanks. My dentist is on Monday at ten."),
+        )
+        await memory.settle(5)
+        yield ana
+
+
+@pytest.mark.parametrize("filler", FILLERS)
+async def test_fillers_recall_nothing_and_the_outcome_is_complete(ana, filler):
+    recall = await ana.recall(filler)
+    assert recall.hits == ()
+    assert recall.outcome == "complete"
+    assert await ana.query(filler) == []
+    assert (await ana.brief(filler)).shown == ()
+    assert (await ana.block(moment=filler)).section("now") == ""
+    async with ana.listen() as listening:
+        listening.hear(filler)
+        assert (await listening.final(filler)).hits == ()
+
+
+async def test_zero_shows_everything_that_was_found(ana):
+    assert await ana.query("Okay, thanks.", min_relevance=0)
+    assert (await ana.brief("Okay, thanks.", min_relevance=0)).shown
+    async with ana.listen(min_relevance=0) as listening:
+        assert (await listening.final("Okay, thanks.")).hits
+
+
+async def test_what_is_known_is_found_without_asking_for_more(ana):
+    for question in ("What does my sister Marta keep?", "When is my dentist?", "What is my home city?"):
+        hits = await ana.query(question)
+        assert hits, question
+        assert 0 < hits[0].relevance <= 1
+
+
+async def test_a_floor_of_ones_own_holds_for_every_hit(ana):
+    everything = await ana.query("When does Marta see the dentist?", min_relevance=0)
+    middle = sorted(hit.relevance for hit in everything)[len(everything) // 2]
+    some = await ana.query("When does Marta see the dentist?", min_relevance=middle)
+    assert some == [hit for hit in everything if hit.relevance >= middle]
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan"), "0.5", True])
+async def test_a_floor_that_is_no_share_is_refused(ana, wrong):
+    with pytest.raises(InvalidInput, match="min_relevance"):
+        await ana.query("dentist", min_relevance=wrong)
+    with pytest.raises(InvalidInput, match="min_relevance"):
+        ana.listen(min_relevance=wrong)
+
+
+async def test_a_question_that_was_asked_before_is_no_answer(ana):
+    call = await ana.conversation("later")
+    await call.append(Turn(speaker="user", text="What is the name of my parrot?"))
+    recall = await ana.recall("What is the name of my parrot?")
+    assert recall.hits == ()
+    assert recall.outcome == "complete"
+
+
+async def test_what_was_said_in_the_time_asked_for_is_found_though_no_word_is_shared(ana):
+    assert await ana.query("What did I tell you today?")
