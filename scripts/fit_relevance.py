@@ -264,7 +264,13 @@ def take(
                 continue
             hits = hits_of(order.rows, order.beside)
             into = learned[kind]
-            into.rows.append({n: v.astype(np.float64) for n, v in features(channels, hits, kind).items()})
+            known = features(channels, hits, kind)
+            into.rows.append(
+                {
+                    name: np.broadcast_to(value, len(hits.rows)).astype(np.float64)
+                    for name, value in known.items()
+                }
+            )
             right = [bool(whose.stood_for(ids[row]) & one.evidence) for row in hits.rows.tolist()]
             into.right.append(np.array(right))
             into.kinds.append(one.kind)

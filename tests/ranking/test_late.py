@@ -71,7 +71,7 @@ def test_it_is_its_definition_written_out(runs, seed):
     partition = scope(sessions, texts)
     asked, weights = unit(rng, 5), rng.random(5).astype(np.float32) + 0.1
     rows = np.arange(len(texts))
-    found = late(pieces(asked), weights, [Place.of(partition)], [rows])
+    found = late(pieces(asked), weights, [Place.of(partition)], [rows]).scores
     expected = [written_out(asked, weights, sessions, texts, row) for row in rows]
     np.testing.assert_allclose(found, expected, atol=2e-4)
 
@@ -81,8 +81,10 @@ def test_rows_of_several_places_come_in_the_order_given():
     texts = [unit(rng, 3) for _ in range(6)]
     one, two = scope([0] * 3, texts[:3]), scope([0] * 3, texts[3:])
     asked, weights = unit(rng, 4), np.ones(4, np.float32)
-    both = late(pieces(asked), weights, [Place.of(one), Place.of(two)], [np.array([2, 0]), np.array([1])])
-    whole = late(pieces(asked), weights, [Place.of(scope([0] * 6, texts))], [np.array([2, 0, 4])])
+    both = late(
+        pieces(asked), weights, [Place.of(one), Place.of(two)], [np.array([2, 0]), np.array([1])]
+    ).scores
+    whole = late(pieces(asked), weights, [Place.of(scope([0] * 6, texts))], [np.array([2, 0, 4])]).scores
     np.testing.assert_allclose(both, whole, atol=1e-5)
 
 
@@ -90,7 +92,7 @@ def test_memories_that_stand_side_by_side_do_not_answer_for_each_other():
     rng = np.random.default_rng(2)
     asked, other = unit(rng, 2), unit(rng, 2)
     partition = scope([0, 0], [asked, other])
-    found = late(pieces(asked), np.ones(2, np.float32), [Place.of(partition)], [np.array([0, 1])])
+    found = late(pieces(asked), np.ones(2, np.float32), [Place.of(partition)], [np.array([0, 1])]).scores
     assert found[0] > 0.99
     assert found[1] < 0.7
 
@@ -100,7 +102,7 @@ def test_a_turn_answers_for_the_question_before_it_but_not_across_sessions():
     asked, answer = unit(rng, 3), unit(rng, 3)
     for sessions, answers in (([1, 1], True), ([1, 2], False)):
         partition = scope(sessions, [asked, answer])
-        found = late(pieces(asked), np.ones(3, np.float32), [Place.of(partition)], [np.array([1])])
+        found = late(pieces(asked), np.ones(3, np.float32), [Place.of(partition)], [np.array([1])]).scores
         assert bool(found[0] > 0.85) is answers
 
 

@@ -118,8 +118,10 @@ def checked_relevance(value: object) -> None:
     """
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"min_relevance must be a number from 0 to 1, or None, not {brief(value)}")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(f"min_relevance must be a number from 0 to 1, or None, not {type(value).__name__}")
+    if not 0 <= value <= 1:
+        raise InvalidInput(f"min_relevance must be from 0 to 1, not {value:g}")
 
 
 __all__ = ["MAX_LIMIT", "ListenerSearching", "Searching", "checked_relevance"]

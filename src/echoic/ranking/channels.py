@@ -152,11 +152,16 @@ class Channels(Mapping[str, Floats]):
     def _cosines_without_names(self) -> list[Floats]:
         """Who is meant is the speaker signal's; what is said about is found better without the name."""
         query = self.query
-        called = signals.names(query, self.places) if query.pieces and query.vector is not None else None
+        called = self.called if query.pieces and query.vector is not None else None
         if not called or query.pieces is None:
             return self._cosines
         vector = vector_without(query.text, query.pieces, called)
         return self._cosines if vector is None else [_cosines(vector, place) for place in self.places]
+
+    @cached_property
+    def called(self) -> frozenset[str]:
+        """The words of the question that call speakers by name; see `signals.names`."""
+        return signals.names(self.query, self.places)
 
     @cached_property
     def _hidden(self) -> NDArray[np.intp]:

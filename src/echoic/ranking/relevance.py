@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Flag, number_of
-from echoic.ranking import signals
 from echoic.ranking.channels import Channels, LookedAt
 from echoic.ranking.entries import AGENT, USER
 from echoic.ranking.layout import REACH, Floats
@@ -29,7 +28,8 @@ from echoic.ranking.relevance_weights import ANSWERED, RIGHT
 from echoic.words import Word, content_words, word_of
 
 Rows = NDArray[np.intp]
-Features = Mapping[str, Floats]
+Features = Mapping[str, Floats | float]
+"""By name: of each row, or of the question and so of all of them."""
 
 SILENCE = 0.03
 """Where no hit reaches this, nothing is known of it. Chosen on the telephone corpus's development callers: it
@@ -82,6 +82,8 @@ _OFFSETS = np.arange(-REACH, REACH + 1)
 _USER, _AGENT = number_of(USER), number_of(AGENT)
 _RARE = 0.01
 """Of the rows, so many say a rare word at most."""
+_SAME = 0.9
+"""From which cosine a row may be the very question that is asked."""
 _STOP_SHARE = 0.1
 """Of a word like "what", beside 1 of a word that says what is asked about."""
 _MOST_ROWS = 500
@@ -143,10 +145,11 @@ def relevance(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]], *
     hits = hits_of(rows, beside)
     kind = kind_of(channels, semantic=semantic)
     known = features(channels, hits, kind)
-    found = _modelled(kind, known)
+    found = _modelled(kind, known, len(hits.rows))
     if kind == "pieces" and (blind := np.isnan(known["like"])).any():  # what has no word pieces yet
-        found = np.where(blind, _modelled("words", features(channels, hits, "words")), found)
-    found = _exceptions(channels, known, found)
+        by_words = _modelled("words", features(channels, hits, "words"), len(hits.rows))
+        found = np.where(blind, by_words, found)
+    found = _exceptions(channels, hits.rows, known, found)
     best = np.zeros(len(rows), np.float32)
     np.maximum.at(best, hits.places, found.astype(np.float32))
     return best
@@ -160,31 +163,31 @@ def kind_of(channels: Channels, *, semantic: bool) -> str:
     return "meaning" if semantic and channels.query.vector is not None else "words"
 
 
-def features(channels: Channels, hits: Hits, kind: str) -> dict[str, Floats]:
-    """By name, [rows] of each feature that the models of this kind weigh, and what exceptions ask for."""
-    query, rows = channels.query, hits.rows
+def features(channels: Channels, hits: Hits, kind: str) -> dict[str, Any]:
+    """What the models of this kind weigh, and what exceptions ask for; see `Features`."""
+    rows = hits.rows
     size = float(np.log(min(_rows_of(channels.places), _MOST_ROWS)))
-    found = {name: np.full(len(rows), value, np.float32) for name, value in of_query(query).items()}
-    place = np.log1p(hits.places).astype(np.float32)
-    found |= {
-        "size": np.full(len(rows), size, np.float32),
-        "few": np.full(len(rows), np.exp(-size), np.float32),
+    place = np.log1p(hits.places)
+    found: dict[str, Any] = {
+        **of_query(channels.query),
+        "size": size,
+        "few": float(np.exp(-size)),
         "place": place,
-        "first": (hits.places == 0).astype(np.float32),
-        "far": place * np.float32(size),
+        "first": hits.places == 0,
+        "far": place * size,
+        **_of_rows(channels, rows),
     }
-    found |= _of_rows(channels, rows)
-    found |= _said(channels, rows)
     if kind == "pieces":
         assert channels.looked_at is not None
         found |= _close(channels, channels.looked_at, rows)
-    elif kind == "meaning":
-        found |= _meant(channels, rows)
-    likest = {"pieces": "like", "meaning": "cosine", "words": "window"}[kind]
-    found["behind"] = np.nan_to_num(found[likest]) - np.float32(found.get("best_like", found[likest])[0])
+        found["behind"] = found["like"] - found["best_like"]
+    else:
+        found |= _said(channels, rows) | (_meant(channels, rows) if kind == "meaning" else {})
+        likest = found["cosine" if kind == "meaning" else "window"]
+        found["behind"] = likest - likest[0]
     for name in ("key", "memory", "said", "window", "near", "cosine", "around"):
         if name in found:
-            found[f"first_{name}"] = np.full(len(rows), found[name][0], np.float32)
+            found[f"first_{name}"] = float(found[name][0])
     return found
 
 
@@ -206,17 +209,22 @@ def of_query(query: Query) -> dict[str, float]:
     }
 
 
-def _exceptions(channels: Channels, known: Features, found: Floats) -> Floats:
+def _exceptions(channels: Channels, rows: Rows, known: Mapping[str, Any], found: Floats) -> Floats:
     """`found`, but for what no model need guess."""
     query = channels.query
     if all(word.stem in _PHATIC for word in query.words) and not _asks_of_self(query):
         found = np.zeros_like(found)  # a greeting, a backchannel
     found = np.where(known["key"] >= 1, np.maximum(found, NAMED), found)
-    word_for_word = (known["said"] >= 1) & (known["asking"] == 0)
-    if len(query.words) == len(query.folded) and _is_rare(channels):
-        found = np.where(word_for_word, np.maximum(found, WORD_FOR_WORD), found)
-    echo = (known["asking"] > 0) & (known["said"] >= 1) & (known["words"] <= len(query.words) + 1)
-    return np.where(echo, ECHO * found, found)
+    is_bare, asking = len(query.words) == len(query.folded), known["asking"] > 0
+    if "like" in known and asking.any():  # what says the same has much the same vector: look no further
+        asking &= channels["vector_own"][rows] >= _SAME
+    if not (is_bare or asking.any()):
+        return found
+    says_all = _said(channels, rows, beside=False)["said"] >= 1
+    if is_bare and _is_rare(channels):
+        found = np.where(says_all & ~asking, np.maximum(found, WORD_FOR_WORD), found)
+    lengths = _joined(channels, rows, [place.layout.row_lengths for place in channels.places])
+    return np.where(asking & says_all & (lengths <= len(query.words) + 1), ECHO * found, found)
 
 
 def _is_rare(channels: Channels) -> bool:
@@ -242,14 +250,19 @@ def _of_rows(channels: Channels, rows: Rows) -> dict[str, Floats]:
     memories = _joined(channels, rows, [place.layout.memories for place in channels.places])
     found["agent"] = ((speakers == _AGENT) & ~memories).astype(np.float32)
     found["memory"] = memories.astype(np.float32)
-    found["words"] = _joined(channels, rows, [place.layout.row_lengths for place in channels.places])
     return found
 
 
-def _said(channels: Channels, rows: Rows) -> dict[str, Floats]:
-    """Which share of the question's words a row says itself, and its neighbours; rare ones count more."""
+def _said(channels: Channels, rows: Rows, *, beside: bool = True) -> dict[str, Any]:
+    """Which share of the question's words a row says itself, and its neighbours; rare ones count more.
+
+    Args:
+        channels: of the question.
+        rows: which are looked at.
+        beside: whether neighbours, and words that are nearly the same, are wanted too.
+    """
     nothing = np.zeros(len(rows), np.float32)
-    found = {"said": nothing, "window": nothing, "near": nothing, "unsaid": nothing}
+    found: dict[str, Any] = {"said": nothing, "window": nothing, "near": nothing, "unsaid": 0.0}
     asked: dict[int, Word] = {}
     for word in channels.query.words:
         asked.setdefault(word.term, word)
@@ -260,17 +273,16 @@ def _said(channels: Channels, rows: Rows) -> dict[str, Floats]:
     # what nobody says is worth what one row's word is in a store of the usual size
     share = meaty * np.array([min(worth.get(term, 5.0), 5.0) + 1 for term in asked], np.float32)
     share /= share.sum()
-    own, window = _saying(channels, rows, len(asked))
+    own, window = _saying(channels, rows, len(asked), beside=beside)
     found["said"], found["window"] = np.round(own @ share, 5), np.round(window @ share, 5)
-    unsaid = float(sum(each for term, each in zip(asked, share.tolist(), strict=True) if term not in worth))
-    found["unsaid"] = np.full(len(rows), unsaid, np.float32)
-    if channels.near_words is not None:
+    found["unsaid"] = sum(each for term, each in zip(asked, share.tolist(), strict=True) if term not in worth)
+    if beside and channels.near_words is not None:
         near = _joined(channels, rows, channels.near_words.own)
         found["near"] = np.minimum(near / np.float32(5), np.float32(1))
     return found
 
 
-def _saying(channels: Channels, rows: Rows, terms: int) -> tuple[Floats, Floats]:
+def _saying(channels: Channels, rows: Rows, terms: int, *, beside: bool) -> tuple[Floats, Floats]:
     """[rows, terms] 1 where a row says a term, and where it or a neighbour does."""
     own, window = np.zeros((2, len(rows), terms), np.float32)
     where = np.searchsorted(channels.starts, rows, "right") - 1
@@ -279,7 +291,7 @@ def _saying(channels: Channels, rows: Rows, terms: int) -> tuple[Floats, Floats]
         if not len(here):
             continue
         local = rows[here] - channels.starts[number]
-        near = _neighbours(place, local)
+        near = _neighbours(place, local) if beside else local[:, None]
         wanted = np.unique(near)  # -1, a gap, says nothing
         at = np.minimum(np.searchsorted(wanted, said.row), len(wanted) - 1)
         kept = (wanted[at] == said.row) & (said.count > 0)
@@ -301,7 +313,7 @@ def _neighbours(place: Place, rows: Rows) -> NDArray[np.int32]:
     return near
 
 
-def _close(channels: Channels, looked: LookedAt, rows: Rows) -> dict[str, Floats]:
+def _close(channels: Channels, looked: LookedAt, rows: Rows) -> dict[str, Any]:
     """How like the words that say what is asked about are to a row, and to the best of all candidates."""
     share = _shares(channels, looked)
     at = np.searchsorted(looked.rows, rows)
@@ -310,16 +322,14 @@ def _close(channels: Channels, looked: LookedAt, rows: Rows) -> dict[str, Floats
     own, like = (np.concatenate(each) @ share for each in (looked.closer.own, looked.closer.likeness))
     cosine = channels["vector_own"][looked.rows]
     around = channels["vector_window"][looked.rows]
-    best = {
-        "best_like": float(np.nanmax(like)) + _misattributed(channels, looked, own),
+    blank = np.float32(np.nan)
+    return {
+        "best_like": _highest(like) + _misattributed(channels, looked, own),
         "best_cosine": _highest(cosine),
         "best_around": _highest(around),
-    }
-    blank = np.float32(np.nan)
-    return {name: np.full(len(rows), value, np.float32) for name, value in best.items()} | {
         "own_like": np.where(there, own[at], blank),
         "like": np.where(there, like[at], blank),
-        "around": np.where(there, np.nan_to_num(around[at]), 0),
+        "around": _known(np.where(there, around[at], np.float32(0))),
     }
 
 
@@ -328,7 +338,7 @@ def _shares(channels: Channels, looked: LookedAt) -> Floats:
     query = channels.query
     assert query.pieces is not None
     words = words_of_pieces(query.text, query.pieces)
-    called = signals.names(query, channels.places)
+    called = channels.called
     counted = [words[piece] for piece in looked.closer.pieces.tolist()]
     times = {word: counted.count(word) for word in counted}
     worth = {word: 1.0 if _says_what(word, called) else _STOP_SHARE for word in times}
@@ -352,7 +362,7 @@ def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
     never speak themselves.
     """
     speaker = channels.get("speaker")
-    if speaker is None or not signals.names(channels.query, channels.places):
+    if speaker is None or not channels.called:
         return 0.0
     if any((place.layout.speakers == _USER).any() for place in channels.places):
         return 0.0
@@ -366,8 +376,8 @@ def _meant(channels: Channels, rows: Rows) -> dict[str, Floats]:
     mean, spread = background(channels.places)
     scale = np.float32(1 / spread)
     return {
-        "cosine": np.nan_to_num((channels["vector_own"][rows] - np.float32(mean)) * scale),
-        "around": np.nan_to_num((channels["vector_window"][rows] - np.float32(mean)) * scale),
+        "cosine": _known((channels["vector_own"][rows] - np.float32(mean)) * scale),
+        "around": _known((channels["vector_window"][rows] - np.float32(mean)) * scale),
     }
 
 
@@ -415,6 +425,12 @@ class Background(NamedTuple):
         return 24
 
 
+def _known(scores: Floats) -> Floats:
+    """`scores`, 0 where they are not known."""
+    known: Floats = np.where(np.isnan(scores), np.float32(0), scores)
+    return known
+
+
 def _highest(scores: Floats) -> float:
     return float(np.fmax.reduce(scores, initial=-1.0))
 
@@ -431,16 +447,17 @@ def _joined(channels: Channels, rows: Rows, by_place: Sequence[NDArray[Any]]) ->
     return found
 
 
-def _modelled(kind: str, known: Features) -> Floats:
-    answered = _logistic(known, ANSWERED_BY[kind], ANSWERED[kind])
-    return answered * _logistic(known, RIGHT_BY[kind], RIGHT[kind])
+def _modelled(kind: str, known: Features, rows: int) -> Floats:
+    answered = _logistic(known, ANSWERED_BY[kind], ANSWERED[kind], 1)
+    return answered * _logistic(known, RIGHT_BY[kind], RIGHT[kind], rows)
 
 
-def _logistic(known: Features, names: Sequence[str], weights: Sequence[float]) -> Floats:
+def _logistic(known: Features, names: Sequence[str], weights: Sequence[float], rows: int) -> Floats:
     """[rows] The weights stand in the order of the names, the last one alone."""
-    total = np.full(len(known["place"]), weights[-1], np.float32)
-    for name, weight in zip(names, weights, strict=False):
-        total += np.float32(weight) * np.nan_to_num(known[name])
+    table = np.empty((len(names), rows), np.float32)
+    for into, name in zip(table, names, strict=True):
+        into[:] = known[name]
+    total = np.asarray(weights[:-1], np.float32) @ table + np.float32(weights[-1])
     likely: Floats = 1 / (1 + np.exp(-np.clip(total, -30, 30)))
     return likely
 
