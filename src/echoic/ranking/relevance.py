@@ -180,7 +180,6 @@ def features(channels: Channels, hits: Hits, kind: str) -> dict[str, Any]:
     if kind == "pieces":
         assert channels.looked_at is not None
         found |= _close(channels, channels.looked_at, rows)
-        found["behind"] = found["like"] - found["best_like"]
     else:
         found |= _said(channels, rows) | (_meant(channels, rows) if kind == "meaning" else {})
         likest = found["cosine" if kind == "meaning" else "window"]
@@ -325,6 +324,7 @@ def _close(channels: Channels, looked: LookedAt, rows: Rows) -> dict[str, Any]:
     blank = np.float32(np.nan)
     return {
         "best_like": _highest(like) + _misattributed(channels, looked, own),
+        "behind": np.where(there, like[at] - _highest(like), blank),
         "best_cosine": _highest(cosine),
         "best_around": _highest(around),
         "own_like": np.where(there, own[at], blank),
