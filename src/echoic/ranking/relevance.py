@@ -146,7 +146,9 @@ def relevance(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]], *
     kind = kind_of(channels, semantic=semantic)
     known = features(channels, hits, kind)
     found = _modelled(kind, known, len(hits.rows))
-    if kind == "pieces" and (blind := np.isnan(known["like"])).any():  # what has no word pieces yet
+    # what is so new that it has no vector yet
+    blind = np.isnan(known["like"] if kind == "pieces" else channels["vector_own"][hits.rows])
+    if kind != "words" and blind.any():
         by_words = _modelled("words", features(channels, hits, "words"), len(hits.rows))
         found = np.where(blind, by_words, found)
     found = _exceptions(channels, hits.rows, known, found)
