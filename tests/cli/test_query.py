@@ -28,6 +28,16 @@ def test_explain_adds_rank_and_score_of_every_channel(echoic):
         assert f"{channel} {rank['rank']} ({rank['score']:.2f})" in row[5]
 
 
+def test_a_remark_finds_nothing_unless_everything_is_asked_for(echoic):
+    echoic("remember", "Said thanks and okay to the cello teacher")
+    silent = echoic("query", "Okay, thanks!")
+    assert (silent.code, rows(silent)) == (1, [])
+    assert "nothing is known" in silent.err
+    (row,) = rows(echoic("query", "Okay, thanks!", "--min-relevance", "0", "--explain"))
+    assert row[-1] == "0.00"
+    assert float(rows(echoic("query", "cello", "--explain"))[0][-1]) > 0
+
+
 def test_a_misheard_name_is_found(echoic):
     echoic("remember", "Works with Kathryn at the harbour")
     assert rows(echoic("query", "who is Catherine"))[0][2] == "Works with Kathryn at the harbour"

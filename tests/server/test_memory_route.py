@@ -27,6 +27,18 @@ async def test_what_is_set_is_got_listed_found_and_deleted(server, ana):
     assert (await server.memory_of(ana, "get", key="favourite_coffee")).json()["result"] is None
 
 
+async def test_a_remark_recalls_nothing_unless_everything_is_asked_for(server, ana):
+    await server.memory_of(ana, "set", key="greeting", value="okay, thanks")
+    assert (await server.memory_of(ana, "query", query="Okay, thanks!")).json()["result"] == []
+    (hit,) = (await server.memory_of(ana, "query", query="Okay, thanks!", minRelevance=0)).json()["result"]
+    assert hit["relevance"] == 0
+    (hit,) = (await server.memory_of(ana, "query", query="which greeting?")).json()["result"]
+    assert 0 < hit["relevance"] <= 1
+    for wrong in (-1, 2, "much"):
+        answer = await server.memory_of(ana, "query", query="greeting", minRelevance=wrong)
+        assert answer.status_code == 422
+
+
 async def test_nothing_known_is_a_success_with_nothing_in_it(server, ana):
     for operation, nothing in (("get", None), ("query", []), ("list", [])):
         answer = await server.memory_of(ana, operation, **FIELDS)

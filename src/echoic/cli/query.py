@@ -52,7 +52,8 @@ def query_command(
 ) -> int:
     """Search by meaning, words and sounds, best hit first.
 
-    Columns: rank, score, text, since when, who sees it; with --past also until when, and whether it holds.
+    Columns: rank, score, text, since when, who sees it; with --past also until when, and whether it holds;
+    with --explain the channels and the relevance.
     What is the user's own and what is global is ranked together. TEXT "-" reads stdin. Exit code 1: nothing
     is known; 2: it could not look everywhere, and found nothing.
     """
@@ -131,9 +132,9 @@ def _table(recall: Recall, *, past: bool, explain: bool) -> Table:
         states = [state_of(hit.memory) if hit.memory else "said" for hit in recall.hits]
         rows = [[*row, until(hit), state] for row, hit, state in zip(rows, recall.hits, states, strict=True)]
     if explain:
-        headings += ["RELEVANCE", "CHANNELS"]
+        headings += ["CHANNELS", "RELEVANCE"]
         rows = [
-            [*row, f"{hit.relevance:.2f}", ranks_of(hit)] for row, hit in zip(rows, recall.hits, strict=True)
+            [*row, ranks_of(hit), f"{hit.relevance:.2f}"] for row, hit in zip(rows, recall.hits, strict=True)
         ]
     return Table(headings=headings, rows=rows)
 

@@ -38,6 +38,7 @@ class Operation(Asked):
     value: Any = _OTHERS
     query: Any = _OTHERS
     limit: Any = _OTHERS
+    min_relevance: Any = _OTHERS
     category: Any = _OTHERS
     context: Any = _OTHERS
 
