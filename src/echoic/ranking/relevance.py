@@ -12,6 +12,7 @@ they are worth.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +112,11 @@ RIGHT_BY: Mapping[str, Sequence[str]] = {
     "words": (*_OF_ROW, "said", "window", "near", "behind"),
 }
 """By kind of model, what tells whether a hit is the answer, if there is one."""
+
+
+_ANSWERED, _RIGHT = (
+    {kind: np.array(weights, np.float32) for kind, weights in models.items()} for models in (ANSWERED, RIGHT)
+)
 
 
 class Hits(NamedTuple):
@@ -350,11 +356,13 @@ def _shares(channels: Channels, looked: LookedAt) -> Floats:
 
 
 def _says_what(word: str, called: frozenset[str]) -> bool:
-    found = content_words(word)
-    return any(
-        each.stem not in _CHATTER and each.text not in called and each.text.removesuffix("'s") not in called
-        for each in found
-    )
+    return any(called.isdisjoint((text, text.removesuffix("'s"))) for text in _meaty(word))
+
+
+@lru_cache(maxsize=4096)  # most words of questions are common
+def _meaty(word: str) -> tuple[str, ...]:
+    """The words in `word` that say what something is about, folded."""
+    return tuple(each.text for each in content_words(word) if each.stem not in _CHATTER)
 
 
 def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
@@ -450,16 +458,16 @@ def _joined(channels: Channels, rows: Rows, by_place: Sequence[NDArray[Any]]) ->
 
 
 def _modelled(kind: str, known: Features, rows: int) -> Floats:
-    answered = _logistic(known, ANSWERED_BY[kind], ANSWERED[kind], 1)
-    return answered * _logistic(known, RIGHT_BY[kind], RIGHT[kind], rows)
+    answered = _logistic(known, ANSWERED_BY[kind], _ANSWERED[kind], 1)
+    return answered * _logistic(known, RIGHT_BY[kind], _RIGHT[kind], rows)
 
 
-def _logistic(known: Features, names: Sequence[str], weights: Sequence[float], rows: int) -> Floats:
+def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int) -> Floats:
     """[rows] The weights stand in the order of the names, the last one alone."""
     table = np.empty((len(names), rows), np.float32)
     for into, name in zip(table, names, strict=True):
         into[:] = known[name]
-    total = np.asarray(weights[:-1], np.float32) @ table + np.float32(weights[-1])
+    total = weights[:-1] @ table + weights[-1]
     likely: Floats = 1 / (1 + np.exp(-np.clip(total, -30, 30)))
     return likely
 
