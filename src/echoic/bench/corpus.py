@@ -169,7 +169,7 @@ class Corpus:
         async with self.opened(fusion) as memory:
             for number, (whose, question) in enumerate(self.dataset.asked(), 1):
                 text = question.text if wording is None else wording(whose, question)
-                recall = await memory.user(whose.user, DEPLOYMENT).recall(text, limit=DEPTH)
+                recall = await memory.user(whose.user, DEPLOYMENT).recall(text, limit=DEPTH, min_relevance=0)
                 tally.add(ids_of(recall), whose, question)
                 progress(number, self.dataset.questions)
         return tally

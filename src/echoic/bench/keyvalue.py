@@ -90,7 +90,7 @@ async def updates(corpus: Corpus, fusion: str, progress: Progress = silent) -> U
     async with corpus.opened(fusion) as memory:
         for number, (whose, question, past) in enumerate(asked, 1):
             user = memory.user(whose.user, DEPLOYMENT)
-            recall = await user.recall(question.text, limit=_FAR, include_past=True)
+            recall = await user.recall(question.text, limit=_FAR, include_past=True, min_relevance=0)
             versions = [
                 name for names in ids_of(recall) for name in names if name in past | question.evidence
             ]

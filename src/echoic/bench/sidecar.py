@@ -146,7 +146,7 @@ def _add_reads(app: FastAPI, memory: MemoryService) -> None:
             raise NotSupported(body.mode, f"modes are {' and '.join(MODES)}, not {body.mode!r:.40}")
         if body.filters:
             raise NotSupported("filters", "a search is of one user and has no other filters")
-        recall = await _user(memory, body.user_id).recall(body.query, limit=body.top_k)
+        recall = await _user(memory, body.user_id).recall(body.query, limit=body.top_k, min_relevance=0)
         items = [_hit(hit) for hit in recall.hits]
         return {
             "items": items,

@@ -176,7 +176,7 @@ class Checkup:
     async def _finds(self) -> str:
         semantic = self._service.embedder.semantic
         asked = _MEANT if semantic else _SPELT
-        recall = await self._user.recall(asked, limit=3)
+        recall = await self._user.recall(asked, limit=3, min_relevance=0)
         if recall.outcome != "complete":
             raise Unwell(f"the search was not complete: {recall.outcome}", "see the embedder above")
         place = next((n for n, hit in enumerate(recall.hits, 1) if hit.text == self._said), None)
@@ -196,7 +196,7 @@ class Checkup:
         exported = await self._user.export()
         left = [
             await self._user.get(KEY),
-            *[hit for hit in await self._user.query(_SPELT) if hit.text == self._said],
+            *[hit for hit in await self._user.query(_SPELT, min_relevance=0) if hit.text == self._said],
             *exported["memories"],
             *[user for user in await self._service.users(self._settings.deployment) if user == self._name],
         ]

@@ -48,7 +48,9 @@ class Echoic:
 
     async def search(self, whose: Labelled, question: str, limit: int) -> list[str]:
         """The hits of a recall."""
-        found = ids_of(await self._memory.user(whose.user, DEPLOYMENT).recall(question, limit=limit))
+        found = ids_of(
+            await self._memory.user(whose.user, DEPLOYMENT).recall(question, limit=limit, min_relevance=0)
+        )
         return [names[0] for names in found]
 
     async def aclose(self) -> None:
