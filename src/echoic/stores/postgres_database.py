@@ -144,7 +144,7 @@ class Database:
         pool, self._pool = self._pool, None
         if pool is not None:
             dropped = self._marks.dropped(self.names)
-            with contextlib.suppress(*LOST, asyncpg.PostgresError):
+            with contextlib.suppress(*LOST, asyncpg.PostgresError, StoreError):
                 async with asyncio.timeout(_LET_GO_S):
                     await pool.execute(dropped.sql, *dropped.values)
                     await pool.close()
