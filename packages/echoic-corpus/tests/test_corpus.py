@@ -9,7 +9,7 @@ import pytest
 
 from echoic_corpus import DATA, Recogniser, read, read_all, splits
 from echoic_corpus.__main__ import main
-from echoic_corpus.checking import SHARES, between, near_duplicates, of_caller, stale
+from echoic_corpus.checking import SHARES, between, doubtful, near_duplicates, of_caller, stale
 from echoic_corpus.digits import is_card, is_telephone, runs
 from echoic_corpus.echoes import echoes
 
@@ -146,6 +146,7 @@ def test_an_agents_turn_that_answers_too_is_doubted(tmp_path):
         ("four one one, double two… seven. And twelve hundred", ["411227", "1200"]),
         ("two hundred and sixty thousand, or eighteen thousand four hundred and five", ["260000", "18405"]),
         ("sixty-four, a fortnight, sixteen", ["64", "16"]),
+        ("a hundred and forty eggs, a thousand years old, or two thousand", ["140", "1000", "2000"]),
     ],
 )
 def test_numbers_are_read_as_they_are_spoken(said, numbers):
@@ -223,3 +224,11 @@ def test_a_recogniser_errs_as_much_as_it_says_and_most_in_names(corpus, version,
         assert each.text == " ".join(word.text for word in each.words)
         assert not each.partials or each.partials[-1][1] == each.text
         assert [at for at, _ in each.partials] == sorted(at for at, _ in each.partials)
+
+
+def test_a_gold_turn_that_says_the_number_in_words_has_the_answer(tmp_path):
+    asked = "? single What am I to pay with the filter? => {} <- quote\n? list @2 What lives"
+    one, _ = written(tmp_path, EXAMPLE.replace("? list @2 What lives", asked.format("140 pounds")))
+    other, _ = written(tmp_path, EXAMPLE.replace("? list @2 What lives", asked.format("1,140 pounds")))
+    assert not any("with the filter" in text for text in doubtful(one))
+    assert any("with the filter" in text for text in doubtful(other))

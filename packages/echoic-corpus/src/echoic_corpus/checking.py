@@ -273,8 +273,9 @@ def doubtful(caller: Caller) -> Iterator[str]:
         turns = [caller.turns[name] for name in question.turns]
         gold = [f"{turn.speaker} {turn.text}" for turn in turns]
         gold += [f"{fact.value} {fact.about} {fact.since}" for fact in _facts_meant(caller, question)]
-        said = {word[:5] for text in gold for word in words(text)}
-        answer = [word[:5] for word in words(question.answer or "") if len(word) > 2 or word.isdigit()]
+        said = {word[:5] for text in gold for word in (*words(text), *runs(text))}
+        plain = re.sub(r"(?<=\d)[,. ](?=\d\d\d)", "", question.answer or "")
+        answer = [word[:5] for word in words(plain) if len(word) > 2 or word.isdigit()]
         dated = question.kind == "time" or answer[:1] in (["yes"], ["no"])
         if answer and not dated and not said & set(answer):
             yield f"{caller.id}.txt:{question.line}: {question.text} => {question.answer}"

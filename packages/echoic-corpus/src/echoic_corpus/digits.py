@@ -63,6 +63,8 @@ def _below_thousand(said: list[str], at: int) -> tuple[str, int]:
 
 def _below_hundred(said: list[str], at: int) -> tuple[str, int]:
     word, after = said[at], said[at + 1] if at + 1 < len(said) else ""
+    if word in _ZEROS:
+        return "1", at  # a hundred; the caller of this takes the word itself
     if word in _TIMES and after in _UNITS:
         return _UNITS[after] * _TIMES[word], at + 2
     if word in _TENFOLD and _UNITS.get(after, "0") != "0":
