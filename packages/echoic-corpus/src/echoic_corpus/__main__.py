@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from echoic_corpus import checking, stats
+from echoic_corpus.echoes import echoes
 from echoic_corpus.model import Caller, Question, Turn
 from echoic_corpus.noise import RATES, Recogniser
 from echoic_corpus.reading import DATA, Problem, read_all, splits
@@ -30,10 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     export = commands.add_parser("export", help="one JSON line a caller")
     hear = commands.add_parser("hear", help="turns as a recogniser writes them")
     for command in (check, review, count, export, hear):
-        command.add_argument("callers", nargs="*", help="only these, as c07")
+        command.add_argument("callers", nargs="*", help="only these, as c07 or data/callers/c07.txt")
     given = parser.parse_args(arguments)
     callers, problems = read_all(given.data)
-    chosen = [caller for caller in callers if not given.callers or caller.id in given.callers]
+    names = {name: Path(name).stem for name in given.callers}
+    if unknown := [name for name, stem in names.items() if not _is_caller(given.data, name, stem)]:
+        parser.error(f"no caller is named so under {given.data}: {', '.join(unknown)}")
+    chosen = [caller for caller in callers if not names or caller.id in names.values()]
     if given.command == "check":
         return _check(given, callers, chosen, problems)
     if given.command == "stats":
@@ -47,6 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         _hear(chosen, callers)
     return 0
+
+
+def _is_caller(data: Path, name: str, stem: str) -> bool:
+    """Whether `name` is a caller's id, its file's name, or a path to that file."""
+    file = data / "callers" / f"{stem}.txt"
+    return file.is_file() and (name in {stem, file.name} or Path(name).resolve() == file.resolve())
 
 
 def _check(
@@ -69,6 +80,10 @@ def _check(
     for caller in chosen:
         for question in checking.doubtful(caller):
             print(f"look again, the gold has no word of the answer: {question}")
+        for question in checking.stale(caller):
+            print(f"look again, the gold was replaced before this is asked: {question}")
+        for echo in echoes(caller):
+            print(f"look again, an echo also answers: {echo}")
     total = stats.totals(chosen)
     for what in dict.fromkeys((*checking.TARGETS, *checking.QUOTAS)):
         wanted = checking.TARGETS.get(what, checking.QUOTAS.get(what, 0) * len(chosen))
@@ -117,5 +132,16 @@ def _hear(chosen: list[Caller], callers: list[Caller]) -> None:
             print(json.dumps({"id": said.id, **heard}))
 
 
+def run() -> int:
+    """Run `main`; end quietly where nobody reads any more, as behind `| head`."""
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or closing it complains again
+        return 128 + 13
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())
