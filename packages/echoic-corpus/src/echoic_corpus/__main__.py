@@ -1,4 +1,4 @@
-"""`python -m echoic_corpus check|review|stats|export|hear`."""
+"""`python -m echoic_corpus check|review|stats|export|hear|sample|agree`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from echoic_corpus import checking, stats
+from echoic_corpus import agreement, blind, checking, stats
 from echoic_corpus.echoes import echoes
 from echoic_corpus.model import Caller, Question, Turn
 from echoic_corpus.noise import RATES, Recogniser
@@ -33,6 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     hear = commands.add_parser("hear", help="turns as a recogniser writes them")
     for command in (check, review, count, export, hear):
         command.add_argument("callers", nargs="*", help="only these, as c07 or data/callers/c07.txt")
+    sample = commands.add_parser(
+        "sample", help="turns and questions to be labelled again without their labels"
+    )
+    sample.add_argument("--seed", type=int, required=True)
+    sample.add_argument(
+        "--out", type=Path, required=True, help="a folder to write packets and answer files to"
+    )
+    agree = commands.add_parser("agree", help="how far filled answer files agree with the labels")
+    agree.add_argument("folder", type=Path)
+    parser.set_defaults(callers=[])
     given = parser.parse_args(arguments)
     callers, problems = read_all(given.data)
     names = {name: Path(name).stem for name in given.callers}
@@ -41,7 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [caller for caller in callers if not names or caller.id in names.values()]
     if given.command == "check":
         return _check(given, callers, chosen, problems)
-    if given.command == "stats":
+    if given.command == "agree":
+        return _agree(callers, given.folder)
+    if given.command == "sample":
+        blind.write(blind.draw(callers, splits(given.data), given.seed), given.out)
+    elif given.command == "stats":
         print(json.dumps({"totals": stats.totals(chosen), **stats.diversity(chosen)}, indent=1))
     elif given.command == "review":
         _review(chosen)
@@ -111,6 +125,16 @@ def _review(chosen: list[Caller]) -> None:
             for name in question.turns:
                 turn = caller.turns[name]
                 print(f"    {name.partition('/')[2]} {turn.speaker}: {turn.heard_text}")
+
+
+def _agree(callers: list[Caller], folder: Path) -> int:
+    pairs, problems = agreement.compare(callers, folder)
+    for line in agreement.report(pairs):
+        print(line)
+    for problem in problems:
+        print(problem)
+    print(f"{len(pairs)} answers compared, {len(problems)} problems")
+    return 1 if problems or not pairs else 0
 
 
 def _missed(callers: list[Caller], split: dict[str, str]) -> list[Problem]:
