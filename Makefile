@@ -1,5 +1,8 @@
-.PHONY: help setup demo quick check test soak bench lock
+.PHONY: help setup demo quick check collected test soak bench lock
 .DEFAULT_GOAL := help
+
+# with it, every process that a test starts would compile the library anew
+unexport PYTHONDONTWRITEBYTECODE
 
 # tests wait more than they compute, so there are more workers than processors
 WORKERS ?= 4
@@ -37,11 +40,14 @@ check: .venv/.dev
 quick: check
 	$(PYTEST) -n 2 -q -m "not (browser or crash or histories)" tests/memory tests/ranking tests/test_promises.py tests/test_surface.py
 
+# the workers share what is compiled here while the types are checked; what cannot be collected they tell
+collected: .venv/.dev
+	-@.venv/bin/pytest --collect-only -q >.venv/collected.log
+
 test: .venv/.dev
 	@scripts/system-packages
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory --jobs 2 check collected
 	$(PYTEST)
-	cd packages/echoic-corpus && ../../.venv/bin/pytest -q
 
 soak: .venv/.dev
 	@scripts/system-packages
