@@ -142,7 +142,7 @@ class BlockingUserMemory(Protocol):
 
     scope: Scope
 
-    def facts(self) -> list[Memory]:
+    def facts(self, *, with_global: bool = False) -> list[Memory]:
         """Everything that holds, as the user has it: oldest first, superseded and retracted ones left out."""
 
     def recall(

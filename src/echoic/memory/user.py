@@ -170,10 +170,15 @@ class UserMemory(Served):
             return new
         raise AssertionError  # count() does not end
 
-    async def facts(self) -> list[Memory]:
-        """Everything that holds, as the user has it: oldest first, superseded and retracted ones left out."""
+    async def facts(self, *, with_global: bool = False) -> list[Memory]:
+        """Everything that holds, as the user has it: oldest first, superseded and retracted ones left out.
+
+        Args:
+            with_global: with what is global, whoever said it; else only what the user made global.
+        """
         own, everyones = await self._memories(self.scope), await self._memories(self.scope.everyone)
-        return [m for m in own if m.current] + [m for m in everyones if m.current and m.author == self._user]
+        theirs = [m for m in everyones if with_global or m.author == self._user]
+        return [m for m in (*own, *theirs) if m.current]
 
     async def past(self) -> list[Memory]:
         """What the user kept and holds no longer, oldest first: corrected or taken back, not destroyed."""
