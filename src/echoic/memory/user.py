@@ -16,6 +16,7 @@ from echoic.memory.brief import hits_for, packed
 from echoic.memory.conversation import OpenConversation, Transcript
 from echoic.memory.distil import Jobs
 from echoic.memory.erasing import Erasing
+from echoic.memory.hooks import ToolUsed
 from echoic.memory.keyed import KeyedMemories
 from echoic.memory.ledger import memory_id
 from echoic.memory.parts import Parts
@@ -70,6 +71,20 @@ class UserMemory(Served):
     def store(self) -> Store:
         """Where it is kept, for what is kept beside it: records of a kind of its own, in `scope`."""
         return self._parts.store
+
+    def tell_tool_use(self, used: ToolUsed) -> None:
+        """Tell hooks that a model used a tool of this memory. For whoever makes such tools.
+
+        Raises:
+            InvalidInput: it was another user's.
+        """
+        if used.scope != self.scope:
+            raise InvalidInput("this tool was used for another user: tell it by their memory")
+        door, scope = self._parts.door, self.scope
+        key = None if used.key is None else door.key(scope, used.key)
+        # what is a secret may show in its name alone: a PIN is four digits like others
+        value, query = door.value(scope, used.value, used.key or ""), door.value(scope, used.query)
+        self._parts.hooks.emit(replace(used, key=key, value=value, query=query))
 
     # -- keyed memories
 

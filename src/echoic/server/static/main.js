@@ -9,6 +9,7 @@ import { BlockPanel, JobsPanel, ProfilePanel } from "./known.js";
 import { Live } from "./live.js";
 import { MemoryPanel } from "./memories.js";
 import { OperationLog, stepsOfLearned, stepsOfReply } from "./operations.js";
+import { QueriesPanel } from "./queries.js";
 import { Tabs } from "./tabs.js";
 import { Transcript } from "./transcript.js";
 
@@ -27,6 +28,7 @@ const memories = new MemoryPanel();
 const profile = new ProfilePanel();
 const block = new BlockPanel();
 const jobs = new JobsPanel();
+const queries = new QueriesPanel();
 const operations = new OperationLog();
 const transcript = new Transcript(byId("transcript"));
 
@@ -164,6 +166,10 @@ function showJobs(undone, wait = 800) {
 function told(name, data) {
   // what the rules hear in this conversation stands in the log with the answer to it
   if (name === "learned" && data.reader !== "rules") operations.add("Learned after the conversation", stepsOfLearned(data));
+  if (name === "tool") {
+    queries.add(data);
+    if (data.operation === "get" || data.operation === "query") return; // nothing was changed
+  }
   if (name === "trouble" && data.what === "distilling") {
     const again = data.againS === null ? "given up" : `asked again in ${Math.round(data.againS)} s`;
     operations.add("A model could not learn from this", [{ name: "distil", detail: `${data.reason}: nothing was changed; ${again}` }]);
@@ -216,6 +222,7 @@ async function newCaller() {
   await calling.hangUp();
   await takeNewIdentity();
   memories.reset();
+  queries.clear();
   operations.clear();
   transcript.clear();
   transcript.divide("Somebody else calls");
@@ -227,6 +234,7 @@ async function switchCaller(user) {
   callers.choose(user);
   await renewIdentity();
   memories.reset();
+  queries.clear();
   operations.clear();
   transcript.clear();
   transcript.divide("A call from somebody known");
@@ -286,6 +294,7 @@ async function afterErasure() {
   erased = false;
   conversation = "";
   memories.reset();
+  queries.clear();
   transcript.clear();
   transcript.divide("Forgotten");
   await begin("After the erasure");
