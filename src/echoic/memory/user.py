@@ -80,6 +80,8 @@ class UserMemory(Served):
         """
         if used.scope != self.scope:
             raise InvalidInput("this tool was used for another user: tell it by their memory")
+        if not self._parts.hooks.wants(ToolUsed):
+            return
         door, scope = self._parts.door, self.scope
         key = None if used.key is None else door.key(scope, used.key)
         # what is a secret may show in its name alone: a PIN is four digits like others

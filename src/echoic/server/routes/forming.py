@@ -164,8 +164,11 @@ def _event(told: Told) -> bytes:
 
 
 def _short(text: str | None) -> str | None:
-    """Only so much of what a model made up: it may be of any length."""
-    return text if text is None or len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    """Only so much of what a model made up, as text that can be sent: it may be of any length and make."""
+    if text is None:
+        return None
+    sound = text[: _SHOWN + 1].encode(errors="replace").decode()
+    return sound if len(sound) <= _SHOWN else f"{sound[:_SHOWN]}…"
 
 
 def _learned(told: Extraction) -> Learned:
