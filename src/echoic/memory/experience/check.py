@@ -31,6 +31,12 @@ _ANYBODY = frozenset(
     whose someone somebody everybody nobody""".split()
 )
 _SERVED = frozenset("user caller customer client guest person patient member visitor".split())
+_SOMEBODY = _SERVED | frozenset(
+    """tenant resident passenger traveler traveller student pupil driver rider buyer seller shopper viewer
+    subscriber listener regular neighbor neighbour lawyer teacher doctor nurse engineer owner employee
+    colleague man woman lady gentleman boy girl guy child kid baby teenager couple family""".split()
+)
+_BESIDE = frozenset("from in at of with on by upstairs downstairs next".split())
 _DEFINITE = frozenset("the this that our".split())
 _SUPPOSING = frozenset(
     """when whenever if once until unless after before while whether what whatever which how why where
@@ -80,7 +86,7 @@ _RUN: Final = 3
 """Number words in a row: more than a lesson counts, and as many as a short code has."""
 _CAPITALS = frozenset(
     """monday tuesday wednesday thursday friday saturday sunday january february march april june july august
-    september october november december english ok api json faq id url sms tv pdf""".split()
+    september october november december english ok api json faq id url urls iso sms tv pdf""".split()
 )
 
 
@@ -163,12 +169,14 @@ def _is_of_the_service(said: Sequence[Word], place: int) -> bool:
 def _tells(texts: Sequence[str], place: int) -> bool:
     """Whether "the caller" at `place` is somebody something is told of, not whoever calls."""
     bare = texts[place].removesuffix("'s")
-    if bare not in _SERVED or place == 0 or texts[place - 1] not in _DEFINITE:
+    if bare not in _SOMEBODY or place == 0 or texts[place - 1] not in _DEFINITE:
         return False
     if place > 1 and texts[place - 2] in _SUPPOSING:
         return False
     # "the caller wants", "the caller's order was", "the caller always asks"
     behind = texts[place + 1 : place + 4]
+    if not _BESIDE.isdisjoint(behind[:1]):  # "the lawyer from the second floor is"
+        behind = texts[place + 1 : place + 8]
     if not _DEFINING.isdisjoint(behind[:1]):  # "the caller who complained": that one
         return True
     # "asking the caller works", "wait for the caller when they are busy": whoever it is, each time

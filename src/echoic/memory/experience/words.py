@@ -74,7 +74,7 @@ TOOLS: Final = """
     value values key keys field fields schema json string number boolean timeout timeouts latency cache
     database index endpoint service server client version response responses code status search lookup
     empty null none default page pages limit offset token tokens model models prompt prompts memory memories
-    knowledge history log logs data dataset file files document documents record records
+    irritate urls iso knowledge history log logs data dataset file files document documents record records
 """
 
 TALKING: Final = """
