@@ -75,7 +75,7 @@ class BlockingMemoryService(Protocol):
         """Tell `hook` where embedding or distilling does not get on."""
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
-        """Tell `hook` of every use a model makes of a tool of memory, with what it asked for and was given."""
+        """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
 
     def remove_hook(self, hook: Callable[..., object]) -> None:
         """Tell `hook` of nothing more."""
