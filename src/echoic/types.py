@@ -307,6 +307,9 @@ class Recall:
     """What was left out: "vector" (the question was not embedded, in time or at all), "unembedded" (many
     memories wait for their vector: an import, another model, an embedder that was away), "newest" (the store
     could not be asked), or what was not there in time: "date", "own", "global", "shared"."""
+    pipeline: tuple[dict[str, Any], ...] = field(default=(), compare=False, repr=False)
+    """What was done to find it, step by step as JSON: where was searched, and what each channel was worth.
+    Of a scope searched in a database, what the database was asked. See docs/ranking.md."""
 
     def apart(self) -> Recall:
         """The same with each thing as a hit of its own: a memory, then the turn it was learned from."""

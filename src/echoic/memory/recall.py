@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 import sys
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,11 +26,11 @@ from echoic.memory.times.versions import in_time
 from echoic.memory.times.within import filled, rooted
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition
-from echoic.ranking.fusion import Fusion
+from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank, unembedded
 from echoic.stores.base import Narrows, Record, Store
-from echoic.types import Hit, Outcome, Recall, Scope
+from echoic.types import Hit, Outcome, Recall, Scope, Turn
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +134,26 @@ class Recaller:
             hits=_unsigned(hits, scope),
             outcome="deadline" if until.missed else outcome,
             cut=tuple(name for name, is_there in there.items() if not is_there),
+            pipeline=self._done(scope, places, made, limit, closely=exact is not None),
         )
+
+    def _done(
+        self,
+        scope: Scope,
+        places: Mapping[Scope, Partition],
+        made: Embedded | None,
+        limit: int,
+        *,
+        closely: bool,
+    ) -> tuple[dict[str, Any], ...]:
+        """What a search did, as JSON."""
+        spec = self._embedder.spec
+        embedded = {"model": spec.model, "dimensions": spec.dimensions, "embedded": made is not None}
+        chosen = FUSIONS.get(self._fusion) if isinstance(self._fusion, str) else self._fusion
+        plan = chosen.plan if chosen is not None else ()
+        searched = {_named(at, scope): _looked_into(partition) for at, partition in places.items()}
+        fused = (step for step in plan if closely or "weighClosely" not in step)
+        return ({"embed": embedded}, {"search": searched}, *fused, {"limit": limit})
 
     def _begin(self, *texts: str | None) -> list[asyncio.Future[Embedded]]:
         """Have `texts` embedded, beside all else; nobody need wait for any but the first."""
@@ -303,10 +322,29 @@ def _as_stored(found: Sequence[Found], partitions: Sequence[Partition]) -> list[
     ]
 
 
+def _named(at: Scope, scope: Scope) -> str:
+    """What a place is to whoever asks."""
+    if at == scope:
+        return "own"
+    return "global" if at == scope.everyone else f"shared by {at.deployment}"
+
+
+def _looked_into(partition: Partition) -> dict[str, Any]:
+    """Where its rows were looked for: all of them in memory, or in the database, and how it was asked."""
+    if partition.origin is None:
+        return {"in": "memory"}
+    return {"in": "database", "pipelines": list(partition.asked)}
+
+
+def _as_heard(turn: Turn) -> Turn:
+    """`turn` with no more words than were heard: what nobody heard was said to nobody."""
+    return replace(turn, text=turn.heard) if turn.heard and turn.heard.strip() else turn
+
+
 def _hit(scope: Scope, records: Sequence[Record], found: Found) -> Hit:
     """What shares one place: a turn, memories learned from it, or one memory alone."""
     memories = [memory_of(record) for record in records if record.kind == MEMORY]
-    turn = next((recalled_turn(record) for record in records if record.kind != MEMORY), None)
+    turn = next((_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY), None)
     return Hit(
         text=memories[0].text if memories else turn.heard_text if turn else "",
         score=found.score,

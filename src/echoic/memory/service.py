@@ -21,7 +21,7 @@ from echoic.memory.distilling.changes import Extractor
 from echoic.memory.door import Door, Secrets
 from echoic.memory.experience import AgentExperience, agents_with_lessons
 from echoic.memory.home import HomeLoop
-from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, Trouble
+from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.judging import Judge
 from echoic.memory.observed import ObservedEmbedder, observed_store
 from echoic.memory.parts import GlobalWrites, Parts
@@ -261,6 +261,11 @@ class MemoryService:
     def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
         """Tell `hook` where embedding or distilling does not get on."""
         self._parts.hooks.add(Trouble, hook)
+        return hook
+
+    def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
+        """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
+        self._parts.hooks.add(ToolUsed, hook)
         return hook
 
     def remove_hook(self, hook: Callable[..., object]) -> None:

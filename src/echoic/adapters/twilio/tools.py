@@ -15,7 +15,7 @@ from pydantic_ai.toolsets import FunctionToolset
 from echoic.adapters.twilio.serving import Serving
 from echoic.adapters.twilio.transcripts import listed, meant_by, page, passages, sound_alike
 from echoic.capability.memory import CallerMemory
-from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools
+from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, Seen
 from echoic.errors import NotAllowed
 from echoic.memory.user import UserMemory
 from echoic.types import Conversation
@@ -147,7 +147,8 @@ class PhoneTools(MemoryTools):
             about: what of it is wanted; left out: what the user just said.
             part: a page of all that was said, from 1; left out: the passages that matter.
         """
-        return await self._read(self._passages(key, about, part))
+        seen = Seen("recall_conversation", "recall_conversation", key=key, query=about)
+        return await self._watched(self._read(self._passages(key, about, part)), seen)
 
     async def remember_call(self, remember: bool) -> Answer:
         """Say whether this call may be remembered, once the user agreed or asked for it not to be.
