@@ -119,11 +119,10 @@ async def test_a_query_tells_the_pipeline_that_was_run(store, fusion):
         await server.memory_of(ana, "set", key="drink", value="green tea")
         answer = (await server.memory_of(ana, "query", query="what do I drink?", limit=3)).json()
         assert answer["found"] is True
-        result = answer["result"]
-        assert [memory["value"] for memory in result["memories"]] == ["green tea"]
-        assert result["hits"][0]["ranks"]
-        assert result["searchType"] == "hybrid"
-        steps = {name: step for each in result["pipeline"] for name, step in each.items()}
+        assert [memory["value"] for memory in answer["memories"]] == ["green tea"]
+        assert answer["result"][0]["ranks"]
+        assert answer["search"]["searchType"] == "hybrid"
+        steps = {name: step for each in answer["search"]["pipeline"] for name, step in each.items()}
         assert steps["embed"]["embedded"] is True
         assert steps["search"]["own"] == {"in": "memory"}
         assert steps["limit"] == 3
@@ -147,10 +146,11 @@ async def test_a_query_without_a_vector_says_that_words_alone_answered():
     async with serving(MemoryService(InMemoryStore(), Away()), settings_of()) as server:
         ana = await server.identity()
         await server.memory_of(ana, "set", key="drink", value="green tea")
-        result = (await server.memory_of(ana, "query", query="tea")).json()["result"]
-        assert [memory["value"] for memory in result["memories"]] == ["green tea"]
-        assert (result["searchType"], result["outcome"], result["cut"]) == ("text", "unavailable", ["vector"])
-        assert result["pipeline"][0]["embed"]["embedded"] is False
+        answer = (await server.memory_of(ana, "query", query="tea")).json()
+        assert [memory["value"] for memory in answer["memories"]] == ["green tea"]
+        search = answer["search"]
+        assert (search["searchType"], search["outcome"], search["cut"]) == ("text", "unavailable", ["vector"])
+        assert search["pipeline"][0]["embed"]["embedded"] is False
 
 
 async def test_on_mongodb_the_stages_that_were_asked_are_told(closed_while_connecting):
@@ -162,9 +162,9 @@ async def test_on_mongodb_the_stages_that_were_asked_are_told(closed_while_conne
             await memory.set(key, value)
         await server.memory.settle(60)
         assert await made.until_searchable(300)
-        result = (await server.memory_of(ana, "query", query="mousaka")).json()["result"]
-        assert result["memories"][0]["value"] == "moussaka"
-        own = next(step for step in result["pipeline"] if "search" in step)["search"]["own"]
+        answer = (await server.memory_of(ana, "query", query="mousaka")).json()
+        assert answer["memories"][0]["value"] == "moussaka"
+        own = next(step for step in answer["search"]["pipeline"] if "search" in step)["search"]["own"]
         assert own["in"] == "database"
         (pipeline,) = own["pipelines"]
         fusion = pipeline[0]["$rankFusion"]

@@ -20,8 +20,8 @@ async def test_what_is_set_is_got_listed_found_and_deleted(server, ana):
     listed = (await server.memory_of(ana, "list")).json()
     assert listed == {"success": True, "result": [kept["result"]]}
     found = (await server.memory_of(ana, "query", query="which coffee?")).json()
-    assert found["result"]["memories"][0] == found["result"]["hits"][0]["memory"] == kept["result"]
-    assert found["result"]["hits"][0]["ranks"]["text"]["rank"] == 1
+    assert found["memories"][0] == found["result"][0]["memory"] == kept["result"]
+    assert found["result"][0]["ranks"]["text"]["rank"] == 1
     deleted = (await server.memory_of(ana, "delete", key="favourite_coffee")).json()
     assert deleted == {"success": True, "result": {"deleted": True, "deletedCount": 1}}
     assert (await server.memory_of(ana, "get", key="favourite_coffee")).json()["result"] is None
@@ -34,7 +34,7 @@ async def test_nothing_known_is_a_success_with_nothing_in_it(server, ana):
     assert answers["list"].json() == {"success": True, "result": []}
     searched = answers["query"].json()
     assert (searched["success"], searched["found"]) == (True, False)
-    assert (searched["result"]["hits"], searched["result"]["outcome"]) == ([], "complete")
+    assert (searched["result"], searched["search"]["outcome"]) == ([], "complete")
 
 
 async def test_deleting_nothing_is_told_from_deleting_something(server, ana):
@@ -124,7 +124,7 @@ async def test_a_limit_that_is_none_is_refused(server, ana, limit):
 async def test_a_limit_is_kept(server, ana):
     for number in range(6):
         await server.memory_of(ana, "set", key=f"coffee {number}", value=f"coffee of kind {number}")
-    found = (await server.memory_of(ana, "query", query="coffee", limit=4)).json()["result"]["hits"]
+    found = (await server.memory_of(ana, "query", query="coffee", limit=4)).json()["result"]
     assert len(found) == 4
 
 

@@ -157,15 +157,14 @@ class ShownHit(Shown):
         )
 
 
-class ShownRecall(Shown):
-    """What a search found, and whether it could look everywhere."""
+class ShownSearch(Shown):
+    """How a search was made, and whether it could look everywhere."""
 
     outcome: Outcome = Field(
         description="complete: everything was looked at. deadline: the best there was in time. "
         "unavailable: could not look everywhere."
     )
     cut: list[str] = Field(description="Channels that were left out.")
-    hits: list[ShownHit]
     pipeline: list[dict[str, Any]] = Field(
         default_factory=list,
         description="What was done, step by step: where was searched, and what each channel was worth. Of a "
@@ -174,6 +173,12 @@ class ShownRecall(Shown):
     search_type: Literal["hybrid", "text"] = Field(
         default="text", description="text: no vector took part, only words and sounds."
     )
+
+
+class ShownRecall(ShownSearch):
+    """What a search found."""
+
+    hits: list[ShownHit]
 
     @classmethod
     def of(cls, recall: Recall) -> Self:

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from echoic.memory.user import MAX_LIMIT, UserMemory
 from echoic.server.callers import AsBodyCaller, AsQueryCaller
-from echoic.server.models import Asked, Shown, ShownMemory, ShownRecall
+from echoic.server.models import Asked, Shown, ShownHit, ShownMemory, ShownRecall, ShownSearch
 from echoic.server.problems import responses
 from echoic.types import Category, Recall, Sharing
 
@@ -100,19 +100,6 @@ class Deleted(Shown):
     deleted_count: int = Field(description="How much of it: 0 or 1.")
 
 
-class Searched(ShownRecall):
-    """What a query found."""
-
-    memories: list[ShownMemory] = Field(description="The memories among the hits, best first.")
-
-    @classmethod
-    def found(cls, recall: Recall) -> Self:
-        """`recall`."""
-        shown = ShownRecall.of(recall)
-        memories = [memory for hit in shown.hits for memory in (hit.memory, *hit.also) if memory]
-        return cls(**dict(shown), memories=memories)
-
-
 class Listed(Shown):
     """What the caller may know."""
 
@@ -124,14 +111,27 @@ class Answer(Shown):
     """What an operation gave."""
 
     success: bool = Field(description="False where a delete found nothing to take back.")
-    result: ShownMemory | Deleted | Searched | list[ShownMemory] | None = Field(
+    result: ShownMemory | Deleted | list[ShownMemory] | list[ShownHit] | None = Field(
         description="set: the memory as kept. get: the memory, or null when nothing is known. delete: "
-        "whether there was anything. query: hits, best first, and how they were found. list: memories, "
-        "oldest first."
+        "whether there was anything. query: hits, best first. list: memories, oldest first."
     )
     found: bool = Field(
         default=False, description="Of get and query alone: whether anything is known. Left out otherwise."
     )
+    search: ShownSearch | None = Field(
+        default=None, description="Of query alone: how the hits were found. Left out otherwise."
+    )
+    memories: list[ShownMemory] = Field(
+        default_factory=list, description="Of query alone: the memories among the hits, best first."
+    )
+
+    @classmethod
+    def of(cls, recall: Recall) -> Self:
+        """What a query found."""
+        shown = ShownRecall.of(recall)
+        memories = [memory for hit in shown.hits for memory in (hit.memory, *hit.also) if memory]
+        search = ShownSearch(**{name: getattr(shown, name) for name in ShownSearch.model_fields})
+        return cls(success=True, result=shown.hits, found=bool(shown.hits), search=search, memories=memories)
 
 
 AnyOperation = Set | Get | Delete | Query | List
@@ -204,7 +204,7 @@ async def _done(memory: UserMemory, asked: AnyOperation) -> Answer:
             return Answer(success=deleted, result=Deleted(deleted=deleted, deleted_count=int(deleted)))
         case Query():
             recall = await memory.recall(asked.query, limit=asked.limit)
-            return Answer(success=True, result=Searched.found(recall), found=bool(recall.hits))
+            return Answer.of(recall)
         case List():
             return Answer(success=True, result=[ShownMemory.of(m) for m in await memory.facts()])
         case _:
