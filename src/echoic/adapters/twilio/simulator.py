@@ -68,6 +68,7 @@ class SimulatedCall:
         attestation: what the carrier says of the number; empty: nothing, as outside North America.
         speaks: the language the caller speaks, which a line that finds out reports.
         interim: over a relay, whether what is said is also sent before it is complete, word by word.
+        reports: over a relay, whether the line reports that a reply was played to its end.
         sid: the call's id; None: a new one.
         heard: told each sentence as it is heard.
     """
@@ -83,6 +84,7 @@ class SimulatedCall:
         attestation: str = "TN-Validation-Passed-A",
         speaks: str = "en-US",
         interim: bool = False,
+        reports: bool = False,
         sid: str | None = None,
         heard: Callable[[str], None] | None = None,
     ) -> None:
@@ -113,6 +115,7 @@ class SimulatedCall:
         self._http: aiohttp.ClientSession | None = None
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._after = ""
+        self._reports = reports
 
     async def __aenter__(self) -> Self:
         self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15))  # Twilio's own limit
@@ -188,6 +191,29 @@ class SimulatedCall:
         await self._socket.close()
         self._socket = None
         return await self._follow(self._after, {"SessionStatus": "failed", "CallStatus": "in-progress"})
+
+    async def hung_up(self) -> str:
+        """Wait until the server ends the call, which it does when its agent hangs up; what is said at last.
+
+        Raises:
+            CallFailed: it took the call up again instead, or it listens over webhooks, which end at once.
+        """
+        params = {"CallStatus": "in-progress"}
+        if self._socket is not None:
+            while (await self._receive()).get("type") != "end":
+                pass
+            params["SessionStatus"] = "ended"
+        elif self.stream is not None:
+            await self.stream.closed.wait()
+        elif not self.over:
+            raise CallFailed("the line is listening")
+        if self.over:
+            return ""
+        await self._disconnect()
+        said = await self._follow(self._after, params)
+        if not self.over:
+            raise CallFailed("the server did not hang up")
+        return said
 
     async def hang_up(self) -> None:
         """End the call, as Twilio reports it."""
@@ -315,6 +341,7 @@ class SimulatedCall:
             await self.stream.open()
             return
         self._socket = socket
+        self._reports = self._reports and "tokens-played" in element.get("events", "")
         self.language = element.get("language", element.get("ttsLanguage", ""))
         await self._send({"type": "setup", "callSid": self.sid, "sessionId": "VX1", "from": self._number})
         await self._hear(element.get("welcomeGreeting", ""))
@@ -360,10 +387,12 @@ class SimulatedCall:
                 break
             if self._speed:
                 await asyncio.sleep(len(message["token"]) / self._speed)
-        await self._finish(text, began)
+        await self._finish(text, began, played=cut_in_after is None)
         return text.strip()
 
-    async def _finish(self, text: str, began: float) -> None:
+    async def _finish(self, text: str, began: float, *, played: bool) -> None:
+        if self._reports and text and played:
+            await self._send({"type": "info", "name": "tokensPlayed", "value": text})
         self.sounds.append(Sound(text=text, at=began, lasted_s=time.monotonic() - began))
         if self._heard is not None and text.strip():
             self._heard(text.strip())
