@@ -554,6 +554,11 @@ class Checkpoint:
     """Turns that were not yet in the conversation: whoever goes on appends them first, by their ids."""
     pending: tuple[PendingTool, ...] = ()
     summary: str | None = None
+    """What was said before `messages`, where those of a long call would be too many."""
+    evicted: int = 0
+    """How many turns of the call `summary` stands for: they are not in `messages`."""
+    tokens: int = 0
+    """About how many whoever goes on is given: messages and summary, by `estimate_tokens`."""
     cursor: int = 0
     """How many turns of the call the conversation had."""
     resumption: str | None = None

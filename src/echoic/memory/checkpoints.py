@@ -35,6 +35,8 @@ def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
             for tool in checkpoint.pending
         ],
         "summary": checkpoint.summary,
+        "evicted": checkpoint.evicted,
+        "tokens": checkpoint.tokens,
         "cursor": checkpoint.cursor,
         "resumption": checkpoint.resumption,
         "saved_at": checkpoint.saved_at.isoformat(),
@@ -60,6 +62,8 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
             unkept=tuple(replace(turn, conversation=data["conversation"]) for turn in turns),
             pending=tuple(PendingTool(**tool) for tool in data["pending"]),
             summary=data.get("summary"),
+            evicted=data.get("evicted", 0),
+            tokens=data.get("tokens", 0),
             cursor=data["cursor"],
             resumption=data.get("resumption"),
             saved_at=datetime.fromisoformat(data["saved_at"]),

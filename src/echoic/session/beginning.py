@@ -12,10 +12,12 @@ from datetime import UTC, datetime
 
 from pydantic_ai.realtime import RealtimeModel
 
+from echoic.memory.distilling import Summarizer
 from echoic.session.agents import VoiceAgent
 from echoic.session.calls import Call, CallLog, read_call, read_exchanges
 from echoic.session.checkpoints import SessionStore, store_of
 from echoic.session.confidence import Confidences
+from echoic.session.digest import Digest
 from echoic.session.hooks import Hooks, Listener
 from echoic.session.live import Live
 from echoic.session.playback import Playback
@@ -35,6 +37,8 @@ class Beginning:
     sessions: SessionStore
     listener: Listener | None
     resumed: Checkpoint | None
+    summarizer: Summarizer | None = None
+    """A language model's, for a long call."""
 
     async def live(self, confidences: Confidences, playback: Playback, given: Callable[[], str]) -> Live:
         """The parts of the call, once both partitions, the encoder and the dates' parser are warm.
@@ -69,6 +73,12 @@ class Beginning:
                 deadline_ms=session.settings.recall_deadline_ms,
             ),
             confidences=confidences,
+            digest=Digest(
+                session.memory,
+                conversation,
+                self.summarizer,
+                budget_tokens=session.settings.history_tokens,
+            ),
         )
 
     async def _log(self) -> CallLog:

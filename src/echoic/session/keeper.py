@@ -26,10 +26,12 @@ from pydantic_ai.messages import (
 from pydantic_ai.realtime import RealtimeError
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
+from echoic.memory.block import estimate_tokens
 from echoic.memory.checkpoints import SIGN_EVERY_S
 from echoic.session.calls import Exchange
+from echoic.session.digest import Condensed
 from echoic.session.doubt import affirms, weigh
-from echoic.session.history import recent, written
+from echoic.session.history import written
 from echoic.session.leg import Leg, Said
 from echoic.session.live import Live
 from echoic.session.playback import Utterance
@@ -339,7 +341,9 @@ class Keeper:
 
     async def _save(self) -> None:
         live = self._live
-        checkpoint = self._checkpoint()
+        condensed = self._condensed()
+        await live.digest.summarize(condensed.evicted, live.kept)
+        checkpoint = self._checkpoint(condensed)
         fingerprint = str(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
         # who finds it must be able to tell a quiet call from one whose process died
         if fingerprint == self._saved and time.monotonic() < self._sign_due_s:
@@ -359,17 +363,24 @@ class Keeper:
         self._live.lost = True
         self._on_lost(reason)
 
-    def _checkpoint(self) -> Checkpoint:
+    def _condensed(self) -> Condensed:
+        leg = self._live.leg
+        return self._live.digest.condensed([*leg.heard_messages(so_far=True), *unrecorded(leg)])
+
+    def _checkpoint(self, condensed: Condensed) -> Checkpoint:
         live, leg = self._live, self._live.leg
+        summary = live.digest.text if condensed.evicted else None
         unkept = self._unkept()
         return Checkpoint(
             session=live.session_id,
             conversation=live.conversation.id,
             agent=leg.setup.agent.name,
-            messages=written(recent([*leg.heard_messages(so_far=True), *unrecorded(leg)])),
+            messages=written(condensed.messages),
             unkept=tuple(unkept),
             pending=leg.pending_tools(),
-            summary=live.summary,
+            summary=summary,
+            evicted=condensed.evicted,
+            tokens=condensed.tokens + estimate_tokens(summary or ""),
             cursor=live.kept,
             resumption=resumption_of(leg),
             saved_at=datetime.now(UTC),

@@ -184,6 +184,7 @@ class Running:
         """Close what is open."""
         if self._live is not None:
             await self._live.recall.aclose()
+            await self._live.digest.aclose()
             for leg in self._live.legs:
                 await leg.stop()
             await self._live.hooks.aclose()

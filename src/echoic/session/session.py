@@ -170,6 +170,7 @@ class VoiceSession:
             sessions=CallCheckpoints(self._sessions, self._call) if self._call else self._sessions,
             listener=self._listener,
             resumed=self._resumed,
+            summarizer=self._service.summarizer,
         )
         self._running = Running(
             self,
