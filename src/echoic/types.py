@@ -306,7 +306,8 @@ class Recall:
     cut: tuple[str, ...] = ()
     """What was left out: "vector" (the question was not embedded, in time or at all), "unembedded" (many
     memories wait for their vector: an import, another model, an embedder that was away), "newest" (the store
-    could not be asked), or what was not there in time: "date", "own", "global", "shared"."""
+    could not be asked), "date" (what the question says about time was not read, or in an assumed time zone),
+    or what was not there in time: "own", "global", "shared"."""
 
     def apart(self) -> Recall:
         """The same with each thing as a hit of its own: a memory, then the turn it was learned from."""
