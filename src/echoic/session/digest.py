@@ -20,7 +20,7 @@ from echoic.memory.block import estimate_tokens
 from echoic.memory.block.quoting import quoted
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
-from echoic.memory.listening.slots import sentence_of
+from echoic.memory.listening.slots import sentence_of, with_context
 from echoic.memory.user import UserMemory
 from echoic.session.history import recent, tokens_of, turns_in
 from echoic.types import Checkpoint, Turn
@@ -115,7 +115,7 @@ class Digest:
             turns = await self._conversation.turns()
             call = turns[max(0, len(turns) - kept) :]
             facts = [
-                sentence_of(fact)
+                with_context(sentence_of(fact), fact.context)
                 for fact in await self._memory.facts()
                 if set(fact.source) & {turn.id for turn in call}
             ]
