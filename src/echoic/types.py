@@ -556,6 +556,8 @@ class Checkpoint:
     pending: tuple[PendingTool, ...] = ()
     summary: str | None = None
     """What was said before `messages`, where those of a long call would be too many."""
+    learns: bool = True
+    """Whether anything may be learned from what is said."""
     evicted: int = 0
     """How many turns of the call `summary` stands for: they are not in `messages`."""
     tokens: int = 0

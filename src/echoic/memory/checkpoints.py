@@ -35,6 +35,7 @@ def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
             for tool in checkpoint.pending
         ],
         "summary": checkpoint.summary,
+        "learns": checkpoint.learns,
         "evicted": checkpoint.evicted,
         "tokens": checkpoint.tokens,
         "cursor": checkpoint.cursor,
@@ -62,6 +63,7 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
             unkept=tuple(replace(turn, conversation=data["conversation"]) for turn in turns),
             pending=tuple(PendingTool(**tool) for tool in data["pending"]),
             summary=data.get("summary"),
+            learns=data.get("learns", True),
             evicted=data.get("evicted", 0),
             tokens=data.get("tokens", 0),
             cursor=data["cursor"],

@@ -53,7 +53,7 @@ class Beginning:
         """
         session = self.session
         _, conversation = await asyncio.gather(
-            session.memory.warm(),
+            session.memory.warm() if session.settings.memory else asyncio.sleep(0),
             session.memory.conversation(session.conversation_id, agent=self.agent.name),
         )
         return Live(
@@ -88,7 +88,8 @@ class Beginning:
                 store_of(session.memory), session.memory.scope, session.conversation_id, session.session_id
             )
             first = max((exchange.number for exchange in before), default=-1) + 1
-        return CallLog(await self._call(), enabled=session.settings.record, first=first)
+        recorded = session.settings.record and session.settings.history
+        return CallLog(await self._call(), enabled=recorded, first=first)
 
     async def _call(self) -> Call:
         session = self.session

@@ -53,7 +53,7 @@ async def kept_of_earlier_calls(memory: UserMemory, session_id: str, every_s: fl
 async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> None:
     if await memory.find_conversation(checkpoint.conversation) is not None:  # else it was forgotten
         conversation = await memory.conversation(checkpoint.conversation)
-        await conversation.append(*checkpoint.unkept)
+        await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
         await conversation.listen()
     data = {**record.data, "unkept": [], "cursor": checkpoint.cursor + len(checkpoint.unkept)}
     await store_of(memory).write(memory.scope, [Put.over(record, replace(record, data=data))])
@@ -75,11 +75,12 @@ async def taken_up(
     live.digest.take_up(checkpoint)
     live.kept = checkpoint.cursor
     if checkpoint.unkept:
-        kept = await live.conversation.append(*checkpoint.unkept)
+        kept = await live.conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
         live.kept += len(kept)
         live.turns |= {turn.id: turn for turn in kept}
     # what the other process kept and died before learning from: the model is to know it from its first word
-    await live.conversation.listen()
+    if live.settings.memory:
+        await live.conversation.listen()
     again = [tool for tool in checkpoint.pending if tool.idempotent and tool.name in agent.toolbox]
     results = await asyncio.gather(*(_again(tool, agent, context, model) for tool in again))
     by_call: dict[str, Any] = {tool.call: result for tool, result in zip(again, results, strict=True)}

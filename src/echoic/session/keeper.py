@@ -180,8 +180,10 @@ class Keeper:
         ripe = self._ripe()
         self._note_given()
         turns = [each.turn for each in ripe if each.turn is not None]
+        settings = self._live.settings
         try:
-            await self._live.conversation.append(*turns)
+            if settings.history:
+                await self._live.conversation.append(*turns, learn=settings.memory)
         except InvalidInput:
             if await self._live.memory.find_conversation(self._live.conversation.id) is not None:
                 raise
@@ -192,7 +194,7 @@ class Keeper:
             if each.turn is not None:
                 self._kept(each.turn, each)
         self._drop_legs()
-        if turns:
+        if turns and settings.history and settings.memory:
             await self._learn(turns)
 
     def _ripe(self) -> list[_Ripe]:
@@ -290,7 +292,7 @@ class Keeper:
                 kept=[memory.id for memory in learned.kept],
                 retracted=[memory.id for memory in learned.retracted],
             )
-        await live.leg.setup.memory.refresh()
+        await live.leg.setup.refresh()
         try:
             await live.leg.tell_changes()
         except RealtimeError as error:  # the leg's task tells what became of the line
@@ -370,7 +372,7 @@ class Keeper:
     def _checkpoint(self, condensed: Condensed) -> Checkpoint:
         live, leg = self._live, self._live.leg
         summary = live.digest.text if condensed.evicted else None
-        unkept = self._unkept()
+        unkept = self._unkept() if live.settings.history else ()
         return Checkpoint(
             session=live.session_id,
             conversation=live.conversation.id,
@@ -379,6 +381,7 @@ class Keeper:
             unkept=tuple(unkept),
             pending=leg.pending_tools(),
             summary=summary,
+            learns=live.settings.memory,
             evicted=condensed.evicted,
             tokens=condensed.tokens + estimate_tokens(summary or ""),
             cursor=live.kept,

@@ -63,6 +63,16 @@ class SessionSettings:
     """
     record: bool = True
     """Whether the call is written down for `echoic calls` and `echoic why`."""
+    history: bool = True
+    """Whether what is said is kept. Without, no word of the call is: nothing is learned from it, none of it
+    is found again, and it is not written down. What a tool is asked to remember is kept.
+    """
+    checkpoints: bool = True
+    """Whether another process could go on with the call. Without, it ends with its process."""
+    memory: bool = True
+    """Whether the agents remember. Without, they get no block, no recall, no directives and no memory tools,
+    and nothing is learned from the call.
+    """
 
     def __post_init__(self) -> None:
         for name in (
@@ -78,6 +88,16 @@ class SessionSettings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidInput(f"{name} must be above 0 or None, not {brief(value)}")
+
+    @property
+    def recalls(self) -> bool:
+        """Whether memory is searched for what the caller says."""
+        return self.memory and self.recall != "off"
+
+    @property
+    def recalls_first(self) -> bool:
+        """Whether a reply waits for that, where the provider can be made to wait."""
+        return self.memory and self.recall == "before_reply"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -195,8 +195,7 @@ class Running:
         """The block, as the model has it."""
         if self._live is None or not self._live.legs:
             return ""
-        parts = self._live.leg.setup.memory.get_instructions()
-        return "\n".join(part().content for part in parts)
+        return "\n".join(part.content for part in self._live.leg.setup.instructions())
 
     def _take(self, leg: Leg, event: RealtimeEvent) -> None:
         self.pump.take(leg, event)
