@@ -99,6 +99,15 @@ async def test_over_a_relay_the_line_ends_once_it_reports_that_the_last_words_we
     assert (await phone.turns(call)).conversation.status == "completed"
 
 
+async def test_a_simulated_caller_who_talks_on_finds_that_the_call_is_over(line):
+    phone = await line(leaves, channel="relay")
+    call = await phone.call(reports=True)
+    assert (await call.say("bye")).endswith("Goodbye, Ana.")
+    await ended(phone, call)
+    assert await call.say("hello?") == ""
+    assert call.over
+
+
 async def test_a_line_that_reports_nothing_is_given_the_time_that_speech_takes(line):
     phone = await line(leaves, channel="relay", pace=Pace(characters_per_s=200))
     call = await phone.call()

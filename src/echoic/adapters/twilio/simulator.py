@@ -11,6 +11,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
@@ -31,6 +32,10 @@ _MAX_WEBHOOKS = 200
 
 class CallFailed(Exception):
     """The server did what would end a real call with an error."""
+
+
+class _HungUp(Exception):
+    """The server ended a relay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,19 +203,22 @@ class SimulatedCall:
         Raises:
             CallFailed: it took the call up again instead, or it listens over webhooks, which end at once.
         """
-        params = {"CallStatus": "in-progress"}
         if self._socket is not None:
-            while (await self._receive()).get("type") != "end":
-                pass
-            params["SessionStatus"] = "ended"
-        elif self.stream is not None:
+            with suppress(_HungUp):
+                while True:
+                    await self._receive()
+            return await self._after_end(SessionStatus="ended")
+        if self.stream is not None and not self.over:
             await self.stream.closed.wait()
-        elif not self.over:
+            return await self._after_end()
+        if not self.over:
             raise CallFailed("the line is listening")
-        if self.over:
-            return ""
+        return ""
+
+    async def _after_end(self, **params: str) -> str:
+        """Do what the server says once it has ended what carried the call."""
         await self._disconnect()
-        said = await self._follow(self._after, params)
+        said = await self._follow(self._after, {"CallStatus": "in-progress", **params})
         if not self.over:
             raise CallFailed("the server did not hang up")
         return said
@@ -361,6 +369,13 @@ class SimulatedCall:
         await self._socket.send_str(json.dumps(message))
 
     async def _reply(self, started: float, cut_in_after: str | None) -> str:
+        """What is said until the last token; the server may end the call instead."""
+        try:
+            return await self._tokens(started, cut_in_after)
+        except _HungUp:
+            return await self._after_end(SessionStatus="ended")
+
+    async def _tokens(self, started: float, cut_in_after: str | None) -> str:
         """Tokens until the last; they are played as they come."""
         text, began, cut = "", time.monotonic(), False
         while True:
@@ -406,6 +421,8 @@ class SimulatedCall:
         message = json.loads(received.data)
         if not isinstance(message, dict):
             raise CallFailed("the server sent what is no message")
+        if message.get("type") == "end":
+            raise _HungUp
         if message.get("type") == "language":
             self.language = str(message.get("ttsLanguage", ""))
         return message
