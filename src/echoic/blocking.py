@@ -333,7 +333,7 @@ class BlockingSpeculation(Protocol):
 class BlockingOpenConversation(Protocol):
     """`OpenConversation`, blocking."""
 
-    def append(self, *turns: Turn) -> tuple[Turn, ...]:
+    def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing."""
 
     def truncate(self, heard: str, *, after: str | None = None) -> list[Turn]:

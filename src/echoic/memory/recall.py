@@ -80,7 +80,8 @@ class Recaller:
         Embedding, loading and reading the time go side by side. What is not there by the deadline is done
         without, and named in `cut`: "vector", "date", or what was not loaded, "own", "global" or "shared";
         "newest" where the store could not be asked what is new; "unembedded" where many rows wait for their
-        vector, and were looked through by their words alone.
+        vector, and were looked through by their words alone. "date" is named too where the store could not
+        say in which time zone the user's days are: the last one known is assumed, else UTC.
 
         Args:
             scope: who asks.
@@ -120,7 +121,8 @@ class Recaller:
         vector = made.vectors[0] if made else None
         past = include_past or (spans or NOTHING).past
         await self._narrow(scope, places, until, text=text, vector=vector, include_past=past)
-        there = self._looked_in(scope, places) | {"vector": _made(works[0]), "date": spans is not None}
+        there = self._looked_in(scope, places) | {"vector": _made(works[0])}
+        there["date"] = spans is not None and not spans.assumed
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
         query = partial(query_of, text, vector, pieces=exact)
         hits, waiting = await self._search(query, places, spans or NOTHING, limit, include_past=include_past)
@@ -128,7 +130,7 @@ class Recaller:
         if narrowed and not hits:
             waiting = max(waiting, await until.run(self._waiting_in(narrowed)) or 0)
         there["unembedded"] = waiting <= _ON_THEIR_WAY
-        if not (there["newest"] and there["unembedded"]):
+        if not (there["newest"] and there["unembedded"]) or (spans is not None and spans.assumed):
             outcome = "unavailable"
         return Recall(
             hits=_unsigned(hits, scope),
