@@ -115,13 +115,14 @@ class Recaller:
         include_past: bool,
         meant: Coroutine[Any, Any, Spans] | None,
     ) -> Recall:
-        places = await self._load(scope, until)
+        places, newest = await self._load(scope, until)
         spans = await until.run(meant) if meant else NOTHING
         made, outcome = await self._wait(works, until)
         vector = made.vectors[0] if made else None
         past = include_past or (spans or NOTHING).past
         await self._narrow(scope, places, until, text=text, vector=vector, include_past=past)
-        there = self._looked_in(scope, places) | {"vector": _made(works[0])}
+        newest = newest and self._newest()
+        there = self._looked_in(scope, places) | {"newest": newest, "vector": _made(works[0])}
         there["date"] = spans is not None and not spans.assumed
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
         query = partial(query_of, text, vector, pieces=exact)
@@ -162,14 +163,16 @@ class Recaller:
         return [self._embedder.begin(text) for text in texts if text]
 
     def _looked_in(self, scope: Scope, places: Collection[Scope]) -> dict[str, bool]:
-        """By what `Recall.cut` calls it, whether a place was looked in, and as it is by now."""
+        """By what `Recall.cut` calls it, whether a place was looked in."""
         return {
             "own": scope in places,
             "global": scope.everyone in places,
             "shared": all(at in places for at in self._shares.of(scope)),
-            # a database that is away: what is in memory answers, and says that it may not be the newest
-            "newest": getattr(self._store, "trouble", None) is None,
         }
+
+    def _newest(self) -> bool:
+        """Whether what the store gave last is not what it had in memory while its database was away."""
+        return getattr(self._store, "trouble", None) is None
 
     def forget(self) -> None:
         """Let go of what was asked lately: the words are somebody's."""
@@ -187,15 +190,20 @@ class Recaller:
             for at in self._shares.places(scope)
         ]
 
-    async def _load(self, scope: Scope, until: Deadline) -> dict[Scope, Partition]:
-        """What is loaded whole: all but scopes that are too large for it."""
-        loaded = {}
+    async def _load(self, scope: Scope, until: Deadline) -> tuple[dict[Scope, Partition], bool]:
+        """What is loaded whole, all but scopes that are too large for it; and whether it is the newest."""
+        loaded: dict[Scope, Partition] = {}
+        newest = True
+
+        async def load(at: Scope) -> tuple[Partition, bool]:
+            # whether it is, is asked at once: when the next is loaded, the database may be back
+            return await self._store.load(at), self._newest()
+
         for at in self._shares.places(scope):
-            if not await self._is_large(at, until):
-                partition = await until.run(self._store.load(at))
-                if partition is not None:
-                    loaded[at] = partition
-        return loaded
+            if not await self._is_large(at, until) and (found := await until.run(load(at))) is not None:
+                loaded[at] = found[0]
+                newest = newest and found[1]
+        return loaded, newest
 
     async def _narrow(
         self,
