@@ -123,7 +123,7 @@ async def measure_corpus(
     try:
         for spoken in versions:
             with TemporaryDirectory(prefix="echoic-corpus-", dir=folder) as place:
-                stage = _Stage(chosen, spoken, held, embedder, Path(place), sidecar)
+                stage = _Stage(chosen, spoken, held, Path(place), sidecar)
                 marks[spoken] = await stage.play(names, progress)
     finally:
         await held.release()
@@ -137,13 +137,12 @@ class _Stage:
     chosen: Chosen
     spoken: str
     held: HeldEmbedder
-    embedder: Embedder
     folder: Path
     sidecar: str | None
 
     async def play(self, names: Sequence[str], progress: Progress) -> dict[str, Marks]:
         """One caller after the other, each to every system in turn, so that other work hits all alike."""
-        vectors = Vectors(self.embedder)
+        vectors = Vectors(self.held)
         names = [*names, SIDECAR] if self.sidecar else names
         marks = {name: Marks() for name in names}
         async with AsyncExitStack() as opened:
@@ -172,7 +171,7 @@ class _Stage:
         own.mkdir()
         if name == OURS:
             return EchoicSystem(self.held, own)
-        dimensions = self.embedder.spec.dimensions
+        dimensions = self.held.spec.dimensions
         return PeerSystem(PEERS[name](), vectors, own, dimensions, best=name.endswith(BEST))
 
     async def _encode(self, caller: Caller, vectors: Vectors, names: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from echoic.cli.command import Group, command
+from echoic.cli.corpus import corpus_command
 from echoic.cli.exits import DONE, UNEXPECTED
 from echoic.cli.output import Output, Result, Table
 from echoic.cli.running import run_apart
@@ -402,7 +403,15 @@ def _result(
 
 bench_group.add_section(
     "Measure",
-    [recall_command, keyvalue_command, noise_command, latency_command, peers_command, sidecar_command],
+    [
+        recall_command,
+        keyvalue_command,
+        noise_command,
+        latency_command,
+        peers_command,
+        corpus_command,
+        sidecar_command,
+    ],
 )
 
 __all__ = ["bench_group", "embedder_of"]

@@ -1,7 +1,7 @@
 """Grade a memory by the corpus: what it finds, when it is silent, what it learns, keeps and forgets.
 
-Takes callers and a `System`, gives `Marks`. Pure but for a stopwatch, and it knows no system. Calls are played
-in their order; a question is asked when its call begins, of what was said before it.
+Takes callers and a `System`, gives `Marks`. Pure but for a stopwatch, and it knows no system. Calls are
+played in their order; a question is asked when its call begins, of what was said before it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _TURN_S = 6
 _SAME = 0.5
 """Share of the content words that two texts must have in common to say the same."""
 _EMPTY = frozenset(
-    "a an and are as at be but by caller do does for from had has have he her his i i'm i've in is it it's its me"
-    " my no not of on or our she so that that's the their them they this to user was we were with you your".split()
+    "a an and are as at be but by caller do does for from had has have he her his i i'm i've in is it it's"
+    " its me my no not of on or our she so that that's the their them they this to user was we were with you"
+    " your".split()
 )
 
 
@@ -273,7 +274,7 @@ class _Grading:
         self._note("secrets kept", _any_shows([*found, *facts], trap.turn, trap.span.quote))
 
     async def _forgetting(self, how: str) -> None:
-        """Whether what was to be forgotten is recalled, by its question or its own words, and what was not."""
+        """Whether what was to go is recalled, by its question or its own words, and what was to stay."""
         for question in self._caller.questions:
             if question.kind == "forgotten" and question.turns:
                 said = self._quotes(question.facts, question.turns)
