@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ from echoic.bench.peers.systems import EchoicSystem, PeerSystem, SidecarSystem, 
 from echoic.embedding.base import Embedder
 from echoic.errors import InvalidInput
 from echoic_corpus import Caller, Recogniser, read_all, splits
-from echoic_corpus.grading import VERSIONS, asked_as, grade, heard_by
+from echoic_corpus.grading import VERSIONS, System, asked_as, grade, heard_by
 from echoic_corpus.marks import Marks, difference
 
 OURS = "echoic"
@@ -87,6 +88,7 @@ async def measure_corpus(
     sidecar: str | None = None,
     folder: Path | None = None,
     progress: Progress = silent,
+    keep: Callable[[dict[str, Any]], object] | None = None,
 ) -> dict[str, Any]:
     """Play `chosen` to every system that is installed, in every version of what was said.
 
@@ -98,6 +100,7 @@ async def measure_corpus(
         sidecar: the URL of one more system, which speaks the sidecar protocol.
         folder: on the disk they are to write to; None: where temporary files are. Nothing is left in it.
         progress: told after every caller of every version.
+        keep: given what is known after each version, in case that the run does not reach its end.
 
     Returns:
         everything as JSON; see `echoic_corpus.report`.
@@ -124,10 +127,14 @@ async def measure_corpus(
         for spoken in versions:
             with TemporaryDirectory(prefix="echoic-corpus-", dir=folder) as place:
                 stage = _Stage(chosen, spoken, held, Path(place), sidecar)
-                marks[spoken] = await stage.play(names, progress)
+                marks[spoken] = await stage.play([name for name in names if name not in left_out], progress)
+            left_out |= stage.failed
+            made = _as_json(chosen, marks, held.spec.model, left_out, time.monotonic() - began)
+            if keep:
+                keep(made)
     finally:
         await held.release()
-    return _as_json(chosen, marks, held.spec.model, left_out, time.monotonic() - began)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,8 @@ class _Stage:
     held: HeldEmbedder
     folder: Path
     sidecar: str | None
+    failed: dict[str, str] = field(default_factory=dict)
+    """Peers that broke off, and by which error."""
 
     async def play(self, names: Sequence[str], progress: Progress) -> dict[str, Marks]:
         """One caller after the other, each to every system in turn, so that other work hits all alike."""
@@ -147,22 +156,33 @@ class _Stage:
         marks = {name: Marks() for name in names}
         async with AsyncExitStack() as opened:
             systems = {name: self._system(name, vectors) for name in names}
-            for system in systems.values():
-                await system.start()
-                opened.push_async_callback(system.aclose)
+            for name, system in systems.items():
+                opened.push_async_callback(self._tried, name, "the end", system.aclose)
+                await self._tried(name, "the start", system.start)
             for number, caller in enumerate(self.chosen.callers):
                 await self._encode(caller, vectors, names)
                 turn = number % len(names)
                 for name in (*names[turn:], *names[:turn]):
-                    await grade(
-                        systems[name],
-                        [caller],
-                        version=self.spoken,
-                        recogniser=self.chosen.recogniser,
-                        marks=marks[name],
+                    await self._tried(
+                        name, caller.id, partial(self._grade, systems[name], caller, marks[name])
                     )
                 progress(number + 1, len(self.chosen.callers))
-        return marks
+        return {name: found for name, found in marks.items() if name not in self.failed}
+
+    async def _grade(self, system: System, caller: Caller, marks: Marks) -> None:
+        recogniser = self.chosen.recogniser
+        await grade(system, [caller], version=self.spoken, recogniser=recogniser, marks=marks)
+
+    async def _tried(self, name: str, where: str, step: Callable[[], Awaitable[None]]) -> None:
+        """Do a step of one system, unless it broke off before."""
+        if name in self.failed:
+            return
+        try:
+            await step()
+        except Exception as error:  # whatever somebody else's software raises: the others go on
+            if name == OURS:
+                raise
+            self.failed[name] = f"broke off at {where}, {self.spoken}: {type(error).__name__}: {error!s:.200}"
 
     def _system(self, name: str, vectors: Vectors) -> EchoicSystem | PeerSystem | SidecarSystem:
         if name == SIDECAR:
@@ -196,7 +216,7 @@ def _as_json(
     left_out: Mapping[str, str],
     wall_s: float,
 ) -> dict[str, Any]:
-    first = next(iter(marks.values()))
+    first = dict.fromkeys(name for by_name in marks.values() for name in by_name)
     others = [name for name in first if name != OURS]
     return {
         "corpus": _corpus_version(),
@@ -208,7 +228,7 @@ def _as_json(
         "systems": {
             name: {
                 "versions": dict(PEERS[name]().about.versions()) if name in PEERS else {},
-                **{spoken: by_name[name].as_json() for spoken, by_name in marks.items()},
+                **{spoken: by_name[name].as_json() for spoken, by_name in marks.items() if name in by_name},
             }
             for name in first
         },
@@ -216,6 +236,7 @@ def _as_json(
             name: {
                 spoken: {m: difference(by_name[OURS], by_name[name], m) for m in COMPARED}
                 for spoken, by_name in marks.items()
+                if name in by_name
             }
             for name in others
             if OURS in first

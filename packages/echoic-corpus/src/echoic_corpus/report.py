@@ -28,7 +28,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 Result = Mapping[str, Any]
 Cell = Callable[[Result], str]
 Bars = Mapping[str, Sequence[tuple[float, float, float] | None]]
-"""By system: of every series the value and its interval; None where it was not measured."""
+"""By group: of every series the value and its interval; None where it was not measured."""
 _ROW, _GAP, _LEFT, _WIDTH, _TOP = 12, 9, 130, 420, 66
 
 
@@ -53,7 +53,7 @@ def charts(result: Result) -> dict[str, str]:
     spoken = [v for v in ("clean", "wer10", "wer20") if any(v in s for s in result["systems"].values())]
     drawn = {
         "retrieval": _measured(result, "R@10, percent", {v: (v, "R@10") for v in spoken}),
-        "kinds": _measured(result, "R@10 by kind, percent", {k: ("clean", f"R@10: {k}") for k in KINDS}),
+        "kinds": _kinds(result),
         "silence": _measured(
             result,
             "Nothing returned, percent",
@@ -177,22 +177,33 @@ def _measured(result: Result, title: str, series: Mapping[str, tuple[str, str]])
     return _plot(title, tuple(series), bars, 100.0)
 
 
+def _kinds(result: Result) -> str:
+    """R@10 by kind, a bar a system: of each its best setting."""
+    systems = dict(_clean(result))
+    systems = {name: clean for name, clean in systems.items() if f"{name}{BEST}" not in systems}
+    bars = {
+        kind: [clean["measures"].get(f"R@10: {kind}", {}).get("percent") for clean in systems.values()]
+        for kind in KINDS
+    }
+    return _plot("R@10 by kind of question, percent", tuple(systems), bars, 100.0)
+
+
 def _plot(title: str, series: Sequence[str], bars: Bars, most: float) -> str:
-    """Bars that lie, by system, with their intervals as lines."""
-    bars = {name: points for name, points in bars.items() if any(points)}
+    """Bars that lie, in groups, with their intervals as lines."""
+    bars = {group: points for group, points in bars.items() if any(points)}
     if not bars or most <= 0:
         return ""
     scale, y = _WIDTH / most, _TOP
     parts: list[str] = []
     for at, name in enumerate(series):
-        x, line = 8 + at % 4 * 150, 30 + at // 5 * 12
+        x, line = 8 + at % 4 * 150, 30 + at // 4 * 12
         parts.append(
             f'<rect x="{x}" y="{line - 8}" width="9" height="9" fill="{COLOURS[at % len(COLOURS)]}"/>'
         )
         parts.append(f'<text x="{x + 12}" y="{line}">{escape(name)}</text>')
-    for system, points in bars.items():
+    for group, points in bars.items():
         middle = y + len(points) * _ROW / 2 + 4
-        parts.append(f'<text x="{_LEFT - 6}" y="{middle:.1f}" text-anchor="end">{escape(system)}</text>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{middle:.1f}" text-anchor="end">{escape(group)}</text>')
         for colour, point in enumerate(points):
             if point:
                 value, low, high = point
