@@ -63,7 +63,7 @@ bench: .venv/.dev
 
 SPLIT ?= test
 bench-corpus: .venv-peers/.made
-	nice .venv-peers/bin/python -m benchmarks.corpus --split $(SPLIT) $(FLAGS)
+	OPENBLAS_NUM_THREADS=1 nice .venv-peers/bin/python -m benchmarks.corpus --split $(SPLIT) $(FLAGS)
 
 lock:
 	scripts/lock

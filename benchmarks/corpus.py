@@ -41,7 +41,6 @@ def main() -> None:
     if args.redraw:
         written(name, json.loads((machine.RESULTS / f"{name}.json").read_text()))
         return
-    machine.one_core()
     logging.getLogger("echoic").setLevel(logging.ERROR)  # that other people are on the line is meant
     chosen = Chosen.of(args.split, [c for c in args.callers.split(",") if c], args.limit)
     found = asyncio.run(
@@ -52,14 +51,15 @@ def main() -> None:
             versions=args.versions.split(","),
             folder=args.folder,
             progress=lambda done, total=None: print(f"{done} of {total} callers", file=sys.stderr),
-            keep=None if args.dry else lambda part: machine.save(name, part),
+            keep=None if args.dry else lambda part: save(name, part),
         )
     )
-    if args.dry:
-        print(table(found))
-        return
-    print(machine.save(name, found))
-    written(name, {"machine": machine.facts(), **found})
+    print(table(found))
+
+
+def save(name: str, found: dict[str, Any]) -> None:
+    path = machine.save(name, found)
+    written(name, json.loads(path.read_text()))
 
 
 def written(name: str, found: dict[str, Any]) -> None:
@@ -75,7 +75,7 @@ def about(found: dict[str, Any]) -> str:
     return (
         f"Split {found['split']} of echoic-corpus {found['corpus']}: {len(found['callers'])} callers, "
         f"{found['turns']:,} turns, {found['questions']:,} questions. {host['cpu']}, {host['cores_used']} "
-        f"core, load average {host['load_average_1m']}, Python {host['python']}; "
+        f"cores, load average {host['load_average_1m']}, Python {host['python']}; "
         f"{', '.join(f'{n} {v}' for n, v in versions.items())}; vectors of all by {found['embedder']}; "
         f"{found['wall_s'] // 60} minutes.{without} Percent unless a unit is named; default / best setting. "
         "Other work on the machine hits all systems alike: compare times within the table only."

@@ -10,7 +10,7 @@ import click
 from echoic.cli.command import command
 from echoic.cli.exits import DONE, UNEXPECTED
 from echoic.cli.output import Output, Result
-from echoic.cli.running import run_apart
+from echoic.cli.running import embedder_of, run_apart
 from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 
@@ -54,8 +54,6 @@ def corpus_command(
     """
 
     async def work(settings: Settings, output: Output) -> Result:
-        from echoic.cli.bench import embedder_of
-
         try:
             from echoic.bench.voice_corpus import SYSTEMS, Chosen, measure_corpus
             from echoic_corpus.report import charts, table
