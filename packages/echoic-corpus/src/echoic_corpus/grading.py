@@ -214,7 +214,8 @@ class _Grading:
         what = "remark" if kind == "remark" else "no answer"
         self._note("silent", not found, kind)
         self._note(f"silent, {what}", not found)
-        self._marks.score(what, found[0].score if found else -math.inf)
+        for name in dict.fromkeys((what, kind)):
+            self._marks.score(name, found[0].score if found else -math.inf)
 
     async def probe(self) -> None:
         """What only the clean version tells, after the last call."""

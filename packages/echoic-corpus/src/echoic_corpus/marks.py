@@ -10,6 +10,9 @@ from typing import Any
 
 DRAWS = 1000
 _SEED = 18
+AUROCS = ("no answer", "never", "remark")
+"""What the best score is to tell from a question with an answer: any question without one, one of which nothing
+was ever said, and what is no question at all."""
 
 
 @dataclass
@@ -19,7 +22,7 @@ class Marks:
     values: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(dict))
     """Measure -> caller -> values from 0 to 1 (words: a count)."""
     scores: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """The best scores of queries that have an `answer`, `no answer`, or were a `remark`; -inf: silence."""
+    """The best scores of queries that have an `answer`, `no answer` (and their kind), or were a `remark`; -inf: silence."""
     add_s: list[float] = field(default_factory=list)
     query_s: list[float] = field(default_factory=list)
     leaks: int = 0
@@ -56,7 +59,7 @@ class Marks:
         }
         return {
             "measures": measured,
-            "auroc": {what: _rounded(self.auroc(what), 3) for what in ("no answer", "remark")},
+            "auroc": {what: _rounded(self.auroc(what), 3) for what in AUROCS},
             "words of ten hits": _rounded(self.mean("words"), 1),
             "add": percentiles(self.add_s),
             "query": percentiles(self.query_s),

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from echoic_corpus.marks import AUROCS
+
 BEST = ", best"
 KINDS = (
     "single",
@@ -84,11 +86,8 @@ def charts(result: Result) -> dict[str, str]:
     }
     drawn["auroc"] = _plot(
         "AUROC of the best score: has an answer, or not",
-        ("no answer", "remark"),
-        {
-            name: [_point(clean["auroc"].get(what)) for what in ("no answer", "remark")]
-            for name, clean in _clean(result)
-        },
+        AUROCS,
+        {name: [_point(clean["auroc"].get(what)) for what in AUROCS] for name, clean in _clean(result)},
         1.0,
     )
     times = {
@@ -114,7 +113,7 @@ def _rows() -> list[tuple[str, Cell]]:
         "wrongly silent": "wrongly silent",
     }
     rows += [(label, _percent("clean", name)) for label, name in named.items()]
-    rows += [(f"AUROC, {what}", _figure(("auroc", what), 3)) for what in ("no answer", "remark")]
+    rows += [(f"AUROC, {what}", _figure(("auroc", what), 3)) for what in AUROCS]
     learned = ("facts found", "learned is labelled", "outdated held", "traps stored", "secrets kept")
     forgot = ("forgotten recalled", "kept beside it")
     rows += [(name, _percent("clean", name)) for name in learned]
