@@ -11,7 +11,7 @@ from typing import Any
 DRAWS = 1000
 _SEED = 18
 AUROCS = ("no answer", "never", "remark")
-"""What the best score is to tell from a question with an answer: any without one, one of which nothing was ever
+"""What the best score is to tell from a question with an answer: any without one, one about what nobody ever
 said, and what is no question at all."""
 
 
@@ -22,8 +22,8 @@ class Marks:
     values: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(dict))
     """Measure -> caller -> values from 0 to 1 (words: a count)."""
     scores: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """The best scores of queries that have an `answer`, `no answer` (and their kind), or were a `remark`; silence is
-    -inf."""
+    """The best scores of queries that have an `answer`, `no answer` (and by its kind), or were a `remark`;
+    -inf: silence."""
     add_s: list[float] = field(default_factory=list)
     query_s: list[float] = field(default_factory=list)
     leaks: int = 0
