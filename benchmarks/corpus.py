@@ -72,13 +72,15 @@ def about(found: dict[str, Any]) -> str:
     host, systems = found["machine"], found["systems"]
     versions = {n: v for system in systems.values() for n, v in system["versions"].items()}
     without = "".join(f" Without {name}: {why}." for name, why in found["left out"].items())
+    busy = (host["load_average_1m"] or 0) > host["cores_used"]
+    shared = " The machine was busy with other work, which hits all systems alike:" if busy else " Always"
     return (
         f"Split {found['split']} of echoic-corpus {found['corpus']}: {len(found['callers'])} callers, "
         f"{found['turns']:,} turns, {found['questions']:,} questions. {host['cpu']}, {host['cores_used']} "
         f"cores, load average {host['load_average_1m']}, Python {host['python']}; "
         f"{', '.join(f'{n} {v}' for n, v in versions.items())}; vectors of all by {found['embedder']}; "
-        f"{found['wall_s'] // 60} minutes.{without} Percent unless a unit is named; default / best setting. "
-        "Other work on the machine hits all systems alike: compare times within the table only."
+        f"{found['wall_s'] // 60} minutes.{without} Percent unless a unit is named; default / best setting."
+        f"{shared} compare times within the table only.{found.get('note', '')}"
     )
 
 
