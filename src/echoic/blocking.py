@@ -19,7 +19,7 @@ from echoic.memory.block import Block
 from echoic.memory.conversation import Transcript
 from echoic.memory.decisions import Decision
 from echoic.memory.distil import Distilled, Jobs
-from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, Trouble
+from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble
 from echoic.memory.served import P
 from echoic.partition import Partition
 from echoic.ranking.packing import Packed
@@ -73,6 +73,9 @@ class BlockingMemoryService(Protocol):
 
     def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
         """Tell `hook` where embedding or distilling does not get on."""
+
+    def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
+        """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
 
     def remove_hook(self, hook: Callable[..., object]) -> None:
         """Tell `hook` of nothing more."""
@@ -142,7 +145,7 @@ class BlockingUserMemory(Protocol):
 
     scope: Scope
 
-    def facts(self) -> list[Memory]:
+    def facts(self, *, with_global: bool = False) -> list[Memory]:
         """Everything that holds, as the user has it: oldest first, superseded and retracted ones left out."""
 
     def recall(
@@ -217,6 +220,9 @@ class BlockingUserMemory(Protocol):
     @property
     def store(self) -> BlockingStore:
         """Where it is kept, for what is kept beside it: records of a kind of its own, in `scope`."""
+
+    def tell_tool_use(self, used: ToolUsed) -> None:
+        """Tell hooks that a model used a tool of this memory. For whoever makes such tools."""
 
     def set(
         self,
@@ -338,7 +344,7 @@ class BlockingSpeculation(Protocol):
 class BlockingOpenConversation(Protocol):
     """`OpenConversation`, blocking."""
 
-    def append(self, *turns: Turn) -> tuple[Turn, ...]:
+    def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing."""
 
     def truncate(self, heard: str, *, after: str | None = None) -> list[Turn]:

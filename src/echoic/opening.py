@@ -41,6 +41,7 @@ def open(  # noqa: A001 - echoic.open is the way in
             to install), a hosted one such as "voyageai:voyage-3.5-lite" or "openai:my-model?dimensions=768",
             or one of your own.
         model: a language model that joins the rules in forming memories and in judging what may be global,
+            and summarises long calls,
             always after the caller was answered: "provider:model" as PydanticAI names it, such as
             "openai:gpt-5-mini" or "ollama:llama3.2", or a model of PydanticAI's. None: rules only.
         global_writes: what a caller's global memory does: "propose" waits for an operator; with "auto" what
@@ -72,9 +73,13 @@ def open(  # noqa: A001 - echoic.open is the way in
 
     asked: dict[str, Any] = {}
     if model is not None:
-        from echoic.models import classifier_from, extractor_from
+        from echoic.models import classifier_from, extractor_from, summarizer_from
 
-        asked = {"extractor": extractor_from(model), "second_judge": classifier_from(model)}
+        asked = {
+            "extractor": extractor_from(model),
+            "second_judge": classifier_from(model),
+            "summarizer": summarizer_from(model),
+        }
     return MemoryService(
         store_of(url),
         embedder_from(embedder),

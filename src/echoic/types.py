@@ -309,7 +309,11 @@ class Recall:
     cut: tuple[str, ...] = ()
     """What was left out: "vector" (the question was not embedded, in time or at all), "unembedded" (many
     memories wait for their vector: an import, another model, an embedder that was away), "newest" (the store
-    could not be asked), or what was not there in time: "date", "own", "global", "shared"."""
+    could not be asked), "date" (what the question says about time was not read, or in an assumed time zone),
+    or what was not there in time: "own", "global", "shared"."""
+    pipeline: tuple[dict[str, Any], ...] = field(default=(), compare=False, repr=False)
+    """What was done to find it, step by step as JSON: where was searched, and what each channel was worth.
+    Of a scope searched in a database, what the database was asked. See docs/ranking.md."""
 
     def apart(self) -> Recall:
         """The same with each thing as a hit of its own: a memory, then the turn it was learned from."""
@@ -557,6 +561,13 @@ class Checkpoint:
     """Turns that were not yet in the conversation: whoever goes on appends them first, by their ids."""
     pending: tuple[PendingTool, ...] = ()
     summary: str | None = None
+    """What was said before `messages`, where those of a long call would be too many."""
+    learns: bool = True
+    """Whether anything may be learned from what is said."""
+    evicted: int = 0
+    """How many turns of the call `summary` stands for: they are not in `messages`."""
+    tokens: int = 0
+    """About how many whoever goes on is given: messages and summary, by `estimate_tokens`."""
     cursor: int = 0
     """How many turns of the call the conversation had."""
     resumption: str | None = None

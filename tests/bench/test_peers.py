@@ -19,16 +19,16 @@ class Nearest:
         self._vectors, self._kept = vectors, {}
         assert {len(vector) for vector in vectors.values()} == {dimensions}
 
-    async def add(self, whose, one):
-        self._kept.setdefault(whose.user, []).append(one)
+    async def add(self, user, one):
+        self._kept.setdefault(user, []).append(one)
 
     async def ready(self):
         pass
 
-    async def search(self, whose, question, limit):
+    async def search(self, user, question, limit):
         asked = self._vectors[question]
-        ranked = sorted(self._kept[whose.user], key=lambda one: -float(asked @ one.vector))
-        return [one.item.id for one in ranked[:limit]]
+        scored = [(one.item.id, float(asked @ one.vector)) for one in self._kept[user]]
+        return sorted(scored, key=lambda each: -each[1])[:limit]
 
     async def aclose(self):
         self._kept.clear()
@@ -37,8 +37,8 @@ class Nearest:
 class Leaking(Nearest):
     """The same, without scopes."""
 
-    async def search(self, whose, question, limit):
-        return [one.item.id for kept in self._kept.values() for one in kept][:limit]
+    async def search(self, user, question, limit):
+        return [(one.item.id, 0.0) for kept in self._kept.values() for one in kept][:limit]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import echoic
+from adapters.conftest import line
 from capability.conftest import call_tool, chat
 from embedding.conftest import _switchboard, embedding_server
 from session.conftest import _no_foreign_key, eventually, phone, provider, serve
@@ -18,6 +19,7 @@ __all__ = [
     "closed_while_connecting",
     "embedding_server",
     "eventually",
+    "line",
     "phone",
     "provider",
     "serve",

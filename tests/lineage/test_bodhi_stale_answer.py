@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from datetime import UTC, datetime
 
 import pytest
 
 import echoic
 from echoic import StoreUnavailable, Turn
+from echoic.memory.times.reader import TimeReader
 from stores.postgres_server import PostgresServer
 
 
@@ -44,6 +46,11 @@ async def test_the_last_answer_stands_and_says_so_while_the_server_is_away(serve
             assert [hit.text for hit in stale.hits] == [hit.text for hit in before.hits]
             again = await ana.recall("is my sister Maya coming?")
             assert "Maya" in again.hits[0].text, "another question is answered from what is loaded"
+            dated = await ana.recall("who did I say is coming in May?")
+            assert "Maya" in dated.hits[0].text, "a question that names a time is answered too"
+            assert "date" in dated.cut, "its days are those of the zone that was known last"
+            assert dated.outcome == "unavailable"
+            assert "date" not in again.cut
             with pytest.raises(StoreUnavailable):
                 await ana.set("home", "Lisbon")
             with pytest.raises(StoreUnavailable):  # of a stranger nothing is loaded; not: nothing is known
@@ -62,3 +69,29 @@ async def test_the_last_answer_stands_and_says_so_while_the_server_is_away(serve
                 await asyncio.sleep(0.1)
         assert fresh.hits[0].text == "Lisbon"
         assert "Porto" not in [hit.text for hit in fresh.hits if hit.memory and hit.memory.current]
+
+
+async def test_while_the_server_is_away_days_are_those_of_the_zone_that_was_read_last(server):
+    """From UTC+14 to UTC-11 there is no hour at which both have the same day."""
+    now = datetime(2026, 5, 4, 11, 30, tzinfo=UTC)
+    url = server.url(wait_s=5)
+    async with echoic.open(url, embedder="lexical") as memory:
+        ana, bob = memory.user("ana"), memory.user("bob")
+        await ana.set("timezone", "Pacific/Kiritimati")
+        recaller = ana._parts.recaller
+        hers, his = (TimeReader(ana.store, recaller, lambda: now) for _ in range(2))
+        question = "what did I say yesterday?"
+        before = await hers.read(ana.scope, question)
+        assert not before.assumed
+        in_utc = await his.read(bob.scope, question, "UTC")
+        assert before.ranges != in_utc.ranges
+        await asyncio.to_thread(server.stop, signal.SIGKILL)
+        away = await hers.read(ana.scope, question)
+        assert away.assumed
+        assert away.ranges == before.ranges
+        unknown = await his.read(bob.scope, question)
+        assert unknown.assumed
+        assert unknown.ranges == in_utc.ranges
+        given = await hers.read(ana.scope, question, "UTC")
+        assert not given.assumed, "what is given need not be looked up"
+        assert not (await hers.read(ana.scope, "what is my home?")).assumed

@@ -206,10 +206,10 @@ async def test_who_takes_it_up_in_this_moment_has_it(clock, monkeypatch):
 async def test_what_is_forgotten_in_this_moment_stays_so(clock, monkeypatch):
     append = OpenConversation.append
 
-    async def forgotten_first(conversation, *turns):
+    async def forgotten_first(conversation, *turns, **options):
         monkeypatch.setattr(OpenConversation, "append", append)
         await ana.forget(conversation="talk")
-        return await append(conversation, *turns)
+        return await append(conversation, *turns, **options)
 
     async with service(InMemoryStore(), clock) as memory:
         ana = await broken_off(memory)

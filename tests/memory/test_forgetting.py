@@ -192,6 +192,18 @@ class TestById:
         assert [turn.text for turn in await call.turns()] == ["[forgotten]", "So [forgotten].", "Rain again."]
         assert await ana.facts() == []
 
+    async def test_a_turn_that_was_forgotten_in_part_is_forgotten_whole(self, memory):
+        ana = memory.user("ana")
+        call = await say(
+            ana, "monday", "user: Vera's. Four one five.", "agent: Vera, four one five. She is added."
+        )
+        first, echo = await call.turns()
+        await ana.forget(id=first.id)
+        assert "[forgotten]" in (await call.turns())[1].text
+        await ana.forget(id=echo.id)
+        await ana.forget(id=echo.id)
+        assert [turn.text for turn in await call.turns()] == ["[forgotten]", "[forgotten]"]
+
     async def test_one_turn_or_memory_is_taken_back_by_its_id_and_stays_in_the_transcript(self, memory):
         ana = memory.user("ana")
         call = await say(ana, "monday", "user: I live in Porto.", "user: I work at Tesco.")

@@ -8,9 +8,13 @@ import pytest
 
 from echoic import Turn
 from echoic.embedding import embedder_from
+from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory.service import MemoryService
+from echoic.partition import Partition
 from echoic.ranking.telling import NOT_ALL_SEEN
 from echoic.stores import store_from
+from echoic.stores.in_memory import InMemoryStore
+from echoic.types import Scope
 
 
 class Slow:
@@ -82,3 +86,22 @@ async def test_a_backlog_of_one_is_no_other_users(memory):
     service, _ = memory
     await say(service.user("ana"), 40)
     assert (await service.user("bob").recall("bolts")).outcome == "complete"
+
+
+class ComesBack(InMemoryStore):
+    """A store whose database is away while the user's own scope is loaded, and back when the next is."""
+
+    trouble: str | None = None
+
+    async def load(self, scope: Scope) -> Partition:
+        self.trouble = "away" if scope.user else None
+        return await super().load(scope)
+
+
+async def test_what_was_loaded_before_the_database_was_back_is_not_called_the_newest() -> None:
+    async with MemoryService(ComesBack(), LexicalEmbedder()) as memory:
+        await memory.user("ana").set("home", "Porto")
+        await memory.settle(60)
+        recall = await memory.user("ana").recall("what is my home?")
+        assert (recall.outcome, recall.hits[0].text) == ("unavailable", "Porto")
+        assert "newest" in recall.cut

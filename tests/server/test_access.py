@@ -25,6 +25,7 @@ OPEN = {
 LISTENING = ("GET", "/api/events", None)
 REVOKING = ("POST", "/api/identity/revoke", None)
 BY_TOKEN = [
+    ("GET", "/api/memory", None),
     ("GET", "/api/memories", None),
     ("GET", "/api/memories/home/history", None),
     ("POST", "/api/conversations", {}),
@@ -238,7 +239,13 @@ async def test_the_operators_key_is_nobodys_identity(server, operator):
 
 async def test_every_route_declares_who_may_use_it():
     """A new route that says nothing is open to everybody, which this refuses."""
-    guards = {callers.caller, callers.body_caller, callers.operator, callers.anybody}
+    guards = {
+        callers.caller,
+        callers.body_caller,
+        callers.query_caller,
+        callers.operator,
+        callers.anybody,
+    }
     undeclared = {
         (method, route.path)
         for route in ROUTES
@@ -254,7 +261,7 @@ async def test_the_app_serves_nothing_but_those_routes_its_files_and_its_schema(
 
 
 async def test_every_route_that_needs_an_identity_is_in_these_tests():
-    needing = [route for route in ROUTES if callers.caller in _dependencies(route)]
+    needing = [r for r in ROUTES if {callers.caller, callers.query_caller} & _dependencies(r)]
     assert len(needing) == len(BY_TOKEN)
     for route in needing:
         (method,) = route.methods

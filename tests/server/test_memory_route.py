@@ -16,14 +16,14 @@ async def test_what_is_set_is_got_listed_found_and_deleted(server, ana):
     assert (kept["result"]["key"], kept["result"]["text"]) == ("favourite_coffee", "flat white")
     assert kept["result"]["visibility"] == "private"
     got = (await server.memory_of(ana, "get", key="favourite_coffee")).json()
-    assert got == kept
+    assert got == {**kept, "found": True}
     listed = (await server.memory_of(ana, "list")).json()
     assert listed == {"success": True, "result": [kept["result"]]}
     found = (await server.memory_of(ana, "query", query="which coffee?")).json()
-    assert found["result"][0]["memory"] == kept["result"]
+    assert found["memories"][0] == found["result"][0]["memory"] == kept["result"]
     assert found["result"][0]["ranks"]["text"]["rank"] == 1
     deleted = (await server.memory_of(ana, "delete", key="favourite_coffee")).json()
-    assert deleted == {"success": True, "result": {"deleted": True}}
+    assert deleted == {"success": True, "result": {"deleted": True, "deletedCount": 1}}
     assert (await server.memory_of(ana, "get", key="favourite_coffee")).json()["result"] is None
 
 
@@ -40,16 +40,19 @@ async def test_a_remark_recalls_nothing_unless_everything_is_asked_for(server, a
 
 
 async def test_nothing_known_is_a_success_with_nothing_in_it(server, ana):
-    for operation, nothing in (("get", None), ("query", []), ("list", [])):
-        answer = await server.memory_of(ana, operation, **FIELDS)
-        assert answer.status_code == 200
-        assert answer.json() == {"success": True, "result": nothing}
+    answers = {op: await server.memory_of(ana, op, **FIELDS) for op in ("get", "query", "list")}
+    assert {answer.status_code for answer in answers.values()} == {200}
+    assert answers["get"].json() == {"success": True, "result": None, "found": False}
+    assert answers["list"].json() == {"success": True, "result": []}
+    searched = answers["query"].json()
+    assert (searched["success"], searched["found"]) == (True, False)
+    assert (searched["result"], searched["search"]["outcome"]) == ([], "complete")
 
 
 async def test_deleting_nothing_is_told_from_deleting_something(server, ana):
     answer = await server.memory_of(ana, "delete", key="never set")
     assert answer.status_code == 200
-    assert answer.json() == {"success": False, "result": {"deleted": False}}
+    assert answer.json() == {"success": False, "result": {"deleted": False, "deletedCount": 0}}
 
 
 @pytest.mark.parametrize(
@@ -164,7 +167,11 @@ async def test_the_scope_never_comes_from_the_body(server, ana):
         assert (answer.json()["field"], answer.json()["operation"]) == (name[:64], "get")
         assert "Oslo" not in answer.text
         assert len(answer.text) < 400
-    assert (await server.memory_of(eve, "get", key="home")).json() == {"success": True, "result": None}
+    assert (await server.memory_of(eve, "get", key="home")).json() == {
+        "success": True,
+        "result": None,
+        "found": False,
+    }
 
 
 class TestBearer:
@@ -209,7 +216,7 @@ async def test_what_is_shared_shows_nobody_who_said_it(start, operator):
         assert ana.user not in got.text
         assert ana.user not in (await server.memory_of(eve, "query", query="opening hours")).text
         deleted = (await server.memory_of(eve, "delete", key="opening hours")).json()
-        assert deleted == {"success": False, "result": {"deleted": False}}
+        assert deleted == {"success": False, "result": {"deleted": False, "deletedCount": 0}}
 
 
 @pytest.mark.parametrize(

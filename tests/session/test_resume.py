@@ -351,7 +351,7 @@ async def test_a_call_that_another_process_took_over_writes_nothing_more(memory,
             async with other:
                 await eventually(lambda: other.live.kept)
                 await asyncio.sleep(0.2)
-                session.live.summary = "changed"
+                session.live.kept += 1
                 session.live.dirty.set()
                 async with asyncio.timeout(10):
                     assert await session.wait_closed() == "taken over"
@@ -374,9 +374,9 @@ async def test_a_process_that_ends_leaves_the_call_to_whoever_took_it_over(memor
                 await session.close("idle")
                 assert await checkpoint_in(memory) is not None
                 assert (await ours.find_conversation("call")).status == "active"
-                other.live.summary = "changed"
+                other.live.kept = 99
                 await other._running._keeper._cycle(checkpoint=True)
-                assert (await checkpoint_in(memory)).summary == "changed"
+                assert (await checkpoint_in(memory)).cursor == 99
                 assert other.state == "active"
     assert await checkpoint_in(memory) is None, "whoever has the call ends it"
 
@@ -442,7 +442,7 @@ async def test_forgetting_the_caller_in_mid_call_brings_nothing_back(memory, ser
             await eventually(lambda: not session.live.dirty.is_set())
             await asyncio.sleep(0.2)
             await memory.user("ana").forget()
-            session.live.summary = "changed"
+            session.live.kept += 1
             session.live.dirty.set()
             async with asyncio.timeout(10):
                 assert await session.wait_closed() == "forgotten"

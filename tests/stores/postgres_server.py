@@ -65,7 +65,7 @@ class PostgresServer:
             "shared_buffers = 256MB",
             f"fsync = {'on' if durable else 'off'}",
             f"full_page_writes = {'on' if durable else 'off'}",
-            f"synchronous_commit = {'on' if durable else 'off'}",
+            "synchronous_commit = on",  # else a server that is killed forgets what it said it had committed
             *settings,
         ]
         with (self._data / "postgresql.conf").open("a") as file:

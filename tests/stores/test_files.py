@@ -407,6 +407,31 @@ async def test_reads_do_not_wait_for_a_write_of_the_same_user(
         assert (await store.scan(ANA, "memory"))[0].version == 21
 
 
+async def test_what_waits_is_found_after_it_was_asked_for_in_the_midst_of_its_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced, go_on = threading.Event(), threading.Event()
+    replace = files_disk.replace
+
+    def pausing(*args, **how):
+        state = replace(*args, **how)
+        replaced.set()
+        assert go_on.wait(30)
+        return state
+
+    async with opened(FilesStore(tmp_path)) as store:
+        await store.write(ANA, [put(memory("a"))])
+        await store.write(ANA, [attach(r, r.seq) for r in await store.scan(ANA, "memory")])
+        monkeypatch.setattr(files_disk, "replace", pausing)
+        writing = asyncio.ensure_future(store.write(ANA, [put(memory("b"))]))
+        await asyncio.to_thread(replaced.wait, 30)
+        monkeypatch.setattr(files_register, "LOOK_AGAIN_S", 1e6)
+        assert await store.waiting(10) == [], "readers get what was there before the write"
+        go_on.set()
+        await writing
+        assert [waiting.record.id for waiting in await store.waiting(10)] == ["b"]
+
+
 async def test_a_write_that_is_cancelled_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     async with opened(FilesStore(tmp_path)) as store:
         for n in range(30):

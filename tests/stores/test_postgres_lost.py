@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.errors import StoreUnavailable
+from echoic.errors import StoreCorrupt, StoreUnavailable
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import FIRST_UNSEARCHABLE, Store
@@ -187,6 +187,16 @@ async def test_a_server_that_is_stopped_and_started_loses_nothing(server: Postgr
             assert [r.data["n"] for r in await store.read(SHARED, "note", ["n"])] == [2 * each]
             assert {r.seq for r in await everything(store, SHARED)} == {*range(2 * each), FIRST_UNSEARCHABLE}
             assert await loaded(store, SHARED) == expected(await everything(store, SHARED), {})
+
+
+async def test_a_database_that_lost_pgvector_is_damaged_and_says_so(server: PostgresServer) -> None:
+    async with opened(store_from(server.url())) as store:
+        server.sql(
+            "drop extension vector cascade; "
+            "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()"
+        )
+        with pytest.raises(StoreCorrupt, match="create extension vector"):
+            await store.scan(ANA, "memory")
 
 
 async def _goes_on(store: Store, before: object, records: list[object]) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MethodType
 from typing import Any, Final, Literal
@@ -20,9 +21,10 @@ from pydantic_ai.toolsets import FunctionToolset
 from echoic.errors import EchoicError, InvalidInput
 from echoic.memory.block import estimate_tokens
 from echoic.memory.conversation import Transcript
+from echoic.memory.hooks import ToolUsed
 from echoic.memory.sharing import REASONS
 from echoic.memory.user import UserMemory
-from echoic.types import Hit, Sharing
+from echoic.types import Hit, Memory, Recall, Sharing
 
 log = logging.getLogger(__name__)
 
@@ -108,11 +110,16 @@ class MemoryTools:
             query: what to look for, in words; for query.
             visibility: private where it must stay between the user and you; for set.
         """
+        seen = Seen("agentMemory", operation, key=key, value=value, query=query)
         if operation == "set":
-            return await self._write(self._set(key or "", value or "", visibility))
-        if operation == "delete":
-            return await self._write(self._delete(key or ""))
-        return await self._read(self._get(key or "") if operation == "get" else self._query(query or ""))
+            work = self._write(self._set(key or "", value or "", visibility, seen))
+        elif operation == "delete":
+            work = self._write(self._delete(key or ""))
+        elif operation == "get":
+            work = self._read(self._get(key or "", seen))
+        else:
+            work = self._read(self._query(query or "", seen))
+        return await self._watched(work, seen)
 
     async def store_conversation(self, key: str, summary: str | None = None) -> Answer:
         """Store this conversation, so that the user can have it recalled another time.
@@ -121,7 +128,8 @@ class MemoryTools:
             key: what the user will call it by, a few words.
             summary: what it was about, in a sentence.
         """
-        return await self._write(self._store(key, summary))
+        seen = Seen("store_conversation", "store_conversation", key=key, value=summary)
+        return await self._watched(self._write(self._store(key, summary)), seen)
 
     async def recall_conversation(self, key: str) -> Answer:
         """Recall a conversation that was stored earlier.
@@ -129,12 +137,36 @@ class MemoryTools:
         Args:
             key: what the user calls it by; it need not be exact.
         """
-        return await self._read(self._recall(key))
+        seen = Seen("recall_conversation", "recall_conversation", key=key)
+        return await self._watched(self._read(self._recall(key)), seen)
+
+    async def _watched(self, work: Awaitable[Answer], seen: Seen) -> Answer:
+        """Do `work`, and tell those who watch memory at work."""
+        began = time.perf_counter()
+        answer = await work
+        result = answer.get("result")
+        self._user.tell_tool_use(
+            ToolUsed(
+                scope=self._user.scope,
+                tool=seen.tool,
+                operation=seen.operation,
+                conversation=self._conversation(),
+                key=seen.key,
+                value=seen.value,
+                query=seen.query,
+                outcome="done" if answer["success"] else "failed",
+                memory=seen.memory,
+                recall=seen.recall,
+                deleted=result.get("deleted") if isinstance(result, dict) else None,
+                duration_ms=(time.perf_counter() - began) * 1000,
+            )
+        )
+        return answer
 
     # -- what they do
 
-    async def _set(self, key: str, value: str, visibility: Sharing) -> Answer:
-        kept = await self._user.set(key, value, visibility=visibility)
+    async def _set(self, key: str, value: str, visibility: Sharing, seen: Seen) -> Answer:
+        kept = seen.memory = await self._user.set(key, value, visibility=visibility)
         await self._changed()
         told = {
             "key": kept.key,
@@ -149,14 +181,14 @@ class MemoryTools:
         await self._changed()
         return {"success": True, "result": {"key": key, "deleted": deleted}}
 
-    async def _get(self, key: str) -> Answer:
-        known = await self._user.get(key)
+    async def _get(self, key: str, seen: Seen) -> Answer:
+        known = seen.memory = await self._user.get(key)
         if known is None:
             return {"success": True, "result": None}
         found = {"key": key, "value": known.text, "confirmed": known.confirmed}
         return {"success": True, "result": found, "note": DATA}
 
-    async def _query(self, query: str) -> Answer:
+    async def _query(self, query: str, seen: Seen) -> Answer:
         deadline_ms = self._timeout_s * 500  # half of what there is: reading what was found takes the rest
         recall = await self._user.recall(
             query, limit=_HITS, deadline_ms=deadline_ms, min_relevance=self._min_relevance
@@ -164,7 +196,7 @@ class MemoryTools:
         if "own" in recall.cut:  # not looked at in time: that is not "nothing found"
             raise TimeoutError
         here = self._conversation()
-        new = recall.without(lambda turn: turn.conversation == here)
+        new = seen.recall = recall.without(lambda turn: turn.conversation == here)
         found = [told for hit in new.hits for told in _told(hit)]
         return {"success": True, "result": found, "outcome": recall.outcome, "note": DATA}
 
@@ -212,6 +244,19 @@ class MemoryTools:
             return {"success": False, "say": failed}
 
 
+@dataclass(slots=True)
+class Seen:
+    """One use of a tool: what was asked for, and what came of it that the model is not told."""
+
+    tool: str
+    operation: str
+    key: str | None = None
+    value: str | None = None
+    query: str | None = None
+    memory: Memory | None = None
+    recall: Recall | None = None
+
+
 @cache
 def _schema(method: Callable[..., Any]) -> Any:
     """What a tool takes, made once for all runs: making it takes longer than the rest of a run's set-up."""
@@ -248,4 +293,4 @@ def _recalled(transcript: Transcript) -> Answer:
     return {"key": stored.recall_key, "summary": stored.summary, "turns": turns[::-1], **earlier}
 
 
-__all__ = ["DATA", "MISSING", "TOOLS", "UNREADABLE", "UNWRITTEN", "WRITING", "MemoryTools"]
+__all__ = ["DATA", "MISSING", "TOOLS", "UNREADABLE", "UNWRITTEN", "WRITING", "MemoryTools", "Seen"]

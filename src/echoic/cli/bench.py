@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from echoic.cli.command import Group, command
+from echoic.cli.corpus import corpus_command
 from echoic.cli.exits import DONE, UNEXPECTED
 from echoic.cli.output import Output, Result, Table
-from echoic.cli.running import run_apart
+from echoic.cli.running import embedder_of, run_apart
 from echoic.cli.settings import Settings
 from echoic.cli.sidecar import sidecar_command
 from echoic.errors import InvalidInput
@@ -19,7 +20,6 @@ from echoic.errors import InvalidInput
 if TYPE_CHECKING:
     from echoic.bench.labelled import Dataset
     from echoic.bench.metrics import Interval, Tally
-    from echoic.embedding.base import Embedder
 
 _PATH = click.argument("path", type=click.Path(path_type=Path))
 _FACTS = click.option(
@@ -413,16 +413,6 @@ def peers_command(
     return run_apart(ctx, work)
 
 
-def embedder_of(settings: Settings, *, vectors_only: bool = False) -> Embedder:
-    """The embedder of the settings itself: what is missing must end a measurement, not limit it."""
-    from echoic.bench.corpus import VectorsOnly
-    from echoic.embedding import embedder_from
-
-    local = settings.embedder.partition(":")[0] == "local"
-    embedder = embedder_from(settings.embedder, model_dir=settings.weights if local else None)
-    return VectorsOnly(embedder) if vectors_only else embedder
-
-
 def _named(value: str) -> list[str]:
     return [name.strip() for name in value.split(",") if name.strip()]
 
@@ -488,8 +478,9 @@ bench_group.add_section(
         noise_command,
         latency_command,
         peers_command,
+        corpus_command,
         sidecar_command,
     ],
 )
 
-__all__ = ["bench_group", "embedder_of"]
+__all__ = ["bench_group"]

@@ -7,7 +7,7 @@ import click
 from echoic.cli.command import command
 from echoic.cli.exits import DONE, NOTHING_KNOWN
 from echoic.cli.output import Result, Table
-from echoic.cli.plain import moment, state_of
+from echoic.cli.plain import applying, moment, state_of
 from echoic.cli.running import Desk, run, text_or_stdin
 from echoic.types import CATEGORIES, Category, Memory, Sharing
 
@@ -102,7 +102,9 @@ def list_command(ctx: click.Context) -> int:
         facts = await desk.user.facts()
         if not facts:
             desk.output.say(_nothing(desk, ""))
-        rows = [(m.key or "", m.text, m.category, moment(m.valid_from), m.visibility) for m in facts]
+        rows = [
+            (m.key or "", applying(m.text, m), m.category, moment(m.valid_from), m.visibility) for m in facts
+        ]
         table = Table(headings=("KEY", "TEXT", "CATEGORY", "SINCE", "VISIBILITY"), rows=rows)
         return Result(data=facts, text=table, count=len(facts), code=DONE if facts else NOTHING_KNOWN)
 
@@ -122,7 +124,9 @@ def history_command(ctx: click.Context, key: str) -> int:
         versions = await desk.user.history(key)
         if not versions:
             desk.output.say(_nothing(desk, f"under {key!r}"))
-        rows = [(m.text, moment(m.valid_from), moment(m.valid_until), state_of(m)) for m in versions]
+        rows = [
+            (applying(m.text, m), moment(m.valid_from), moment(m.valid_until), state_of(m)) for m in versions
+        ]
         table = Table(headings=("TEXT", "FROM", "UNTIL", "STATE"), rows=rows)
         code = DONE if versions else NOTHING_KNOWN
         return Result(data=versions, text=table, count=len(versions), code=code)

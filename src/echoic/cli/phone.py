@@ -286,6 +286,7 @@ def simulate_command(
                 attestation=attestation,
                 speaks=speaks,
                 interim=interim,
+                reports=True,
                 characters_per_s=15.0 if at_speed else None,
                 heard=output.answer if calls == 1 else None,
             )

@@ -68,6 +68,11 @@ def ranks_of(hit: Hit) -> str:
     return ", ".join(f"{name} {rank.rank} ({rank.score:.2f})" for name, rank in hit.ranks.items())
 
 
+def applying(text: str, memory: Memory | None) -> str:
+    """`text` with when it applies, where that was said."""
+    return f"{text} (applies: {memory.context})" if memory and memory.context else text
+
+
 def visibility_of(hit: Hit) -> str:
     """Who can see what was found."""
     return hit.memory.visibility if hit.memory else "private"
@@ -123,6 +128,7 @@ def _width(character: str) -> int:
 __all__ = [
     "Row",
     "aligned",
+    "applying",
     "as_json",
     "harmless",
     "harmless_lines",

@@ -11,7 +11,7 @@ import click
 from echoic.cli.command import command
 from echoic.cli.exits import DONE, NOTHING_KNOWN
 from echoic.cli.output import Result, Table
-from echoic.cli.plain import ranks_of, since, state_of, until, visibility_of
+from echoic.cli.plain import applying, ranks_of, since, state_of, until, visibility_of
 from echoic.cli.running import Desk, run, text_or_stdin, words_only
 from echoic.errors import EmbedderError, EmbedderUnavailable, StoreUnavailable
 from echoic.types import Recall
@@ -124,7 +124,7 @@ def _explain_outcome(desk: Desk, recall: Recall, deadline_ms: float | None) -> N
 def _table(recall: Recall, *, past: bool, explain: bool) -> Table:
     headings = ["RANK", "SCORE", "TEXT", "SINCE", "VISIBILITY"]
     rows = [
-        [str(rank), f"{hit.score:.3f}", hit.text, since(hit), visibility_of(hit)]
+        [str(rank), f"{hit.score:.3f}", applying(hit.text, hit.memory), since(hit), visibility_of(hit)]
         for rank, hit in enumerate(recall.hits, 1)
     ]
     if past:

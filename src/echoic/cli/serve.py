@@ -21,6 +21,7 @@ from echoic.cli.secret import SECRET, given_secret, kept_secret, operator_key, s
 from echoic.cli.settings import (
     Settings,
     model_option,
+    phone_trust_option,
     proxies_option,
     quota_of,
     quota_options,
@@ -57,6 +58,7 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
 @model_option
 @voice_option
 @voice_transport_option
+@phone_trust_option
 @click.pass_context
 def serve_command(
     ctx: click.Context,
@@ -72,6 +74,7 @@ def serve_command(
     model: str | None,
     voice: str | None,
     voice_transport: Literal["websocket", "webrtc"],
+    phone_trust: Literal["a", "any"],
     **most: int,
 ) -> int:
     """Run the HTTP server and its page until interrupted.
@@ -95,6 +98,7 @@ def serve_command(
             model=model,
             voice_model=voice,
             voice_transport=voice_transport,
+            phone_trust=phone_trust,
         )
         with contextlib.closing(bound(host, port)) as listening:
             return await _serve(settings, output, serving, listening, show, quota=quota_of(**most))

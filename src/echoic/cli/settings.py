@@ -214,7 +214,7 @@ phone_trust_option = click.option(
     help="Which numbers are believed: those a carrier vouches for in full (a), or any that is shown. Whoever "
     "calls from another is a stranger until they say a PIN or a code.",
 )
-"""Of the command that answers calls."""
+"""Of the command that answers calls, and of the one whose page says what it means."""
 
 
 __all__ = [

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from echoic.cli.bench import embedder_of
 from echoic.cli.command import command
 from echoic.cli.exits import DONE, NOTHING_KNOWN
 from echoic.cli.output import Output, Result
-from echoic.cli.running import run_apart
+from echoic.cli.running import embedder_of, run_apart
 from echoic.cli.settings import Settings
 
 

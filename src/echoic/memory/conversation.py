@@ -53,8 +53,12 @@ class OpenConversation:
         self._noted = False
         self.id = conversation_id
 
-    async def append(self, *turns: Turn) -> tuple[Turn, ...]:
+    async def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing.
+
+        Args:
+            turns: in the order they were said.
+            learn: False: nothing is ever learned from them; they are found as they were said.
 
         Returns:
             the turns as kept, in the order given: with ids, and the earlier ones where an id was known.
@@ -73,7 +77,9 @@ class OpenConversation:
         known: dict[str, Turn] = {}
         while missing := {name: turn for name, turn in first.items() if name not in known}:
             try:
-                puts = [Put.over(None, record_of_turn(turn)) for turn in missing.values()]
+                puts = [
+                    Put.over(None, record_of_turn(turn, unlearned=not learn)) for turn in missing.values()
+                ]
                 prepared = await self._parts.door.prepare(self._scope, [open_still, *puts])
                 await self._parts.store.write(self._scope, prepared)
             except WriteConflict:  # some were appended before, by us or by another process

@@ -36,7 +36,7 @@ from echoic.memory.records import (
 from echoic.memory.retry import until_written
 from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope, Turn
-from echoic.words import TAKEN_BACK, fold
+from echoic.words import TAKEN_BACK, fold, visible
 
 _FORGETS: Final = re.compile(
     r"\b(?:forg[eo]t|disregard|unlearn|delet|eras|remov|scratch that|strike that|wip|drop|no longer|won't)"
@@ -165,7 +165,7 @@ async def named(store: Store, scope: Scope, name: str) -> tuple[list[Memory], li
         return [], []
     memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
     learned = [memory for memory in memories if memory.source == (name,)]
-    return [*learned, *(_whole(turn, turn.said_at) for turn in turns if turn.heard_text)], [name]
+    return [*learned, *(_whole(turn, turn.said_at) for turn in turns if visible(turn.heard_text))], [name]
 
 
 def asks_to_forget(text: str) -> bool:
@@ -207,7 +207,8 @@ async def hide_taken_back(
     if echoed:
         memories += await _retracted_in(store, scope)
     memories = [memory for memory in memories if not memory.current or memory.id == ""] or list(retracted)
-    memories += [_whole(said[name], at) for name in whole if name in said]
+    shown = [said[name] for name in whole if name in said and visible(said[name].heard_text)]
+    memories += [_whole(turn, at) for turn in shown]
     spared = {turn.id for turn in turns if of_user(turn) and turn.id not in asked}
     ends = bool(named or retracted)
     await hide(store, scope, memories, whole=whole, spared=spared - whole, derived=ends, at=at)
@@ -259,7 +260,8 @@ async def _retracted_in(store: Store, scope: Scope) -> list[Memory]:
 
 def _whole(turn: Turn, at: datetime) -> Memory:
     """A turn that is hidden as a whole, as something that is known: an agent may have repeated it."""
-    return Memory(id="", text=turn.heard_text, valid_from=at, source=(turn.id,))
+    # a marker is nothing that was said: every other one would be taken for a repetition of it, without end
+    return Memory(id="", text=visible(turn.heard_text), valid_from=at, source=(turn.id,))
 
 
 __all__ = ["asks_to_forget", "derived_from", "hide", "hide_taken_back", "named", "told_by", "versions_of"]

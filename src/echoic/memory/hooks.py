@@ -92,8 +92,33 @@ class Trouble:
     again, or, for embedding, soon and by itself."""
 
 
-Event = Extraction | Recalled | Forgotten | Trouble
-E = TypeVar("E", Extraction, Recalled, Forgotten, Trouble)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUsed:
+    """A model used a tool of somebody's memory. The secrets in what it asked for stand as markers."""
+
+    scope: Scope
+    """Whose memory."""
+    tool: str
+    """Its name, such as "agentMemory"."""
+    operation: str
+    """What it did: "set", "get", "delete", "query"; of another tool its name."""
+    conversation: str | None = None
+    key: str | None = None
+    value: str | None = None
+    query: str | None = None
+    outcome: Literal["done", "failed"] = "done"
+    """failed: the model was told that it could not be done, or not in time."""
+    memory: Memory | None = None
+    """What was set or got; `visibility` says for whom it is, and `reason` why."""
+    recall: Recall | None = None
+    """What a query found, and how (`Recall.pipeline`)."""
+    deleted: bool | None = None
+    """Whether there was anything to take back."""
+    duration_ms: float
+
+
+Event = Extraction | Recalled | Forgotten | Trouble | ToolUsed
+E = TypeVar("E", Extraction, Recalled, Forgotten, Trouble, ToolUsed)
 Hook = Callable[[E], object]
 """Called with an event; what an async one returns is awaited, anything else is ignored."""
 
@@ -186,4 +211,4 @@ class _Line:
         self._behind = False
 
 
-__all__ = ["Event", "Extraction", "Forgotten", "Hook", "Hooks", "Recalled", "Trouble"]
+__all__ = ["Event", "Extraction", "Forgotten", "Hook", "Hooks", "Recalled", "ToolUsed", "Trouble"]

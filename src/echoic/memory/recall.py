@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 import sys
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,12 +26,12 @@ from echoic.memory.times.versions import in_time
 from echoic.memory.times.within import filled, rooted
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition
-from echoic.ranking.fusion import Fusion
+from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank, unembedded
 from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
-from echoic.types import Hit, Outcome, Recall, Scope
+from echoic.types import Hit, Outcome, Recall, Scope, Turn
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,8 @@ class Recaller:
         Embedding, loading and reading the time go side by side. What is not there by the deadline is done
         without, and named in `cut`: "vector", "date", or what was not loaded, "own", "global" or "shared";
         "newest" where the store could not be asked what is new; "unembedded" where many rows wait for their
-        vector, and were looked through by their words alone.
+        vector, and were looked through by their words alone. "date" is named too where the store could not
+        say in which time zone the user's days are: the last one known is assumed, else UTC.
 
         Args:
             scope: who asks.
@@ -126,13 +127,15 @@ class Recaller:
         meant: Coroutine[Any, Any, Spans] | None,
         min_relevance: float | None,
     ) -> Recall:
-        places = await self._load(scope, until)
+        places, newest = await self._load(scope, until)
         spans = await until.run(meant) if meant else NOTHING
         made, outcome = await self._wait(works, until)
         vector = made.vectors[0] if made else None
         past = include_past or (spans or NOTHING).past
         await self._narrow(scope, places, until, text=text, vector=vector, include_past=past)
-        there = self._looked_in(scope, places) | {"vector": _made(works[0]), "date": spans is not None}
+        newest = newest and self._newest()
+        there = self._looked_in(scope, places) | {"newest": newest, "vector": _made(works[0])}
+        there["date"] = spans is not None and not spans.assumed
         exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
         query = partial(query_of, text, vector, pieces=exact)
         hits, waiting = await self._search(
@@ -147,27 +150,48 @@ class Recaller:
         if narrowed and not hits:
             waiting = max(waiting, await until.run(self._waiting_in(narrowed)) or 0)
         there["unembedded"] = waiting <= _ON_THEIR_WAY
-        if not (there["newest"] and there["unembedded"]):
+        if not (there["newest"] and there["unembedded"]) or (spans is not None and spans.assumed):
             outcome = "unavailable"
         return Recall(
             hits=_unsigned(hits, scope),
             outcome="deadline" if until.missed else outcome,
             cut=tuple(name for name, is_there in there.items() if not is_there),
+            pipeline=self._done(scope, places, made, limit, closely=exact is not None),
         )
+
+    def _done(
+        self,
+        scope: Scope,
+        places: Mapping[Scope, Partition],
+        made: Embedded | None,
+        limit: int,
+        *,
+        closely: bool,
+    ) -> tuple[dict[str, Any], ...]:
+        """What a search did, as JSON."""
+        spec = self._embedder.spec
+        embedded = {"model": spec.model, "dimensions": spec.dimensions, "embedded": made is not None}
+        chosen = FUSIONS.get(self._fusion) if isinstance(self._fusion, str) else self._fusion
+        plan = chosen.plan if chosen is not None else ()
+        searched = {_named(at, scope): _looked_into(partition) for at, partition in places.items()}
+        fused = (step for step in plan if closely or "weighClosely" not in step)
+        return ({"embed": embedded}, {"search": searched}, *fused, {"limit": limit})
 
     def _begin(self, *texts: str | None) -> list[asyncio.Future[Embedded]]:
         """Have `texts` embedded, beside all else; nobody need wait for any but the first."""
         return [self._embedder.begin(text) for text in texts if text]
 
     def _looked_in(self, scope: Scope, places: Collection[Scope]) -> dict[str, bool]:
-        """By what `Recall.cut` calls it, whether a place was looked in, and as it is by now."""
+        """By what `Recall.cut` calls it, whether a place was looked in."""
         return {
             "own": scope in places,
             "global": scope.everyone in places,
             "shared": all(at in places for at in self._shares.of(scope)),
-            # a database that is away: what is in memory answers, and says that it may not be the newest
-            "newest": getattr(self._store, "trouble", None) is None,
         }
+
+    def _newest(self) -> bool:
+        """Whether what the store gave last is not what it had in memory while its database was away."""
+        return getattr(self._store, "trouble", None) is None
 
     def forget(self) -> None:
         """Let go of what was asked lately: the words are somebody's."""
@@ -185,15 +209,20 @@ class Recaller:
             for at in self._shares.places(scope)
         ]
 
-    async def _load(self, scope: Scope, until: Deadline) -> dict[Scope, Partition]:
-        """What is loaded whole: all but scopes that are too large for it."""
-        loaded = {}
+    async def _load(self, scope: Scope, until: Deadline) -> tuple[dict[Scope, Partition], bool]:
+        """What is loaded whole, all but scopes that are too large for it; and whether it is the newest."""
+        loaded: dict[Scope, Partition] = {}
+        newest = True
+
+        async def load(at: Scope) -> tuple[Partition, bool]:
+            # whether it is, is asked at once: when the next is loaded, the database may be back
+            return await self._store.load(at), self._newest()
+
         for at in self._shares.places(scope):
-            if not await self._is_large(at, until):
-                partition = await until.run(self._store.load(at))
-                if partition is not None:
-                    loaded[at] = partition
-        return loaded
+            if not await self._is_large(at, until) and (found := await until.run(load(at))) is not None:
+                loaded[at] = found[0]
+                newest = newest and found[1]
+        return loaded, newest
 
     async def _narrow(
         self,
@@ -344,10 +373,29 @@ def _as_stored(found: Sequence[Found], partitions: Sequence[Partition]) -> list[
     ]
 
 
+def _named(at: Scope, scope: Scope) -> str:
+    """What a place is to whoever asks."""
+    if at == scope:
+        return "own"
+    return "global" if at == scope.everyone else f"shared by {at.deployment}"
+
+
+def _looked_into(partition: Partition) -> dict[str, Any]:
+    """Where its rows were looked for: all of them in memory, or in the database, and how it was asked."""
+    if partition.origin is None:
+        return {"in": "memory"}
+    return {"in": "database", "pipelines": list(partition.asked)}
+
+
+def _as_heard(turn: Turn) -> Turn:
+    """`turn` with no more words than were heard: what nobody heard was said to nobody."""
+    return replace(turn, text=turn.heard) if turn.heard and turn.heard.strip() else turn
+
+
 def _hit(scope: Scope, records: Sequence[Record], found: Found) -> Hit:
     """What shares one place: a turn, memories learned from it, or one memory alone."""
     memories = [memory_of(record) for record in records if record.kind == MEMORY]
-    turn = next((recalled_turn(record) for record in records if record.kind != MEMORY), None)
+    turn = next((_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY), None)
     return Hit(
         text=memories[0].text if memories else turn.heard_text if turn else "",
         score=found.score,

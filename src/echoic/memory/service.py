@@ -17,11 +17,11 @@ from echoic.errors import InvalidInput, brief
 from echoic.memory.abandoned import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.background import Background
 from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
-from echoic.memory.distilling.changes import Extractor
+from echoic.memory.distilling.changes import Extractor, Summarizer
 from echoic.memory.door import Door, Secrets
 from echoic.memory.experience import AgentExperience, agents_with_lessons
 from echoic.memory.home import HomeLoop
-from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, Trouble
+from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.judging import Judge
 from echoic.memory.observed import ObservedEmbedder, observed_store
 from echoic.memory.parts import GlobalWrites, Parts
@@ -62,6 +62,7 @@ class MemoryService:
         extractor: a model that joins the rules in forming memories, after the caller was answered.
         second_judge: asked as well, after the caller was answered, whether what `classifier` shares may be
             global; until it has agreed it is private.
+        summarizer: a model that says what a long call was about, for whoever goes on with it.
         distil_every: user turns after which the extractor reads a conversation that goes on.
         fusion: how channels become one ranking: "blend", "rrf" as MongoDB computes it, or one of your own.
         shares: by deployment, others in this store whose global memory its users find beside their own, and
@@ -92,6 +93,7 @@ class MemoryService:
         classifier: Classifier | None = None,
         extractor: Extractor | None = None,
         second_judge: Classifier | None = None,
+        summarizer: Summarizer | None = None,
         distil_every: int = EVERY,
         fusion: str | Fusion = "blend",
         shares: Mapping[str, Sequence[str]] | None = None,
@@ -125,6 +127,8 @@ class MemoryService:
         judge = None
         if second_judge is not None:
             judge = Judge(store, second_judge, global_kinds=kinds, clock=clock, worker=uuid4().hex)
+        self.summarizer = summarizer
+        """What summarises a long call for whoever goes on with it; None: facts and last turns do."""
         self._warming: asyncio.Task[None] | None = None
         self._parts = Parts(
             store=store,
@@ -197,6 +201,8 @@ class MemoryService:
         await self._parts.distiller.aclose()
         if self._parts.judge is not None:
             await self._parts.judge.aclose()
+        if self.summarizer is not None:
+            await self.summarizer.aclose()
         await self._parts.hooks.aclose()
         await self._parts.recaller.aclose()
         await self._meter.aclose()
@@ -261,6 +267,11 @@ class MemoryService:
     def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
         """Tell `hook` where embedding or distilling does not get on."""
         self._parts.hooks.add(Trouble, hook)
+        return hook
+
+    def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
+        """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
+        self._parts.hooks.add(ToolUsed, hook)
         return hook
 
     def remove_hook(self, hook: Callable[..., object]) -> None:

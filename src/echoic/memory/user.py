@@ -16,6 +16,7 @@ from echoic.memory.brief import hits_for, packed
 from echoic.memory.conversation import OpenConversation, Transcript
 from echoic.memory.distil import Jobs
 from echoic.memory.erasing import Erasing
+from echoic.memory.hooks import ToolUsed
 from echoic.memory.keyed import KeyedMemories
 from echoic.memory.ledger import memory_id
 from echoic.memory.parts import Parts
@@ -70,6 +71,22 @@ class UserMemory(Served):
     def store(self) -> Store:
         """Where it is kept, for what is kept beside it: records of a kind of its own, in `scope`."""
         return self._parts.store
+
+    def tell_tool_use(self, used: ToolUsed) -> None:
+        """Tell hooks that a model used a tool of this memory. For whoever makes such tools.
+
+        Raises:
+            InvalidInput: it was another user's.
+        """
+        if used.scope != self.scope:
+            raise InvalidInput("this tool was used for another user: tell it by their memory")
+        if not self._parts.hooks.wants(ToolUsed):
+            return
+        door, scope = self._parts.door, self.scope
+        key = None if used.key is None else door.key(scope, used.key)
+        # what is a secret may show in its name alone: a PIN is four digits like others
+        value, query = door.value(scope, used.value, used.key or ""), door.value(scope, used.query)
+        self._parts.hooks.emit(replace(used, key=key, value=value, query=query))
 
     # -- keyed memories
 
@@ -170,10 +187,15 @@ class UserMemory(Served):
             return new
         raise AssertionError  # count() does not end
 
-    async def facts(self) -> list[Memory]:
-        """Everything that holds, as the user has it: oldest first, superseded and retracted ones left out."""
+    async def facts(self, *, with_global: bool = False) -> list[Memory]:
+        """Everything that holds, as the user has it: oldest first, superseded and retracted ones left out.
+
+        Args:
+            with_global: with what is global, whoever said it; else only what the user made global.
+        """
         own, everyones = await self._memories(self.scope), await self._memories(self.scope.everyone)
-        return [m for m in own if m.current] + [m for m in everyones if m.current and m.author == self._user]
+        theirs = [m for m in everyones if with_global or m.author == self._user]
+        return [m for m in (*own, *theirs) if m.current]
 
     async def past(self) -> list[Memory]:
         """What the user kept and holds no longer, oldest first: corrected or taken back, not destroyed."""

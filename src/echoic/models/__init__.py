@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from echoic.models.classifier import ModelClassifier
     from echoic.models.extractor import ModelExtractor
+    from echoic.models.summarizer import ModelSummarizer
 
 TIMEOUT_S = 60.0
 """How long one answer may take. Nobody waits for it."""
@@ -42,6 +43,18 @@ def classifier_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> Mode
     from echoic.models.classifier import ModelClassifier
 
     return ModelClassifier(model, timeout_s=timeout_s)
+
+
+def summarizer_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> ModelSummarizer:
+    """What summarises a long call with `model`. Nothing is contacted.
+
+    Raises:
+        InvalidInput: the provider is unknown, or its packages are not installed.
+    """
+    checked(model)
+    from echoic.models.summarizer import ModelSummarizer
+
+    return ModelSummarizer(model, timeout_s=timeout_s)
 
 
 def checked(model: object) -> None:
@@ -74,4 +87,4 @@ def checked(model: object) -> None:
         ) from error
 
 
-__all__ = ["TIMEOUT_S", "checked", "classifier_from", "extractor_from"]
+__all__ = ["TIMEOUT_S", "checked", "classifier_from", "extractor_from", "summarizer_from"]

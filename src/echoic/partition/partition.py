@@ -59,6 +59,8 @@ class Partition:
         self.origin: NDArray[np.int64] | None = None
         """[size] The store's number of each row, where only some segments of a scope are here, one behind the
         other; None where rows have the numbers they have here. Set by the store (`stores.base.Narrows`)."""
+        self.asked: tuple[Any, ...] = ()
+        """Likewise: what the database was asked to find them, as it may be shown."""
         self.tokens: dict[int, bytes] = {}
         """By row, the word pieces of those that have them, packed; see `partition.tokens`."""
         self._token_bytes = 0

@@ -7,8 +7,8 @@ the question says nothing of is absent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,8 @@ class Fusion:
     """From the channels, so many of the first rows that anything found."""
     finding: tuple[str, ...]
     """The channels by which it finds."""
+    plan: tuple[dict[str, Any], ...] = ()
+    """What it does, step by step as JSON, for whoever looks at a search."""
 
 
 def rrf(
@@ -330,12 +332,24 @@ def best_of(fused: Fused, limit: int) -> Order:
 
 
 def _alone(name: str) -> Fusion:
-    return Fusion(lambda channels, limit: best_of(channels[name], limit), (name,))
+    plan = ({"sort": {"by": name}},)
+    return Fusion(lambda channels, limit: best_of(channels[name], limit), (name,), plan)
 
+
+def _told(weights: Weights) -> dict[str, float]:
+    """What each channel is worth, without those that are worth nothing."""
+    return {name: weight for name, weight in asdict(weights).items() if weight}
+
+
+BLENDED = (
+    {"weigh": {"weights": _told(BROAD)}},
+    {"weighClosely": {"first": CANDIDATES, "weights": _told(CLOSE)}},
+)
+RANK_FUSED = ({"rankFusion": {"weights": dict(RRF_WEIGHTS), "k": RRF_K, "limit": RRF_DEPTH}},)
 
 FUSIONS: Mapping[str, Fusion] = {
-    "blend": Fusion(blend, (*FINDING, "late")),
-    "rrf": Fusion(_rank_fusion, (*RRF_WEIGHTS, "fuzzy")),
+    "blend": Fusion(blend, (*FINDING, "late"), BLENDED),
+    "rrf": Fusion(_rank_fusion, (*RRF_WEIGHTS, "fuzzy"), RANK_FUSED),
     "text": _alone("text"),
     "vector": _alone("vector"),
 }

@@ -18,7 +18,7 @@ NOT_ALL_SEEN = "Not all of memory could be looked through in time."
 
 AGE_MATTERS_AFTER = timedelta(days=60)
 """What is kept for longer is told with its month: it may have changed since."""
-HIT_CHARACTERS, NEIGHBOUR_CHARACTERS, NAME_CHARACTERS = 300, 120, 60
+HIT_CHARACTERS, NEIGHBOUR_CHARACTERS, NAME_CHARACTERS, CONTEXT_CHARACTERS = 300, 120, 60, 120
 """Of one text that was found, of one shown beside it, and of a speaker's name."""
 _TIMELESS = re.compile(r"\b(?:name|nickname|birth\w*|born|gender|pronouns?|native)\b")
 
@@ -87,9 +87,13 @@ class Teller:
     def _memory(self, memory: Memory, hit: Hit) -> str:
         key = key_words(memory.key) if memory.key else ""
         quoted = self._quote(memory.statement or (f"{key}: {hit.text}" if key else hit.text), HIT_CHARACTERS)
-        notes = [self._age(memory, key), "" if memory.confirmed else "not confirmed"]
+        notes = [self._applies(memory), self._age(memory, key), "" if memory.confirmed else "not confirmed"]
         noted = ", ".join(note for note in notes if note)
         return f"{quoted} ({noted})" if quoted and noted else quoted
+
+    def _applies(self, memory: Memory) -> str:
+        context = self._quote(memory.context, CONTEXT_CHARACTERS) if memory.context else ""
+        return f"applies: {context}" if context else ""
 
     def _age(self, memory: Memory, key: str) -> str:
         if memory.valid_until is not None:

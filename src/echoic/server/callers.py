@@ -186,7 +186,32 @@ async def body_caller(shared: Shared, credentials: Credentials, request: Request
     Runs before the body is checked, so that nobody learns from an error what a stranger should not.
     """
     body = await _json(request)
-    token, deployment = body.get("userCookie"), body.get("deploymentId")
+    return await _sent(shared, credentials, request, body.get("userCookie"), body.get("deploymentId"))
+
+
+async def query_caller(
+    shared: Shared,
+    credentials: Credentials,
+    request: Request,
+    user_cookie: Annotated[
+        str | None,
+        Query(alias="userCookie", description="From POST /api/identity; better as a bearer token."),
+    ] = None,
+    deployment_id: Annotated[
+        str | None, Query(alias="deploymentId", description="Must be the one the identity was given in.")
+    ] = None,
+) -> Caller:
+    """Likewise, of what is asked for without a body."""
+    return await _sent(shared, credentials, request, user_cookie, deployment_id)
+
+
+async def _sent(
+    shared: Served,
+    credentials: HTTPAuthorizationCredentials | None,
+    request: Request,
+    token: object,
+    deployment: object,
+) -> Caller:
     named = deployment if isinstance(deployment, str) else None
     bearer = credentials.credentials if credentials else None
     sent = token if isinstance(token, str) and token else bearer
@@ -239,6 +264,7 @@ async def _json(request: Request) -> dict[str, object]:
 
 AsCaller = Annotated[Caller, Depends(caller)]
 AsBodyCaller = Annotated[Caller, Depends(body_caller)]
+AsQueryCaller = Annotated[Caller, Depends(query_caller)]
 AsOperator = Depends(operator)
 AsAnybody = Depends(anybody)
 OperatedDeployment = Annotated[str, Depends(operated_deployment)]
@@ -248,6 +274,7 @@ __all__ = [
     "AsBodyCaller",
     "AsCaller",
     "AsOperator",
+    "AsQueryCaller",
     "Caller",
     "Credentials",
     "OperatedDeployment",

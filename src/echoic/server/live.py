@@ -1,4 +1,4 @@
-"""What is learned of a caller, told to their open pages as it happens.
+"""What is learned of a caller, and what a model asks of their memory, told to their open pages as it happens.
 
 Nothing is kept for a page that is not open: one that was away asks for what holds. Whose pages they are is
 decided by the routes; here is only a scope to listen under.
@@ -13,13 +13,13 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from echoic.adapters.limits import Limits
-from echoic.memory.hooks import Extraction, Forgotten, Trouble
+from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
 from echoic.memory.service import MemoryService
 from echoic.types import Scope
 
 BACKLOG: Final = 100
 """Events that wait for one page; a page further behind misses some, and sees what holds when it asks."""
-Told = Extraction | Forgotten | Trouble
+Told = Extraction | Forgotten | Trouble | ToolUsed
 
 
 class Live:
@@ -39,6 +39,7 @@ class Live:
         self._memory.on_memory_extraction(self._tell)
         self._memory.on_forgotten(self._tell)
         self._memory.on_trouble(self._tell)
+        self._memory.on_tool_use(self._tell)
 
     def close(self) -> None:
         """End every page's listening, so that a server that stops waits for none. May be called twice."""

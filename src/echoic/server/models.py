@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from echoic.memory.sharing import REASONS
 from echoic.types import (
     Category,
     Conversation,
@@ -61,6 +62,10 @@ class ShownMemory(Shown):
     reason: str | None = Field(
         default=None, description="Why `visibility` is what it is; null where nobody set it."
     )
+    reasoning: str | None = Field(default=None, description="The same in words.")
+    is_global: bool = Field(default=False, description="Whether the whole deployment knows it.")
+    value: str = Field(default="", description="The same as `text`.")
+    updated_at: datetime | None = Field(default=None, description="When it was said last.")
 
     @classmethod
     def of(cls, memory: Memory) -> Self:
@@ -82,6 +87,10 @@ class ShownMemory(Shown):
             # whose turns a shared memory came from is nobody's business
             source=[] if memory.visibility == "global" else list(memory.source),
             reason=memory.reason,
+            reasoning=REASONS.get(memory.reason or ""),
+            is_global=memory.visibility == "global",
+            value=memory.text,
+            updated_at=memory.last_said_at or memory.valid_from,
         )
 
 
@@ -152,22 +161,44 @@ class ShownHit(Shown):
         )
 
 
-class ShownRecall(Shown):
-    """What a search found, and whether it could look everywhere."""
+class ShownSearch(Shown):
+    """How a search was made, and whether it could look everywhere."""
 
     outcome: Outcome = Field(
         description="complete: everything was looked at. deadline: the best there was in time. "
         "unavailable: could not look everywhere."
     )
     cut: list[str] = Field(description="Channels that were left out.")
+    pipeline: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description="What was done, step by step: where was searched, and what each channel was worth. Of a "
+        "scope that is searched in the database, what the database was asked.",
+    )
+    search_type: Literal["hybrid", "text"] = Field(
+        default="text", description="text: no vector took part, only words and sounds."
+    )
+
+
+class ShownRecall(ShownSearch):
+    """What a search found."""
+
     hits: list[ShownHit]
 
     @classmethod
     def of(cls, recall: Recall) -> Self:
         """`recall`."""
         return cls(
-            outcome=recall.outcome, cut=list(recall.cut), hits=[ShownHit.of(hit) for hit in recall.hits]
+            outcome=recall.outcome,
+            cut=list(recall.cut),
+            hits=[ShownHit.of(hit) for hit in recall.hits],
+            pipeline=list(recall.pipeline),
+            search_type="hybrid" if embedded(recall) else "text",
         )
+
+
+def embedded(recall: Recall) -> bool:
+    """Whether a vector of what was asked took part."""
+    return any(step.get("embed", {}).get("embedded") for step in recall.pipeline)
 
 
 class ShownConversation(Shown):

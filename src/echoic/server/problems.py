@@ -145,7 +145,8 @@ def problem_in(error: EchoicError) -> Problem:
 
 def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
     """What is missing or wrong in a request's fields, the first of it."""
-    first = errors[0]
+    # a field that nobody knows is likely the one that is missing, under another name
+    first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
     # where it stands ("body"), then by operation where there are several, then by field
     place = [bounded(str(part))[:_FIELD_CHARACTERS] for part in first["loc"][1:]]
     kind = first["type"]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pydantic_ai.realtime import RealtimeModel
 
     from echoic.adapters.browser import Manners, Transport
+    from echoic.adapters.twilio.settings import Trust
     from echoic.session import CallLimits, SessionSettings, VoiceAgent
 
 MIN_SECRET_BYTES = 32
@@ -99,6 +100,9 @@ class ServerSettings:
     """How calls treat their pages: grace time, age of what is resumed."""
     voice_limits: CallLimits | None = None
     """Of live calls at once; None: 2 of one caller, 100 in all."""
+    phone_trust: Trust = "a"
+    """The level of the telephone that is answered for these deployments, for the page to say what it means.
+    The telephone is another process, so give both the same ECHOIC_PHONE_TRUST."""
     beat_s: float = 15.0
     """How often a page that listens is sent a sign of life: proxies end what is silent for long."""
 

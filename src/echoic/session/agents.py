@@ -11,7 +11,7 @@ from pydantic_ai import Agent, RunContext, Tool
 from pydantic_ai.realtime import RealtimeModel, RealtimeModelSettings
 
 from echoic.errors import InvalidInput, brief
-from echoic.memory.listening.slots import sentence_of
+from echoic.memory.listening.slots import sentence_of, with_context
 from echoic.types import Directives, Memory, checked_name, checked_text
 
 if TYPE_CHECKING:
@@ -130,14 +130,16 @@ class CallContext:
         return self._session.memory
 
     async def memory_facts(self) -> list[Memory]:
-        """Everything that holds of the caller now, each with a sentence as `text`: "The user lives in Porto."
+        """Everything that holds of the caller now, each with a sentence as `text`: "The user prefers tea,
+        only at work."
 
         The values alone ("Porto") are what `user.facts()` and `user.get(key)` answer.
 
         Raises:
             StoreUnavailable: could not look; that is not the same as knowing nothing.
         """
-        return [replace(fact, text=sentence_of(fact)) for fact in await self._session.memory.facts()]
+        facts = await self._session.memory.facts()
+        return [replace(fact, text=with_context(sentence_of(fact), fact.context)) for fact in facts]
 
     async def inject_system_message(self, text: str) -> None:
         """Tell the model something, without having it reply. In force from its next response on.

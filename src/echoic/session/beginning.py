@@ -12,10 +12,12 @@ from datetime import UTC, datetime
 
 from pydantic_ai.realtime import RealtimeModel
 
+from echoic.memory.distilling import Summarizer
 from echoic.session.agents import VoiceAgent
 from echoic.session.calls import Call, CallLog, read_call, read_exchanges
 from echoic.session.checkpoints import SessionStore, store_of
 from echoic.session.confidence import Confidences
+from echoic.session.digest import Digest
 from echoic.session.hooks import Hooks, Listener
 from echoic.session.live import Live
 from echoic.session.playback import Playback
@@ -35,6 +37,8 @@ class Beginning:
     sessions: SessionStore
     listener: Listener | None
     resumed: Checkpoint | None
+    summarizer: Summarizer | None = None
+    """A language model's, for a long call."""
 
     async def live(self, confidences: Confidences, playback: Playback, given: Callable[[], str]) -> Live:
         """The parts of the call, once both partitions, the encoder and the dates' parser are warm.
@@ -49,7 +53,7 @@ class Beginning:
         """
         session = self.session
         _, conversation = await asyncio.gather(
-            session.memory.warm(),
+            session.memory.warm() if session.settings.memory else asyncio.sleep(0),
             session.memory.conversation(session.conversation_id, agent=self.agent.name),
         )
         return Live(
@@ -69,6 +73,12 @@ class Beginning:
                 deadline_ms=session.settings.recall_deadline_ms,
             ),
             confidences=confidences,
+            digest=Digest(
+                session.memory,
+                conversation,
+                self.summarizer,
+                budget_tokens=session.settings.history_tokens,
+            ),
         )
 
     async def _log(self) -> CallLog:
@@ -78,7 +88,8 @@ class Beginning:
                 store_of(session.memory), session.memory.scope, session.conversation_id, session.session_id
             )
             first = max((exchange.number for exchange in before), default=-1) + 1
-        return CallLog(await self._call(), enabled=session.settings.record, first=first)
+        recorded = session.settings.record and session.settings.history
+        return CallLog(await self._call(), enabled=recorded, first=first)
 
     async def _call(self) -> Call:
         session = self.session

@@ -88,6 +88,20 @@ class RecordSessionStore:
         self._version = None
 
 
+class NoSessionStore:
+    """Of a call that nobody goes on with: nothing is kept."""
+
+    async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
+        """See `SessionStore`."""
+
+    async def load(self, scope: Scope, session: str) -> Checkpoint | None:  # noqa: ARG002
+        """See `SessionStore`."""
+        return None
+
+    async def delete(self, scope: Scope, session: str) -> None:
+        """See `SessionStore`."""
+
+
 def store_of(memory: UserMemory) -> Store:
     """Where a user's memory is kept."""
     return memory.store
@@ -95,6 +109,7 @@ def store_of(memory: UserMemory) -> Store:
 
 __all__ = [
     "CHECKPOINT",
+    "NoSessionStore",
     "RecordSessionStore",
     "SessionStore",
     "as_json",

@@ -16,6 +16,7 @@ from echoic.memory.records import scan_all
 from echoic.memory.user import UserMemory
 from echoic.session.agents import CallContext, VoiceAgent
 from echoic.session.checkpoints import CHECKPOINT, from_json, store_of
+from echoic.session.digest import with_summary
 from echoic.session.history import read, run_again, settled
 from echoic.session.live import Live
 from echoic.session.shield import LATE
@@ -52,7 +53,7 @@ async def kept_of_earlier_calls(memory: UserMemory, session_id: str, every_s: fl
 async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> None:
     if await memory.find_conversation(checkpoint.conversation) is not None:  # else it was forgotten
         conversation = await memory.conversation(checkpoint.conversation)
-        await conversation.append(*checkpoint.unkept)
+        await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
         await conversation.listen()
     data = {**record.data, "unkept": [], "cursor": checkpoint.cursor + len(checkpoint.unkept)}
     await store_of(memory).write(memory.scope, [Put.over(record, replace(record, data=data))])
@@ -71,18 +72,19 @@ async def taken_up(
     history = read(checkpoint.messages)
     # whoever still goes on with this call finds at its next write that it is no longer theirs
     await live.sessions.save(live.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
-    live.summary = checkpoint.summary
+    live.digest.take_up(checkpoint)
     live.kept = checkpoint.cursor
     if checkpoint.unkept:
-        kept = await live.conversation.append(*checkpoint.unkept)
+        kept = await live.conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
         live.kept += len(kept)
         live.turns |= {turn.id: turn for turn in kept}
     # what the other process kept and died before learning from: the model is to know it from its first word
-    await live.conversation.listen()
+    if live.settings.memory:
+        await live.conversation.listen()
     again = [tool for tool in checkpoint.pending if tool.idempotent and tool.name in agent.toolbox]
     results = await asyncio.gather(*(_again(tool, agent, context, model) for tool in again))
     by_call: dict[str, Any] = {tool.call: result for tool, result in zip(again, results, strict=True)}
-    return settled(history, by_call, checkpoint.pending)
+    return with_summary(settled(history, by_call, checkpoint.pending), checkpoint.summary)
 
 
 async def _again(tool: PendingTool, agent: VoiceAgent, context: CallContext, model: RealtimeModel) -> Any:

@@ -23,6 +23,7 @@ from pydantic_ai.realtime import RealtimeModel
 from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput
+from echoic.memory.block import estimate_tokens
 from echoic.session.agents import CallContext
 from echoic.session.playback import Utterance
 from echoic.session.shield import FAILED
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 MESSAGES: Final = 200
 """Of a call that are kept for whoever goes on with it, the last ones. All of a long call would be written
 anew every two seconds; what came before is in the conversation, and found like everything else."""
+_MESSAGE_TOKENS: Final = 4
+"""Of a message besides its words: who says it, and where it ends."""
 _ONCE: Final = "echoic.once"
 UNFINISHED: Final = (
     "The line broke before this call was finished, and it is not known whether it took effect. "
@@ -40,14 +43,60 @@ UNFINISHED: Final = (
 )
 
 
-def recent(messages: Sequence[ModelMessage], most: int = MESSAGES) -> list[ModelMessage]:
-    """The last `most` messages, from where the caller says something: no result stands without its call."""
-    if len(messages) <= most:
+def recent(
+    messages: Sequence[ModelMessage], most: int = MESSAGES, *, budget_tokens: int | None = None
+) -> list[ModelMessage]:
+    """The last `most` messages, from where the caller says something: no result stands without its call.
+
+    Args:
+        messages: of a call.
+        most: how many at most.
+        budget_tokens: how many tokens they may take; what the caller said last is kept in any case.
+    """
+    start = max(0, len(messages) - most)
+    if budget_tokens is not None:
+        room = budget_tokens
+        for place in range(len(messages) - 1, start - 1, -1):
+            room -= tokens_of(messages[place])
+            if room < 0:
+                start = place + 1
+                break
+    if start == 0:
         return list(messages)
-    for place in range(len(messages) - most, len(messages)):
+    for place in range(start, len(messages)):
         if _is_the_callers(messages[place]):
             return list(messages[place:])
+    if budget_tokens is not None:
+        last = (place for place in range(start - 1, -1, -1) if _is_the_callers(messages[place]))
+        return list(messages[next(last, 0) :])
     return list(messages)
+
+
+def tokens_of(message: ModelMessage) -> int:
+    """About how many tokens a message takes."""
+    return _MESSAGE_TOKENS + sum(estimate_tokens(_text_of(part)) for part in message.parts)
+
+
+def turns_in(messages: Sequence[ModelMessage]) -> int:
+    """How many turns are said or typed in `messages`."""
+    said = (
+        part
+        for message in messages
+        for part in message.parts
+        if isinstance(part, UserPromptPart) or (isinstance(part, SpeechPart) and part.transcript)
+    )
+    return sum(1 for _ in said)
+
+
+def _text_of(part: Any) -> str:
+    if isinstance(part, SpeechPart):
+        return part.transcript or ""
+    if isinstance(part, ToolCallPart):
+        return part.tool_name + part.args_as_json_str()
+    if isinstance(part, ToolReturnPart):
+        return part.model_response_str()
+    content = getattr(part, "content", "")
+    return content if isinstance(content, str) else str(content)
 
 
 def request(text: str) -> SystemPromptPart:
@@ -203,6 +252,8 @@ __all__ = [
     "request",
     "run_again",
     "settled",
+    "tokens_of",
+    "turns_in",
     "utterance_of",
     "without_requests",
     "written",

@@ -26,10 +26,12 @@ from pydantic_ai.messages import (
 from pydantic_ai.realtime import RealtimeError
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
+from echoic.memory.block import estimate_tokens
 from echoic.memory.checkpoints import SIGN_EVERY_S
 from echoic.session.calls import Exchange
+from echoic.session.digest import Condensed
 from echoic.session.doubt import affirms, weigh
-from echoic.session.history import recent, written
+from echoic.session.history import written
 from echoic.session.leg import Leg, Said
 from echoic.session.live import Live
 from echoic.session.playback import Utterance
@@ -178,8 +180,10 @@ class Keeper:
         ripe = self._ripe()
         self._note_given()
         turns = [each.turn for each in ripe if each.turn is not None]
+        settings = self._live.settings
         try:
-            await self._live.conversation.append(*turns)
+            if settings.history:
+                await self._live.conversation.append(*turns, learn=settings.memory)
         except InvalidInput:
             if await self._live.memory.find_conversation(self._live.conversation.id) is not None:
                 raise
@@ -190,7 +194,7 @@ class Keeper:
             if each.turn is not None:
                 self._kept(each.turn, each)
         self._drop_legs()
-        if turns:
+        if turns and settings.history and settings.memory:
             await self._learn(turns)
 
     def _ripe(self) -> list[_Ripe]:
@@ -288,7 +292,7 @@ class Keeper:
                 kept=[memory.id for memory in learned.kept],
                 retracted=[memory.id for memory in learned.retracted],
             )
-        await live.leg.setup.memory.refresh()
+        await live.leg.setup.refresh()
         try:
             await live.leg.tell_changes()
         except RealtimeError as error:  # the leg's task tells what became of the line
@@ -339,7 +343,9 @@ class Keeper:
 
     async def _save(self) -> None:
         live = self._live
-        checkpoint = self._checkpoint()
+        condensed = self._condensed()
+        await live.digest.summarize(condensed.evicted, live.kept)
+        checkpoint = self._checkpoint(condensed)
         fingerprint = str(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
         # who finds it must be able to tell a quiet call from one whose process died
         if fingerprint == self._saved and time.monotonic() < self._sign_due_s:
@@ -359,17 +365,25 @@ class Keeper:
         self._live.lost = True
         self._on_lost(reason)
 
-    def _checkpoint(self) -> Checkpoint:
+    def _condensed(self) -> Condensed:
+        leg = self._live.leg
+        return self._live.digest.condensed([*leg.heard_messages(so_far=True), *unrecorded(leg)])
+
+    def _checkpoint(self, condensed: Condensed) -> Checkpoint:
         live, leg = self._live, self._live.leg
-        unkept = self._unkept()
+        summary = live.digest.text if condensed.evicted else None
+        unkept = self._unkept() if live.settings.history else ()
         return Checkpoint(
             session=live.session_id,
             conversation=live.conversation.id,
             agent=leg.setup.agent.name,
-            messages=written(recent([*leg.heard_messages(so_far=True), *unrecorded(leg)])),
+            messages=written(condensed.messages),
             unkept=tuple(unkept),
             pending=leg.pending_tools(),
-            summary=live.summary,
+            summary=summary,
+            learns=live.settings.memory,
+            evicted=condensed.evicted,
+            tokens=condensed.tokens + estimate_tokens(summary or ""),
             cursor=live.kept,
             resumption=resumption_of(leg),
             saved_at=datetime.now(UTC),

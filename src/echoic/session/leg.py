@@ -18,6 +18,7 @@ from typing import Any, Final
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
     FunctionToolResultEvent,
+    InstructionPart,
     ModelMessage,
     PartDeltaEvent,
     PartEndEvent,
@@ -71,7 +72,8 @@ class Setup:
 
     agent: VoiceAgent
     context: CallContext
-    memory: CallerMemory
+    memory: CallerMemory | None
+    """None: the agent has no memory."""
     shield: ToolShield
     profile: ProviderProfile
     waits_to_be_asked: bool
@@ -81,6 +83,15 @@ class Setup:
     """What was said before and the provider knows already: its history, not told it again."""
     opening_texts: list[tuple[str, str]] = field(default_factory=list)
     """What its instructions consist of when it is opened, by name: the agent's, and the block by section."""
+
+    def instructions(self) -> list[InstructionPart]:
+        """What memory has the model told, as it stands."""
+        return [] if self.memory is None else [part() for part in self.memory.get_instructions()]
+
+    async def refresh(self) -> None:
+        """Have what memory tells the model brought up to date."""
+        if self.memory is not None:
+            await self.memory.refresh()
 
 
 class Leg:
@@ -254,7 +265,7 @@ class Leg:
         try:
             async with self.setup.opening as session:
                 self._session = session
-                parts = (part() for part in self.setup.memory.get_instructions())
+                parts = self.setup.instructions()
                 self.setup.opening_texts.extend((p.name or "", p.content) for p in parts if p.content)
                 carrier = asyncio.create_task(self._carry(session))
                 ready.set_result(None)

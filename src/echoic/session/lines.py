@@ -26,6 +26,7 @@ from echoic.session.remote import RemotePlayback
 from echoic.session.shield import ToolShield
 from echoic.session.sideband import ProviderCall, observed
 from echoic.session.whole import Session
+from echoic.types import Directives
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +69,11 @@ class Lines:
         Raises:
             StoreUnavailable: the caller's directives could not be read.
         """
-        directives = await self._session.memory.directives(
-            for_agent=agent.name, for_conversation=self._session.conversation_id
+        session = self._session
+        if not session.settings.memory:
+            return CallContext(session, agent.name, Directives(), session.deps)
+        directives = await session.memory.directives(
+            for_agent=agent.name, for_conversation=session.conversation_id
         )
         return CallContext(self._session, agent.name, directives, self._session.deps)
 
@@ -108,8 +112,8 @@ class Lines:
             assert isinstance(playback, RemotePlayback)
             model, profile = observed(model, playback.heed), profile.beside()
         told, behind = ([], history) if call is not None and call.knows else (list(history), ())
-        settings = profile.settings(agent.settings, recall_first=session.settings.recall == "before_reply")
-        memory = self._memory(agent)
+        settings = profile.settings(agent.settings, recall_first=session.settings.recalls_first)
+        memory = self._memory(agent) if session.settings.memory else None
         shield = ToolShield(timeout_s=agent.tool_timeout_s)
         others = [name for name in session.agents if name != agent.name]
         said = agent.instructions(context) if callable(agent.instructions) else agent.instructions
@@ -117,7 +121,7 @@ class Lines:
             model,
             deps=context,
             model_settings=settings,
-            capabilities=[memory, shield],
+            capabilities=[shield] if memory is None else [memory, shield],
             conversation_id=session.conversation_id,
             message_history=told or None,
             usage_limits=_NO_LIMIT,

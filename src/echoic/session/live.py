@@ -15,6 +15,7 @@ from echoic.memory.user import UserMemory
 from echoic.session.calls import CallLog
 from echoic.session.checkpoints import SessionStore
 from echoic.session.confidence import Confidences
+from echoic.session.digest import Digest
 from echoic.session.doubt import THRESHOLD
 from echoic.session.hooks import Hooks
 from echoic.session.leg import Leg
@@ -56,17 +57,47 @@ class SessionSettings:
     """How long an agent that hands the call over may take to finish its sentence."""
     doubt_below: float = THRESHOLD
     block_tokens: int = DEFAULT_BUDGET_TOKENS
+    history_tokens: int = 6000
+    """Of the call so far, as whoever resumes it or takes it over is given it in its own words; for what is
+    before them stands a summary.
+    """
     record: bool = True
     """Whether the call is written down for `echoic calls` and `echoic why`."""
+    history: bool = True
+    """Whether what is said is kept. Without, no word of the call is: nothing is learned from it, none of it
+    is found again, and it is not written down. What a tool is asked to remember is kept.
+    """
+    checkpoints: bool = True
+    """Whether another process could go on with the call. Without, it ends with its process."""
+    memory: bool = True
+    """Whether the agents remember. Without, they get no block, no recall, no directives and no memory tools,
+    and nothing is learned from the call.
+    """
 
     def __post_init__(self) -> None:
-        for name in ("recall_deadline_ms", "transcript_wait_s", "checkpoint_every_s", "frame_ms"):
+        for name in (
+            "recall_deadline_ms",
+            "transcript_wait_s",
+            "checkpoint_every_s",
+            "frame_ms",
+            "history_tokens",
+        ):
             if not getattr(self, name) > 0:
                 raise InvalidInput(f"{name} must be above 0, not {brief(getattr(self, name))}")
         for name in ("idle_timeout_s", "max_duration_s"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidInput(f"{name} must be above 0 or None, not {brief(value)}")
+
+    @property
+    def recalls(self) -> bool:
+        """Whether memory is searched for what the caller says."""
+        return self.memory and self.recall != "off"
+
+    @property
+    def recalls_first(self) -> bool:
+        """Whether a reply waits for that, where the provider can be made to wait."""
+        return self.memory and self.recall == "before_reply"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,13 +115,13 @@ class Live:
     hooks: Hooks
     recall: CallRecall
     confidences: Confidences
+    digest: Digest
     legs: list[Leg] = field(default_factory=list)
     """The one that listens last; before it those whose words are not all kept yet."""
     turns: dict[str, Turn] = field(default_factory=dict)
     """What was said in this call and is kept, by id: the last of it."""
     kept: int = 0
     """How many turns the conversation has of this call."""
-    summary: str | None = None
     dirty: asyncio.Event = field(default_factory=asyncio.Event)
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     recalls: set[asyncio.Task[Any]] = field(default_factory=set)

@@ -200,7 +200,8 @@ class Pump:
             if exchange is not None and "transcript" not in exchange.stages:
                 exchange.partials += 1
                 log_.stamp("first_partial", exchange)
-                self._live.recall.hear(delta.transcript)
+                if self._live.settings.recalls:
+                    self._live.recall.hear(delta.transcript)
             self._live.sounds()
 
     def _caller_speaks(self, leg: Leg, item: str | None) -> None:
@@ -239,7 +240,7 @@ class Pump:
         """What is known for the turn reaches the model, where it can before it answers. It always answers."""
         try:
             if text.strip():
-                if self._live.settings.recall != "off":
+                if self._live.settings.recalls:
                     await self._recall(leg, text, exchange)
                 await self._completed(leg, text)
         finally:
@@ -262,7 +263,7 @@ class Pump:
         )
         if not recalled.text:
             return
-        if leg.setup.waits_to_be_asked and live.settings.recall == "before_reply":
+        if leg.setup.waits_to_be_asked and live.settings.recalls_first:
             try:
                 await _tell(leg, recalled.text)
             except RealtimeError:
@@ -361,7 +362,7 @@ class Pump:
             notes, leg.notes = leg.notes, []
             if notes:
                 live.spawn(_tell_all(leg, notes))
-            live.spawn(leg.setup.memory.refresh())
+            live.spawn(leg.setup.refresh())
             live.dirty.set()
             self._on_pause()
         elif isinstance(event, RealtimeSessionReconnectEvent):

@@ -184,6 +184,7 @@ class Running:
         """Close what is open."""
         if self._live is not None:
             await self._live.recall.aclose()
+            await self._live.digest.aclose()
             for leg in self._live.legs:
                 await leg.stop()
             await self._live.hooks.aclose()
@@ -194,8 +195,7 @@ class Running:
         """The block, as the model has it."""
         if self._live is None or not self._live.legs:
             return ""
-        parts = self._live.leg.setup.memory.get_instructions()
-        return "\n".join(part().content for part in parts)
+        return "\n".join(part.content for part in self._live.leg.setup.instructions())
 
     def _take(self, leg: Leg, event: RealtimeEvent) -> None:
         self.pump.take(leg, event)

@@ -24,7 +24,7 @@ from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
 from echoic.session.beginning import Beginning
 from echoic.session.captions import Captions
-from echoic.session.checkpoints import RecordSessionStore, SessionStore, store_of
+from echoic.session.checkpoints import NoSessionStore, RecordSessionStore, SessionStore, store_of
 from echoic.session.history import request as marked
 from echoic.session.hooks import Listener
 from echoic.session.limits import CallLimits
@@ -93,7 +93,10 @@ class VoiceSession:
         self._service = service
         self._model = model
         self._listener = listener
-        self._sessions: SessionStore = sessions or RecordSessionStore(store_of(self.memory))
+        if sessions is not None and not self.settings.checkpoints:
+            raise InvalidInput("sessions keeps checkpoints, and the settings say that there are none")
+        kept = RecordSessionStore(store_of(self.memory)) if self.settings.checkpoints else NoSessionStore()
+        self._sessions: SessionStore = sessions or kept
         self._call = ProviderCall(id=provider_call) if provider_call else None
         self._captions = captions
         self._limits = limits
@@ -170,6 +173,7 @@ class VoiceSession:
             sessions=CallCheckpoints(self._sessions, self._call) if self._call else self._sessions,
             listener=self._listener,
             resumed=self._resumed,
+            summarizer=self._service.summarizer,
         )
         self._running = Running(
             self,

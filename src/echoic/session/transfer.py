@@ -16,6 +16,7 @@ from pydantic_ai.realtime import RealtimeEvent
 
 from echoic.memory.block.quoting import quoted
 from echoic.session.agents import VoiceAgent
+from echoic.session.digest import with_summary
 from echoic.session.history import settled, without_requests
 from echoic.session.leg import Leg
 from echoic.session.lines import Lines
@@ -49,12 +50,16 @@ async def hand_over(
     await _until(lambda: not old.pending_tools(), _TOOLS_S)
     known = len(old.new_messages())
     history = settled(without_requests(old.heard_messages()), {}, old.pending_tools())
+    condensed = live.digest.condensed(history)
+    await live.digest.summarize(condensed.evicted, live.kept)
+    history = with_summary(condensed.messages, live.digest.text)
     context = await lines.context(agent)
     new = await lines.open(agent, context, history, live.playback, on_event)
     began = time.perf_counter()
     try:
         async with sending:
             live.legs.append(new)
+            live.digest.handed_on(condensed)
     except BaseException:
         await new.stop()  # hung up meanwhile: nobody else knows of it yet
         raise

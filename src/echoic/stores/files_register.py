@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from echoic.errors import StoreCorrupt, StoreTooNew
@@ -45,6 +45,8 @@ class Known:
     records: int = 0
     trouble: str | None = None
     """Why it cannot be read; None if it can."""
+    told: int = 0
+    """How often somebody told of it: a write in progress answers as before while its file is new already."""
 
 
 class Register:
@@ -131,6 +133,7 @@ class Register:
                     self._other_writes, self._look_again = others, began + max(LOOK_AGAIN_S, _SHARE * took)
                 for path, scope in touched.items():
                     self._look_at(path, scope)
+                    self._ask_again(path)
             except BaseException:
                 with self._telling:  # nobody else will tell of these
                     self._touched = touched | self._touched
@@ -153,8 +156,14 @@ class Register:
             return
         if known is None or known.states[0] != states[0]:
             known = self._read(path, scope, states[0])
-        self._known[path] = Known(path, known.scope, states, known.began, known.records, known.trouble)
+        self._known[path] = replace(known, states=states)
         self._waits[path] = 0
+
+    def _ask_again(self, path: Path) -> None:
+        """Have what waits in `path` asked for again, and no earlier answer noted."""
+        if (known := self._known.get(path)) is not None:
+            self._known[path] = replace(known, told=known.told + 1)
+            self._waits[path] = 0
 
     def _drop(self, path: Path) -> None:
         known = self._known.pop(path, None)

@@ -56,7 +56,7 @@ from echoic.stores.mongodb_schema import (
     searchable,
     settle,
 )
-from echoic.stores.mongodb_search import likely_rows, narrowed, pipelines
+from echoic.stores.mongodb_search import likely_rows, narrowed, pipelines, shown
 from echoic.stores.mongodb_watch import Watch, stopped
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
@@ -354,7 +354,9 @@ class MongoDBStore:
                 return Partition(live.embedding.dimensions)
             rows = await likely_rows(collections, scope, asked)
             now = moment(self._clock())
-            return await narrowed(collections, scope, rows, live.embedding.dimensions, now)
+            partition = await narrowed(collections, scope, rows, live.embedding.dimensions, now)
+        partition.asked = shown(asked)
+        return partition
 
     async def until_searchable(self, timeout_s: float) -> bool:
         """Wait for the search indexes; whether they answer now. False at once where there is no search."""

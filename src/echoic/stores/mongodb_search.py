@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import Partition
-from echoic.stores.mongodb_documents import Document, packed, scope_fields
+from echoic.stores.mongodb_documents import Document, packed, scope_fields, unpacked
 from echoic.stores.mongodb_load import put_in_place, read_segments, read_vectors
 from echoic.stores.mongodb_schema import TEXT_INDEX, VECTOR_INDEX, Collections
 from echoic.stores.narrowing import origins, segments_around
@@ -100,6 +101,20 @@ def pipelines(
     return [[fusion, {"$limit": 2 * limit}, asked]]
 
 
+def shown(asked: Iterable[list[Document]]) -> tuple[list[Document], ...]:
+    """The same as JSON for people: a vector stands there by its length."""
+    return tuple([_shown(stage) for stage in pipeline] for pipeline in asked)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _shown(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_shown(part) for part in value]
+    vector = unpacked(value)
+    return value if vector is None else f"[{len(vector)} dimensions]"
+
+
 async def likely_rows(collections: Collections, scope: Scope, asked: Iterable[list[Document]]) -> list[int]:
     """The rows that `asked` find. Each is held against the scope again: a mistake in a filter is no leak."""
     own = scope_fields(scope)
@@ -127,4 +142,4 @@ async def narrowed(
     return partition
 
 
-__all__ = ["likely_rows", "narrowed", "pipelines", "text_stage", "vector_stage"]
+__all__ = ["likely_rows", "narrowed", "pipelines", "shown", "text_stage", "vector_stage"]

@@ -40,7 +40,7 @@ from echoic.stores.postgres_changes import RECORD, ScopeChanges, mismatch, recor
 from echoic.stores.postgres_database import LOST, Connection, Database
 from echoic.stores.postgres_examine import examined
 from echoic.stores.postgres_fresh import PATIENCE_S, VERSION, FreshPartitions
-from echoic.stores.postgres_narrow import compact, likely_rows
+from echoic.stores.postgres_narrow import compact, likely_rows, shown
 from echoic.stores.postgres_reindex import index_again
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
@@ -289,6 +289,7 @@ class PostgresStore:
             )
             partition = await compact(connection, names, found[0], segments_around(rows), self._dimensions)
             partition.version = found[1]
+            partition.asked = shown(vector, limit)
             return partition
 
         async with self._at_work():

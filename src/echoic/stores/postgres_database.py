@@ -129,16 +129,22 @@ class Database:
         return connection
 
     async def _prepare(self, connection: Connection) -> None:
-        await connection.set_type_codec(
-            "vector", schema=self.names.vector, encoder=bytes, decoder=bytes, format="binary"
-        )
+        try:
+            await connection.set_type_codec(
+                "vector", schema=self.names.vector, encoder=bytes, decoder=bytes, format="binary"
+            )
+        except ValueError:  # the driver's word for a type that the database does not have
+            raise StoreCorrupt(
+                "PostgreSQL no longer has pgvector where the store was made: restore the database, or "
+                f"`create extension vector` in schema {self.names.vector}"
+            ) from None
 
     async def aclose(self) -> None:
         """Close every connection. The caller has seen to it that none is in use."""
         pool, self._pool = self._pool, None
         if pool is not None:
             dropped = self._marks.dropped(self.names)
-            with contextlib.suppress(*LOST, asyncpg.PostgresError):
+            with contextlib.suppress(*LOST, asyncpg.PostgresError, StoreError):
                 async with asyncio.timeout(_LET_GO_S):
                     await pool.execute(dropped.sql, *dropped.values)
                     await pool.close()

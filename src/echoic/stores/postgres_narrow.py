@@ -48,6 +48,13 @@ _SEARCH = f"""with
   select seq from near union select seq from worded union select seq from sounded"""  # noqa: S608
 
 
+def shown(vector: NDArray[np.float32] | None, limit: int) -> tuple[dict[str, object], ...]:
+    """What is asked, as JSON for people. The statement is always the same; what was said is a parameter."""
+    ways = {"words": "BM25", "sounds": "of words nobody said"}
+    meaning = {} if vector is None else {"meaning": f"exact inner product of {len(vector)} dimensions"}
+    return ({"union": {**meaning, **ways}, "limitEach": limit},)
+
+
 async def likely_rows(
     connection: Connection,
     names: Names,
@@ -88,4 +95,4 @@ async def compact(
     return partition
 
 
-__all__ = ["compact", "likely_rows"]
+__all__ = ["compact", "likely_rows", "shown"]

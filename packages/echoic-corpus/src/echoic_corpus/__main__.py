@@ -1,15 +1,17 @@
-"""`python -m echoic_corpus check|review|stats|export|hear`."""
+"""`python -m echoic_corpus check|review|stats|export|hear|sample|agree`."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from echoic_corpus import checking, stats
+from echoic_corpus import agreement, blind, checking, stats
+from echoic_corpus.echoes import echoes
 from echoic_corpus.model import Caller, Question, Turn
 from echoic_corpus.noise import RATES, Recogniser
 from echoic_corpus.reading import DATA, Problem, read_all, splits
@@ -30,13 +32,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     export = commands.add_parser("export", help="one JSON line a caller")
     hear = commands.add_parser("hear", help="turns as a recogniser writes them")
     for command in (check, review, count, export, hear):
-        command.add_argument("callers", nargs="*", help="only these, as c07")
+        command.add_argument("callers", nargs="*", help="only these, as c07 or data/callers/c07.txt")
+    sample = commands.add_parser(
+        "sample", help="turns and questions to be labelled again without their labels"
+    )
+    sample.add_argument("--seed", type=int, required=True)
+    sample.add_argument(
+        "--out", type=Path, required=True, help="a folder to write packets and answer files to"
+    )
+    agree = commands.add_parser("agree", help="how far filled answer files agree with the labels")
+    agree.add_argument("folder", type=Path)
+    parser.set_defaults(callers=[])
     given = parser.parse_args(arguments)
     callers, problems = read_all(given.data)
-    chosen = [caller for caller in callers if not given.callers or caller.id in given.callers]
+    names = {name: Path(name).stem for name in given.callers}
+    if unknown := [name for name, stem in names.items() if not _is_caller(given.data, name, stem)]:
+        parser.error(f"no caller is named so under {given.data}: {', '.join(unknown)}")
+    chosen = [caller for caller in callers if not names or caller.id in names.values()]
     if given.command == "check":
         return _check(given, callers, chosen, problems)
-    if given.command == "stats":
+    if given.command == "agree":
+        return _agree(callers, given.folder)
+    if given.command == "sample":
+        blind.write(blind.draw(callers, splits(given.data), given.seed), given.out)
+    elif given.command == "stats":
         print(json.dumps({"totals": stats.totals(chosen), **stats.diversity(chosen)}, indent=1))
     elif given.command == "review":
         _review(chosen)
@@ -47,6 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         _hear(chosen, callers)
     return 0
+
+
+def _is_caller(data: Path, name: str, stem: str) -> bool:
+    """Whether `name` is a caller's id, its file's name, or a path to that file."""
+    file = data / "callers" / f"{stem}.txt"
+    return file.is_file() and (name in {stem, file.name} or Path(name).resolve() == file.resolve())
 
 
 def _check(
@@ -69,6 +94,10 @@ def _check(
     for caller in chosen:
         for question in checking.doubtful(caller):
             print(f"look again, the gold has no word of the answer: {question}")
+        for question in checking.stale(caller):
+            print(f"look again, the gold was replaced before this is asked: {question}")
+        for echo in echoes(caller):
+            print(f"look again, an echo also answers: {echo}")
     total = stats.totals(chosen)
     for what in dict.fromkeys((*checking.TARGETS, *checking.QUOTAS)):
         wanted = checking.TARGETS.get(what, checking.QUOTAS.get(what, 0) * len(chosen))
@@ -98,6 +127,16 @@ def _review(chosen: list[Caller]) -> None:
                 print(f"    {name.partition('/')[2]} {turn.speaker}: {turn.heard_text}")
 
 
+def _agree(callers: list[Caller], folder: Path) -> int:
+    pairs, problems = agreement.compare(callers, folder)
+    for line in agreement.report(pairs):
+        print(line)
+    for problem in problems:
+        print(problem)
+    print(f"{len(pairs)} answers compared, {len(problems)} problems")
+    return 1 if problems or not pairs else 0
+
+
 def _missed(callers: list[Caller], split: dict[str, str]) -> list[Problem]:
     total = stats.totals(callers)
     missed = [f"{w} {total.get(w, 0)} of {n}" for w, n in checking.TARGETS.items() if total.get(w, 0) < n]
@@ -117,5 +156,16 @@ def _hear(chosen: list[Caller], callers: list[Caller]) -> None:
             print(json.dumps({"id": said.id, **heard}))
 
 
+def run() -> int:
+    """Run `main`; end quietly where nobody reads any more, as behind `| head`."""
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or closing it complains again
+        return 128 + 13
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

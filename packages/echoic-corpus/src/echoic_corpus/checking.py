@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from echoic_corpus.digits import is_card, is_telephone, runs
+from echoic_corpus.echoes import said_again
 from echoic_corpus.model import EVERYTHING, Caller, Fact, Forget, Question
 from echoic_corpus.reading import Problem
 
@@ -65,6 +67,15 @@ NEAR = 0.5
 _NEAR_GRAMS = 5
 _AS_IT_IS = frozenset("single current condition misheard speaker".split())
 """Kinds that ask how things are, so that what was replaced is no answer."""
+_OF_ANY_TIME = frozenset("list multi time promise".split())
+"""Kinds that may ask how things were, and then say so."""
+_PAST = frozenset(
+    "first before former formerly used once was were had did then old originally earlier initially ever since"
+    " been changed began begin beginning start started previous would could drove brought made came took got"
+    " went gone gave drew ended history".split()
+)
+_APART = frozenset({"the agent", "the business"})
+"""What callers of different splits must not share, though those of one may."""
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -119,13 +130,18 @@ def counts(caller: Caller) -> Counter[str]:
 def of_caller(caller: Caller, *, quotas: bool = True) -> Iterator[Problem]:
     """What is wrong with one caller's labels and questions, and which quotas are missed."""
     file = f"{caller.id}.txt"
-    for line, text in (*_facts(caller), *_forgets(caller), *_questions(caller), *_texts(caller)):
+    for line, text in _all_of(caller):
         yield Problem(file, line, text)
     if quotas:
         found = counts(caller)
         missed = [f"{what} {found[what]} of {least}" for what, least in QUOTAS.items() if found[what] < least]
         if missed:
             yield Problem(file, 1, "too few: " + ", ".join(missed))
+
+
+def _all_of(caller: Caller) -> Iterator[tuple[int, str]]:
+    for check in (_facts, _forgets, said_again, _questions, _texts, _numbers):
+        yield from check(caller)
 
 
 def _facts(caller: Caller) -> Iterator[tuple[int, str]]:
@@ -257,11 +273,27 @@ def doubtful(caller: Caller) -> Iterator[str]:
         turns = [caller.turns[name] for name in question.turns]
         gold = [f"{turn.speaker} {turn.text}" for turn in turns]
         gold += [f"{fact.value} {fact.about} {fact.since}" for fact in _facts_meant(caller, question)]
-        said = {word[:5] for text in gold for word in words(text)}
-        answer = [word[:5] for word in words(question.answer or "") if len(word) > 2 or word.isdigit()]
+        said = {word[:5] for text in gold for word in (*words(text), *runs(text))}
+        plain = re.sub(r"(?<=\d)[,. ](?=\d\d\d)", "", question.answer or "")
+        answer = [word[:5] for word in words(plain) if len(word) > 2 or word.isdigit()]
         dated = question.kind == "time" or answer[:1] in (["yes"], ["no"])
         if answer and not dated and not said & set(answer):
             yield f"{caller.id}.txt:{question.line}: {question.text} => {question.answer}"
+
+
+def stale(caller: Caller) -> Iterator[str]:
+    """Questions of any time that do not ask for the past, though a fact of their gold was replaced by then.
+
+    The fact that replaced it is not gold either, as it would be in a list of what was in turn.
+    """
+    for question in caller.questions:
+        if question.kind not in _OF_ANY_TIME or not question.answerable:
+            continue
+        facts, gone = _facts_meant(caller, question), _replaced(caller, question.at_call)
+        newer = {old for fact in caller.facts if fact.turn in question.turns for old in fact.replaces}
+        left = [fact.id for fact in facts if fact.id in gone - newer]
+        if left and not _PAST & set(words(question.text.replace("'d ", " would "))):
+            yield f"{caller.id}.txt:{question.line}: {', '.join(left)}: {question.text} => {question.answer}"
 
 
 def _facts_meant(caller: Caller, question: Question) -> list[Fact]:
@@ -281,8 +313,10 @@ def _before(caller: Caller, question: Question) -> list[Forget]:
 
 def _lost(caller: Caller, forget: Forget, question: Question) -> list[str]:
     """What `question` needs that `forget` reaches."""
-    if question.unlabelled:
-        return []
+    if question.unlabelled and EVERYTHING not in forget.reaches:
+        return [
+            name for name in forget.reaches if name not in caller.fact and _is_gold(caller, name, question)
+        ]
     order = {name: at for at, name in enumerate(caller.turns)}
     if EVERYTHING in forget.reaches:
         kept = {turn for name in forget.keeps for turn in _turns_called(caller, name)}
@@ -293,6 +327,10 @@ def _lost(caller: Caller, forget: Forget, question: Question) -> list[str]:
     else:
         turns = list(question.turns)
     return [name for name in forget.reaches if set(_turns_called(caller, name)) & set(turns)]
+
+
+def _is_gold(caller: Caller, name: str, question: Question) -> bool:
+    return bool(set(_turns_called(caller, name)) & set(question.turns))
 
 
 def _sounds_wrong(caller: Caller, question: Question) -> bool:
@@ -318,6 +356,22 @@ def _texts(caller: Caller) -> Iterator[tuple[int, str]]:
     yield from ((turn.line, "more than 90 words in one turn: nobody speaks so") for turn in long)
 
 
+def _numbers(caller: Caller) -> Iterator[tuple[int, str]]:
+    """Numbers that might be somebody's: cards that pass their check, telephones outside of fiction."""
+    cards = [(t.line, run) for t in caller.traps if t.kind == "card" for run in runs(t.span.quote)]
+    cards += [(turn.line, run) for turn in caller.turns.values() for run in runs(turn.text) if len(run) == 16]
+    for line, number in cards:
+        if is_card(number):
+            yield line, f"the card {number} passes the check of card numbers: make it wrong"
+    for fact in caller.facts:
+        number = re.sub(r"\D", "", fact.value)
+        if fact.slot == "phone" and is_telephone(number, caller.about["country"]):
+            yield (
+                fact.line,
+                f"{fact.value!r} might be somebody's: take a range kept for fiction or a wrong length",
+            )
+
+
 def between(callers: Iterable[Caller], split: Mapping[str, str]) -> Iterator[Problem]:
     """What callers share that they must not."""
     callers = list(callers)
@@ -331,8 +385,10 @@ def between(callers: Iterable[Caller], split: Mapping[str, str]) -> Iterator[Pro
             holders[what, text].add(caller.id)
             lines.setdefault((what, text, caller.id), line)
     for (what, text), who in sorted(holders.items()):
+        first = min(who)
         for other in sorted(who)[1:]:
-            first = min(who)
+            if what in _APART and split.get(other) == split.get(first):
+                continue
             line = lines[what, text, other]
             yield Problem(
                 f"{other}.txt", line, f"{what} {text!r} is also in {first}.txt:{lines[what, text, first]}"
@@ -346,6 +402,9 @@ def _shareable(caller: Caller) -> Iterator[tuple[str, str, int]]:
         yield from (("the sentence", sentence, line) for sentence in sentences(text))
     for name in (caller.about["name"], *caller.voices):
         yield "the person", name.lower(), 1
+    for agent, (_, business) in caller.agents.items():
+        yield "the agent", agent.lower(), 1
+        yield "the business", " ".join(words(business)), 1
     for fact in caller.facts:
         if fact.slot in OWN_SLOTS:
             yield f"the {fact.slot}", " ".join(words(fact.value)), fact.line
@@ -408,4 +467,5 @@ __all__ = [
     "foreign",
     "near_duplicates",
     "of_caller",
+    "stale",
 ]

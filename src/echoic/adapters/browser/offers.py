@@ -42,7 +42,7 @@ async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) ->
     """
     if not sdp.startswith("v=0") or len(sdp) > MAX_SDP_CHARACTERS:
         raise InvalidInput("the body must be a WebRTC offer, as RTCPeerConnection.createOffer makes it")
-    first = settings.recall == "before_reply"
+    first = settings.recalls_first
     try:
         answer = await model.answer_webrtc_offer(
             sdp, model_settings=ProviderProfile.of(model).settings(None, recall_first=first)

@@ -16,7 +16,7 @@ from echoic.adapters.twilio.caching import caching_of
 from echoic.adapters.twilio.callers import Caller
 from echoic.adapters.twilio.claims import masked
 from echoic.adapters.twilio.figures import RECORD, Figures
-from echoic.adapters.twilio.kept import CallLog
+from echoic.adapters.twilio.kept import CallLog, storable, turn_of
 from echoic.adapters.twilio.phrases import Phrases
 from echoic.adapters.twilio.serving import Number, Serving
 from echoic.adapters.twilio.spoken import Spoken, broken_off, cut_in
@@ -34,7 +34,6 @@ _SETTLE_S: Final = 5.0
 """How long the end of a call waits for what is being written."""
 _RECALL_SHARE: Final = 0.5
 """Of a tool's time, what the recall for a turn may take."""
-
 _ON_THEIR_WAY: Final = 8
 """Replies at most that wait to be spoken: no more prompts wait either."""
 
@@ -91,6 +90,8 @@ class Call:
         self._replying_to = ""
         """The turn that is being answered, or was last."""
         self._ending: asyncio.Task[None] | None = None
+        self.leaving = asyncio.Event()
+        """Set once the agent asked to hang up: the line ends the call when its last words were spoken."""
         self.moment = ""
         """What the caller said last, without what proves who they are."""
         self.to_say = ""
@@ -161,6 +162,7 @@ class Call:
     def hearing(self, partial: str, language: str = "") -> None:
         """Take in what the caller said so far: memory is searched while they speak. Never waits."""
         self.heard_in(language)
+        self.leaving.clear()
         if self.opened.done() and not self.over:
             self.serving.ear.hear(masked(partial, self.language))
 
@@ -185,22 +187,37 @@ class Call:
             out: where the words go.
         """
         self.unanswered(said, turn)
+        words: list[str] = []
+
+        async def noted(text: str) -> None:
+            words.append(text)
+            await out(text)
+
         async with self._speaking:
             self._replying, self._replying_to = asyncio.current_task(), turn
             try:
                 await asyncio.shield(self.opened)
                 if self.over:
                     return
-                async with asyncio.timeout(self._phone.settings.pace.give_up_s):
-                    await self._answer(said, turn, confidence, out)
-            except TimeoutError:
-                await out(self.phrases.too_long)
-            # whatever a model or an agent's own tool raises: the caller hears a sentence, not silence
-            except Exception as error:  # noqa: BLE001
-                log.error("a reply failed: %s", type(error).__name__)  # noqa: TRY400 - its message may hold words
-                await out(self.phrases.sorry)
+                excuse = await self._try_to_answer(said, turn, confidence, noted)
+                if self.leaving.is_set():  # nobody is asked to say again what was said at parting
+                    excuse = "" if "".join(words).strip() else self.phrases.farewell
+                if excuse:
+                    await out(excuse)
             finally:
                 self._replying = None
+
+    async def _try_to_answer(self, said: str, turn: str, confidence: float | None, out: Out) -> str:
+        """Answer; what is to be said instead where a model or an agent's own tool fails, however it does."""
+        try:
+            async with asyncio.timeout(self._phone.settings.pace.give_up_s):
+                await self._answer(said, turn, confidence, out)
+        except TimeoutError:
+            return self.phrases.too_long
+        except Exception as error:  # noqa: BLE001 - the caller hears a sentence, not silence
+            log.error("a reply failed: %s", type(error).__name__)  # noqa: TRY400 - its message may hold words
+            return self.phrases.sorry
+        return ""
 
     async def _answer(self, said: str, turn: str, confidence: float | None, out: Out) -> None:
         ear, deadline_ms = self.serving.ear, self._phone.settings.timeout_s * 1000 * _RECALL_SHARE
@@ -212,7 +229,7 @@ class Call:
         if ear is not self.serving.ear:  # somebody else is served by now
             memory = self.serving.memory
         self._turns += 1
-        await self._durably(self.log.add(_turn(said, "user", f"{self.sid}:{turn}:user", confidence)))
+        await self._durably(self.log.add(turn_of(said, "user", f"{self.sid}:{turn}:user", confidence)))
         self._unanswered.pop(turn, None)
         self._spoken = Spoken(id=f"{self.sid}:{turn}:agent", said_at=datetime.now(UTC))
         if own:
@@ -268,6 +285,7 @@ class Call:
         """Note that `said` waits for an answer: it is kept, even where none comes."""
         if self.over:
             return
+        self.leaving.clear()
         if turn not in self._unanswered and (self._unanswered or self._replying is not None):
             self._early.add(turn)
         self._unanswered[turn] = said
@@ -287,17 +305,18 @@ class Call:
         self.to_say, kept = await self.serving.before(said)
         self.moment = kept
         self._turns += 1
-        await self._durably(self.log.add(_turn(kept, "user", f"{self.sid}:{turn}:user", None)))
+        await self._durably(self.log.add(turn_of(kept, "user", f"{self.sid}:{turn}:user", None)))
         return kept
 
     async def spoke(self, heard: str, turn: str, *, interrupted: bool) -> None:
         """Keep what was heard of a voice model's words."""
         self._interruptions += interrupted
         if heard.strip():
-            await self._durably(self.log.add(_turn(heard, "agent", f"{self.sid}:{turn}:agent", None)))
+            await self._durably(self.log.add(turn_of(heard, "agent", f"{self.sid}:{turn}:agent", None)))
 
     async def is_another(self, name: str | None) -> None:
         """The model found that somebody else is speaking."""
+        self.leaving.clear()
         await self.serving.change_to(name)
 
     # -- what was heard
@@ -322,6 +341,7 @@ class Call:
     async def interrupt(self, until: str) -> None:
         """The caller cut in when the line had come to `until`: what was not heard was not said."""
         now, speed = time.monotonic(), self._phone.settings.pace.characters_per_s
+        self.leaving.clear()
         stopped = self._replying is not None
         await self._stop()
         async with self._settling:
@@ -346,7 +366,7 @@ class Call:
                 kept = spoken.kept(part)
                 if spoken.start is not None:
                     self.talk.hear(kept, start=spoken.start)
-                await self._durably(self.log.cut(spoken.id, _storable(kept)))
+                await self._durably(self.log.cut(spoken.id, storable(kept)))
 
     async def hear(self, heard: str | None = None) -> None:
         """The reply is over and was heard so far, None: all of it. History and memory hold no more."""
@@ -360,7 +380,7 @@ class Call:
         if heard is not None and spoken.start is not None:
             self.talk.hear(part, start=spoken.start)
         if part.strip():
-            turn = Turn(speaker="agent", text=_storable(part), said_at=spoken.said_at, id=spoken.id)
+            turn = Turn(speaker="agent", text=storable(part), said_at=spoken.said_at, id=spoken.id)
             await self._durably(self.log.add(turn))
 
     async def cut_off(self) -> None:
@@ -387,7 +407,18 @@ class Call:
         with suppress(EchoicError):
             self.talk.ask(await self._overhear(said, turn))
 
+    def sounds_s(self) -> float:
+        """How long the reply may still be heard; 0 once the line reported that all of it was played."""
+        speed = self._phone.settings.pace.characters_per_s
+        return self._spoken.left_s(time.monotonic(), speed) if self._spoken is not None else 0.0
+
     # -- its end
+
+    def leave(self) -> bool:
+        """Hang up once the reply under way was spoken; False: the caller has said more, which comes first."""
+        if not self._unanswered:
+            self.leaving.set()
+        return self.leaving.is_set()
 
     async def hang_up(self) -> None:
         """It is over: the reply under way ends, what is being written is written. May be called twice."""
@@ -408,31 +439,10 @@ class Call:
         await self.cut_off()
         if self._in_flight:
             await asyncio.wait(self._in_flight, timeout=_SETTLE_S)
-        await self._record()
+        await self.log.add_result(RECORD, {**self.figures.as_json(), **self.serving.origin})
         await self.log.complete()
-        await self._forget_guest()
+        await self.serving.forget_guest()
         await self.serving.ear.aclose()
-
-    async def _record(self) -> None:
-        """Keep with a call that is kept what it took."""
-        if not self.log.durable:
-            return
-        name = f"{self.conversation}:{RECORD}"
-        try:
-            result = {**self.figures.as_json(), **self.serving.origin}
-            await self.log.user.add_result(self.conversation, RECORD, result, id=name)
-        except EchoicError as error:
-            log.warning("what a call took is not kept: %s", type(error).__name__)
-
-    async def _forget_guest(self) -> None:
-        """What was noted for somebody nobody can be again goes."""
-        if not self.serving.is_guest:
-            return
-        try:
-            if await self.serving.memory.facts():
-                await self.serving.memory.forget()
-        except EchoicError as error:
-            log.error("a guest could not be forgotten: %s", type(error).__name__)  # noqa: TRY400 - no content
 
     @property
     def figures(self) -> Figures:
@@ -479,16 +489,6 @@ class Call:
         if replying is not None and replying is not asyncio.current_task():
             replying.cancel()
             await asyncio.wait({replying})
-
-
-def _turn(said: str, speaker: str, name: str, confidence: float | None) -> Turn:
-    sure = confidence if confidence is not None and 0 <= confidence <= 1 else None
-    return Turn(speaker=speaker, text=_storable(said), confidence=sure, id=name, said_at=datetime.now(UTC))
-
-
-def _storable(text: str) -> str:
-    """`text` as it can be kept: it was said, and must not be lost for what cannot."""
-    return text.replace("\0", "").encode(errors="replace").decode()[:8000]
 
 
 __all__ = ["Call"]

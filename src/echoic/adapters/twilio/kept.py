@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 from echoic.errors import EchoicError, InvalidInput
 from echoic.memory.conversation import OpenConversation
@@ -51,6 +53,15 @@ class CallLog:
         self.turns.append(turn)
         if self.keeping:
             await self._flush()
+
+    async def add_result(self, name: str, result: dict[str, Any]) -> None:
+        """Keep `result` with the call, if any of it is kept."""
+        if not self.durable:
+            return
+        try:
+            await self.user.add_result(self.conversation, name, result, id=f"{self.conversation}:{name}")
+        except EchoicError as error:
+            log.warning("what a call took is not kept: %s", type(error).__name__)
 
     async def cut(self, turn: str, heard: str) -> None:
         """Of the agent's `turn`, noted as it was handed over, only its beginning `heard` was heard."""
@@ -136,4 +147,15 @@ async def _unlearn(user: UserMemory, turns: set[str]) -> None:
             await user.delete(memory.key)
 
 
-__all__ = ["CallLog"]
+def turn_of(said: str, speaker: str, name: str, confidence: float | None) -> Turn:
+    """What was said just now, as a turn."""
+    sure = confidence if confidence is not None and 0 <= confidence <= 1 else None
+    return Turn(speaker=speaker, text=storable(said), confidence=sure, id=name, said_at=datetime.now(UTC))
+
+
+def storable(text: str) -> str:
+    """`text` as it can be kept: it was said, and must not be lost for what cannot."""
+    return text.replace("\0", "").encode(errors="replace").decode()[:8000]
+
+
+__all__ = ["CallLog", "storable", "turn_of"]

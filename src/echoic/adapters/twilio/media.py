@@ -53,6 +53,8 @@ AHEAD_MS: Final = 400
 _START_S: Final = 10.0
 _LAST_WORDS_S: Final = 1.0
 """How long a model may take to stop once the caller has hung up: until then its words are not all known."""
+_FAREWELL_S: Final = 20.0
+"""How long a model may take to say good-bye once it asked to hang up."""
 _SAY: Final = "Say this to the caller now, in these words, and nothing else: {words}"
 _SESSIONS: Final = 5
 """Voice sessions at most in one call: each new one is because somebody else speaks."""
@@ -72,6 +74,8 @@ async def serve_media(phone: Phone, socket: WebSocket, token: str) -> None:
     call.lines += 1
     try:
         await Bridge(phone, call, socket, stream).run()
+        if call.leaving.is_set():  # before the socket closes: it is asked then whether the call goes on
+            await call.hang_up()
     finally:
         call.lines -= 1
         await closed(socket)
@@ -151,17 +155,19 @@ class Bridge:
                 watch = asyncio.ensure_future(self._watch(session))
                 speak = asyncio.ensure_future(self._speak(session))
                 other = asyncio.ensure_future(self._other.wait())
-                working = {watch, speak, self._line, other}
+                leave = asyncio.ensure_future(self._last_words(session))
+                working = {watch, speak, self._line, other, leave}
                 await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
                 self._session = None
-                if self._line.done() and not speak.done():
+                left = leave.done()
+                if self._line.done() and not speak.done() and not left:
                     with suppress(RealtimeError, UserError, TimeoutError):
                         async with asyncio.timeout(_LAST_WORDS_S):
                             await self._hung_up(session)
-                for task in (watch, speak, other):
+                for task in (watch, speak, other, leave):
                     task.cancel()
-                ended = await asyncio.gather(watch, speak, return_exceptions=True)
-                if self._line.done():
+                ended = await asyncio.gather(watch, speak, leave, return_exceptions=True)
+                if self._line.done() or left:
                     await self._note(session.all_messages(), final=True)
                 for error in ended:
                     if isinstance(error, Exception):
@@ -174,7 +180,22 @@ class Bridge:
             log.error("a voice session failed: %s", type(error).__name__)  # noqa: TRY400 - its message may hold words
             return True
         else:
-            return self._line.done() or (watch.done() and not watch.cancelled() and not watch.result())
+            return (
+                self._line.done() or left or (watch.done() and not watch.cancelled() and not watch.result())
+            )
+
+    async def _last_words(self, session: Any) -> None:
+        """Until the agent has asked to hang up and its last words were played; a caller who cuts in stays."""
+        leaving = self._call.leaving
+        while True:
+            await leaving.wait()
+            with suppress(TimeoutError):  # a model that says nothing more keeps no line
+                async with asyncio.timeout(_FAREWELL_S):
+                    await session.wait_for_reply()
+            await session.wait_for_playback()
+            await self._room(0)
+            if leaving.is_set():
+                return
 
     async def _listen(self) -> None:
         """From the caller to the model."""
@@ -194,6 +215,7 @@ class Bridge:
     async def _key(self, digit: str) -> None:
         """Gather keys: so many as a PIN or a code has are one, which the model never hears."""
         self._call.touched = time.monotonic()
+        self._call.leaving.clear()
         self._keys = self._keys + digit if digit in set("0123456789") else ""
         if len(self._keys) < CODE_DIGITS:
             return
@@ -279,6 +301,7 @@ class Bridge:
 
     async def _cut_in(self, session: Any) -> None:
         """The caller speaks: what is on its way is taken back, and the model is told what was played."""
+        self._call.leaving.clear()
         played, self._played = self._played, self._sent
         await self._clear()
         await session.interrupt(played_bytes=played)

@@ -43,6 +43,9 @@ class Phrases:
     pin_set: str
     still_there: str
     goodbye: str
+    """To whoever is silent."""
+    farewell: str
+    """Where the agent hangs up without a word."""
     cut_off: str
     busy: str
 
@@ -81,6 +84,7 @@ ENGLISH: Final = Phrases(
     pin_set="Your PIN is set. Keep it to yourself.",
     still_there="Are you still there?",
     goodbye="I can't hear you. Goodbye!",
+    farewell="Goodbye!",
     cut_off="I'm sorry, we were cut off. Please go on.",
     busy="All lines are busy at the moment. Please call again in a few minutes.",
 )
@@ -108,6 +112,7 @@ KNOWN: Final[Mapping[str, Phrases]] = {
         pin_set="Ihre PIN ist gesetzt. Behalten Sie sie für sich.",
         still_there="Sind Sie noch da?",
         goodbye="Ich höre Sie nicht. Auf Wiederhören!",
+        farewell="Auf Wiederhören!",
         cut_off="Entschuldigung, wir wurden unterbrochen. Bitte fahren Sie fort.",
         busy="Im Moment sind alle Leitungen belegt. Bitte rufen Sie in ein paar Minuten wieder an.",
     ),
@@ -133,6 +138,7 @@ KNOWN: Final[Mapping[str, Phrases]] = {
         pin_set="Su PIN está fijado. No se lo diga a nadie.",
         still_there="¿Sigue ahí?",
         goodbye="No le oigo. ¡Adiós!",
+        farewell="¡Adiós!",
         cut_off="Lo siento, se ha cortado. Continúe, por favor.",
         busy="Todas las líneas están ocupadas. Llame de nuevo en unos minutos, por favor.",
     ),
@@ -162,6 +168,7 @@ KNOWN: Final[Mapping[str, Phrases]] = {
         pin_set="Votre code PIN est enregistré. Gardez-le pour vous.",
         still_there="Êtes-vous toujours là ?",
         goodbye="Je ne vous entends pas. Au revoir !",
+        farewell="Au revoir !",
         cut_off="Désolé, nous avons été coupés. Continuez, je vous prie.",
         busy="Toutes les lignes sont occupées. Rappelez dans quelques minutes, s'il vous plaît.",
     ),
@@ -187,6 +194,7 @@ KNOWN: Final[Mapping[str, Phrases]] = {
         pin_set="Il suo PIN è impostato. Non lo dica a nessuno.",
         still_there="È ancora in linea?",
         goodbye="Non la sento. Arrivederci!",
+        farewell="Arrivederci!",
         cut_off="Mi dispiace, è caduta la linea. Continui pure.",
         busy="Tutte le linee sono occupate. Richiami tra qualche minuto, per favore.",
     ),
@@ -216,6 +224,7 @@ KNOWN: Final[Mapping[str, Phrases]] = {
         pin_set="O seu PIN está definido. Guarde-o para você.",
         still_there="Você ainda está aí?",
         goodbye="Não consigo ouvir você. Até logo!",
+        farewell="Até logo!",
         cut_off="Desculpe, a ligação caiu. Pode continuar.",
         busy="Todas as linhas estão ocupadas. Ligue de novo em alguns minutos, por favor.",
     ),

@@ -1,7 +1,7 @@
 """A call over ConversationRelay: text both ways on a WebSocket; Twilio hears and speaks.
 
 Protocol: Twilio's "ConversationRelay WebSocket messages". In: setup, prompt, interrupt, dtmf, info, error.
-Out: text, language.
+Out: text, language, end.
 """
 
 from __future__ import annotations
@@ -121,6 +121,8 @@ class Relay:
         self._quiet_from = time.monotonic()
         self._language = call.language
         """What the line was told to speak."""
+        self._news = asyncio.Event()
+        """Set by every message of the line."""
         self._fillers: set[str] = set()
         """What was said to pass the time."""
 
@@ -139,6 +141,7 @@ class Relay:
                 self._call.played(self._without_fillers(_text(message, "value")))
             elif kind == "error":
                 log.warning("the relay reports an error")  # its description may hold what was said
+            self._news.set()
 
     async def aclose(self) -> None:
         """The line is gone."""
@@ -171,6 +174,7 @@ class Relay:
         """Gather keys into one thing that was said."""
         if self._keyed is not None:
             self._keyed.cancel()
+        self._call.leaving.clear()
         self._keys += digit if digit in set("0123456789*") else ""
         if digit == "#" or len(self._keys) >= CODE_DIGITS:
             self._pressed()
@@ -190,7 +194,7 @@ class Relay:
             log.warning("a caller said more while %d things wait for an answer: left out", _MAX_WAITING)
 
     async def _work(self) -> None:
-        """Answer what was said, one after the other."""
+        """Answer what was said, one after the other, until the agent hangs up."""
         while True:
             said, turn = await self._prompts.get()
             speaking = asyncio.ensure_future(self._answer(said, turn))
@@ -200,6 +204,20 @@ class Relay:
                 speaking.cancel()
                 await asyncio.wait({speaking})
                 raise
+            if await self._leaves():
+                await self._send({"type": "end"})
+                await self._call.hang_up()
+                return
+
+    async def _leaves(self) -> bool:
+        """Whether the agent hangs up; then its last words have been spoken, and the caller said no more."""
+        leaving = self._call.leaving
+        while leaving.is_set() and (left_s := self._call.sounds_s()) > 0:
+            self._news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._news.wait()
+        return leaving.is_set()
 
     async def _answer(self, said: str, turn: str) -> None:
         try:

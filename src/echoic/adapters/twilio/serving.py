@@ -35,7 +35,8 @@ _WARM_AFTER_S: Final = 0.3
 _MANNER: Final = (
     "You are on the telephone: say short, plain sentences, without markup, lists or addresses that nobody "
     "would read aloud. Who is calling is known by their number, which is likely but not certain: if somebody "
-    "else is speaking, call wrong_caller before anything else."
+    "else is speaking, call wrong_caller before anything else. When the call is over, say good-bye and call "
+    "hang_up."
 )
 _ASKING: Final = (
     "Before the call ends, ask whether it may be remembered, and call remember_call with the answer. Until "
@@ -197,6 +198,16 @@ class Serving:
             _LANGUAGE.format(language=self.language) if other else "",
         ]
         self.talk.instructions = " ".join(part for part in said if part)
+
+    async def forget_guest(self) -> None:
+        """What was noted for somebody nobody can be again goes."""
+        if not self.is_guest:
+            return
+        try:
+            if await self.memory.facts():
+                await self.memory.forget()
+        except EchoicError as error:
+            log.error("a guest could not be forgotten: %s", type(error).__name__)  # noqa: TRY400 - no content
 
     async def resume(self) -> Task | None:
         """What another process kept of this very call; it is taken up, unless it is over."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -24,6 +25,17 @@ Trust = Literal["a", "any"]
 only). any: that it is shown, and the carrier does not say it is forged. Whoever has no such number is a
 stranger until they prove who they are.
 """
+
+TRUST_MEANS: Final[Mapping[Trust, str]] = MappingProxyType(
+    {
+        "a": "A call is yours if the telephone network vouches in full that it comes from a number of yours, "
+        "which it does in North America only, or if you say or key in your PIN or a code. Whoever else shows "
+        "your number is greeted as a stranger and hears nothing of yours.",
+        "any": "A call is yours if it shows a number of yours. Numbers can be forged: whoever shows yours "
+        "hears what is remembered of you. This is for trying things out.",
+    }
+)
+"""What each level means to a caller."""
 
 MIN_SALT_BYTES: Final = 16
 """Phone numbers are few enough to try them all: without a secret salt a hash of one is the number itself."""

@@ -51,8 +51,8 @@ class SimulatedStream:
         """How many came back."""
         self.delays_s: list[float] = []
         """From the end of what was said to the first sound of the answer."""
-        self.ended = False
-        """Whether the server closed the stream."""
+        self.closed = asyncio.Event()
+        """Set once the stream is over, whoever ended it."""
         self._socket = socket
         self._call = call
         self._stream = "MZ" + call[2:]
@@ -74,7 +74,7 @@ class SimulatedStream:
 
     async def aclose(self) -> None:
         """Stop, as when the caller hangs up. May be called twice."""
-        self.ended = True
+        self.closed.set()
         with suppress(ConnectionError, RuntimeError, aiohttp.ClientError):
             await self._send("stop", stop={"callSid": self._call})
         for task in self._working:
@@ -122,6 +122,11 @@ class SimulatedStream:
         """All that was played, at 8 kHz."""
         return mulaw_decode(bytes(self.played))
 
+    @property
+    def ended(self) -> bool:
+        """Whether the stream is over."""
+        return self.closed.is_set()
+
     async def _speak(self) -> None:
         """A frame every 20 ms, of what is being said or of silence. By the clock: sleeping alone drifts."""
         begun, frames = time.monotonic(), 0
@@ -145,7 +150,7 @@ class SimulatedStream:
             elif message.get("event") == "mark":
                 self._waiting.append(message["mark"])
             self._news.set()
-        self.ended = True
+        self.closed.set()
 
     async def _clear(self) -> None:
         waiting, self._waiting = list(self._waiting), deque()

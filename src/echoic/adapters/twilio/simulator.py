@@ -11,6 +11,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
@@ -31,6 +32,10 @@ _MAX_WEBHOOKS = 200
 
 class CallFailed(Exception):
     """The server did what would end a real call with an error."""
+
+
+class _HungUp(Exception):
+    """The server ended a relay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +73,7 @@ class SimulatedCall:
         attestation: what the carrier says of the number; empty: nothing, as outside North America.
         speaks: the language the caller speaks, which a line that finds out reports.
         interim: over a relay, whether what is said is also sent before it is complete, word by word.
+        reports: over a relay, whether the line reports that a reply was played to its end.
         sid: the call's id; None: a new one.
         heard: told each sentence as it is heard.
     """
@@ -83,6 +89,7 @@ class SimulatedCall:
         attestation: str = "TN-Validation-Passed-A",
         speaks: str = "en-US",
         interim: bool = False,
+        reports: bool = False,
         sid: str | None = None,
         heard: Callable[[str], None] | None = None,
     ) -> None:
@@ -113,6 +120,7 @@ class SimulatedCall:
         self._http: aiohttp.ClientSession | None = None
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._after = ""
+        self._reports = reports
 
     async def __aenter__(self) -> Self:
         self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15))  # Twilio's own limit
@@ -188,6 +196,32 @@ class SimulatedCall:
         await self._socket.close()
         self._socket = None
         return await self._follow(self._after, {"SessionStatus": "failed", "CallStatus": "in-progress"})
+
+    async def hung_up(self) -> str:
+        """Wait until the server ends the call, which it does when its agent hangs up; what is said at last.
+
+        Raises:
+            CallFailed: it took the call up again instead, or it listens over webhooks, which end at once.
+        """
+        if self._socket is not None:
+            with suppress(_HungUp):
+                while True:
+                    await self._receive()
+            return await self._after_end(SessionStatus="ended")
+        if self.stream is not None and not self.over:
+            await self.stream.closed.wait()
+            return await self._after_end()
+        if not self.over:
+            raise CallFailed("the line is listening")
+        return ""
+
+    async def _after_end(self, **params: str) -> str:
+        """Do what the server says once it has ended what carried the call."""
+        await self._disconnect()
+        said = await self._follow(self._after, {"CallStatus": "in-progress", **params})
+        if not self.over:
+            raise CallFailed("the server did not hang up")
+        return said
 
     async def hang_up(self) -> None:
         """End the call, as Twilio reports it."""
@@ -315,6 +349,7 @@ class SimulatedCall:
             await self.stream.open()
             return
         self._socket = socket
+        self._reports = self._reports and "tokens-played" in element.get("events", "")
         self.language = element.get("language", element.get("ttsLanguage", ""))
         await self._send({"type": "setup", "callSid": self.sid, "sessionId": "VX1", "from": self._number})
         await self._hear(element.get("welcomeGreeting", ""))
@@ -334,6 +369,13 @@ class SimulatedCall:
         await self._socket.send_str(json.dumps(message))
 
     async def _reply(self, started: float, cut_in_after: str | None) -> str:
+        """What is said until the last token; the server may end the call instead."""
+        try:
+            return await self._tokens(started, cut_in_after)
+        except _HungUp:
+            return await self._after_end(SessionStatus="ended")
+
+    async def _tokens(self, started: float, cut_in_after: str | None) -> str:
         """Tokens until the last; they are played as they come."""
         text, began, cut = "", time.monotonic(), False
         while True:
@@ -360,10 +402,12 @@ class SimulatedCall:
                 break
             if self._speed:
                 await asyncio.sleep(len(message["token"]) / self._speed)
-        await self._finish(text, began)
+        await self._finish(text, began, played=cut_in_after is None)
         return text.strip()
 
-    async def _finish(self, text: str, began: float) -> None:
+    async def _finish(self, text: str, began: float, *, played: bool) -> None:
+        if self._reports and text and played:
+            await self._send({"type": "info", "name": "tokensPlayed", "value": text})
         self.sounds.append(Sound(text=text, at=began, lasted_s=time.monotonic() - began))
         if self._heard is not None and text.strip():
             self._heard(text.strip())
@@ -377,6 +421,8 @@ class SimulatedCall:
         message = json.loads(received.data)
         if not isinstance(message, dict):
             raise CallFailed("the server sent what is no message")
+        if message.get("type") == "end":
+            raise _HungUp
         if message.get("type") == "language":
             self.language = str(message.get("ttsLanguage", ""))
         return message

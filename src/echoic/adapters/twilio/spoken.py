@@ -80,7 +80,14 @@ class Spoken:
             return False
         if likely:
             return self.overtaken and self.ends(characters_per_s) > now
-        return self.ends(characters_per_s) + len(self.text) / characters_per_s * (_SLOWEST - 1) > now
+        return self.left_s(now, characters_per_s) > 0
+
+    def left_s(self, now: float, characters_per_s: float) -> float:
+        """How many seconds more it may sound at the slowest; 0 once the line reported all of it."""
+        if self.reported and says(self.played, self.text):
+            return 0.0
+        slowest = self.ends(characters_per_s) + len(self.text) / characters_per_s * (_SLOWEST - 1)
+        return max(0.0, slowest - now)
 
     def so_far(self, now: float, characters_per_s: float) -> str:
         """The beginning of it that was heard by now: as reported, else as fast as speech is."""

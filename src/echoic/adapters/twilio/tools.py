@@ -15,7 +15,7 @@ from pydantic_ai.toolsets import FunctionToolset
 from echoic.adapters.twilio.serving import Serving
 from echoic.adapters.twilio.transcripts import listed, meant_by, page, passages, sound_alike
 from echoic.capability.memory import CallerMemory
-from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools
+from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, Seen
 from echoic.errors import NotAllowed
 from echoic.memory.user import UserMemory
 from echoic.types import Conversation
@@ -27,7 +27,11 @@ UNPROVEN: Final = (
 THIS_CALL: Final = "I know you in this call; the phone itself is not linked."
 NO_CODE: Final = "That code is not a good one, or not any more. Get a new one."
 WITHHELD: Final = "Your number is withheld, so there is no phone to link. Call with it shown."
-FORGOTTEN: Final = "Nothing of this call will be remembered."
+FORGOTTEN: Final = "Nothing of this call will be remembered. Goodbye!"
+AFTER_FORGETTING: Final = "Say good-bye and call hang_up, unless the user wants to go on."
+GOODBYE: Final = "Goodbye!"
+LAST_WORDS: Final = "Say your last words now. The line ends when they were spoken."
+NOT_YET: Final = "The user has said more meanwhile: the call goes on with that."
 _STORE: Final = (
     "Store this call under a key, so that the user can have it recalled in another. Use it when asked to "
     "remember or save the call, and by yourself when it came to something worth taking up again. Choose "
@@ -53,6 +57,7 @@ _NAMES: Final = {
     "unlink_phone": "unlink_phone",
     "browser_code": "browser_code",
     "set_pin": "set_pin",
+    "hang_up": "hang_up",
 }
 """Tools in the order they are sent: name -> method."""
 _PAGE_SHARE: Final = 2
@@ -89,6 +94,10 @@ class Held(Protocol):
     @property
     def languages(self) -> tuple[str, ...]:
         """What the line may speak."""
+        ...
+
+    def leave(self) -> bool:
+        """Hang up once the reply under way was spoken; False: the caller has said more, which comes first."""
         ...
 
     async def in_flight(self, work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -147,7 +156,8 @@ class PhoneTools(MemoryTools):
             about: what of it is wanted; left out: what the user just said.
             part: a page of all that was said, from 1; left out: the passages that matter.
         """
-        return await self._read(self._passages(key, about, part))
+        seen = Seen("recall_conversation", "recall_conversation", key=key, query=about)
+        return await self._watched(self._read(self._passages(key, about, part)), seen)
 
     async def remember_call(self, remember: bool) -> Answer:
         """Say whether this call may be remembered, once the user agreed or asked for it not to be.
@@ -204,6 +214,15 @@ class PhoneTools(MemoryTools):
         """
         return await self._write(self._pin())
 
+    async def hang_up(self) -> Answer:
+        """End the call, when the user says good-bye, asks you to hang up, or there is nothing more to do.
+
+        What you say in this reply is spoken to its end first. Say good-bye once this was answered.
+        """
+        if not self._call.leave():
+            return {"success": False, "note": NOT_YET}
+        return {"success": True, "say": GOODBYE, "note": LAST_WORDS}
+
     async def _write(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         return await super()._write(self._call.in_flight(work))
 
@@ -259,7 +278,8 @@ class PhoneTools(MemoryTools):
         if not remember:
             await self._call.serving.log.drop()
             await self._changed()
-            return {"success": True, "result": {"remembered": False}, "say": FORGOTTEN}
+            told = {"say": FORGOTTEN, "note": AFTER_FORGETTING}
+            return {"success": True, "result": {"remembered": False}, **told}
         if self._call.serving.is_guest:
             return {"success": False, "say": UNPROVEN if self._call.serving.caller.unproven else GUEST}
         if not await self._call.serving.log.keep():

@@ -127,6 +127,8 @@ class Dialogue:
             return self.listen(scribe, self.call.phrases.again)
         pace = self._phone.settings.pace
         text, done = await reply.take(pace.answer_within_s)
+        if done and self.call.leaving.is_set():  # TwiML is played in order: the words, then the hang-up
+            return scribe.end(text, language=self.call.language)
         if done:
             return self.listen(scribe, text)
         again = self._url(scribe, "/phone/poll", step, part + 1)
@@ -150,7 +152,7 @@ class Dialogue:
 
     async def reconnect(self, scribe: Scribe, *, failed: bool) -> str:
         """A socket ended: a call that goes on gets another, or webhooks where sockets keep breaking."""
-        if self.call.over or not failed:
+        if self.call.over or self.call.leaving.is_set() or not failed:
             await _ended(self.call, self._phone.settings.pace.answer_within_s)
             return scribe.end()
         self._reconnects += 1

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.bench.labelled import Item, Labelled
+from echoic.bench.labelled import Item
 
 Vector = NDArray[np.float32]
 
@@ -67,7 +67,7 @@ class Peer(Protocol):
         """
         ...
 
-    async def add(self, whose: Labelled, one: Kept) -> None:
+    async def add(self, user: str, one: Kept) -> None:
         """Keep one thing of a user, durable when it returns where it can be."""
         ...
 
@@ -75,8 +75,12 @@ class Peer(Protocol):
         """Wait until everything kept is found by its vector."""
         ...
 
-    async def search(self, whose: Labelled, question: str, limit: int) -> list[str]:
-        """Ids of the items found among one user's, best first."""
+    async def search(self, user: str, question: str, limit: int) -> list[tuple[str, float]]:
+        """Ids of the items found among one user's with their scores, best first; higher is better."""
+        ...
+
+    async def forget(self, user: str, item: str) -> None:
+        """Let one thing of a user be found no more."""
         ...
 
     async def aclose(self) -> None:

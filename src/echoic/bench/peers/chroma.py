@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from echoic.bench.labelled import Labelled
 from echoic.bench.peers.base import About, Kept, Vector
 
 
@@ -27,26 +26,33 @@ class Chroma:
             "bench", embedding_function=None, metadata={"hnsw:space": "cosine"}
         )
 
-    async def add(self, whose: Labelled, one: Kept) -> None:
+    async def add(self, user: str, one: Kept) -> None:
         """Keep a text with its vector."""
         self._collection.add(
             ids=[one.item.id],
             embeddings=[one.vector],
             documents=[one.text],
-            metadatas=[{"user": whose.user}],
+            metadatas=[{"user": user}],
         )
 
     async def ready(self) -> None:
         """Nothing to wait for."""
 
-    async def search(self, whose: Labelled, question: str, limit: int) -> list[str]:
+    async def search(self, user: str, question: str, limit: int) -> list[tuple[str, float]]:
         """The nearest of the user's."""
-        vector = self._vectors[question]
-        limit = min(limit, len(whose.items))
         found = self._collection.query(
-            query_embeddings=[vector], n_results=limit, where={"user": whose.user}, include=["distances"]
+            query_embeddings=[self._vectors[question]],
+            n_results=limit,
+            where={"user": user},
+            include=["distances"],
         )
-        return list(found["ids"][0])
+        nearness = (1 - distance for distance in found["distances"][0])
+        return list(zip(found["ids"][0], nearness, strict=True))
+
+    async def forget(self, user: str, item: str) -> None:
+        """Delete it."""
+        del user  # ids are unique here
+        self._collection.delete(ids=[item])
 
     async def aclose(self) -> None:
         """Nothing to close: the client has no way to be closed."""

@@ -216,11 +216,12 @@ async def _side_by_side(
 async def _asked(peer: Peer, block: Sequence[tuple[Labelled, Question]], tally: Tally) -> list[float]:
     """Seconds of each search; what is found is counted beforehand, which also warms whatever can be."""
     for whose, question in block:
-        tally.add(await peer.search(whose, question.text, DEPTH), whose, question)
+        found = await peer.search(whose.user, question.text, DEPTH)
+        tally.add([name for name, _ in found], whose, question)
     samples = []
     for whose, question in block:
         began = time.perf_counter()
-        await peer.search(whose, question.text, LIMIT)
+        await peer.search(whose.user, question.text, LIMIT)
         samples.append(time.perf_counter() - began)
     return samples
 
@@ -231,7 +232,7 @@ async def _filled(peer: Peer, dataset: Dataset, kept: Mapping[str, Sequence[Kept
     for whose in dataset.users:
         for one in kept[whose.user]:
             began = time.perf_counter()
-            await peer.add(whose, one)
+            await peer.add(whose.user, one)
             samples.append(time.perf_counter() - began)
     await peer.ready()
     return samples

@@ -11,7 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from echoic.bench.labelled import Labelled
 from echoic.bench.peers.base import About, Kept, Vector
 
 
@@ -35,16 +34,21 @@ class LangGraph:
         index: Any = {"dims": dimensions, "embed": embed, "fields": ["text"]}
         self._store: Any = import_module("langgraph.store.memory").InMemoryStore(index=index)
 
-    async def add(self, whose: Labelled, one: Kept) -> None:
+    async def add(self, user: str, one: Kept) -> None:
         """Keep a text under its id."""
-        self._store.put((whose.user,), one.item.id, {"text": one.text})
+        self._store.put((user,), one.item.id, {"text": one.text})
 
     async def ready(self) -> None:
         """Nothing to wait for."""
 
-    async def search(self, whose: Labelled, question: str, limit: int) -> list[str]:
+    async def search(self, user: str, question: str, limit: int) -> list[tuple[str, float]]:
         """The nearest of the user's."""
-        return [hit.key for hit in self._store.search((whose.user,), query=question, limit=limit)]
+        found = self._store.search((user,), query=question, limit=limit)
+        return [(hit.key, hit.score) for hit in found]
+
+    async def forget(self, user: str, item: str) -> None:
+        """Delete it."""
+        self._store.delete((user,), item)
 
     async def aclose(self) -> None:
         """Nothing to close."""

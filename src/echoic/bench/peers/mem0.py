@@ -12,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from echoic.bench.labelled import Labelled
 from echoic.bench.peers.base import About, Kept, Vector
 
 
@@ -20,6 +19,10 @@ class Mem0:
     """mem0's `Memory`."""
 
     about = About(name="mem0", packages=("mem0ai",), form="embedded Qdrant, on_disk=True", durable=True)
+
+    def __init__(self, threshold: float = 0.0) -> None:
+        """Nothing is open yet. Hits less like than `threshold` are left out; mem0's default is 0.1."""
+        self._threshold = threshold
 
     async def open(self, folder: Path, vectors: Mapping[str, Vector], dimensions: int) -> None:
         """Make ready; no key and no network are needed."""
@@ -40,19 +43,28 @@ class Mem0:
             }
         )
         self._memory.embedding_model = _Given(vectors)
+        self._ids: dict[str, str] = {}
 
-    async def add(self, whose: Labelled, one: Kept) -> None:
+    async def add(self, user: str, one: Kept) -> None:
         """Keep a text verbatim."""
         metadata = {"item": one.item.id}
-        self._memory.add(one.text, user_id=whose.user, infer=False, metadata=metadata)
+        added = self._memory.add(one.text, user_id=user, infer=False, metadata=metadata)
+        self._ids[one.item.id] = added["results"][0]["id"]
 
     async def ready(self) -> None:
         """Nothing to wait for."""
 
-    async def search(self, whose: Labelled, question: str, limit: int) -> list[str]:
+    async def search(self, user: str, question: str, limit: int) -> list[tuple[str, float]]:
         """The hits, however unlike: its own threshold would leave lists short."""
-        found = self._memory.search(question, top_k=limit, filters={"user_id": whose.user}, threshold=0.0)
-        return [hit["metadata"]["item"] for hit in found["results"]]
+        found = self._memory.search(
+            question, top_k=limit, filters={"user_id": user}, threshold=self._threshold
+        )
+        return [(hit["metadata"]["item"], hit["score"]) for hit in found["results"]]
+
+    async def forget(self, user: str, item: str) -> None:
+        """Delete it by the id that mem0 gave it."""
+        del user
+        self._memory.delete(self._ids[item])
 
     async def aclose(self) -> None:
         """Close what it opened."""
@@ -63,12 +75,15 @@ class _Given:
     """mem0's embedder, with every vector known."""
 
     def __init__(self, vectors: Mapping[str, Vector]) -> None:
-        self._vectors = {text.strip(): vector for text, vector in vectors.items()}  # as mem0 does
+        self._vectors = vectors
         self.config = None
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         del memory_action
-        found: list[float] = self._vectors[text.strip()].tolist()
+        vector = self._vectors.get(text)
+        if vector is None:  # mem0 strips what it is given
+            vector = next(each for known, each in self._vectors.items() if known.strip() == text.strip())
+        found: list[float] = vector.tolist()
         return found
 
     def embed_batch(self, texts: Sequence[str], memory_action: str | None = None) -> list[list[float]]:

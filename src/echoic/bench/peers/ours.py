@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from echoic.bench.corpus import DEPLOYMENT, HeldEmbedder, ids_of, record_of, settled
-from echoic.bench.labelled import Labelled
 from echoic.bench.peers.base import About, Kept, Vector
 from echoic.memory.service import MemoryService
 from echoic.stores.base import Put
@@ -38,20 +37,23 @@ class Echoic:
         self._store = SQLiteStore(folder / "echoic.db")
         self._memory = await MemoryService(self._store, self._embedder, fusion=self._fusion).open()
 
-    async def add(self, whose: Labelled, one: Kept) -> None:
+    async def add(self, user: str, one: Kept) -> None:
         """Keep a thing, durable; it is found by its words at once, and by meaning when `ready`."""
-        await self._store.write(Scope(DEPLOYMENT, whose.user), [Put(record=record_of(one.item))])
+        await self._store.write(Scope(DEPLOYMENT, user), [Put(record=record_of(one.item))])
 
     async def ready(self) -> None:
         """Wait until everything has its vector."""
         await settled(self._memory, 0)
 
-    async def search(self, whose: Labelled, question: str, limit: int) -> list[str]:
+    async def search(self, user: str, question: str, limit: int) -> list[tuple[str, float]]:
         """The hits of a recall."""
-        found = ids_of(
-            await self._memory.user(whose.user, DEPLOYMENT).recall(question, limit=limit, min_relevance=0)
-        )
-        return [names[0] for names in found]
+        recall = await self._memory.user(user, DEPLOYMENT).recall(question, limit=limit)
+        scores = (hit.score for hit in recall.hits)
+        return [(names[0], score) for names, score in zip(ids_of(recall), scores, strict=True)]
+
+    async def forget(self, user: str, item: str) -> None:
+        """Destroy it."""
+        await self._memory.user(user, DEPLOYMENT).forget(id=item)
 
     async def aclose(self) -> None:
         """Close it."""

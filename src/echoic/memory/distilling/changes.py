@@ -142,6 +142,18 @@ class Extractor(Protocol):
         ...
 
 
+class Summarizer(Protocol):
+    """Says what a call was about, for whoever goes on with it."""
+
+    async def summarize(self, before: str | None, turns: Sequence[Turn]) -> str:
+        """The summary `before` taken further by `turns`; None: there is none yet. May raise anything."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what it holds. May be called twice."""
+        ...
+
+
 __all__ = [
     "FACT_CATEGORIES",
     "Add",
@@ -151,6 +163,7 @@ __all__ = [
     "Fact",
     "Reading",
     "Retract",
+    "Summarizer",
     "Supersede",
     "TakeBack",
     "Unlearn",

@@ -136,12 +136,19 @@ class Reconciler:
             return
         same = newest if newest and newest.current and _same_value(newest, memory) else None
         same = same or (None if newest and newest.current else await self._duplicate(memory))
-        if same is not None:
+        if newest is not None and newest.current and _only_less(memory, newest):
+            same = newest
+        if same is not None and memory.context and not same.context:  # what is known gets its condition
+            new = replace(memory, key=same.key, text=same.text, statement=same.statement)
+            self._keep(await self._ledger.supersede(same, new))
+        elif same is not None:
             await self._confirm(same, cited)
         elif not self._is_undone(memory):
-            kept = await (self._ledger.set(memory) if memory.key else self._ledger.add(memory))
-            self._kept.append(kept)
-            self._superseded += [kept.supersedes] if kept.supersedes else []
+            self._keep(await (self._ledger.set(memory) if memory.key else self._ledger.add(memory)))
+
+    def _keep(self, kept: Memory) -> None:
+        self._kept.append(kept)
+        self._superseded += [kept.supersedes] if kept.supersedes else []
 
     async def _supersede(self, change: Supersede, cited: Sequence[Turn], last: Turn) -> None:
         known = [memory for name in change.known if (memory := await self._changeable(name, last))]
@@ -260,6 +267,13 @@ def _undone(newest: Memory, last: Turn) -> bool:
     """Whether something newer holds, or was taken back after these words: an old call may be read late."""
     ended: datetime | None = newest.valid_until
     return newest.valid_from > last.said_at or (ended is not None and ended > last.said_at)
+
+
+def _only_less(said: Memory, known: Memory) -> bool:
+    """Whether `said` is what is known from the same words, but for the condition under which it holds."""
+    if said.context or not known.context or not set(said.source) <= set(known.source):
+        return False
+    return said.text.casefold() == known.text.casefold() or same_words(said.text, known.text)
 
 
 def _same_value(known: Memory, said: Memory) -> bool:

@@ -67,7 +67,13 @@ def _changes(item: Heard, turn: Turn) -> list[Change]:
     source = (turn.id,)
     if item.retracts:
         return [TakeBack(key=item.key, text=item.text, source=source)]
-    fact = Fact(text=item.text, key=item.key, statement=item.sentence, category=item.category)
+    fact = Fact(
+        text=item.text,
+        key=item.key,
+        statement=item.sentence,
+        category=item.category,
+        context=item.context,
+    )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item)]
     return [*gone, Add(fact=fact, source=source)]
 

@@ -15,7 +15,7 @@ from echoic.memory.sharing import redact
 from echoic.memory.sharing.gate import has_long_number, hides_something
 from echoic.memory.sharing.names import NAMES
 from echoic.memory.sharing.persons import about_a_person
-from echoic.memory.sharing.wording import Word, names_among, words_of
+from echoic.memory.sharing.wording import Word, names_among, stems, words_of
 from echoic.words import cut
 
 MAX_LESSON_CHARACTERS: Final = 240
@@ -31,6 +31,12 @@ _ANYBODY = frozenset(
     whose someone somebody everybody nobody""".split()
 )
 _SERVED = frozenset("user caller customer client guest person patient member visitor".split())
+_SOMEBODY = _SERVED | frozenset(
+    """tenant resident passenger traveler traveller student pupil driver rider buyer seller shopper viewer
+    subscriber listener regular neighbor neighbour lawyer teacher doctor nurse engineer owner employee
+    colleague man woman lady gentleman boy girl guy child kid baby teenager couple family""".split()
+)
+_BESIDE = frozenset("from in at of with on by upstairs downstairs next".split())
 _DEFINITE = frozenset("the this that our".split())
 _SUPPOSING = frozenset(
     """when whenever if once until unless after before while whether what whatever which how why where
@@ -41,18 +47,46 @@ _STATES = frozenset(
     could may might must should said told asked went came lives works wants likes loves hates prefers
     """.split()
 )
+_PAST = frozenset("was were wasn't had hadn't did didn't said told asked went came".split())
+_DEFINING = frozenset("who whose".split())
+_REASONS = frozenset("because since as".split())
+_AT_ALL_TIMES = frozenset("when whenever if once until unless before while whether".split())
+"""What follows these holds whenever it comes to that; "because" tells of one time."""
+_OF_THE_SERVICE: Final = {
+    stem: (stems(before), stems(after))
+    for stem, before, after in (
+        ("relat", "", "date day time size position term price order importance weight path phrase"),
+        ("pain", "", "point"),
+        (
+            "partner",
+            "",
+            "programme program discount offer hotel airline restaurant store shop site api service",
+        ),
+        (
+            "oper",
+            "retry repeat batch undo cancel memory search set get delete query write read tool fail slow",
+            "fail return time succeed",
+        ),
+    )
+}
+"""Stems that speak of families and health, and words before and behind them with which they speak of the
+service: "relative dates", "pain points", "retry the operation"."""
+_BETROTHED: Final = frozenset("to ring party dinner gift photo announcement".split())
+_ITS: Final = frozenset("a an the this that their your our his her my whose".split())
 _NUMBERS = frozenset(
     """zero oh one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
     sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred
     thousand double triple""".split()
 )
+_TENS = frozenset("twenty thirty forty fifty sixty seventy eighty ninety".split())
+_UNITS = frozenset("one two three four five six seven eight nine".split())
 _QUOTE: Final = 5
 """Words in a row that are somebody's sentence rather than the language's."""
 _RUN: Final = 3
 """Number words in a row: more than a lesson counts, and as many as a short code has."""
 _CAPITALS = frozenset(
     """monday tuesday wednesday thursday friday saturday sunday january february march april june july august
-    september october november december english ok api json faq id url sms tv pdf""".split()
+    september october november december english ok api json faq id url urls iso sms tv pdf""".split()
 )
 
 
@@ -99,28 +133,57 @@ def _of_a_person(said: Sequence[Word]) -> str | None:
     if not _SOMEONE.isdisjoint(texts):
         return "it speaks of a person"
     # "friendly" has the stem of "friend", and is no relation
-    impersonal = [word for word in said if word.text.split("'")[0] not in _ANYBODY | {"friendly"}]
+    impersonal = [
+        word
+        for place, word in enumerate(said)
+        if word.text.split("'")[0] not in _ANYBODY | {"friendly"} and not _is_of_the_service(said, place)
+    ]
     if about_a_person(impersonal) in {"relation", "health"}:
         return "it speaks of somebody's family or health"
     if any(_tells(texts, place) for place in range(len(texts))):
         return "it tells of one person"
     run = 0
-    for text in texts:
+    for before, text in zip(["", *texts], texts, strict=False):
         run = run + 1 if text in _NUMBERS else 0
-        if run >= _RUN:
+        if run >= _RUN or (before in _TENS and text in _UNITS):
             return "it holds a number, an address or a secret"
     return None
+
+
+def _is_of_the_service(said: Sequence[Word], place: int) -> bool:
+    """Whether a word that may speak of somebody's family or health does not, where it stands."""
+    word = said[place]
+    before = [other for other in said[max(0, place - 2) : place] if other.stem]
+    after = said[place + 1 : place + 2]
+    if word.stem == "engag":  # what one pays attention with has no article and no owner
+        owned = any(other.text in _ITS or other.text.endswith("'s") for other in before[-1:])
+        return not owned and not any(other.text in _BETROTHED for other in after)
+    if word.stem == "relat" and word.text not in {"relative", "relatives"}:
+        return True
+    around = _OF_THE_SERVICE.get(word.stem)
+    return around is not None and (
+        any(other.stem in around[0] for other in before) or any(other.stem in around[1] for other in after)
+    )
 
 
 def _tells(texts: Sequence[str], place: int) -> bool:
     """Whether "the caller" at `place` is somebody something is told of, not whoever calls."""
     bare = texts[place].removesuffix("'s")
-    if bare not in _SERVED or place == 0 or texts[place - 1] not in _DEFINITE:
+    if bare not in _SOMEBODY or place == 0 or texts[place - 1] not in _DEFINITE:
         return False
     if place > 1 and texts[place - 2] in _SUPPOSING:
         return False
     # "the caller wants", "the caller's order was", "the caller always asks"
     behind = texts[place + 1 : place + 4]
+    if not _BESIDE.isdisjoint(behind[:1]):  # "the lawyer from the second floor is"
+        behind = texts[place + 1 : place + 8]
+    if not _DEFINING.isdisjoint(behind[:1]):  # "the caller who complained": that one
+        return True
+    # "asking the caller works", "wait for the caller when they are busy": whoever it is, each time
+    doing = texts[0].endswith("ing") and ordinary(texts[0]) and _REASONS.isdisjoint(texts)
+    each_time = place > 1 and not _AT_ALL_TIMES.isdisjoint(behind[:1])
+    if (doing or each_time) and _PAST.isdisjoint(texts):
+        return False
     return any(text in _STATES for text in behind) or (
         bool(behind) and behind[0].endswith("s") and ordinary(behind[0]) and texts[place] == bare
     )

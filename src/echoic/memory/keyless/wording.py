@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from echoic.memory.listening.slots import SLOTS, be, ended, spoken_key
+from echoic.memory.listening.slots import SLOTS, be, ended, spoken_key, with_context
 from echoic.types import Memory, Receipt
 
 _ABOUT: Final = re.compile(r"^The user('s)? (?:(\w+(?:['’]\w+)?) )?", re.IGNORECASE)
@@ -25,6 +25,7 @@ _IRREGULAR: Final = {
     "doesn't": "don't",
     "goes": "go",
 }
+_YOURS: Final = {"they": "you", "their": "your", "them": "you", "themselves": "yourself"}
 _ASKED: Final = "The user asked to remember: "
 _DIET: Final = "diet:"
 # A trade takes an article, a company or a field does not; what begins so has one, or needs none.
@@ -32,7 +33,11 @@ _DETERMINED: Final = re.compile(r"(?:an?|the|my|your|our|self|unemployed|retired
 
 
 def said_back(memory: Memory) -> str:
-    """`memory` as a sentence to whom it is about, with its full stop."""
+    """`memory` as a sentence to whom it is about, with its full stop, and with when it applies."""
+    return with_context(_said_back(memory), _to_them(memory.context or ""))
+
+
+def _said_back(memory: Memory) -> str:
     own = _own_words(memory)
     if own:
         return own
@@ -48,6 +53,11 @@ def said_back(memory: Memory) -> str:
 def acknowledged(memory: Memory) -> str:
     """`memory` as one repeats it when it was just said: of what was to be remembered, only that."""
     return ended(memory.text) if (memory.key or "").startswith("note:") else said_back(memory)
+
+
+def _to_them(context: str) -> str:
+    """A condition about whoever is spoken of, said to them: "when you are driving" of "they are driving"."""
+    return " ".join(_YOURS.get(word.casefold(), word) for word in context.split())
 
 
 def second_person(sentence: str) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
-from echoic.memory.listening import contact, explicit, guards, identity, kin, plans, tastes, work
+from echoic.memory.listening import conditions, contact, explicit, guards, identity, kin, plans, tastes, work
 from echoic.memory.listening.corrections import corrected, given_up, retracted, settled
 from echoic.memory.listening.grammar import Reading, Rule, Spot, index_of
 from echoic.memory.listening.sentences import Sentence, sentences
@@ -105,6 +106,8 @@ class _Passage:
         self._value_end = -1
         self._forgetting = False
         self._requested = False
+        self._led = conditions.before(said)
+        """The condition that the sentence begins with, and where its main clause does."""
 
     def read(self) -> None:
         index = 0
@@ -181,9 +184,10 @@ class _Passage:
         for rule in RULES if elided else _BY_WORD.get(self._said.low(index), ()):
             spot = self._spot(rule, index, elided=elided)
             reading = rule.read(spot) if spot else None
-            if spot and reading and self._keep(rule, spot, reading):
-                self._value_end = reading.end
-                return max(reading.end, index + 1)
+            end = self._keep(rule, spot, reading) if spot and reading else None
+            if end is not None:
+                self._value_end = end
+                return max(end, index + 1)
         return None
 
     def _elided(self, index: int) -> bool:
@@ -198,29 +202,51 @@ class _Passage:
             offset = said.starts[index]
             match = rule.trigger.match("i " + said.line[offset : offset + 120])
             end = said.at.get(offset + match.end() - 2) if match else None
-        elif match and not self._ground.bears(
-            index, firm=rule.firm, value_end=self._value_end, asked=rule.request
+        elif match and not (
+            self._leads_to(index)
+            or self._ground.bears(index, firm=rule.firm, value_end=self._value_end, asked=rule.request)
         ):
             return None
         if match is None or end is None:
             return None
         return Spot(said, match, end, self._ground.greeted(index))
 
-    def _keep(self, rule: Rule, spot: Spot, reading: Reading) -> bool:
-        """Add what was read, unless the rest of the sentence takes it back; whether it was understood."""
+    def _leads_to(self, index: int) -> bool:
+        return self._led is not None and self._led[1] == index
+
+    def _keep(self, rule: Rule, spot: Spot, reading: Reading) -> int | None:
+        """Add what was read, unless the rest of the sentence takes it back; where it ended, if understood."""
         said = self._said
         asked = rule.request or self._requested
         denied = spot.match.groupdict().get("no") is not None
+        conditioned = self._conditioned(spot, reading, denied=denied)
+        if conditioned is None:
+            return None
+        reading = conditioned
         withdrawn = guards.withdrawn(said, reading.end, reading.heard[-1].key, denied=denied)
         if withdrawn and not (asked and said.question):
-            return False
+            return None
         if denied:
             if _ONLY.search(spot.match.group()):
-                return False
+                return None
             self._heard.extend(retraction(one) for one in reading.heard)
         else:
             self._add(reading.heard)
-        return True
+        return reading.end
+
+    def _conditioned(self, spot: Spot, reading: Reading, *, denied: bool) -> Reading | None:
+        """`reading` with the condition that was said with it; None where it cannot hold under one."""
+        start = self._said.at.get(spot.match.start())
+        led = self._led[0] if self._led and start == self._led[1] else None
+        able = not denied and all(one.key.startswith(conditions.KEYS) for one in reading.heard)
+        if not able:
+            return None if led and not self._ground.bears(start or 0, firm=False, value_end=-1) else reading
+        behind = conditions.after(self._said, reading.end)
+        context, end = behind or (None, reading.end)
+        heard = tuple(
+            replace(one, context=context or led or conditions.within(one.text)) for one in reading.heard
+        )
+        return Reading(heard, end)
 
     def _add(self, heard: tuple[Heard, ...]) -> None:
         self._heard.extend(retraction(one) if self._forgetting else one for one in heard)

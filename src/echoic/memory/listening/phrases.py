@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from echoic.memory.listening import conditions
 from echoic.memory.listening.lexicon import (
     ADJECTIVES,
     AUXILIARIES,
@@ -131,7 +132,9 @@ _VAGUE: Final = frozenset(
 )
 
 
-def item(said: Sentence, at: int, *, definite: bool = False, limit: int = _MAX_WORDS) -> Value | None:
+def item(
+    said: Sentence, at: int, *, definite: bool = False, limit: int = _MAX_WORDS, conditional: bool = False
+) -> Value | None:
     """One thing named in general ("jazz", "long walks on the beach"), or None.
 
     Args:
@@ -139,6 +142,7 @@ def item(said: Sentence, at: int, *, definite: bool = False, limit: int = _MAX_W
         at: where it starts.
         definite: whether "the aisle seat" counts; "I like the blue one" never does.
         limit: the most words it may have.
+        conditional: whether a condition may follow that `conditions` can read: then it is not lost.
     """
     start = at
     first = said.low(at)
@@ -152,19 +156,22 @@ def item(said: Sentence, at: int, *, definite: bool = False, limit: int = _MAX_W
     words = [said.low(i) for i in range(start, end)]
     if not words or len(words) > limit or not _POINTING.isdisjoint(words) or words[-1] in _DANGLING:
         return None
-    if not _starts_well(words[0]) or _conditional(said, end) or _cut_short(said, start, end):
+    lost = _conditional(said, end) and not (conditional and conditions.after(said, end))
+    if not _starts_well(words[0]) or lost or _cut_short(said, start, end):
         return None
     vague = words[-1] in _EMPTY_DOINGS or (len(words) == 1 and words[0] in ADJECTIVES - _THINGS_TOO)
     return None if vague else Value(said.text(start, end), end)
 
 
-def items(said: Sentence, at: int, *, limit: int = _MAX_WORDS) -> tuple[list[Value], int]:
+def items(
+    said: Sentence, at: int, *, limit: int = _MAX_WORDS, conditional: bool = False
+) -> tuple[list[Value], int]:
     """Things joined by commas, "and" or "or", up to the first that is unclear, and where they ended."""
     found: list[Value] = []
     index: int | None = at
     closed = False
     while index is not None and index < len(said) and len(found) < 12:
-        one = item(said, index, limit=limit)
+        one = item(said, index, limit=limit, conditional=conditional)
         if one is None or (found and not _alike(found[-1], one)):
             break
         found.append(one)

@@ -35,6 +35,8 @@ class Heard:
     """The user took it back. Of a one-valued slot that concerns the value `text` only, or any if it is empty;
     where the key names the thing ("preference:jazz") it concerns the key, whatever was said of it.
     """
+    context: str | None = None
+    """When it applies, where that was said: "only at work"."""
     confidence: float
     """Of the rule: 0.95, 0.85 or 0.7. Never computed from the words."""
 
@@ -131,6 +133,22 @@ def sentence_of(memory: Memory) -> str:
         return slot.sentence.format(memory.text)
     whose = "The" if memory.visibility == "global" else "The user's"
     return ended(f"{whose} {spoken_key(key)} {be(key)} {memory.text}")
+
+
+def with_context(sentence: str, context: str | None) -> str:
+    """`sentence` with the condition under which it applies, unless it says that itself."""
+    if not context or context.casefold() in sentence.casefold():
+        return sentence
+    body = sentence.rstrip(" .!?…")
+    return f"{body}, {context}." if _CONDITION.match(context) else f"{body} ({context})."
+
+
+_CONDITION: Final = re.compile(
+    r"(?:only|just|mostly|mainly|usually|especially|particularly|at|except|apart|not|never|strictly|in|on|"
+    r"during|for|after|before|with|while|from|over|between|when|whenever|if|unless|as long as|so long as|"
+    r"once|until) ",
+    re.IGNORECASE,
+)
 
 
 def spoken_key(key: str) -> str:
@@ -257,4 +275,5 @@ __all__ = [
     "rivals",
     "sentence_of",
     "spoken_key",
+    "with_context",
 ]

@@ -141,7 +141,7 @@ def _into(spot: Spot) -> Reading | None:
 
 
 def _tastes(spot: Spot, verb: str) -> Reading | None:
-    found, end = phrases.items(spot.said, spot.at)
+    found, end = phrases.items(spot.said, spot.at, conditional=True)
 
     def make(text: str) -> Heard:
         return hear("preference", f"{verb} {text}", item=text)
@@ -208,7 +208,7 @@ _LENGTHS: Final = {
 def _prefers(spot: Spot) -> Reading | None:
     """After "I prefer": the key is what is preferred, the text keeps what to ("tea to coffee")."""
     said = spot.said
-    found = phrases.item(said, spot.at, definite=True, limit=9)
+    found = phrases.item(said, spot.at, definite=True, limit=9, conditional=True)
     if found is None or said.low(spot.at) == "not":
         return None
     end = found.end
@@ -226,7 +226,7 @@ def _favourite(spot: Spot) -> Reading | None:
     thing = phrases.subject(said, spot.at)
     if thing is None:
         return None
-    choice = phrases.item(said, thing.end + 1, definite=True)
+    choice = phrases.item(said, thing.end + 1, definite=True, conditional=True)
     if choice is None or said.low(thing.end + 1) in {"to", "a", "an"} or said.low(choice.end) == "or":
         return None
     slot = "least_favourite" if spot.group("least") else "favourite"

@@ -96,6 +96,8 @@ class Spans:
     """Whether the question asks for nothing but what was said then ("what did I say last Tuesday")."""
     event: Event | None = None
     """What has to be found first to know when; there are no ranges then."""
+    assumed: bool = False
+    """Whether it could not be looked up where the user's clocks stand: days are those of a zone assumed."""
 
 
 NOTHING = Spans()

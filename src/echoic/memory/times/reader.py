@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import Protocol
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, StoreUnavailable
 from echoic.memory.times import rules
 from echoic.memory.times.events import LOOKED_AT, moment_of, span_around
 from echoic.memory.times.phrases import NOTHING, Event, Spans, may_mean_time, spans_of_phrase
@@ -31,7 +31,7 @@ class Searches(Protocol):
 
 
 class TimeReader:
-    """Holds no state of its own."""
+    """Of one user. It knows the zone it read last, for when the store is away."""
 
     def __init__(self, store: Store, searches: Searches, clock: Callable[[], datetime]) -> None:
         """Nothing is loaded yet.
@@ -44,6 +44,7 @@ class TimeReader:
         self._store = store
         self._searches = searches
         self._clock = clock
+        self._last: tzinfo = UTC
 
     async def warm(self) -> None:
         """Load the parser, off the loop: the first question that names a time then does not wait for it."""
@@ -57,15 +58,23 @@ class TimeReader:
             text: the question.
             zone: of the speaker; None is the one remembered of them, else of everyone, else UTC.
 
+        Where the store cannot say which zone is remembered, the last one that was read is assumed, UTC where
+        there is none, and `Spans.assumed` says so: days are off by some hours at most.
+
         Raises:
             InvalidInput: there is no such zone.
-            StoreUnavailable: could not look.
+            StoreUnavailable: an event could not be looked for.
         """
         zone = await _given(zone)
         if not may_mean_time(text):
             return NOTHING
-        now, known = self._clock(), await self.zone(scope, zone)
+        now, assumed = self._clock(), False
+        try:
+            known = await self.zone(scope, zone)
+        except StoreUnavailable:
+            known, assumed = self._last, True
         spans = await asyncio.to_thread(spans_of_phrase, text, now, known)
+        spans = replace(spans, assumed=assumed and bool(spans.ranges or spans.event))
         return spans if spans.event is None else await self._found(scope, spans, spans.event, now, known)
 
     async def zone(self, scope: Scope, given: str | tzinfo | None = None) -> tzinfo:
@@ -73,8 +82,12 @@ class TimeReader:
 
         Raises:
             InvalidInput: there is no such zone as was given.
+            StoreUnavailable: could not look.
         """
-        return await _given(given) or await remembered_zone(self._store, scope) or UTC
+        if (zone := await _given(given)) is not None:
+            return zone
+        self._last = await remembered_zone(self._store, scope) or UTC
+        return self._last
 
     async def _found(self, scope: Scope, spans: Spans, event: Event, now: datetime, zone: tzinfo) -> Spans:
         recall = await self._searches.recall(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Self
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from echoic.errors import StoreError
-from echoic.memory.hooks import Extraction, Forgotten, Trouble
+from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
 from echoic.server.callers import AsCaller, Caller, Served, Shared, address, is_known_still
 from echoic.server.events import BEAT, described, event, streamed
 from echoic.server.live import Told
-from echoic.server.models import Shown, ShownMemory
+from echoic.server.models import Shown, ShownMemory, ShownRecall
 from echoic.server.problems import responses
 
 router = APIRouter(tags=["memory"])
+_SHOWN = 2000
+"""Characters of what a model asked for."""
 
 
 class ShownParked(Shown):
@@ -65,6 +68,39 @@ class Stuck(Shown):
     again_s: float | None
 
 
+class Used(Shown):
+    """A model used a tool of memory."""
+
+    tool: str = Field(examples=["agentMemory"])
+    operation: str = Field(examples=["query"])
+    conversation: str | None
+    key: str | None
+    value: str | None
+    query: str | None
+    outcome: str = Field(description="done, or failed: the model was told that it could not be done.")
+    memory: ShownMemory | None = Field(description="What was set or got; for whom it is, and why.")
+    recall: ShownRecall | None = Field(description="What a query found, and how.")
+    deleted: bool | None = Field(description="Whether there was anything to take back.")
+    duration_ms: float
+
+    @classmethod
+    def of(cls, used: ToolUsed) -> Self:
+        """`used`."""
+        return cls(
+            tool=used.tool,
+            operation=used.operation,
+            conversation=used.conversation,
+            key=_short(used.key),
+            value=_short(used.value),
+            query=_short(used.query),
+            outcome=used.outcome,
+            memory=ShownMemory.of(used.memory) if used.memory else None,
+            recall=ShownRecall.of(used.recall) if used.recall else None,
+            deleted=used.deleted,
+            duration_ms=used.duration_ms,
+        )
+
+
 @router.get("/api/jobs", summary="What is still to be learned", responses=responses(401, 429, 503))
 async def get_jobs(caller: AsCaller, shared: Shared) -> ShownJobs:
     """The caller's conversations that wait, that a model failed at, and that were given up."""
@@ -87,6 +123,7 @@ async def get_jobs(caller: AsCaller, shared: Shared) -> ShownJobs:
     responses={
         **described(
             "`learned`: memories were added, corrected, confirmed or taken back, by whom and in what time. "
+            "`tool`: a model used a tool of memory: what it asked for and was given. "
             "`forgotten`: something was destroyed (`{what}`). `trouble`: something does not get on. "
             "Only what happens from now on; what holds is at /api/memories."
         ),
@@ -119,9 +156,19 @@ def _event(told: Told) -> bytes:
         return event("learned", _learned(told))
     if isinstance(told, Forgotten):
         return event("forgotten", Gone(what=told.what))
+    if isinstance(told, ToolUsed):
+        return event("tool", Used.of(told))
     assert isinstance(told, Trouble)
     stuck = Stuck(what=told.what, reason=told.reason, conversation=told.conversation, again_s=told.again_s)
     return event("trouble", stuck)
+
+
+def _short(text: str | None) -> str | None:
+    """Only so much of what a model made up, as text that can be sent: it may be of any length and make."""
+    if text is None:
+        return None
+    sound = text[: _SHOWN + 1].encode(errors="replace").decode()
+    return sound if len(sound) <= _SHOWN else f"{sound[:_SHOWN]}…"
 
 
 def _learned(told: Extraction) -> Learned:

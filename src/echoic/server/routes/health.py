@@ -8,6 +8,7 @@ from typing import Literal
 from fastapi import APIRouter, Response
 from pydantic import Field
 
+from echoic.adapters.twilio.settings import TRUST_MEANS, Trust
 from echoic.errors import EchoicError
 from echoic.memory.service import MemoryService
 from echoic.server.callers import Shared
@@ -45,6 +46,8 @@ class About(Shown):
     model: str | None = Field(
         description="The language model that does, where one is set up.", examples=["openai:gpt-5-mini"]
     )
+    phone_trust: Trust = Field(description="Which calls count as a user's own; `--phone-trust`.")
+    phone_trust_means: str = Field(description="The same in words.")
 
 
 @router.get("/healthz", summary="Is it alive?")
@@ -82,6 +85,8 @@ async def about(shared: Shared) -> About:
         semantic=embedder.semantic,
         agent=shared.agent,
         model=shared.talker.model if shared.talker else None,
+        phone_trust=shared.settings.phone_trust,
+        phone_trust_means=TRUST_MEANS[shared.settings.phone_trust],
     )
 
 

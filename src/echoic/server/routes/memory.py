@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, Literal, Self, assert_never
 
 from fastapi import APIRouter, Body
 from fastapi.openapi.models import Example
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from echoic.memory.user import MAX_LIMIT, UserMemory
-from echoic.server.callers import AsBodyCaller
-from echoic.server.models import Asked, Shown, ShownHit, ShownMemory
+from echoic.server.callers import AsBodyCaller, AsQueryCaller
+from echoic.server.models import Asked, Shown, ShownHit, ShownMemory, ShownRecall, ShownSearch
 from echoic.server.problems import responses
-from echoic.types import Category, Sharing
+from echoic.types import Category, Recall, Sharing
 
 router = APIRouter(tags=["memory"])
 
@@ -34,6 +35,7 @@ class Operation(Asked):
         "meant comes from it alone.",
     )
     # a client may send the fields of all operations with each of them
+    id: Any = _OTHERS
     key: Any = _OTHERS
     value: Any = _OTHERS
     query: Any = _OTHERS
@@ -64,10 +66,18 @@ class Get(Operation):
 
 
 class Delete(Operation):
-    """Take back what the user keeps under `key`; it stays in its history."""
+    """Take back what the user keeps under `key`, or one memory or turn by its `id`; it stays as history."""
 
     operation: Literal["delete"]
-    key: str
+    id: str | None = Field(default=None, description="As it is shown; for what has no key. Instead of `key`.")
+    key: str | None = Field(default=None, validate_default=True)
+
+    @field_validator("key")
+    @classmethod
+    def _names_something(cls, key: str | None, info: ValidationInfo) -> str | None:
+        if key is None and info.data.get("id") is None:
+            raise PydanticCustomError("missing", "needs a key, or an id")
+        return key
 
 
 class Query(Operation):
@@ -95,6 +105,14 @@ class Deleted(Shown):
     """What became of a delete."""
 
     deleted: bool = Field(description="Whether there was anything of the user's to take back.")
+    deleted_count: int = Field(description="How much of it: 0 or 1.")
+
+
+class Listed(Shown):
+    """What the caller may know."""
+
+    success: bool = True
+    memories: list[ShownMemory] = Field(description="Their own and what is global, the newest first.")
 
 
 class Answer(Shown):
@@ -102,9 +120,26 @@ class Answer(Shown):
 
     success: bool = Field(description="False where a delete found nothing to take back.")
     result: ShownMemory | Deleted | list[ShownMemory] | list[ShownHit] | None = Field(
-        description="set: the memory as kept. get: the memory, or null when nothing "
-        "is known. delete: whether there was anything. query: hits, best first. list: memories, oldest first."
+        description="set: the memory as kept. get: the memory, or null when nothing is known. delete: "
+        "whether there was anything. query: hits, best first. list: memories, oldest first."
     )
+    found: bool = Field(
+        default=False, description="Of get and query alone: whether anything is known. Left out otherwise."
+    )
+    search: ShownSearch | None = Field(
+        default=None, description="Of query alone: how the hits were found. Left out otherwise."
+    )
+    memories: list[ShownMemory] = Field(
+        default_factory=list, description="Of query alone: the memories among the hits, best first."
+    )
+
+    @classmethod
+    def of(cls, recall: Recall) -> Self:
+        """What a query found."""
+        shown = ShownRecall.of(recall)
+        memories = [memory for hit in shown.hits for memory in (hit.memory, *hit.also) if memory]
+        search = ShownSearch(**{name: getattr(shown, name) for name in ShownSearch.model_fields})
+        return cls(success=True, result=shown.hits, found=bool(shown.hits), search=search, memories=memories)
 
 
 AnyOperation = Set | Get | Delete | Query | List
@@ -129,6 +164,7 @@ _EXAMPLES: dict[str, Example] = {
     "/api/memory",
     summary="Use a memory",
     responses=responses(401, 409, 413, 422, 429, 503, 507),
+    response_model_exclude_unset=True,
     openapi_extra={"security": [{}]},  # or without the header: the identity may be in the body
 )
 async def use_memory(
@@ -139,6 +175,21 @@ async def use_memory(
     it; "could not look" is a 503.
     """
     return await _done(caller.memory, asked)
+
+
+@router.get(
+    "/api/memory",
+    summary="List a memory",
+    responses=responses(401, 422, 429, 503),
+    openapi_extra={"security": [{}]},
+)
+async def list_memory(caller: AsQueryCaller) -> Listed:
+    """All that the caller may know: their own and what is global. A token in a header stays out of histories
+    and logs; as `userCookie` it is taken where a page cannot send headers.
+    """
+    known = [ShownMemory.of(memory) for memory in await caller.memory.facts(with_global=True)]
+    newest = sorted(known, key=lambda memory: memory.updated_at or memory.valid_from, reverse=True)
+    return Listed(memories=newest)
 
 
 async def _done(memory: UserMemory, asked: AnyOperation) -> Answer:
@@ -153,14 +204,15 @@ async def _done(memory: UserMemory, asked: AnyOperation) -> Answer:
             )
             return Answer(success=True, result=ShownMemory.of(kept))
         case Get():
-            found = await memory.get(asked.key)
-            return Answer(success=True, result=ShownMemory.of(found) if found else None)
+            known = await memory.get(asked.key)
+            shown = ShownMemory.of(known) if known else None
+            return Answer(success=True, result=shown, found=known is not None)
         case Delete():
-            deleted = await memory.delete(asked.key)
-            return Answer(success=deleted, result=Deleted(deleted=deleted))
+            deleted = await memory.delete(asked.key, id=asked.id)
+            return Answer(success=deleted, result=Deleted(deleted=deleted, deleted_count=int(deleted)))
         case Query():
-            hits = await memory.query(asked.query, limit=asked.limit, min_relevance=asked.min_relevance)
-            return Answer(success=True, result=[ShownHit.of(hit) for hit in hits])
+            recall = await memory.recall(asked.query, limit=asked.limit, min_relevance=asked.min_relevance)
+            return Answer.of(recall)
         case List():
             return Answer(success=True, result=[ShownMemory.of(m) for m in await memory.facts()])
         case _:

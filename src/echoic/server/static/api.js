@@ -70,6 +70,21 @@ export class Api {
     return this.#send("GET", "/api/profile");
   }
 
+  /** How many telephones are this caller's, and whether they have a PIN. */
+  phones() {
+    return this.#send("GET", "/api/phone/links");
+  }
+
+  /** Take one memory back: it stays as history. */
+  takeBack(id) {
+    return this.#send("POST", "/api/memory", { operation: "delete", id });
+  }
+
+  /** Destroy one memory, and the words that said it. */
+  destroy(id) {
+    return this.#send("POST", "/api/forget", { id });
+  }
+
   block() {
     return this.#send("GET", "/api/block");
   }

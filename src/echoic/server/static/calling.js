@@ -130,7 +130,8 @@ export class Calling {
   }
 
   #said(message) {
-    if (message.type === "transcript") this.#turns.show(message);
+    // captions do not say what was heard
+    if (message.type === "transcript") this.#turns.show(message, message.heard !== undefined);
     if (message.type === "problem") this.#page.notice(message.error);
     if (message.type === "transfer") this.#page.transcript.divide(`Handed over to ${message.agent}`);
     if (message.type === "recall") this.#recalled(message);

@@ -1,6 +1,7 @@
 // What an agent would know of the caller when a session starts: the profile, the block with its tokens, and the jobs.
 
 import { byId, h } from "./dom.js";
+import { moment } from "./format.js";
 
 const FIELDS = [
   ["name", "Name"],
@@ -42,6 +43,27 @@ function said(value) {
 function row([label, value, unsure]) {
   const mark = unsure ? h("span", { class: "tag proposed", title: "It rests on something that was not sure." }, "unconfirmed") : null;
   return [h("dt", {}, label), h("dd", { dir: "auto" }, String(value), mark ? " " : null, mark)];
+}
+
+export class PhonePanel {
+  #trust = "";
+
+  /** @param {{phoneTrust: string, phoneTrustMeans: string}} about which calls count as a caller's own */
+  about({ phoneTrust, phoneTrustMeans }) {
+    this.#trust = phoneTrust;
+    byId("phone-trust").textContent = phoneTrustMeans;
+  }
+
+  show({ phones, pin, takenAt }) {
+    const taken = takenAt.map(moment).join(", ");
+    const rows = [
+      ["linked", phones === 1 ? "1 telephone" : `${phones} telephones`],
+      ["level", this.#trust],
+      ["PIN", pin ? "set" : "none"],
+      ["taken from you", taken && `${taken}. If that was not you, call from it and say so.`],
+    ];
+    byId("phone").replaceChildren(...rows.filter(([, value]) => value).flatMap(row));
+  }
 }
 
 export class BlockPanel {

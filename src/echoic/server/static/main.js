@@ -5,10 +5,11 @@ import { Callers, labelOf } from "./callers.js";
 import { Calling } from "./calling.js";
 import { byId, h } from "./dom.js";
 import { bytes } from "./format.js";
-import { BlockPanel, JobsPanel, ProfilePanel } from "./known.js";
+import { BlockPanel, JobsPanel, PhonePanel, ProfilePanel } from "./known.js";
 import { Live } from "./live.js";
 import { MemoryPanel } from "./memories.js";
 import { OperationLog, stepsOfLearned, stepsOfReply } from "./operations.js";
+import { QueriesPanel } from "./queries.js";
 import { Tabs } from "./tabs.js";
 import { Transcript } from "./transcript.js";
 
@@ -23,10 +24,12 @@ const SUGGESTIONS = [
 
 const api = new Api();
 const callers = new Callers();
-const memories = new MemoryPanel();
+const memories = new MemoryPanel((memory, how) => alone(() => forget(memory, how)));
 const profile = new ProfilePanel();
+const phone = new PhonePanel();
 const block = new BlockPanel();
 const jobs = new JobsPanel();
+const queries = new QueriesPanel();
 const operations = new OperationLog();
 const transcript = new Transcript(byId("transcript"));
 
@@ -137,10 +140,12 @@ async function begin(title) {
 
 async function showMemories() {
   const asker = api.token;
-  const [known, who, given, undone] = await Promise.all([api.memories(), api.profile(), api.block(), api.jobs()]);
+  const asked = [api.memories(), api.profile(), api.block(), api.jobs(), api.phones()];
+  const [known, who, given, undone, phones] = await Promise.all(asked);
   if (asker !== api.token) return; // somebody else is speaking by now
   memories.show(known);
   profile.show(who);
+  phone.show(phones);
   block.show(given);
   showJobs(undone);
   const name = known.memories.find((memory) => memory.key === "user_name");
@@ -164,6 +169,10 @@ function showJobs(undone, wait = 800) {
 function told(name, data) {
   // what the rules hear in this conversation stands in the log with the answer to it
   if (name === "learned" && data.reader !== "rules") operations.add("Learned after the conversation", stepsOfLearned(data));
+  if (name === "tool") {
+    queries.add(data);
+    if (data.operation === "get" || data.operation === "query") return; // nothing was changed
+  }
   if (name === "trouble" && data.what === "distilling") {
     const again = data.againS === null ? "given up" : `asked again in ${Math.round(data.againS)} s`;
     operations.add("A model could not learn from this", [{ name: "distil", detail: `${data.reason}: nothing was changed; ${again}` }]);
@@ -216,6 +225,7 @@ async function newCaller() {
   await calling.hangUp();
   await takeNewIdentity();
   memories.reset();
+  queries.clear();
   operations.clear();
   transcript.clear();
   transcript.divide("Somebody else calls");
@@ -227,10 +237,25 @@ async function switchCaller(user) {
   callers.choose(user);
   await renewIdentity();
   memories.reset();
+  queries.clear();
   operations.clear();
   transcript.clear();
   transcript.divide("A call from somebody known");
   await begin("A call");
+}
+
+/** One memory: taken back, so that it stays as history, or destroyed with the words that said it. */
+async function forget(memory, how) {
+  const title = `Forget “${memory.text}”`;
+  if (how === "destroy") {
+    const receipt = await api.destroy(memory.id);
+    const detail = `${receipt.records} records destroyed, ${receipt.rewritten} rewritten: ${receipt.verified ? "verified gone" : "not verified"}`;
+    operations.add(title, [{ name: "forget", ms: receipt.elapsed, detail }]);
+  } else {
+    const { result, elapsed } = await api.takeBack(memory.id);
+    operations.add(title, [{ name: "delete", ms: elapsed, detail: result.deleted ? "taken back; it stays as history" : "there was nothing" }]);
+  }
+  await showMemories();
 }
 
 // -- erasure
@@ -286,6 +311,7 @@ async function afterErasure() {
   erased = false;
   conversation = "";
   memories.reset();
+  queries.clear();
   transcript.clear();
   transcript.divide("Forgotten");
   await begin("After the erasure");
@@ -294,6 +320,7 @@ async function afterErasure() {
 // -- the start
 
 function showAbout(about) {
+  phone.about(about);
   const element = byId("embedder");
   const model = about.embedder.startsWith("local:") ? "MiniLM on this machine" : about.embedder;
   element.textContent = about.semantic ? `${model}: finds by meaning, words and sound` : "Lexical: finds by words and sound only";

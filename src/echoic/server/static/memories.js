@@ -14,11 +14,19 @@ export class MemoryPanel {
   #seen = new Set();
   #fresh = true;
   #unfolded = new Set();
+  #forget;
+  #choosing = "";
+
+  /** @param {(memory: any, how: "take back" | "destroy") => void} forget called when one is to be forgotten */
+  constructor(forget) {
+    this.#forget = forget;
+  }
 
   /** Another caller: nothing that is shown next is new to the eye. */
   reset() {
     this.#seen = new Set();
     this.#unfolded = new Set();
+    this.#choosing = "";
     this.#fresh = true;
     this.#list.replaceChildren();
   }
@@ -27,12 +35,26 @@ export class MemoryPanel {
   show({ memories, past }) {
     const earlier = new Past(past ?? []);
     const cards = memories.toReversed().map((memory) => this.#card(memory, earlier.of(memory)));
+    const focused = this.#focused();
     this.#list.replaceChildren(...cards);
+    this.#focus(focused);
     this.#seen = new Set(memories.map(nameOf));
     this.#fresh = false;
     this.#showGone(earlier.rest);
     byId("nothing").hidden = memories.length > 0;
     byId("count").textContent = memories.length ? `${memories.length}` : "";
+  }
+
+  /** Which button has the focus, for cards are made anew whenever something is learned. */
+  #focused() {
+    const button = this.#list.contains(document.activeElement) ? document.activeElement : null;
+    return button && { name: button.closest(".card").dataset.name, words: button.textContent };
+  }
+
+  #focus(focused) {
+    if (!focused) return;
+    const card = [...this.#list.children].find((one) => one.dataset.name === focused.name);
+    [...(card?.querySelectorAll("button") ?? [])].find((button) => button.textContent === focused.words)?.focus();
   }
 
   #showGone(memories) {
@@ -47,7 +69,7 @@ export class MemoryPanel {
     const before = past.at(-1);
     const card = h(
       "li",
-      { class: `card${isNew ? " arrives" : ""}`, "data-key": memory.key ?? "" },
+      { class: `card${isNew ? " arrives" : ""}`, "data-key": memory.key ?? "", "data-name": nameOf(memory) },
       h(
         "div",
         { class: "said" },
@@ -62,10 +84,11 @@ export class MemoryPanel {
         h("span", { class: "tag" }, memory.category),
         h("span", { class: `tag ${memory.visibility}`, title: visibility.title }, visibility.label),
         h("time", { datetime: memory.validFrom }, `since ${moment(memory.validFrom)}`),
-        past.length ? this.#historyButton(memory, past) : null,
+        h("span", { class: "links" }, past.length ? this.#historyButton(memory, past) : null, this.#forgetButton(memory)),
       ),
     );
     if (past.length && this.#unfolded.has(nameOf(memory))) card.append(history(memory, past));
+    if (this.#choosing === nameOf(memory)) card.append(this.#choices(memory));
     return card;
   }
 
@@ -85,6 +108,38 @@ export class MemoryPanel {
       }
     });
     return button;
+  }
+
+  /** Asks first which of the two is meant: one cannot be undone. */
+  #forgetButton(memory) {
+    const open = this.#choosing === nameOf(memory);
+    const label = `forget ${titleOf(memory)}`;
+    const button = h("button", { type: "button", class: "forget-one", "aria-expanded": String(open), "aria-label": label }, "forget");
+    button.addEventListener("click", () => {
+      const wasOpen = this.#choosing === nameOf(memory);
+      this.#choosing = wasOpen ? "" : nameOf(memory);
+      this.#list.querySelectorAll(".forgetting").forEach((choices) => choices.remove());
+      this.#list.querySelectorAll(".forget-one").forEach((other) => other.setAttribute("aria-expanded", String(!wasOpen && other === button)));
+      if (wasOpen) return;
+      const choices = this.#choices(memory);
+      button.closest(".card").append(choices);
+      choices.querySelector("button").focus();
+    });
+    return button;
+  }
+
+  #choices(memory) {
+    const choose = (how) => () => {
+      this.#choosing = "";
+      this.#forget(memory, how);
+    };
+    return h(
+      "div",
+      { class: "forgetting", role: "group", "aria-label": `Forget ${titleOf(memory)}` },
+      h("button", { type: "button", class: "button", onclick: choose("take back") }, "Take back"),
+      h("button", { type: "button", class: "button danger", onclick: choose("destroy") }, "Destroy"),
+      h("span", { class: "what" }, "Taken back, it stays as history. Destroyed, so are the words that said it."),
+    );
   }
 }
 
@@ -124,6 +179,10 @@ class Past {
 /** What tells a memory from all others: an id is unique only among one's own, or among everyone's. */
 function nameOf(memory) {
   return `${memory.visibility === "global" ? "everyone" : "own"} ${memory.id}`;
+}
+
+function titleOf(memory) {
+  return memory.key ? keyWords(memory.key) : memory.text;
 }
 
 function history(memory, past) {

@@ -118,7 +118,8 @@ function recallWords({ recall }) {
   return `${found}: ${OUTCOMES[recall.outcome]}${cut}`;
 }
 
-function hits(recall) {
+/** What a recall found, and where each channel ranked it. */
+export function hits(recall) {
   if (!recall.hits.length) return h("p", { class: "none" }, "Nothing found. That is an answer: it looked, and knows nothing.");
   const names = [...new Set(recall.hits.flatMap((hit) => Object.keys(hit.ranks)))];
   const channels = CHANNELS.filter((name) => names.includes(name)).concat(names.filter((name) => !CHANNELS.includes(name)));

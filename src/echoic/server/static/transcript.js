@@ -49,10 +49,10 @@ export class Transcript {
     this.list.replaceChildren();
   }
 
-  /** Something that is shown as it comes. */
-  place(item) {
+  /** Something that is shown as it comes; at the end, or before another item. */
+  place(item, before = null) {
     if (item.classList.contains("user")) byId("intro").hidden = true;
-    this.#add(item);
+    this.#add(item, before);
   }
 
   /** Show the end of it, unless somebody reads further up. */
@@ -71,8 +71,8 @@ export class Transcript {
     return scrollHeight - scrollTop - clientHeight < NEAR_THE_END_PX;
   }
 
-  #add(item) {
-    this.list.append(item);
+  #add(item, before = null) {
+    this.list.insertBefore(item, before);
     this.toEnd();
   }
 }

@@ -6,6 +6,7 @@ export class Turns {
   #transcript;
   #shown = new Map();
   #typed = [];
+  #kept = new Set();
 
   /** @param {import("../transcript.js").Transcript} transcript */
   constructor(transcript) {
@@ -19,8 +20,12 @@ export class Turns {
     this.#transcript.place(item);
   }
 
-  /** @param {{id: string, speaker: "user" | "agent", agent?: string, text: string, final: boolean, heard?: string}} turn */
-  show(turn) {
+  /**
+   * @param {{id: string, speaker: "user" | "agent", agent?: string, text: string, final: boolean, heard?: string}} turn
+   * @param {boolean} kept whether it is told as a turn that was kept: these come in the order of the conversation
+   */
+  show(turn, kept = false) {
+    if (kept) this.#kept.add(turn.id);
     if (turn.speaker === "user" && !this.#shown.has(turn.id)) this.#recognise(turn);
     const before = this.#shown.get(turn.id);
     if (!turn.text.trim()) {
@@ -32,8 +37,16 @@ export class Turns {
     const item = element(turn);
     this.#shown.set(turn.id, item);
     if (before?.isConnected) before.replaceWith(item);
-    else this.#transcript.place(item);
+    else this.#transcript.place(item, kept ? this.#firstNotKept() : null);
     this.#transcript.follow();
+  }
+
+  /** What was said and not kept yet. A turn of before a reload may be kept after words of now were shown. */
+  #firstNotKept() {
+    const kept = new Set([...this.#kept].map((id) => this.#shown.get(id)));
+    const items = [...this.#shown.values(), ...this.#typed.map(({ item }) => item)];
+    const later = items.filter((item) => item.isConnected && !kept.has(item));
+    return later.reduce((first, item) => (first && follows(item, first) ? first : item), null);
   }
 
   /** The line broke: how much was heard of what the agent was saying is not known until the server says so. */
@@ -53,6 +66,10 @@ export class Turns {
     item.querySelector(".words").replaceChildren(...words(turn));
     this.#transcript.follow();
   }
+}
+
+function follows(item, other) {
+  return Boolean(other.compareDocumentPosition(item) & Node.DOCUMENT_POSITION_FOLLOWING);
 }
 
 function sameKind(item, turn) {
