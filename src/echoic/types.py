@@ -280,8 +280,8 @@ class Hit:
     turn: Turn | None = None
     """At least one of the two is set. Both: the memory was learned from the turn."""
     relevance: float = 1.0
-    """How likely it is to answer, from 0 to 1: of hits at 0.8 about 80 % do, whatever was asked of whom, in
-    however large a store, by whichever embedder. 1 where nobody judged."""
+    """How likely it is to answer, from 0 to 1. Fitted to calls on the telephone, and close to the share that
+    answers there; in other talk it promises too much. See docs/relevance.md. 1 where nobody judged."""
     also: tuple[Memory, ...] = ()
     """Other memories learned from the same turn that were found too, best first."""
 

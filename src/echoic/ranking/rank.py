@@ -19,6 +19,7 @@ from echoic.ranking.query import Query
 from echoic.ranking.relevance import relevance
 from echoic.types import Rank
 
+_LOOKED_AT = 64
 FLOOR = 0.12
 """The least cosine at which meaning alone finds a row, for all-MiniLM-L6-v2.
 
@@ -112,8 +113,10 @@ def unembedded(partitions: Sequence[Partition]) -> int:
 
 def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[Found]:
     order = fusion.fuse(channels, limit)
-    if channels.looked_at is None:  # some fusions do not: what a hit is worth does not depend on them
-        channels.look_closer(order.rows)
+    if (
+        channels.looked_at is None
+    ):  # some fusions do not; what a hit is worth depends on neither them nor `limit`
+        channels.look_closer(fusion.fuse(channels, _LOOKED_AT).rows)
     likely = relevance(channels, order.rows, order.beside, semantic=semantic)
     later = {name: channels.later(name) for name in fusion.finding}
     explained = Explained({name: made for name, made in later.items() if made is not None}, order.rows)

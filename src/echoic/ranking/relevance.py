@@ -467,7 +467,8 @@ def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int)
     table = np.empty((len(names), rows), np.float32)
     for into, name in zip(table, names, strict=True):
         into[:] = known[name]
-    total = weights[:-1] @ table + weights[-1]
+    # not by BLAS, whose last bits depend on how many hits are asked for
+    total = (weights[:-1, None] * table).sum(axis=0) + weights[-1]
     likely: Floats = 1 / (1 + np.exp(-np.clip(total, -30, 30)))
     return likely
 
