@@ -1,4 +1,4 @@
-"""How likely a hit is to answer: from 0 to 1, and the same for every question, scope, store and embedder.
+"""How likely a hit is to answer: from 0 to 1, comparable between questions, scopes, stores and embedders.
 
 Two small logistic models, multiplied: whether memory holds an answer at all, which the question and the best
 of the candidates tell, and whether it is this hit, if there is one. There are three pairs of them: where word
