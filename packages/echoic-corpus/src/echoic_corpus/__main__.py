@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     agree = commands.add_parser("agree", help="how far filled answer files agree with the labels")
     agree.add_argument("folder", type=Path)
+    agree.add_argument("--summary", action="store_true", help="leave out what the two differ in")
+    agree.add_argument("callers", nargs="*", help="only answers on these")
     parser.set_defaults(callers=[])
     given = parser.parse_args(arguments)
     callers, problems = read_all(given.data)
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "check":
         return _check(given, callers, chosen, problems)
     if given.command == "agree":
-        return _agree(callers, given.folder)
+        return _agree(given, callers, {caller.id for caller in chosen})
     if given.command == "sample":
         blind.write(blind.draw(callers, splits(given.data), given.seed), given.out)
     elif given.command == "stats":
@@ -108,8 +110,7 @@ def _check(
 
 
 def _near(callers: list[Caller], chosen: set[str], limit: int) -> None:
-    texts = {turn.id: turn.text for caller in callers for turn in caller.turns.values()}
-    texts |= {question.id: question.text for caller in callers for question in caller.questions}
+    texts = {name: text for caller in callers for name, (text, _) in checking.spoken(caller).items()}
     pairs = [pair for pair in checking.near_duplicates(texts) if {p.split("/")[0] for p in pair[1:]} & chosen]
     for share, one, other in pairs[:limit]:
         print(f"near-duplicates ({share:.0%} of 4-grams): {one} {texts[one]!r} and {other} {texts[other]!r}")
@@ -127,9 +128,12 @@ def _review(chosen: list[Caller]) -> None:
                 print(f"    {name.partition('/')[2]} {turn.speaker}: {turn.heard_text}")
 
 
-def _agree(callers: list[Caller], folder: Path) -> int:
-    pairs, problems = agreement.compare(callers, folder)
+def _agree(given: argparse.Namespace, callers: list[Caller], chosen: set[str]) -> int:
+    pairs, problems = agreement.compare(callers, given.folder)
+    pairs = [pair for pair in pairs if pair.caller.id in chosen]
     for line in agreement.report(pairs):
+        print(line)
+    for line in () if given.summary else agreement.differences(pairs):
         print(line)
     for problem in problems:
         print(problem)
