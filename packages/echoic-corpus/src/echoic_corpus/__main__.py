@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from echoic_corpus import agreement, blind, checking, stats
+from echoic_corpus import agreement, blind, checking, figures, stats
 from echoic_corpus.echoes import echoes
 from echoic_corpus.model import Caller, Question, Turn
 from echoic_corpus.noise import RATES, Recogniser
@@ -29,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check.add_argument("--locomo", type=Path, help="a folder with LoCoMo's JSON: nothing may be shared")
     review = commands.add_parser("review", help="every question with its gold, to be read by a person")
     count = commands.add_parser("stats", help="how much there is, and how varied")
+    count.add_argument("--markdown", action="store_true", help="the datasheet's tables, not JSON")
+    count.add_argument("--write", type=Path, help="a page to put the tables into, as DATASHEET.md")
+    count.add_argument("--locomo", type=Path, help="a folder with LoCoMo's JSON, to count it again")
     export = commands.add_parser("export", help="one JSON line a caller")
     hear = commands.add_parser("hear", help="turns as a recogniser writes them")
     for command in (check, review, count, export, hear):
@@ -47,10 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.set_defaults(callers=[])
     given = parser.parse_args(arguments)
     callers, problems = read_all(given.data)
-    names = {name: Path(name).stem for name in given.callers}
-    if unknown := [name for name, stem in names.items() if not _is_caller(given.data, name, stem)]:
-        parser.error(f"no caller is named so under {given.data}: {', '.join(unknown)}")
-    chosen = [caller for caller in callers if not names or caller.id in names.values()]
+    chosen = _chosen(parser, given, callers)
     if given.command == "check":
         return _check(given, callers, chosen, problems)
     if given.command == "agree":
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "sample":
         blind.write(blind.draw(callers, splits(given.data), given.seed), given.out)
     elif given.command == "stats":
-        print(json.dumps({"totals": stats.totals(chosen), **stats.diversity(chosen)}, indent=1))
+        _stats(given, chosen)
     elif given.command == "review":
         _review(chosen)
     elif given.command == "export":
@@ -68,6 +68,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         _hear(chosen, callers)
     return 0
+
+
+def _chosen(
+    parser: argparse.ArgumentParser, given: argparse.Namespace, callers: list[Caller]
+) -> list[Caller]:
+    names = {name: Path(name).stem for name in given.callers}
+    if unknown := [name for name, stem in names.items() if not _is_caller(given.data, name, stem)]:
+        parser.error(f"no caller is named so under {given.data}: {', '.join(unknown)}")
+    if names and given.command == "stats" and (given.markdown or given.write):
+        parser.error("the datasheet's tables are about all callers")
+    return [caller for caller in callers if not names or caller.id in names.values()]
+
+
+def _stats(given: argparse.Namespace, chosen: list[Caller]) -> None:
+    if not given.markdown and not given.write:
+        print(json.dumps({"totals": stats.totals(chosen), **stats.diversity(chosen)}, indent=1))
+        return
+    if given.write and given.locomo:
+        figures.keep(given.data, given.locomo)
+    made = figures.blocks(chosen, splits(given.data), given.data, given.locomo)
+    if given.markdown:
+        print("\n".join(f"## {name}\n{text}" for name, text in made.items()))
+    if given.write:
+        given.write.write_text(figures.fill(given.write.read_text("utf-8"), made), "utf-8")
 
 
 def _is_caller(data: Path, name: str, stem: str) -> bool:

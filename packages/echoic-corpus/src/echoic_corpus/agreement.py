@@ -157,7 +157,7 @@ def report(pairs: Sequence[Pair]) -> Iterator[str]:
     ):
         yield from _both(f"{what}, states a durable fact", _rows(part, lambda view: bool(view.facts)))
         yield from _both(f"{what}, has words not to learn from", _rows(part, lambda view: bool(view.traps)))
-        yield _line(f"{what}, has a secret", _rows(part, lambda view: view.secret))
+        yield from _both(f"{what}, has a secret", _rows(part, lambda view: view.secret))
     for name, what in (("facts", "category of matched facts"), ("traps", "reason of matched traps")):
         notes = _rows(turns, attrgetter(name))
         matched = [(who, a[0], b[0]) for who, blind, corpus in notes for a, b in _matched(blind, corpus)]
