@@ -120,12 +120,12 @@ def _leakage(callers: Sequence[Caller], split: Mapping[str, str]) -> Iterator[st
     rows = [[what, *(f"{number:,}" for number in found)] for what, *found in leakage.shared(callers, split)]
     for least in (NEAR, leakage.LOOSE):
         found = leakage.near(callers, split, least)
-        what = f"turns, questions and remarks, by pairs that have {least:.0%} of 4-grams in common"
+        what = f"turns, questions and remarks; pairs of them with {least:.0%} of 4-grams in common"
         rows.append([what.replace("%", " %"), *(f"{number:,}" for number in found)])
     yield from _table(["compared", "how many", "shared by callers", "shared by splits"], rows)
     yield ""
     told = [
-        f"{share:.1%} of {one}’s in {other}" for (one, other), share in leakage.common(callers, split).items()
+        f"{share:.1%} of {one}'s in {other}" for (one, other), share in leakage.common(callers, split).items()
     ]
     yield f"4-grams of one split's turns that occur in another's too: {', '.join(told)}.".replace("%", " %")
 
