@@ -7,7 +7,7 @@ import pytest
 
 from echoic_corpus import read, read_all, splits
 from echoic_corpus.__main__ import main
-from echoic_corpus.agreement import compare, kappa, report
+from echoic_corpus.agreement import compare, differences, kappa, report
 from echoic_corpus.blind import draw, write
 from echoic_corpus.reading import CATEGORIES, REASONS
 
@@ -58,7 +58,7 @@ def test_the_same_labels_agree_in_everything(caller, tmp_path):
     told = list(report(pairs))
     assert problems == []
     assert len(pairs) == len(caller.turns) + len(caller.questions)
-    assert not [line for line in told if line.startswith("differ")]
+    assert list(differences(pairs)) == []
     assert "turns, states a durable fact: n 10, 1.000 (1.000 to 1.000), kappa 1.000 (1.000 to 1.000)" in told
     assert "facts: 5 blind, 5 in the corpus, 5 of the same thing" in told
     assert any(line.startswith("questions answerable to both, gold is equal: n 8, 1.000") for line in told)
@@ -72,7 +72,8 @@ def test_what_differs_is_counted_and_listed(caller, tmp_path):
         "What day did the Kangoo": "gold: none",
         "How did she want": "gold: 1.4",
     }
-    told = list(report(filled(caller, tmp_path / "out", **changed)[0]))
+    pairs, _ = filled(caller, tmp_path / "out", **changed)
+    told = list(report(pairs))
     assert any(line.startswith("turns, states a durable fact: n 10, 0.900") for line in told)
     assert any(line.startswith("category of matched facts: n 5, 0.800") for line in told)
     assert any(line.startswith("questions answerable to both, gold is equal: n 7, 0.857") for line in told)
@@ -80,7 +81,10 @@ def test_what_differs_is_counted_and_listed(caller, tmp_path):
         line.startswith("questions answerable to the corpus, gold overlaps: n 8, 0.875") for line in told
     )
     assert any(line.startswith("questions answerable to both, Jaccard of gold: n 7, 0.929") for line in told)
-    differ = "\n".join(line for line in told if line.startswith("differ"))
+    assert "turns, states a durable fact, says: both 4, only the blind labeller 1, only the corpus 0" in told
+    assert "gold differs: 0 times the blind labeller names more, 2 times the corpus does" in told
+    assert "reasons where only the corpus has words not to learn from: hypothetical 1" in told
+    differ = "\n".join(differences(pairs))
     assert differ.count("differ") == 5
     assert "blind:  fact | fact | has a Bentley; no secret" in differ
     assert "blind:  1.2\n    corpus: 1.2 1.3".replace(" 1.3", "; 1.3") in differ

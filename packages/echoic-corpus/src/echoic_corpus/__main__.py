@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from echoic_corpus import agreement, blind, checking, stats
+from echoic_corpus import agreement, blind, checking, figures, stats
 from echoic_corpus.echoes import echoes
 from echoic_corpus.model import Caller, Question, Turn
 from echoic_corpus.noise import RATES, Recogniser
@@ -29,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check.add_argument("--locomo", type=Path, help="a folder with LoCoMo's JSON: nothing may be shared")
     review = commands.add_parser("review", help="every question with its gold, to be read by a person")
     count = commands.add_parser("stats", help="how much there is, and how varied")
+    count.add_argument("--markdown", action="store_true", help="the datasheet's tables, not JSON")
+    count.add_argument("--write", type=Path, help="a page to put the tables into, as DATASHEET.md")
+    count.add_argument("--locomo", type=Path, help="a folder with LoCoMo's JSON, to count it again")
     export = commands.add_parser("export", help="one JSON line a caller")
     hear = commands.add_parser("hear", help="turns as a recogniser writes them")
     for command in (check, review, count, export, hear):
@@ -42,21 +45,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     agree = commands.add_parser("agree", help="how far filled answer files agree with the labels")
     agree.add_argument("folder", type=Path)
+    agree.add_argument("--summary", action="store_true", help="leave out what the two differ in")
+    agree.add_argument("callers", nargs="*", help="only answers on these")
     parser.set_defaults(callers=[])
     given = parser.parse_args(arguments)
     callers, problems = read_all(given.data)
-    names = {name: Path(name).stem for name in given.callers}
-    if unknown := [name for name, stem in names.items() if not _is_caller(given.data, name, stem)]:
-        parser.error(f"no caller is named so under {given.data}: {', '.join(unknown)}")
-    chosen = [caller for caller in callers if not names or caller.id in names.values()]
+    chosen = _chosen(parser, given, callers)
     if given.command == "check":
         return _check(given, callers, chosen, problems)
     if given.command == "agree":
-        return _agree(callers, given.folder)
+        return _agree(given, callers, {caller.id for caller in chosen})
     if given.command == "sample":
         blind.write(blind.draw(callers, splits(given.data), given.seed), given.out)
     elif given.command == "stats":
-        print(json.dumps({"totals": stats.totals(chosen), **stats.diversity(chosen)}, indent=1))
+        _stats(given, chosen)
     elif given.command == "review":
         _review(chosen)
     elif given.command == "export":
@@ -66,6 +68,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         _hear(chosen, callers)
     return 0
+
+
+def _chosen(
+    parser: argparse.ArgumentParser, given: argparse.Namespace, callers: list[Caller]
+) -> list[Caller]:
+    names = {name: Path(name).stem for name in given.callers}
+    if unknown := [name for name, stem in names.items() if not _is_caller(given.data, name, stem)]:
+        parser.error(f"no caller is named so under {given.data}: {', '.join(unknown)}")
+    if names and given.command == "stats" and (given.markdown or given.write):
+        parser.error("the datasheet's tables are about all callers")
+    return [caller for caller in callers if not names or caller.id in names.values()]
+
+
+def _stats(given: argparse.Namespace, chosen: list[Caller]) -> None:
+    if not given.markdown and not given.write:
+        print(json.dumps({"totals": stats.totals(chosen), **stats.diversity(chosen)}, indent=1))
+        return
+    if given.write and given.locomo:
+        figures.keep(given.data, given.locomo)
+    made = figures.blocks(chosen, splits(given.data), given.data, given.locomo)
+    if given.markdown:
+        print("\n".join(f"## {name}\n{text}" for name, text in made.items()))
+    if given.write:
+        given.write.write_text(figures.fill(given.write.read_text("utf-8"), made), "utf-8")
 
 
 def _is_caller(data: Path, name: str, stem: str) -> bool:
@@ -108,8 +134,7 @@ def _check(
 
 
 def _near(callers: list[Caller], chosen: set[str], limit: int) -> None:
-    texts = {turn.id: turn.text for caller in callers for turn in caller.turns.values()}
-    texts |= {question.id: question.text for caller in callers for question in caller.questions}
+    texts = {name: text for caller in callers for name, (text, _) in checking.spoken(caller).items()}
     pairs = [pair for pair in checking.near_duplicates(texts) if {p.split("/")[0] for p in pair[1:]} & chosen]
     for share, one, other in pairs[:limit]:
         print(f"near-duplicates ({share:.0%} of 4-grams): {one} {texts[one]!r} and {other} {texts[other]!r}")
@@ -127,9 +152,12 @@ def _review(chosen: list[Caller]) -> None:
                 print(f"    {name.partition('/')[2]} {turn.speaker}: {turn.heard_text}")
 
 
-def _agree(callers: list[Caller], folder: Path) -> int:
-    pairs, problems = agreement.compare(callers, folder)
+def _agree(given: argparse.Namespace, callers: list[Caller], chosen: set[str]) -> int:
+    pairs, problems = agreement.compare(callers, given.folder)
+    pairs = [pair for pair in pairs if pair.caller.id in chosen]
     for line in agreement.report(pairs):
+        print(line)
+    for line in () if given.summary else agreement.differences(pairs):
         print(line)
     for problem in problems:
         print(problem)

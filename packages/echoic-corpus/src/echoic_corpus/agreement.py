@@ -149,15 +149,15 @@ def _corpus_view(caller: Caller, said: Turn | Question) -> View:
 
 
 def report(pairs: Sequence[Pair]) -> Iterator[str]:
-    """How far the two agree, 95 % intervals from drawing callers again, and all they differ in."""
+    """How far the two agree, with 95 % intervals from drawing callers again."""
     turns = [pair for pair in pairs if pair.role != "question"]
     for what, part in (
         ("turns", turns),
         ("people's turns", [pair for pair in turns if pair.role != "agent"]),
     ):
-        yield _line(f"{what}, states a durable fact", _rows(part, lambda view: bool(view.facts)))
-        yield _line(f"{what}, has words not to learn from", _rows(part, lambda view: bool(view.traps)))
-        yield _line(f"{what}, has a secret", _rows(part, lambda view: view.secret))
+        yield from _both(f"{what}, states a durable fact", _rows(part, lambda view: bool(view.facts)))
+        yield from _both(f"{what}, has words not to learn from", _rows(part, lambda view: bool(view.traps)))
+        yield from _both(f"{what}, has a secret", _rows(part, lambda view: view.secret))
     for name, what in (("facts", "category of matched facts"), ("traps", "reason of matched traps")):
         notes = _rows(turns, attrgetter(name))
         matched = [(who, a[0], b[0]) for who, blind, corpus in notes for a, b in _matched(blind, corpus)]
@@ -174,8 +174,31 @@ def report(pairs: Sequence[Pair]) -> Iterator[str]:
         yield _line(f"questions {what}, gold overlaps", rows, lambda a, b: bool(a & b))
         yield _line(f"questions {what}, gold is equal", rows, lambda a, b: a == b)
         yield _line(f"questions {what}, Jaccard of gold", rows, lambda a, b: len(a & b) / len(a | b))
+    more, fewer = (sum(row[side] > row[3 - side] for row in gold) for side in (1, 2))
+    yield f"gold differs: {more} times the blind labeller names more, {fewer} times the corpus does"
+    yield from _missed(turns)
+
+
+def differences(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Everything that the two say differently."""
     for pair in pairs:
         yield from _difference(pair)
+
+
+def _both(what: str, rows: Sequence[Row]) -> Iterator[str]:
+    yield _line(what, rows)
+    said = Counter(row[1:] for row in rows)
+    cells = {"both": (True, True), "only the blind labeller": (True, False), "only the corpus": (False, True)}
+    yield f"{what}, says: " + ", ".join(f"{who} {said[cell]}" for who, cell in cells.items())
+
+
+def _missed(turns: Sequence[Pair]) -> Iterator[str]:
+    """For which reasons one of the two alone names words of a turn."""
+    for who, one, other in (("blind labeller", "blind", "corpus"), ("corpus", "corpus", "blind")):
+        alone = [getattr(pair, one).traps for pair in turns if not getattr(pair, other).traps]
+        reasons = Counter(reason for traps in alone for reason, _ in traps)
+        told = ", ".join(f"{reason} {times}" for reason, times in reasons.most_common()) or "none"
+        yield f"reasons where only the {who} has words not to learn from: {told}"
 
 
 def _rows(pairs: Sequence[Pair], view: Callable[[View], Any]) -> list[Row]:
@@ -243,4 +266,4 @@ def _difference(pair: Pair) -> Iterator[str]:
         yield f"differ: {place}: {words}\n    blind:  {told[0]}\n    corpus: {told[1]}"
 
 
-__all__ = ["compare", "kappa", "report"]
+__all__ = ["compare", "differences", "kappa", "report"]

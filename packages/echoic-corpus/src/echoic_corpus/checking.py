@@ -10,7 +10,7 @@ from pathlib import Path
 
 from echoic_corpus.digits import is_card, is_telephone, runs
 from echoic_corpus.echoes import said_again
-from echoic_corpus.model import EVERYTHING, Caller, Fact, Forget, Question
+from echoic_corpus.model import EVERYTHING, Caller, Fact, Forget, Question, Turn
 from echoic_corpus.reading import Problem
 
 TARGETS: Mapping[str, int] = {
@@ -381,7 +381,7 @@ def between(callers: Iterable[Caller], split: Mapping[str, str]) -> Iterator[Pro
     holders: dict[tuple[str, str], set[str]] = defaultdict(set)
     lines: dict[tuple[str, str, str], int] = {}
     for caller in callers:
-        for what, text, line in _shareable(caller):
+        for what, text, line in shareable(caller):
             holders[what, text].add(caller.id)
             lines.setdefault((what, text, caller.id), line)
     for (what, text), who in sorted(holders.items()):
@@ -395,10 +395,9 @@ def between(callers: Iterable[Caller], split: Mapping[str, str]) -> Iterator[Pro
             )
 
 
-def _shareable(caller: Caller) -> Iterator[tuple[str, str, int]]:
-    texts = [(turn.text, turn.line) for turn in caller.turns.values()]
-    texts += [(question.text, question.line) for question in caller.questions]
-    for text, line in (*texts, *((remark, 1) for remark in caller.silence)):
+def shareable(caller: Caller) -> Iterator[tuple[str, str, int]]:
+    """What no two callers may both have, or no two splits: what it is, the words, and the line."""
+    for text, line in spoken(caller).values():
         yield from (("the sentence", sentence, line) for sentence in sentences(text))
     for name in (caller.about["name"], *caller.voices):
         yield "the person", name.lower(), 1
@@ -410,8 +409,15 @@ def _shareable(caller: Caller) -> Iterator[tuple[str, str, int]]:
             yield f"the {fact.slot}", " ".join(words(fact.value)), fact.line
 
 
-def near_duplicates(texts: Mapping[str, str]) -> Iterator[tuple[float, str, str]]:
-    """Pairs of ids whose texts share at least `NEAR` of the shorter one's 4-grams, most first."""
+def spoken(caller: Caller) -> dict[str, tuple[str, int]]:
+    """All turns, questions and remarks by id, with their lines."""
+    said: list[Turn | Question] = [*caller.turns.values(), *caller.questions]
+    texts = {each.id: (each.text, each.line) for each in said}
+    return texts | {f"{caller.id}/~{at}": (remark, 1) for at, remark in enumerate(caller.silence, 1)}
+
+
+def near_duplicates(texts: Mapping[str, str], least: float = NEAR) -> Iterator[tuple[float, str, str]]:
+    """Pairs of ids whose texts share at least `least` of the shorter one's 4-grams, most first."""
     made = {name: found for name, text in texts.items() if len(found := grams(text)) >= _NEAR_GRAMS}
     where: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name, found in made.items():
@@ -425,25 +431,29 @@ def near_duplicates(texts: Mapping[str, str]) -> Iterator[tuple[float, str, str]
         for other in names[at + 1 :]
     )
     pairs = [(n / min(len(made[a]), len(made[b])), a, b) for (a, b), n in shared.items()]
-    yield from sorted((pair for pair in pairs if pair[0] >= NEAR), reverse=True)
+    yield from sorted((pair for pair in pairs if pair[0] >= least), reverse=True)
 
 
 def foreign(callers: Iterable[Caller], folder: Path) -> Iterator[Problem]:
-    """What occurs in another data set's JSON files as well: sentences, and 4-grams by the half turn."""
-    theirs: set[str] = set()
-    their_grams: set[tuple[str, ...]] = set()
-    for path in sorted(folder.rglob("*.json")):
-        for text in _strings(json.loads(path.read_text("utf-8"))):
-            theirs.update(sentences(text))
-            their_grams |= grams(text)
+    """What occurs in another data set's JSON files as well: sentences, and 4-grams by the half text."""
+    theirs, their_grams = contents(folder)
     for caller in callers:
-        texts = [(turn.text, turn.line) for turn in caller.turns.values()]
-        for text, line in [*texts, *((question.text, question.line) for question in caller.questions)]:
+        for text, line in spoken(caller).values():
             if shared := theirs.intersection(sentences(text)):
                 yield Problem(f"{caller.id}.txt", line, f"{min(shared)!r} stands in {folder.name} too")
             found = grams(text)
             if len(found) >= _NEAR_GRAMS and len(found & their_grams) > NEAR * len(found):
                 yield Problem(f"{caller.id}.txt", line, f"most of its 4-grams stand in {folder.name} too")
+
+
+def contents(folder: Path) -> tuple[set[str], set[tuple[str, ...]]]:
+    """The sentences and the 4-grams of all strings in a folder's JSON files."""
+    found: tuple[set[str], set[tuple[str, ...]]] = (set(), set())
+    for path in sorted(folder.rglob("*.json")):
+        for text in _strings(json.loads(path.read_text("utf-8"))):
+            found[0].update(sentences(text))
+            found[1].update(grams(text))
+    return found
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -462,10 +472,13 @@ __all__ = [
     "SHARES",
     "TARGETS",
     "between",
+    "contents",
     "counts",
     "doubtful",
     "foreign",
     "near_duplicates",
     "of_caller",
+    "shareable",
+    "spoken",
     "stale",
 ]

@@ -2,71 +2,87 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from statistics import mean, quantiles
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 from typing import Any
 
-from echoic_corpus.checking import counts, grams, words
+from echoic_corpus.checking import counts
 from echoic_corpus.model import Caller
+from echoic_corpus.variety import answered, asked_with, copied, of_callers
 
 
-def totals(callers: Sequence[Caller]) -> dict[str, int]:
+def totals(callers: Iterable[Caller]) -> dict[str, int]:
     """The sum of every caller's counts."""
     return dict(sum((counts(caller) for caller in callers), Counter[str]()))
 
 
-def diversity(callers: Sequence[Caller]) -> dict[str, Any]:
-    """Lengths by speaker, distinct 4-grams, openings and questions' first words."""
-    turns = [turn for caller in callers for turn in caller.turns.values()]
-    roles = {
-        role: [turn.text for turn in turns if turn.role == role] for role in ("caller", "agent", "other")
-    }
-    asked = [question.text for caller in callers for question in caller.questions]
-    return {
-        "words a turn": {role: _lengths(texts) for role, texts in roles.items() if len(texts) > 1},
-        "words a question": _lengths(asked) if len(asked) > 1 else {},
-        "distinct 4-grams": {role: _distinct(texts) for role, texts in roles.items() if texts},
-        "openings of the caller": _openings(roles["caller"]),
-        "openings of the agent": _openings(roles["agent"]),
-        "openings of questions": _openings(asked),
-        "questions' words in their gold": _copied(callers),
-        "kinds of question": dict(Counter(q.kind for caller in callers for q in caller.questions)),
-        "traps": dict(Counter(trap.reason for caller in callers for trap in caller.traps)),
-        "secrets": dict(Counter(trap.kind for caller in callers for trap in caller.traps if trap.kind)),
-        "slots": dict(Counter(fact.slot or "-" for caller in callers for fact in caller.facts)),
-        "domains": dict(Counter(call.domain for caller in callers for call in caller.calls)),
-    }
-
-
-def _lengths(texts: Sequence[str]) -> dict[str, float]:
-    counted = [len(words(text)) for text in texts]
-    tenths = quantiles(counted, n=10)
-    return {"mean": round(mean(counted), 1), "p10": tenths[0], "p50": tenths[4], "p90": tenths[8]}
-
-
-def _copied(callers: Sequence[Caller]) -> float:
-    """Share of the longer words of questions that stand in a gold turn: low is hard for search by words."""
-    shared = []
+def census(callers: Iterable[Caller]) -> defaultdict[str, Counter[str]]:
+    """How much there is of everything, by group and kind; the kind "" is the group's sum."""
+    found = defaultdict[str, Counter[str]](Counter)
     for caller in callers:
-        for question in caller.questions:
-            asked = {word for word in words(question.text) if len(word) > 3}
-            gold = {word for name in question.turns for word in words(caller.turns[name].text)}
-            if question.answerable and asked:
-                shared.append(len(asked & gold) / len(asked))
-    return round(mean(shared), 3) if shared else 0.0
+        for group, kind in _pieces(caller):
+            found[group].update({"", kind})
+    return found
 
 
-def _distinct(texts: Sequence[str]) -> float:
-    """Share of 4-grams that occur in one text only; 1.0 is never repeating oneself."""
-    seen = Counter(gram for text in texts for gram in grams(text))
-    return round(sum(times == 1 for times in seen.values()) / max(1, len(seen)), 3)
+def _pieces(caller: Caller) -> Iterator[tuple[str, str]]:
+    yield "callers", ""
+    yield from (("calls", call.domain) for call in caller.calls)
+    for turn in caller.turns.values():
+        yield "turns", {"caller": "of callers", "agent": "of agents"}.get(turn.role, "of other people")
+        if turn.heard is not None:
+            yield "agents' turns that are cut off", ""
+    yield from (("facts", fact.category) for fact in caller.facts)
+    yield from (("facts that replace another", "") for fact in caller.facts if fact.replaces)
+    yield from (("facts with a condition", "") for fact in caller.facts if fact.condition)
+    yield from (("facts about somebody else", "") for fact in caller.facts if fact.about)
+    yield from (("facts without a slot", "") for fact in caller.facts if not fact.slot)
+    yield from (("words not to learn from", trap.reason) for trap in caller.traps)
+    yield from (("secrets", trap.kind) for trap in caller.traps if trap.kind)
+    yield from (("requests to forget", "ambiguous" if each.ambiguous else "") for each in caller.forgets)
+    yield from (("consents", f"{consent.act} {consent.what}") for consent in caller.consents)
+    for question in caller.questions:
+        yield f"questions {'with' if question.answerable else 'without'} an answer", question.kind
+    yield from (("remarks for silence", "") for _ in caller.silence)
+    yield from (("names with misheard forms", "") for _ in caller.misheard)
 
 
-def _openings(texts: Sequence[str]) -> dict[str, Any]:
-    """How many ways of beginning there are, by the first three words, and the commonest."""
-    first = Counter(" ".join(words(text)[:3]) for text in texts)
-    return {"distinct": round(len(first) / max(1, len(texts)), 3), "commonest": dict(first.most_common(5))}
+def spread(callers: Sequence[Caller]) -> dict[str, tuple[int, float, int]]:
+    """How much and how many kinds a caller has: least, median, most."""
+    each = [_of_one(caller) for caller in callers]
+    return {
+        what: (min(values), median(values), max(values))
+        for what in each[0]
+        for values in ([one[what] for one in each],)
+    }
 
 
-__all__ = ["diversity", "totals"]
+def _of_one(caller: Caller) -> dict[str, int]:
+    return {
+        "calls": len(caller.calls),
+        "turns": len(caller.turns),
+        "days from first to last call": (caller.calls[-1].at.date() - caller.calls[0].at.date()).days,
+        "domains": len({call.domain for call in caller.calls}),
+        "people on the line beside the caller": len(caller.voices),
+        "facts": len(caller.facts),
+        "slots of facts": len({fact.slot for fact in caller.facts}),
+        "reasons not to learn": len({trap.reason for trap in caller.traps}),
+        "questions": len(caller.questions),
+        "kinds of question": len({question.kind for question in caller.questions}),
+    }
+
+
+def diversity(callers: Sequence[Caller]) -> dict[str, Any]:
+    """Variety of what is said, kinds of everything and kinds per caller."""
+    return {
+        "variety": of_callers(callers),
+        "questions": asked_with([question.text for caller in callers for question in caller.questions]),
+        "questions' words in their gold": copied(answered(callers)),
+        "per caller": spread(callers),
+        "slots": dict(Counter(fact.slot or "-" for caller in callers for fact in caller.facts)),
+        "kinds": {group: dict(kinds) for group, kinds in census(callers).items()},
+    }
+
+
+__all__ = ["census", "diversity", "spread", "totals"]
