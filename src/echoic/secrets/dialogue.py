@@ -74,7 +74,7 @@ def mask_turn(said: Said, before: Sequence[Said], *, known: Iterable[Known] = ()
 
 def leans_on_context(said: Said) -> bool:
     """Whether what was said before can change what `said` means: it is short, or holds a number."""
-    return len(said.text) <= 160 or _NUMBERED.search(said.text) is not None
+    return any((len(said.text) <= 160, _NUMBERED.search(said.text), DECLINES.search(said.text)))
 
 
 _NUMBERED = re.compile(
