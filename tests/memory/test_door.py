@@ -111,6 +111,15 @@ async def test_a_card_that_is_read_out_over_turns_is_gone_from_all_of_them(url, 
     assert leaked(tmp_path, "4111", "1111 1111") == []
 
 
+async def test_what_an_agent_declines_leaves_the_turn_before_and_its_bytes(url, tmp_path):
+    async with opened(url) as memory:
+        call = await memory.user("ana").conversation("one")
+        await call.append(Turn(speaker="user", text="Oh, and it's eight three six one round the back."))
+        await call.append(Turn(speaker="agent", text="I haven't written that down. " + "Let us go on. " * 12))
+        assert (await call.turns())[0].text == "Oh, and it's [PIN] round the back."
+        assert leaked(tmp_path, "eight three six one") == []
+
+
 async def test_another_process_goes_on_masking_what_is_being_read_out(url, tmp_path):
     async with opened(url) as memory:
         call = await memory.user("ana").conversation("one")

@@ -56,7 +56,7 @@ _CLAUSE_ONLY = re.compile(
     re.IGNORECASE,
 )
 _WORD_LINK = re.compile(
-    rf"(?:{_OWN_CLAUSE})?(?:\s*,?\s*\b{_VERB}(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:)"
+    rf"(?!\s*,\s*to\b)(?:{_OWN_CLAUSE})?(?:\s*,?\s*\b{_VERB}(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:)"
     rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,=-]){{0,6}}\s*",
     re.IGNORECASE,
 )
@@ -171,7 +171,8 @@ def _lettered(label: Label, text: str, start: int) -> Span | None:
         return values.document(text, start, 8)
     if label.kind == "one-time code" and label is not PLAIN_CODE:
         return values.code(text, start, label.least, label.most)
-    return values.no_word(text, start) if label.kind == "PIN" else None
+    odd = values.no_word(text, start) if label.kind == "PIN" else None
+    return odd if odd is not None and any(c.isdecimal() for c in text[slice(*odd)]) else None
 
 
 def _words_behind(label: Label, text: str, place: int, end: int) -> Span | None:

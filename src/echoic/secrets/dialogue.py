@@ -38,6 +38,7 @@ from echoic.secrets.masking import (
     replaced,
 )
 from echoic.secrets.reading import is_bare, runs, views_of
+from echoic.secrets.topics import DECLINES, REGRETS, hidden, is_scaled, mixed, names, near, read_out, topics
 from echoic.secrets.views import View
 from echoic.words import STOP
 
@@ -62,6 +63,10 @@ def mask_turn(said: Said, before: Sequence[Said], *, known: Iterable[Known] = ()
     known = tuple(known)
     by_itself = mask(said.text, known=known)
     rest = _together(by_itself, apply(by_itself.text, lambda text: _expected(text, said, before)))
+    if said.speaker == "agent" and before and before[-1].speaker != "agent" and DECLINES.search(said.text):
+        told = _regretted(before[-1].text, before[:-1])
+        if told.found:
+            return InTurn(rest, {len(before) - 1: told})
     if rest.found:
         return InTurn(rest, {})
     return _over_turns(said, before) or InTurn(rest, {})
@@ -69,7 +74,7 @@ def mask_turn(said: Said, before: Sequence[Said], *, known: Iterable[Known] = ()
 
 def leans_on_context(said: Said) -> bool:
     """Whether what was said before can change what `said` means: it is short, or holds a number."""
-    return len(said.text) <= 160 or _NUMBERED.search(said.text) is not None
+    return any((len(said.text) <= 160, _NUMBERED.search(said.text), DECLINES.search(said.text)))
 
 
 _NUMBERED = re.compile(
@@ -96,6 +101,7 @@ _LEAD = re.compile(
     |he\s+was(?:\s+called)?|called|no\s+problem|absolutely|certainly|the\s+name\s+(?:is|was))\b[\s,.:;-]*)*""",
     re.IGNORECASE | re.VERBOSE,
 )
+_ANSWERS = re.compile(r"\b(?:answer|word)(?:'s|\s+is|\s+was)\s+", re.IGNORECASE)
 _REFUSES = frozenset(
     """don't dont know forgot forgotten remember cannot can't cant why what which how where when who need want
     reset wait moment second minute hold hang later not no never none sorry help please tell ask call mean do
@@ -114,7 +120,47 @@ def _expected(text: str, said: Said, before: Sequence[Said]) -> list[Found]:
         if pending is not None and (encourages(text) or is_bare(text)):
             found = [*found, *_numbers(text, pending.kind, least=3)]
         return merged(found)
-    return [] if pending is None else _answered(text, pending)
+    found = [] if pending is None else _answered(text, pending)
+    if REGRETS.search(text):
+        found += _regretted(text, before).found
+    return merged([*found, *_named(text, before)])
+
+
+_READING = re.compile(r"\b(?:reading|mileage|miles|bill|total|unit)\b", re.IGNORECASE)
+
+
+def _named(text: str, before: Sequence[Said]) -> Iterator[Found]:
+    """What is read out in answer to an agent that named a secret, whether or not it asked for it."""
+    if not before or before[-1].speaker != "agent":
+        return
+    asked = before[-1].text
+    yield from (Found("hidden key", *span, text[slice(*span)]) for span in hidden(text, asked))
+    named = topics(blanked(asked))
+    if not named and len(before) > 1 and (encourages(asked) or ("?" in asked and len(words_of(asked)) <= 8)):
+        named = topics(blanked(before[-2].text))
+    if any(topic.kind == "password" for topic in named):
+        yield from (Found("password", *span, text[slice(*span)]) for span in mixed(text))
+    sent = any(topic.kind == "one-time code" for topic in named)  # "I've sent a text to your phone"
+    if not sent and (OTHER_NUMBER.search(asked) or _READING.search(asked)):
+        return
+    for view in views_of(text) if named else ():
+        for kind, start, end in near(view, text, named):
+            yield _found(view, kind, start, end)
+
+
+def _regretted(text: str, before: Sequence[Said]) -> Masked:
+    """`text` without what is read out in it: who said it, or heard it, says that it should not be kept."""
+
+    def look(part: str) -> list[Found]:
+        found = [_found(view, *each) for view in views_of(part) for each in read_out(view, part)]
+        kinds = {topic.kind for one in (*before[-1:], Said("", part)) for topic in topics(blanked(one.text))}
+        if "password" in kinds:
+            found += [Found("password", *span, part[slice(*span)]) for span in mixed(part)]
+        if "security answer" in kinds:
+            found += [Found("security answer", *span, part[slice(*span)]) for span in names(part)]
+        return found
+
+    return apply(text, look)
 
 
 def _answered(text: str, pending: Pending) -> list[Found]:
@@ -146,7 +192,7 @@ _LEAST: dict[Secret, int] = {
     "ID number": 3,
 }
 _NOT_THIS = re.compile(
-    r"\b(?:in|since|until|by|around|about|only|every|after|before|room|order|flight|year|born|call|phone|extension|"
+    r"\b(?:in|since|until|till|by|around|about|only|every|after|before|room|order|flight|year|born|call|phone|extension|"
     r"ending|ends|expir\w*|valid|zip|code\s+is\s+promo)\s+(?:(?:number|is|in|on|with|date|at|of)\s+)*$",
     re.IGNORECASE,
 )
@@ -187,7 +233,8 @@ def _lead_of(text: str) -> int:
 
 def _words_given(text: str, kind: Secret) -> Iterator[Found]:
     """The whole of a short answer, where it is no refusal and no question."""
-    start = _lead_of(text)
+    said = _ANSWERS.search(text)
+    start = said.end() if said else _lead_of(text)
     rest = text[start:].strip()
     quoted = values.quoted(text, start) or values.no_word(text, start)
     if quoted is not None:
@@ -200,7 +247,9 @@ def _words_given(text: str, kind: Secret) -> Iterator[Found]:
         return
     span = values.phrase(text, start, most=most, strict=kind == "password" and len(words) < 3)
     if span is not None and not all(word in ENCOURAGES | WAITS for word in words):
-        yield Found(kind, *span, text[slice(*span)])
+        value = text[slice(*span)]
+        for again in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE):
+            yield Found(kind, *again.span(), value)
 
 
 # -- what the agent reads back
@@ -225,7 +274,8 @@ def _read_back(text: str, before: Sequence[Said]) -> list[Found]:
     found = [
         each
         for each in _numbers(text, kind, least=3)
-        if _READS.search(text, max(0, each.start - 24), each.start)
+        if not is_scaled(text[each.start : each.end])
+        and _READS.search(text, max(0, each.start - 24), each.start)
         and re.search(
             r"\b(?:end(?:s|ing)|last\s+four)\b", text[max(0, each.start - 30) : each.start], re.IGNORECASE
         )

@@ -76,7 +76,7 @@ _ASKED_BACK = re.compile(
     re.IGNORECASE,
 )
 OTHER_NUMBER = re.compile(
-    r"""\b(?:order|booking|reservation|tracking|phone|mobile|cell|telephone|flight|invoice|case|ticket|reference
+    r"""\b(?:order|book(?:ing|ed)|reservation|tracking|phone|mobile|cell|telephone|flight|invoice|case|ticket|reference
     |confirmation|zip|postal|post|area|promo|discount|coupon|voucher|customer|loyalty|member(?:ship)?|extension
     |house|street|room|table|policy|model|serial|how\s+many|what\s+time|what\s+date|date\s+of\s+birth|birthday
     |expir\w*|valid|amount|how\s+much|how\s+old|quantity|call\s+you|reach\s+you|callback|call\s+back)\b""",

@@ -19,6 +19,7 @@ Secret = Literal[
     "API key",
     "account number",
     "ID number",
+    "hidden key",
 ]
 """The classes of what is a secret."""
 SECRETS: tuple[Secret, ...] = get_args(Secret)
@@ -149,7 +150,8 @@ LABELS: tuple[Label, ...] = (
     Label(
         "PIN",
         _cue(
-            rf"""pins?(?:[\s-]*(?:codes?|numbers?))? p\.?i\.?n\.? pass[\s-]*codes? puk(?:_code)?
+            rf"""pin(?:[\s-]*(?:codes?|numbers?))? pins(?=_(?:are|were)|[\s-]*(?:codes?|numbers?))
+            p\.?i\.?n\.? pass[\s-]*codes? puk(?:_code)?
             {_DOORS}_(?:pass)?(?:code|combination|combo) access_code unlock(?:ing)?_code key[\s-]*code
             security_pin telephone_banking_(?:code|number) passkey_code disarm_code panic_code
             (?:lock|locker|safe|vault|padlock|bike_lock|suitcase)_(?:combination|combo)
@@ -192,13 +194,18 @@ LABELS: tuple[Label, ...] = (
         _cue(
             r"""ssn(?:_number)? s\.?s\.?n\.? s_s_n social_security(?:_(?:number|no\.?|card))?
             social(?=_(?:is|was|number|:|it|ends|\d))
-            itin national_(?:insurance|id|identity|identification)(?:_(?:number|no\.?|card))? ni_number nino
-            tax(?:payer)?_(?:id|file|identification)(?:_number)? tin aadhaa?r(?:_(?:number|card))? pan_card
-            passport(?:_(?:number|no\.?))? pasaporte passeport reisepass
+            itin national_(?:insurance|id|identity|identification)(?:_(?:number|no\.?|card))? ni_number
+            nino_number my_nino (?-i:NINO)
+            tax(?:payer)?_(?:id|file|identification)(?:_number)? (?-i:TIN) tin_(?:number|no\.?)
+            aadhaa?r(?:_(?:number|card))? pan_card
+            passports?(?:_(?:number|no\.?))? pasaporte passeport reisepass
             driv(?:er'?s?|ing)_licen[cs]e(?:_(?:number|no\.?))? licen[cs]e_number nhs(?:_number)?
             medicare(?:_(?:number|id|card))? medicaid(?:_(?:number|id|card))? teudat_zehut
             (?:government|state|citizen|resident|alien|military|voter|identity|id)_(?:id_)?(?:card_)?(?:number|no\.?)
-            green_card_number health_card_number social_insurance(?:_number)? sin_number dni nie nif bsn nir
+            green_card_number health_card(?:_number)? n_i_n nin b_v_n bvn kennitala nric cedula
+            cpr_number oib jmbg
+            emirates_id iqama (?:personal|identity)_document pps(?:n|_n)?(?:_number)? hkid tfn
+            social_insurance(?:_number)? sin_number dni nie nif bsn nir
             last_(?:four|4)(?:_digits|_numbers)?_(?:of|on)_(?:(?:my|the|your|his|her)_)?(?:ssn|social(?:_security)?(?:_number)?)
             codice_fiscale steuer-?(?:id|nummer) cpf pesel personnummer curp rut"""
         ),
@@ -223,7 +230,7 @@ LABELS: tuple[Label, ...] = (
         _cue(
             r"""mother'?s_maiden_name maiden_name (?:security|secret)_(?:question_)?answer
             memorable_(?:word|name|place|phrase|information|date)
-            (?:security|secret)_(?:word|phrase|name) safe_word verbal_(?:password|code)
+            (?:security|secret)_(?:word|phrase|name) (?:safe|alarm|duress|code)_word verbal_(?:password|code)
             (?:security|secret)_question,?_(?:\w+_){0,3}?answer(?:_to_(?:it|that))?
             answer_(?:to|for|on)_(?:(?:my|the|your|that|this|our|his|her)_)?(?:security|secret|verification|challenge|recovery)(?:_question)?
             (?:security|secret|challenge)_question(?=[,:]?_(?:answer|is_\w+_(?:and|the_answer)))"""

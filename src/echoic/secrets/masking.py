@@ -21,6 +21,7 @@ from echoic.secrets.cues import HARMLESS, Cues
 from echoic.secrets.identity import identities
 from echoic.secrets.labels import SECRETS, Secret
 from echoic.secrets.reading import runs, views_of
+from echoic.secrets.topics import hidden, is_scaled, near
 from echoic.secrets.views import View
 
 MARKER = re.compile(
@@ -157,8 +158,15 @@ def blanked(text: str) -> str:
 def _look(text: str) -> list[Found]:
     found: list[Found] = []
     for view in views_of(text):
-        found += (_original(view, *each) for each in _in_view(view))
+        found += (one for each in _in_view(view) if not _amount(one := _original(view, *each), text))
+        found += (_original(view, *each, False) for each in near(view, text))
+    found += [Found("hidden key", *span, text[slice(*span)]) for span in hidden(text)]
     return found
+
+
+def _amount(one: Found, text: str) -> bool:
+    """Whether what stands behind "account" is what is in it: "four thousand three hundred"."""
+    return one.kind in _LONG_SECRETS and len(one.digits) <= 6 and is_scaled(text[one.start : one.end])
 
 
 def _in_view(view: View) -> Iterator[tuple[Secret, int, int, bool]]:

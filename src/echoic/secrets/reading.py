@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from echoic.secrets.numerals import ENGLISH, OTHERS
-from echoic.secrets.spoken import Token, readings, tokens
+from echoic.secrets.spoken import Token, is_no_digit, readings, tokens
 from echoic.secrets.views import View, written
 
 BETWEEN = frozenset(
@@ -56,7 +56,7 @@ def _gathered(view: View, words: list[Token]) -> View | None:
     swaps: dict[int, str] = {}
     done, place = 0, 0
     while place < len(words):
-        if not _is_number(words[place].text):
+        if not _is_number(words[place].text) or is_no_digit(words, place):
             place += 1
             continue
         following = place + 1
@@ -66,7 +66,7 @@ def _gathered(view: View, words: list[Token]) -> View | None:
             and (words[following].text in BETWEEN or words[following].text in _SIGNS)
         ):
             following += 1
-        if following < len(words) and _is_number(words[following].text):
+        if following < len(words) and _is_number(words[following].text) and not is_no_digit(words, following):
             between = words[place + 1 : following]
             if any(word.text in BETWEEN for word in between) or len(between) > 1 or _ends(view, between):
                 pieces.append((done, words[place].end))

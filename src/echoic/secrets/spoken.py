@@ -79,6 +79,24 @@ def readings(view: View, words: Sequence[Token]) -> Iterator[View]:
                 yield other
 
 
+_POINTS = frozenset(
+    "a the that this new old other another which first second last back same only my your each every".split()
+)
+
+
+def is_no_digit(words: Sequence[Token], place: int) -> bool:
+    """Whether what could be a digit is none: "Oh." for surprise, and the "one" of "a new one, …"."""
+    before = words[place - 1].text if place else ""
+    after = words[place + 1].text if place + 1 < len(words) else ""
+    match words[place].text if place < len(words) else "":
+        case "oh":
+            following = words[place + 2].text if place + 2 < len(words) else ""
+            return before in ".!?" and after in {".", ",", "!"} and following not in ENGLISH.vocabulary
+        case "one":
+            return before in _POINTS and after in {",", ".", ";", ":", "!", "?"}
+    return False
+
+
 class _Reader:
     """One pass over one text in one language."""
 
@@ -182,6 +200,7 @@ class _Reader:
         return any(word.isdecimal() or word in self._tongue.vocabulary for word in beside)
 
     def _repeated(self, place: int, times: int) -> _Said | None:
+        place += self._word(place) == "-"  # "double-oh"
         if self._word(place) in {"u", "you"}:
             return _Said("w", place + 1, single=True, number=False)
         said = self._breath(place) if self._word(place) not in self._tongue.repeats else None
@@ -191,6 +210,8 @@ class _Reader:
 
     def _cardinal(self, place: int) -> _Said | None:
         """A numeral, in English with its hundreds and thousands."""
+        if is_no_digit(self._words, place):
+            return None
         said = self._numeral(place)
         if said is None or self._tongue is not ENGLISH or said.text == "0":
             return said
@@ -282,4 +303,4 @@ def _parted(said: Sequence[str], gaps: Sequence[str]) -> list[str]:
     return parted
 
 
-__all__ = ["Token", "readings", "tokens"]
+__all__ = ["Token", "is_no_digit", "readings", "tokens"]

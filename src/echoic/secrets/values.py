@@ -23,7 +23,9 @@ UNITS = re.compile(
         r"""percent per_cent dollars? euros? pounds? bucks? quid cents? pence usd eur gbp grand thousand
         million k hours? hrs? minutes? mins? seconds? secs? days? nights? weeks? months? years? yrs? times?
         people persons? guests? adults? kids children items? pieces? tickets? points? miles? km kilometers?
-        kilometres? meters? metres? feet foot inch(?:es)? cm mm kg kilos? grams? lbs? ounces? oz liters?
+        kilometres? (?:milli|centi)?meters? (?:milli|centi)?metres? feet foot inch(?:es)? cm mm kg
+        kilos? grams? lbs? ounces? oz
+        liters?
         litres? characters? digits? letters? words? numbers? symbols? attempts? tries transactions? pages?
         am pm a\.m\.? p\.m\.? o'?clock degrees? street st avenue ave road rd lane drive block rows? seats?
         calls? emails? messages? payments? orders? customers? employees? rooms? copies dots? bottles?
