@@ -21,7 +21,7 @@ def test_there_are_promises():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip()[:60])
 def test_a_promise_names_a_test_that_exists(row):
-    named = re.findall(r"`(tests/[\w/]+\.py)::([\w:]+)`", row)
+    named = re.findall(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)::([\w:]+)`", row)
     assert named, f"no test in {row}"
     for file, path in named:
         text = (ROOT / file).read_text()

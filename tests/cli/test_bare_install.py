@@ -98,6 +98,7 @@ COMMANDS = {
     "bench noise": ["{talks}"],
     "bench latency": ["--sizes", "5", "--callers", "1", "--questions", "2"],
     "bench peers": ["{talks}"],
+    "bench silence": ["{talks}"],
     "bench corpus": ["--callers", "c49", "--versions", "clean", "--systems", "bm25"],
     "tune": ["{talks}", "--out", "{folder}/weights.json"],
     "forget": ["--all", "--yes"],

@@ -6,10 +6,12 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from pydantic_ai.messages import ModelRequest, SpeechPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart
 
+from echoic.session.heard import SpeechTrace
 from echoic.session.keeper import Keeper
 from echoic.session.leg import Said
+from echoic.session.playback import Utterance
 
 WHOLE = "where do I live"
 
@@ -18,13 +20,26 @@ WHOLE = "where do I live"
 def leg():
     message = ModelRequest(parts=[SpeechPart(speaker="user", transcript=WHOLE)])
     return SimpleNamespace(
-        name="leg", kept=0, said={}, utterances={}, ended=asyncio.Event(), new_messages=lambda: [message]
+        name="leg",
+        kept=0,
+        said={},
+        utterances={},
+        silent=False,
+        ended=asyncio.Event(),
+        new_messages=lambda: [message],
     )
 
 
 @pytest.fixture
 def keeper(leg):
-    live = SimpleNamespace(legs=[leg], leg=leg, confidences=SimpleNamespace(of=lambda _: None))
+    live = SimpleNamespace(
+        legs=[leg],
+        leg=leg,
+        confidences=SimpleNamespace(of=lambda _: None),
+        cut_at_s=0.0,
+        playback=SimpleNamespace(idle=True, reported=True),
+        settings=SimpleNamespace(cut_grace_s=0.0),
+    )
     return Keeper(live, exchange_of=lambda _: None, on_idle=lambda _: None, on_lost=lambda _: None)
 
 
@@ -40,7 +55,24 @@ async def test_words_that_were_shown_are_kept_as_the_turn_they_were_shown_as(kee
     assert kept(keeper) == [("shown", WHOLE)]
 
 
-async def test_what_nobody_was_shown_or_a_line_that_ended_is_waited_for_no_longer(keeper, leg):
+@pytest.mark.parametrize("speaker", ["user", "assistant"])
+async def test_what_is_recorded_before_its_events_were_taken_in_is_kept_once_they_were(keeper, leg, speaker):
+    """Else it would be kept as another turn than it is shown as, and an answer as if all of it was heard."""
+    kind = ModelRequest if speaker == "user" else ModelResponse
+    message = kind(parts=[SpeechPart(speaker=speaker, transcript=WHOLE)])
+    leg.new_messages = lambda: [message]
+    assert kept(keeper) == []
+    if speaker == "user":
+        leg.said[0] = Said("shown", WHOLE, final=True)
+    else:
+        trace = SpeechTrace(24_000)
+        trace.wrote(WHOLE)
+        leg.utterances[0] = Utterance("shown", "agent", trace, ended=True)
+    assert kept(keeper) == [("shown", WHOLE)]
+
+
+async def test_a_line_that_took_in_nothing_or_ended_is_waited_for_no_longer(keeper, leg, monkeypatch):
+    monkeypatch.setattr("echoic.session.keeper._UNSEEN_S", 0)
     assert kept(keeper) == [("leg-0", WHOLE)]
     leg.said[0] = Said("next", "and what about")
     assert kept(keeper) == [("leg-0", WHOLE)]

@@ -54,6 +54,7 @@ _FINISH_S: Final = 10.0
 """How long ending a call waits for the store to take what was said."""
 _RETRY_S: Final = 0.5
 _TURNS: Final = 200
+_UNSEEN_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ class Keeper:
         self._saved = ""
         self._sign_due_s = 0.0
         self._finishing = False
+        self._unseen: dict[tuple[str, int], float] = {}
+        """Parts by leg and place that were recorded before their events were taken in, and since when."""
 
     def start(self) -> None:
         """Begin."""
@@ -211,6 +214,8 @@ class Keeper:
                     return ripe
                 if who is None and self._is_ending(part, said, leg):
                     return ripe
+                if utterance is None and who is None and self._is_unseen(part, said, leg, place):
+                    return ripe
                 turn = self._turn(part, utterance, who, leg, place)
                 ripe.append(_Ripe(turn, leg, place + 1, utterance))
             if leg is not self._live.leg and not leg.ended.is_set():
@@ -224,6 +229,19 @@ class Keeper:
             return False
         text = text_of(part)
         return any(one.text and not one.final and text.startswith(one.text) for one in said)
+
+    def _is_unseen(self, part: Any, said: list[Said], leg: Leg, place: int) -> bool:
+        """Whether what was spoken is recorded, and `leg` has not taken in the events that tell of it yet.
+
+        Without them nobody knows how much of it was heard, or as which turn it was shown.
+        """
+        if not isinstance(part, SpeechPart) or self._finishing or leg.ended.is_set() or leg.silent:
+            return False
+        if part.speaker == "user" and said:
+            return False
+        now = time.monotonic()
+        since = self._unseen.setdefault((leg.name, place), now)
+        return now - since < _UNSEEN_S
 
     def _is_settled(self, utterance: Utterance, message: ModelMessage) -> bool:
         lost = isinstance(message, ModelResponse) and message.state == "interrupted"

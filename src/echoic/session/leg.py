@@ -140,7 +140,8 @@ class Leg:
         self._calls: dict[str, ToolCallPart] = {}
         """Those that run now."""
         self._stopping = False
-        self._silent = False
+        self.silent = False
+        """Whether nothing more is taken in: another leg follows the same call."""
         self._interrupting: asyncio.Task[None] | None = None
 
     @property
@@ -187,7 +188,7 @@ class Leg:
 
     def fall_silent(self) -> None:
         """Take in nothing more: another leg follows the same call from here on."""
-        self._silent = True
+        self.silent = True
 
     async def tell_changes(self) -> None:
         """Have the model told now what changed in its instructions, where it is not speaking.
@@ -286,7 +287,7 @@ class Leg:
         while not session.closed:
             try:
                 async for event in session:
-                    if not self._silent:
+                    if not self.silent:
                         self._take(event)
                         self._on_event(self, event)
             except RealtimeError as error:
