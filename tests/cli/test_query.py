@@ -110,9 +110,9 @@ def test_weights_that_come_later_embed_what_waited(echoic, tmp_path):
 def test_a_deadline_that_is_too_short_is_said(echoic):
     echoic("remember", "Plays the cello", **LOCAL)
     # opening the model and embedding so long a text take far longer, loading what is known far shorter
-    cut = echoic("query", "cello " * 400, "--deadline-ms", "250", "--json", **LOCAL)
+    cut = echoic("query", "cello " * 400, "--deadline-ms", "60", "--json", **LOCAL)
     assert (cut.code, cut.json["outcome"], cut.json["cut"]) == (0, "deadline", ["vector"])
-    missed = echoic("query", "zeppelin " * 400, "--deadline-ms", "250", **LOCAL)
+    missed = echoic("query", "zeppelin " * 400, "--deadline-ms", "60", **LOCAL)
     assert missed.code == 2
     unread = echoic("query", "cello", "--deadline-ms", "0.0001", **LOCAL)
     assert unread.code == 2, "what was not even loaded is not nothing known"
