@@ -210,6 +210,7 @@ async def test_a_call_that_a_reloaded_page_left_is_taken_up_by_hand(browser, tmp
         await page.get_by_role("button", name="Mute").click()
         await expect(state(page)).to_have_text(re.compile("Muted|Speaking"), timeout=30_000)
         await speak(page, WHO, cutting_in=True)
+        await expect(last(page, "agent")).to_have_text("nice to meet you")
         await heard_out(page)
         # "hello" may be kept after the page was loaded anew, and stands before what was said then
         spoken = await page.locator(".turn[data-turn] .words").all_inner_texts()
