@@ -129,6 +129,21 @@ def from_memory(words):
     return step
 
 
+async def test_a_page_that_connects_after_the_greeting_is_told_it(start):
+    script = Script(Says("hello there", word_ms=50), Pause(1), open_ended=True)
+    async with providing("openai", script, media=media(), patience_s=30) as (_, model):
+        async with start(voice_model=model, **ALONE) as server:
+            ana = await server.identity()
+            async with Peer() as peer:
+                admission = await admitted(server.client, ana)
+                assert await peer.dial(server.client, ana, admission["session"]) == 200
+                await kept(server.client, ana, "hello there")
+                async with connecting(server.url, admission["ticket"]) as socket:
+                    async with Page(socket, input_hz=24_000, output_hz=24_000) as page:
+                        page.muted = True
+                        await page.until_heard("hello there")
+
+
 async def test_who_talks_over_the_agent_heard_what_the_provider_played(start):
     text = "one two three four five six seven eight nine ten"
     script = Script(

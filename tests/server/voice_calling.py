@@ -124,10 +124,13 @@ class Page:
         return list(turns.values())
 
     async def until(self, ready, seconds=60.0):
-        async with asyncio.timeout(seconds):
-            while not (value := ready()):
-                assert self.closed is None or ready(), (self.closed, self.told)
-                await asyncio.sleep(0.01)
+        try:
+            async with asyncio.timeout(seconds):
+                while not (value := ready()):
+                    assert self.closed is None or ready(), (self.closed, self.told)
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            raise TimeoutError(f"the page was told no more than {self.told}") from None
         return value
 
     async def until_told(self, kind, count=1, seconds=60.0):

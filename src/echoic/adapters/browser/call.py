@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 _UNREACHED: Final = "the voice model could not be reached; try again in a moment"
 _LOOK_S: Final = 0.05
 _DOUBTS: Final = 3
+_UNTOLD: Final = 100
 """Times it could not be seen whether an identity is good, before it is taken for one that is not."""
 _CLOSE_S: Final = 2.0
 
@@ -88,6 +89,8 @@ class BrowserCall:
         self._served.set()
         self._grace: asyncio.TimerHandle | None = None
         self._leaving: asyncio.Task[None] | None = None
+        self._untold: dict[str, dict[str, Any]] = {}
+        """By turn: the transcript of what was said while no page was connected."""
         self._heard = 0
         """Bytes of audio that all sockets together have played."""
         self._broken = False
@@ -98,14 +101,20 @@ class BrowserCall:
     async def listen(self, context: CallContext, event: Event) -> None:
         """A listener for the session."""
         message = told(context.agent, event)
-        if message is not None and self._line is not None:
-            self._line.say(message[0], **message[1])
+        if message is not None:
+            self._tell(*message)
 
     def caption(self, caption: Caption) -> None:
         """Likewise for captions."""
+        self._tell(*captioned(caption))
+
+    def _tell(self, kind: str, fields: dict[str, Any]) -> None:
         if self._line is not None:
-            kind, fields = captioned(caption)
             self._line.say(kind, **fields)
+        elif kind == "transcript":  # over WebRTC the agent may have spoken before the page's socket comes
+            self._untold[fields["id"]] = fields
+            if len(self._untold) > _UNTOLD:
+                del self._untold[next(iter(self._untold))]
 
     # -- for its sockets
 
@@ -200,6 +209,9 @@ class BrowserCall:
                 self._line.end(REPLACED)
             await self._served.wait()
         line = self._line = Line(socket)
+        for fields in self._untold.values():
+            line.say("transcript", **fields)
+        self._untold.clear()
         self._served.clear()
         self._cancel_grace()
         writing = asyncio.create_task(line.run())
