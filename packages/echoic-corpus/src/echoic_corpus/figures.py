@@ -26,7 +26,7 @@ def blocks(
 ) -> dict[str, str]:
     """Every table by name; what is shared with LoCoMo only where `chats`, its folder, is given."""
     measured = data.parent / "measured"
-    kept, told, judged = (measured / name for name in ("locomo.json", "agreement.txt", "adjudication.txt"))
+    kept, judged = (measured / name for name in ("locomo.json", "adjudication.txt"))
     theirs = json.loads(kept.read_text("utf-8")) if kept.is_file() else {}
     made: dict[str, Iterable[str]] = {
         "counts": [*_counts(callers, split), "", _size(data)],
@@ -37,8 +37,9 @@ def blocks(
     made["questions"] = _questions(callers, theirs)
     if chats:
         made["leakage abroad"] = _abroad(callers, chats)
-    if told.is_file():
-        made["agreement"] = _agreement(told.read_text("utf-8"))
+    for name in ("agreement", "agreement second"):
+        if (told := measured / f"{name.replace(' ', '-')}.txt").is_file():
+            made[name] = _agreement(told.read_text("utf-8"))
     if judged.is_file():
         made["adjudication"] = judged.read_text("utf-8").splitlines()
     return {name: "\n".join(lines) + "\n" for name, lines in made.items()}
