@@ -20,6 +20,7 @@ from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
 from echoic.memory.distilling.changes import Extractor, Summarizer
 from echoic.memory.door import Door, Secrets
 from echoic.memory.experience import AgentExperience, agents_with_lessons
+from echoic.memory.global_facts import GlobalFacts
 from echoic.memory.home import HomeLoop
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.judging import Judge
@@ -295,6 +296,17 @@ class MemoryService:
     def proposals(self, deployment: str = "default") -> Proposals:
         """What callers proposed to be global, and the means to approve or reject it. For operators."""
         return Proposals(self._parts.store, Scope(deployment, None), self._parts.clock)
+
+    def global_facts(self, deployment: str = "default") -> GlobalFacts:
+        """What everyone of a deployment knows, to be written, listed and withdrawn. For operators."""
+        parts = self._parts
+        return GlobalFacts(
+            parts.store,
+            Scope(deployment, None),
+            parts.clock,
+            door=parts.door,
+            background=parts.background,
+        )
 
     def revocations(self, deployment: str = "default") -> Revocations:
         """Which tokens of a deployment are good no longer. For whoever gives tokens out."""

@@ -37,6 +37,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "menu": "what there is to eat and drink",
         "event": "what takes place at the business, and when",
         "procedure": "how something of the business is done",
+        "operator": "an operator of the business wrote it",
         # private
         "key": "the key speaks of a person",
         "identifier": "it holds a number, secret or date that belongs to a person",
