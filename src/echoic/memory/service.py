@@ -59,10 +59,11 @@ class MemoryService:
         global_writes: what a caller's global memory does.
         global_kinds: what is global by itself in the mode "auto", some of `sharing.GLOBAL_KINDS`; None:
             `sharing.DEFAULT_GLOBAL_KINDS`.
-        classifier: decides what may be global; rules by default.
+        classifier: decides what may be global, in the place of the rules. It overrules them both ways, but
+            for what is personal: that never is.
         extractor: a model that joins the rules in forming memories, after the caller was answered.
-        second_judge: asked as well, after the caller was answered, whether what `classifier` shares may be
-            global; until it has agreed it is private.
+        second_judge: decides after the caller was answered, in the place of the rules, or about what
+            `classifier` would share; until it has agreed it is private.
         summarizer: a model that says what a long call was about, for whoever goes on with it.
         distil_every: user turns after which the extractor reads a conversation that goes on.
         fusion: how channels become one ranking: "blend", "rrf" as MongoDB computes it, or one of your own.
