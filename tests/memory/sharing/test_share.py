@@ -164,5 +164,5 @@ class Says:
 )
 async def test_a_classifier_of_ones_own_decides_and_the_memory_says_so(url, verdict, text, kept):
     async with echoic.open(url, embedder="lexical", classifier=Says(verdict)) as memory:
-        memory_kept = await memory.user("ana").set("circle", text)
+        memory_kept = await memory.user("ana").set("opening", text)
         assert (memory_kept.visibility, memory_kept.reason) == kept
