@@ -54,8 +54,8 @@ class Reply:
     query: str | None = None
     """What was searched for."""
     recall: Recall | None = None
-    """What was found, without the turn that asked, and nothing where nothing of it answers; None where nothing
-    was searched for."""
+    """What was found, without the turn that asked, and nothing where nothing of it answers; None where
+    nothing was searched for."""
     receipt: Receipt | None = None
     """Of an erasure."""
     timings: Mapping[str, float]
