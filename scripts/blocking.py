@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from echoic.embedding import base as embedding
-from echoic.memory import conversation, proposals, revocations, service, speculation, user
+from echoic.memory import conversation, global_facts, proposals, revocations, service, speculation, user
 from echoic.memory.experience import lessons
 from echoic.stores import base as stores
 
@@ -23,6 +23,7 @@ HANDLES = (
     speculation.Speculation,
     conversation.OpenConversation,
     proposals.Proposals,
+    global_facts.GlobalFacts,
     revocations.Revocations,
     lessons.AgentExperience,
     stores.Store,

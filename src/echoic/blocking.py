@@ -19,6 +19,7 @@ from echoic.memory.block import Block
 from echoic.memory.conversation import Transcript
 from echoic.memory.decisions import Decision
 from echoic.memory.distil import Distilled, Jobs
+from echoic.memory.global_facts import Fact, Filled
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble
 from echoic.memory.served import P
 from echoic.partition import Partition
@@ -88,6 +89,9 @@ class BlockingMemoryService(Protocol):
 
     def proposals(self, deployment: str = "default") -> BlockingProposals:
         """What callers proposed to be global, and the means to approve or reject it. For operators."""
+
+    def global_facts(self, deployment: str = "default") -> BlockingGlobalFacts:
+        """What everyone of a deployment knows, to be written, listed and withdrawn. For operators."""
 
     def revocations(self, deployment: str = "default") -> BlockingRevocations:
         """Which tokens of a deployment are good no longer. For whoever gives tokens out."""
@@ -387,14 +391,32 @@ class BlockingProposals(Protocol):
     def reject(self, proposal_id: str, *, by: str | None = None) -> None:
         """Remove it. Its author keeps it as their own."""
 
-    def published(self) -> Sequence[Memory]:
-        """What everyone of the deployment knows, oldest first: approved, or global by itself."""
+    def decisions(self) -> Sequence[Decision]:
+        """Everything operators decided in this deployment about facts and lessons, oldest first."""
+
+
+class BlockingGlobalFacts(Protocol):
+    """`GlobalFacts`, blocking."""
+
+    def list(self) -> Sequence[Memory]:
+        """What everyone of the deployment knows, oldest first, whoever wrote it."""
+
+    def set(
+        self,
+        key: str,
+        value: str,
+        *,
+        category: Category = "fact",
+        context: str | None = None,
+        by: str | None = None,
+    ) -> Memory:
+        """Let everyone know `value`, under `key`."""
+
+    def fill(self, facts: Iterable[Fact], *, by: str | None = None) -> Filled:
+        """Let everyone know all of `facts`, a hundred at a time. Doing it again changes nothing."""
 
     def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
         """Let nobody know it any longer, from the next question on, not even as what was so once."""
-
-    def decisions(self) -> Sequence[Decision]:
-        """Everything operators decided in this deployment about facts and lessons, oldest first."""
 
 
 class BlockingRevocations(Protocol):
@@ -504,6 +526,7 @@ class BlockingEmbedder(Protocol):
 __all__ = [
     "BlockingAgentExperience",
     "BlockingEmbedder",
+    "BlockingGlobalFacts",
     "BlockingMemoryService",
     "BlockingOpenConversation",
     "BlockingProposals",

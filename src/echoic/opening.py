@@ -49,7 +49,8 @@ def open(  # noqa: A001 - echoic.open is the way in
         global_kinds: what becomes global without an operator in the mode "auto", some of
             `echoic.memory.sharing.GLOBAL_KINDS`; also as text, "hours,location,menu". None: opening hours and
             locations.
-        classifier: decides what may be global; rules by default.
+        classifier: decides what may be global, in the place of the rules; a `model` decides in its place
+            after it. What is personal is global for neither.
         fusion: "blend", "rrf" as MongoDB's $rankFusion computes it, or a file of weights from `echoic tune`.
         shares: by deployment, others whose global memories it reads too, such as a knowledge base; also as
             text, "acme=kb,more; shop=kb". Off by default; nobody's own memory is ever shared.

@@ -28,6 +28,7 @@ from echoic import opening
 from echoic.errors import NotAllowed, NotOpen
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.experience import AgentExperience
+from echoic.memory.global_facts import GlobalFacts
 from echoic.memory.proposals import Proposals
 from echoic.memory.revocations import Revocations
 from echoic.memory.service import MemoryService
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-_HANDLES = (UserMemory, OpenConversation, Proposals, Revocations, AgentExperience)
+_HANDLES = (UserMemory, OpenConversation, Proposals, GlobalFacts, Revocations, AgentExperience)
 _CLOSED = "the memory was closed while this was under way: echoic.sync.open() makes another"
 
 

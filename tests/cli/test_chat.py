@@ -79,3 +79,10 @@ def test_a_question_in_other_words_is_answered_by_meaning(echoic):
     say(echoic, "My brother mends violins and cellos.", "The harbour was foggy.", **LOCAL)
     ran = say(echoic, "Who fixes musical instruments?", **LOCAL)
     assert "violins" in ran.out.splitlines()[-1]
+
+
+def test_where_nothing_is_known_it_says_so_and_lists_no_hits(echoic):
+    ran = say(echoic, "I live in Haifa.", "I take the bus to work.", "When is my flight?")
+    assert ran.out.splitlines()[-1].startswith("I don't know that.")
+    assert "nothing is known about that: everything was looked at" in ran.err
+    assert "found 1: " not in ran.err

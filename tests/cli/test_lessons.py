@@ -53,16 +53,16 @@ def test_a_lesson_is_rejected(echoic, taught):
 
 
 def test_what_everyone_knows_is_listed_and_withdrawn(echoic):
-    assert echoic("proposals", "published").code == 1
+    assert echoic("global", "list").code == 1
     echoic("set", "opening_hours", HOURS, "--user", "ana")
     proposal = rows(echoic("proposals"))[0][0]
     assert echoic("proposals", "approve", proposal, "--by", "olga").code == 0
     assert echoic("get", "opening_hours", "--user", "bob").out == f"{HOURS}\n"
-    published = rows(echoic("proposals", "published"))
+    published = rows(echoic("global", "list"))
     assert [(row[1], row[2], row[4]) for row in published] == [("opening_hours", HOURS, "approved")]
-    assert echoic("proposals", "withdraw", published[0][0]).code == 0
+    assert echoic("global", "withdraw", published[0][0]).code == 0
     assert echoic("get", "opening_hours", "--user", "bob").code == 1
-    assert echoic("proposals", "withdraw", published[0][0]).code == 64
+    assert echoic("global", "withdraw", published[0][0]).code == 64
     assert [row[2] for row in rows(echoic("proposals", "decisions"))] == ["approved", "withdrawn"]
 
 

@@ -33,17 +33,17 @@ async def test_an_approved_fact_is_withdrawn_and_nobody_is_told_it_again(memory)
     fact = await approved(memory)
     bob = memory.user("bob")
     assert (await bob.get("opening_hours")).text == HOURS
-    assert (await memory.proposals().published()) == [fact]
-    withdrawn = await memory.proposals().withdraw(fact.id, by="omar")
+    assert (await memory.global_facts().list()) == [fact]
+    withdrawn = await memory.global_facts().withdraw(fact.id, by="omar")
     assert withdrawn.text == HOURS
     assert await bob.get("opening_hours") is None
     for ask in ("when are you open?", "what were the opening hours before?"):
         assert await bob.query(ask, include_past=True) == []
         assert HOURS not in (await bob.brief(ask)).text
     assert "9 to 17" not in (await bob.block(agent="a", moment="when are you open?")).text
-    assert await memory.proposals().published() == []
+    assert await memory.global_facts().list() == []
     with pytest.raises(InvalidInput, match="is global"):
-        await memory.proposals().withdraw(fact.id)
+        await memory.global_facts().withdraw(fact.id)
 
 
 async def test_who_decided_what_is_kept_without_what_was_rejected(memory):
@@ -51,7 +51,7 @@ async def test_who_decided_what_is_kept_without_what_was_rejected(memory):
     await memory.user("ana").set("opening_hours", POISON)
     (waiting,) = await memory.proposals().list()
     await memory.proposals().reject(waiting.id, by="omar")
-    await memory.proposals().withdraw(fact.id)
+    await memory.global_facts().withdraw(fact.id)
     decided = await memory.proposals().decisions()
     assert [(d.what, d.of, d.key, d.text, d.by) for d in decided] == [
         ("approved", "fact", "opening_hours", HOURS, "olga"),
@@ -64,7 +64,7 @@ async def test_who_decided_what_is_kept_without_what_was_rejected(memory):
 
 async def test_what_was_withdrawn_may_be_approved_again(memory):
     fact = await approved(memory)
-    await memory.proposals().withdraw(fact.id)
+    await memory.global_facts().withdraw(fact.id)
     again = await approved(memory, author="bob")
     assert (await memory.user("eva").get("opening_hours")) == again
 
@@ -72,7 +72,7 @@ async def test_what_was_withdrawn_may_be_approved_again(memory):
 async def test_an_earlier_approved_wording_does_not_come_back(memory):
     await approved(memory)
     second = await approved(memory, text="The store is open from 8 to 16.", author="bob")
-    await memory.proposals().withdraw(second.id)
+    await memory.global_facts().withdraw(second.id)
     assert await memory.user("eva").get("opening_hours") is None
     assert await memory.user("eva").query("when are you open?") == []
 
@@ -80,8 +80,8 @@ async def test_an_earlier_approved_wording_does_not_come_back(memory):
 async def test_what_was_global_by_itself_its_author_keeps_when_it_is_withdrawn(narrow):
     ana, bob = narrow.user("ana"), narrow.user("bob")
     assert (await ana.set("opening_hours", POISON)).visibility == "global"
-    (fact,) = await narrow.proposals().published()
-    await narrow.proposals().withdraw(fact.id)
+    (fact,) = await narrow.global_facts().list()
+    await narrow.global_facts().withdraw(fact.id)
     assert await bob.get("opening_hours") is None
     kept = await ana.get("opening_hours")
     assert (kept.text, kept.visibility) == (POISON, "private")
@@ -89,8 +89,8 @@ async def test_what_was_global_by_itself_its_author_keeps_when_it_is_withdrawn(n
 
 async def test_nothing_is_global_by_itself_under_a_key_an_operator_cleared(narrow):
     await narrow.user("ana").set("opening_hours", POISON)
-    (fact,) = await narrow.proposals().published()
-    await narrow.proposals().withdraw(fact.id)
+    (fact,) = await narrow.global_facts().list()
+    await narrow.global_facts().withdraw(fact.id)
     for n, text in enumerate((POISON, "The store is closed on Saturdays.", HOURS)):
         kept = await narrow.user(f"anonymous-{n}").set("opening_hours", text)
         assert kept.visibility == "proposed", text
@@ -253,18 +253,18 @@ async def test_a_key_that_says_something_needs_an_operator(narrow, key):
 async def test_who_is_forgotten_while_an_operator_withdraws_is_not_brought_back(narrow, monkeypatch):
     ana = narrow.user("ana")
     await ana.set("opening_hours", HOURS)
-    (fact,) = await narrow.proposals().published()
-    proposals = narrow.proposals()
-    give_back = proposals._give_back
+    (fact,) = await narrow.global_facts().list()
+    facts = narrow.global_facts()
+    give_back = facts._give_back
 
     async def and_forgets(memory):
         given = await give_back(memory)
-        monkeypatch.setattr(proposals, "_give_back", give_back)
+        monkeypatch.setattr(facts, "_give_back", give_back)
         await narrow._parts.store.erase(ana.scope.everyone, [Drop(kind="memory", id=fact.id)])
         return given
 
-    monkeypatch.setattr(proposals, "_give_back", and_forgets)
+    monkeypatch.setattr(facts, "_give_back", and_forgets)
     with pytest.raises(InvalidInput):
-        await proposals.withdraw(fact.id)
+        await facts.withdraw(fact.id)
     assert await ana.facts() == []
     assert await ana.past() == []

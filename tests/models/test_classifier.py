@@ -80,6 +80,40 @@ async def test_doubt_disagreement_and_failure_leave_it_private(
         assert (await ana.get(HOURS[0])).text == HOURS[1]
 
 
+@pytest.mark.parametrize(
+    ("answer", "visibility", "reason"),
+    [
+        ({"arguments": {"who": "only_them", "sure": True}}, "private", "model"),
+        ({"arguments": {"who": "everyone", "sure": True}}, "proposed", "hours"),
+        ({"status": 500, "body": b"{}"}, "private", "failed"),
+    ],
+    ids=str,
+)
+async def test_the_memory_says_what_was_decided_and_why(
+    judged, provider, reply, quick_retries, answer, visibility, reason
+):
+    provider.answer(reply(**answer))
+    async with judged() as memory:
+        ana = memory.user("ana")
+        assert (await ana.set(*HOURS)).reason == "pending"
+        for _ in range(1000):
+            kept = await ana.get(HOURS[0])
+            if kept.reason != "pending":
+                break
+            await asyncio.sleep(0.02)
+        assert (kept.visibility, kept.reason) == (visibility, reason)
+
+
+async def test_a_model_decides_about_what_the_rules_do_not_understand(judged, provider, reply):
+    provider.answer(reply(arguments={"who": "everyone", "sure": True}))
+    async with judged(global_writes="auto") as memory:
+        await memory.user("ana").set("quilting", "The quilting circle meets upstairs.")
+        await memory.settle(20)
+        (waiting,) = await memory.proposals().list()
+        assert (waiting.text, waiting.reason) == ("The quilting circle meets upstairs.", "model")
+        assert await globally(memory, "quilting") is None
+
+
 async def test_a_failure_is_asked_about_again(judged, provider, reply, quick_retries):
     provider.answer(reply(status=503, body=b"{}"), reply(arguments={"who": "everyone", "sure": True}))
     async with judged(global_writes="auto") as memory:

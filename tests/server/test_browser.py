@@ -94,6 +94,14 @@ async def test_a_caller_comes_back_tomorrow_to_another_process_and_is_known(page
     )
 
 
+async def test_nothing_known_is_shown_as_an_answer_and_not_as_hits(page):
+    await say(page, "I'm Pavel, I live in Tel Aviv")
+    assert (await say(page, "When is my flight?")).startswith("I don't know that.")
+    operation = page.locator(".operation").first
+    await expect(operation.locator("[data-outcome=complete]")).to_contain_text("Nothing is known about this.")
+    await expect(operation.locator("table.hits")).to_have_count(0)
+
+
 async def test_a_new_caller_knows_nothing_and_the_old_one_is_still_there(page):
     await say(page, "I'm Pavel and I live in Tel Aviv")
     greeting = await press(page, "New caller")

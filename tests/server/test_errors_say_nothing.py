@@ -80,7 +80,7 @@ async def test_an_operator_is_told_no_more(server):
     for path in (
         f"/api/proposals/{CANARY}/approve",
         f"/api/proposals/{CANARY}/reject",
-        f"/api/published/{CANARY}/withdraw",
+        f"/api/global/{CANARY}/withdraw",
         f"/api/lessons/{CANARY}/approve?agent={CANARY}",
         f"/api/lessons/{CANARY}/withdraw?agent={CANARY}",
     ):

@@ -62,7 +62,7 @@ async def test_who_needs_what_is_declared(schema):
     for path, _, operation in operations(schema):
         named = {name for need in operation.get("security", []) for name in need}
         if path.startswith(
-            ("/api/proposals", "/api/tokens", "/api/published", "/api/lessons", "/api/decisions")
+            ("/api/proposals", "/api/tokens", "/api/global", "/api/lessons", "/api/decisions")
         ):
             assert named == {"operator"}
             assert "401" in operation["responses"]
@@ -101,6 +101,8 @@ async def test_no_body_may_hold_a_field_that_is_not_declared(server, schema, ana
         }
         sent = {**constants, "deployment": "other"}
         headers = {} if path == "/api/identity" else ana.headers
+        if path == "/api/global":
+            headers = {"Authorization": "Bearer the operator of these tests, and no other"}
         url = path.replace("{conversation}", "c").replace("{session}", "s")
         answer = await server.client.request(method, url, json=sent, headers=headers)
         assert answer.status_code == 422, path

@@ -23,8 +23,8 @@ async def test_a_fact_is_approved_and_withdrawn(own):
     approve = f"/api/proposals/{waiting['id']}/approve"
     assert (await own.client.post(approve, headers=OPERATOR, params={"by": "olga"})).status_code == 200
     assert (await own.memory_of(bob, "get", key="opening_hours")).json()["result"]["text"] == HOURS
-    (known,) = (await own.client.get("/api/published", headers=OPERATOR)).json()["memories"]
-    withdraw = f"/api/published/{known['id']}/withdraw"
+    (known,) = (await own.client.get("/api/global", headers=OPERATOR)).json()["memories"]
+    withdraw = f"/api/global/{known['id']}/withdraw"
     for headers in ({}, bob.headers):  # whoever asks has to be the operator
         assert (await own.client.post(withdraw, headers=headers)).status_code == 401
     assert (await own.client.post(withdraw, headers=OPERATOR, params={"by": "omar"})).status_code == 200

@@ -197,8 +197,12 @@ def _behind(reply: Reply) -> Iterator[str]:
         yield f"taken back: {_line(memory)}"
     for place, hit in enumerate(reply.recall.hits[:_FOUND] if reply.recall else (), 1):
         yield f"found {place}: {hit.text} [{ranks_of(hit)}]"
-    if reply.recall is not None and reply.recall.outcome != "complete":
-        yield f"the search was not complete: {reply.recall.outcome}"
+    if reply.recall is None:
+        return
+    if reply.recall.outcome != "complete":
+        yield f"could not look everywhere: {reply.recall.outcome}"
+    elif not reply.recall.hits:
+        yield "nothing is known about that: everything was looked at"
 
 
 def _line(memory: Memory) -> str:

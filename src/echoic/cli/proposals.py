@@ -1,4 +1,4 @@
-"""Commands for what callers would have all know, and for what all know. For operators."""
+"""Commands for what callers would have all know. For operators."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ by_option = click.option("--by", metavar="NAME", help="Who decides, for `echoic 
 @click.group("proposals", cls=Group, invoke_without_command=True)
 @click.pass_context
 def proposals_group(ctx: click.Context) -> int:
-    """List, approve, reject or withdraw what all shall know.
+    """List, approve or reject what callers would have all know.
 
-    That is what callers said that is about no person. For operators. Without a command it lists.
+    That is what callers said that is about no person. For operators. Without a command it lists. What all
+    know already: `echoic global`.
     """
     return _list(ctx) if ctx.invoked_subcommand is None else DONE
 
@@ -65,46 +66,6 @@ def reject_proposal(ctx: click.Context, proposal_id: str, by: str | None) -> int
         await desk.memory.proposals(desk.settings.deployment).reject(proposal_id, by=by)
         desk.output.say("rejected; its author keeps it")
         return Result(data={"rejected": proposal_id}, count=1)
-
-    return run(ctx, work)
-
-
-@proposals_group.command("published")
-@click.pass_context
-def list_published(ctx: click.Context) -> int:
-    """Print what everyone of the deployment knows, oldest first.
-
-    Columns: id, key, text, since when, whether it was approved or is global by itself.
-    """
-
-    async def work(desk: Desk) -> Result:
-        known = await desk.memory.proposals(desk.settings.deployment).published()
-        if not known:
-            desk.output.say(f"nothing is global in deployment {desk.settings.deployment!r}")
-        rows = [
-            (m.id, m.key or "", m.text, moment(m.valid_from), "approved" if m.author is None else "by itself")
-            for m in known
-        ]
-        table = Table(headings=("ID", "KEY", "TEXT", "SINCE", "HOW"), rows=rows)
-        return Result(data=known, text=table, count=len(known), code=DONE if known else NOTHING_KNOWN)
-
-    return run(ctx, work)
-
-
-@proposals_group.command("withdraw")
-@click.argument("memory_id", metavar="ID")
-@by_option
-@click.pass_context
-def withdraw_published(ctx: click.Context, memory_id: str, by: str | None) -> int:
-    """Let nobody know what everyone knows.
-
-    From the next question on nobody is told it. Nothing is global by itself under its key again.
-    """
-
-    async def work(desk: Desk) -> Result:
-        gone = await desk.memory.proposals(desk.settings.deployment).withdraw(memory_id, by=by)
-        desk.output.say(f"{gone.key!r} is global no longer in deployment {desk.settings.deployment!r}")
-        return Result(data=gone, count=1)
 
     return run(ctx, work)
 

@@ -13,6 +13,7 @@ from echoic.cli.doctor import doctor_command
 from echoic.cli.exits import DONE
 from echoic.cli.exporting import export_command
 from echoic.cli.forget import forget_command
+from echoic.cli.global_facts import global_group
 from echoic.cli.importing import import_command
 from echoic.cli.lessons import lessons_group
 from echoic.cli.memories import (
@@ -63,7 +64,15 @@ root.add_section("Understand a call", [calls_group, why_command])
 root.add_section("Take along, and forget", [export_command, import_command, copy_command, forget_command])
 root.add_section(
     "Run",
-    [doctor_command, users_command, proposals_group, lessons_group, distil_command, reindex_command],
+    [
+        doctor_command,
+        users_command,
+        global_group,
+        proposals_group,
+        lessons_group,
+        distil_command,
+        reindex_command,
+    ],
 )
 root.add_section("Measure", [bench_group, tune_command])
 

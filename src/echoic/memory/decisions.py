@@ -14,7 +14,7 @@ from echoic.types import Scope, checked_name
 DECISION: Final = "decision"
 _NAMELESS: Final = "operator"
 
-Decided = Literal["approved", "rejected", "withdrawn"]
+Decided = Literal["approved", "rejected", "withdrawn", "written"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +54,8 @@ async def decisions(store: Store, everyone: Scope) -> list[Decision]:
     return [_decision_of(record) for record in await scan_all(store, everyone, DECISION)]
 
 
-async def was_refused(store: Store, everyone: Scope, key: str) -> bool:
-    """Whether an operator last rejected or withdrew what was to be known under `key`."""
+async def is_decided(store: Store, everyone: Scope, key: str) -> bool:
+    """Whether what is known under `key` is an operator's to say: they last wrote, rejected or withdrew it."""
     last = await store.scan(everyone, DECISION, key=key, limit=1, newest_first=True)
     return bool(last) and last[0].data["what"] != "approved"
 
@@ -81,4 +81,4 @@ def _decision_of(record: Record) -> Decision:
     )
 
 
-__all__ = ["DECISION", "Decided", "Decision", "decider", "decisions", "put_decision", "was_refused"]
+__all__ = ["DECISION", "Decided", "Decision", "decider", "decisions", "is_decided", "put_decision"]

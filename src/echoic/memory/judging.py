@@ -1,8 +1,8 @@
-"""A second opinion on what may be global, asked for after the caller has been answered. Doubt means private.
+"""A language model's word on what may be global, asked after the caller was answered. Doubt means private.
 
-What the rules would share is kept private first, and in the same write a record says that it waits for its
-judgement. Only if another classifier says global too, and the memory is still what it was, does it become
-global, or a proposal. A process that dies meanwhile leaves it private and waiting; the next one goes on.
+What is not personal is kept private first, and in the same write a record says that it waits for its
+judgement. Only if the model says global, and the memory is still what it was, does it become global, or a
+proposal. A process that dies meanwhile leaves it private and waiting; the next one goes on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from echoic.memory.proposals import is_global_by_itself, put_proposal, still_pro
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
 from echoic.memory.retry import until_written
 from echoic.memory.runs import RunsPerUser, Wanted
-from echoic.memory.sharing import Classifier, Shareable, Verdict, share
+from echoic.memory.sharing import Classifier, Shareable, Verdict, weigh
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Memory, Scope
 
@@ -187,13 +187,13 @@ class Judge:
             verdict = await self._asked(case)
         except Exception as error:  # noqa: BLE001 - whatever a model or its driver raises, it stays private
             return await self._failed(case, type(error).__name__)
-        shareable = share(case.memory.text, case.memory.key, verdict=verdict)
-        if shareable is None:
-            await self._store.write(scope, [case.closed])
+        weighed = weigh(case.memory.text, case.memory.key, verdict=verdict)
+        if isinstance(weighed, Verdict):
+            await self._kept_private(case, weighed.reason)
             return 0.0
         if not await self._noted(case, {AGREED: verdict.reason}):
             return _AGAIN_S
-        await until_written(lambda: self._share(case, shareable), f"key {brief(case.record.key)}")
+        await until_written(lambda: self._share(case, weighed), f"key {brief(case.record.key)}")
         return 0.0
 
     async def _asked(self, case: _Case) -> Verdict:
@@ -209,11 +209,19 @@ class Judge:
         attempts = case.waiting.data.get("attempts", 0) + 1
         log.warning("a memory stays private, its second judge failed (%d): %s", attempts, reason)
         if attempts >= ATTEMPTS:
-            await self._store.write(case.scope, [case.closed])
+            await self._kept_private(case, "failed")
             return 0.0
         retry_at = self._clock() + timedelta(seconds=RETRY_S)
         noted = await self._noted(case, {"attempts": attempts, "retry_at": retry_at.isoformat()})
         return RETRY_S if noted else _AGAIN_S
+
+    async def _kept_private(self, case: _Case, reason: str) -> None:
+        """Say in the memory why it stays private; nothing, where it was set again or forgotten meanwhile."""
+        own = replace(case.record, data={**case.record.data, "reason": reason})
+        try:
+            await self._store.write(case.scope, [Put.over(case.record, own), case.closed])
+        except WriteConflict:
+            await self._store.write(case.scope, [case.closed])
 
     async def _noted(self, case: _Case, data: Mapping[str, Any]) -> bool:
         """Write `data` into what waits; False if it was set again or forgotten in this moment."""
@@ -242,7 +250,7 @@ class Judge:
         name = memory_id(case.scope.user or "", shared.key or "")
         proposal = replace(shared, id=name, visibility="proposed")
         await self._store.write(case.scope.everyone, [put_proposal(proposal)])
-        data = {**case.record.data, "visibility": "proposed"}
+        data = {**case.record.data, "visibility": "proposed", "reason": shared.reason}
         await self._unless_changed(case, replace(case.record, data=data), PROPOSAL, name)
         await still_proposed(self._store, case.scope, case.memory, name)
 

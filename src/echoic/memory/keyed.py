@@ -6,6 +6,7 @@ versions follow one another is the `Ledger`'s.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -20,7 +21,7 @@ from echoic.memory.proposals import is_global_by_itself, put_proposal, still_pro
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, scan_all
 from echoic.memory.retry import until_written
 from echoic.memory.shares import unsigned
-from echoic.memory.sharing import Shareable, Verdict, weigh
+from echoic.memory.sharing import RuleClassifier, Shareable, Verdict, weigh
 from echoic.stores.base import Drop
 from echoic.types import (
     Category,
@@ -32,6 +33,8 @@ from echoic.types import (
     checked_sharing,
     checked_text,
 )
+
+log = logging.getLogger(__name__)
 
 _PRIVATE: Final = Verdict("private", "asked")
 
@@ -132,8 +135,16 @@ class KeyedMemories:
         return None
 
     async def _weighed(self, memory: Memory) -> Shareable | Verdict:
-        verdict = await self._parts.classifier.classify(memory.text, memory.key)
-        # whoever classified: nothing is shared that the deterministic check does not let pass
+        if self._parts.judge is not None and isinstance(self._parts.classifier, RuleClassifier):
+            # the model decides in the place of the rules, about all that is not personal
+            return weigh(memory.text, memory.key, verdict=Verdict("global", "pending"))
+        try:
+            verdict = await self._parts.classifier.classify(memory.text, memory.key)
+        except Exception as error:  # noqa: BLE001 - whatever a classifier raises, the text stays private
+            log.warning("a memory stays private, its classifier failed: %s", type(error).__name__)
+            return Verdict("private", "failed")
+        if isinstance(self._parts.classifier, RuleClassifier):
+            return weigh(memory.text, memory.key)
         return weigh(memory.text, memory.key, verdict=verdict)
 
     async def _set(self, memory: Memory, shareable: Shareable | None) -> Memory:

@@ -1,4 +1,4 @@
-"""What callers would have everyone know, waiting for an operator; and what everyone knows, to be withdrawn.
+"""What callers would have everyone know, waiting for an operator.
 
 An operator decides about what they read. A caller may propose something else under the same key at any time,
 so the id that an operator is shown names the wording too: a decision about another wording is refused.
@@ -20,13 +20,13 @@ from datetime import datetime
 from typing import Final
 
 from echoic.errors import InvalidInput, StoreError, WriteConflict, brief
-from echoic.memory.decisions import Decided, Decision, decider, decisions, put_decision, was_refused
+from echoic.memory.decisions import Decided, Decision, decider, decisions, is_decided, put_decision
 from echoic.memory.ledger import Ledger
-from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
+from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory
 from echoic.memory.retry import until_written
 from echoic.memory.sharing import Shareable
 from echoic.stores.base import Drop, Put, Record, Store
-from echoic.types import Memory, Scope, checked_name
+from echoic.types import Memory, Scope
 
 log = logging.getLogger(__name__)
 
@@ -98,68 +98,9 @@ class Proposals:
         await until_written(attempt, "the proposal")
         await self._finish(_stored(proposal_id))
 
-    async def published(self) -> Sequence[Memory]:
-        """What everyone of the deployment knows, oldest first: approved, or global by itself."""
-        memories = [memory_of(r) for r in await scan_all(self._store, self._everyone, MEMORY)]
-        return [memory for memory in memories if memory.current]
-
-    async def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
-        """Let nobody know it any longer, from the next question on, not even as what was so once.
-
-        What was global by itself its author keeps as their own. Nothing is global by itself under the same
-        key again, until an operator approves something there.
-
-        Args:
-            memory_id: as `published` lists it.
-            by: who decides, for `decisions`.
-
-        Returns:
-            what was withdrawn.
-
-        Raises:
-            InvalidInput: nothing of that id is global (any more).
-            StoreUnavailable: withdraw it again.
-        """
-        by = decider(by)
-
-        async def attempt() -> Memory:
-            found = await self._store.read(self._everyone, MEMORY, [checked_name(memory_id, "memory id")])
-            if not found or not (memory := memory_of(found[0])).current:
-                raise InvalidInput(
-                    f"nothing of the id {brief(memory_id)} is global; "
-                    "`echoic proposals published` lists what is"
-                )
-            given = await self._give_back(memory)
-            noted = self._noted("withdrawn", memory.key or "", memory.text, by)
-            gone = Drop(kind=MEMORY, id=memory.id)
-            try:
-                await self._store.write(self._everyone, [Put.over(found[0], found[0]), gone, noted])
-            except WriteConflict:
-                if given is not None:  # its author may have been forgotten in this moment
-                    await self._store.erase(*given)
-                raise
-            return memory
-
-        return await until_written(attempt, "the key of a global memory")
-
     async def decisions(self) -> Sequence[Decision]:
         """Everything operators decided in this deployment about facts and lessons, oldest first."""
         return await decisions(self._store, self._everyone)
-
-    async def _give_back(self, memory: Memory) -> tuple[Scope, Sequence[Drop]] | None:
-        """Let its author keep what was global by itself, unless they keep something else there by now.
-
-        Returns:
-            what would take it back; None: there was nothing to give.
-        """
-        if memory.author is None or memory.key is None:
-            return None
-        ledger = Ledger(self._store, Scope(self._everyone.deployment, memory.author))
-        if await ledger.current(memory.key, memory.author) is not None:
-            return None
-        kept = await ledger.set(replace(memory, id="", visibility="private", supersedes=None))
-        await self._store.write(ledger.scope, ledger.changes)
-        return ledger.scope, [Drop(kind=MEMORY, id=kept.id)]
 
     def _noted(self, what: Decided, key: str, text: str | None, by: str) -> Put:
         return put_decision(Decision(what=what, of="fact", key=key, text=text, by=by, at=self._clock()))
@@ -244,12 +185,12 @@ class Proposals:
 async def is_global_by_itself(
     store: Store, everyone: Scope, shareable: Shareable, global_kinds: frozenset[str]
 ) -> bool:
-    """Whether what may be shared needs no operator: it states nothing but what is let pass, and no operator
-    refused what was to be known under its key.
+    """Whether what may be shared needs no operator: it states nothing but what is let pass, no operator
+    refused what was to be known under its key, and none wrote what stands there.
     """
     if not shareable.states <= global_kinds:
         return False
-    return shareable.key is None or not await was_refused(store, everyone, shareable.key)
+    return shareable.key is None or not await is_decided(store, everyone, shareable.key)
 
 
 async def still_proposed(store: Store, own: Scope, kept: Memory, name: str) -> Memory:

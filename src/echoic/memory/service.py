@@ -20,6 +20,7 @@ from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
 from echoic.memory.distilling.changes import Extractor, Summarizer
 from echoic.memory.door import Door, Secrets
 from echoic.memory.experience import AgentExperience, agents_with_lessons
+from echoic.memory.global_facts import GlobalFacts
 from echoic.memory.home import HomeLoop
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.judging import Judge
@@ -58,10 +59,11 @@ class MemoryService:
         global_writes: what a caller's global memory does.
         global_kinds: what is global by itself in the mode "auto", some of `sharing.GLOBAL_KINDS`; None:
             `sharing.DEFAULT_GLOBAL_KINDS`.
-        classifier: decides what may be global; rules by default.
+        classifier: decides what may be global, in the place of the rules. It overrules them both ways, but
+            for what is personal: that never is.
         extractor: a model that joins the rules in forming memories, after the caller was answered.
-        second_judge: asked as well, after the caller was answered, whether what `classifier` shares may be
-            global; until it has agreed it is private.
+        second_judge: decides after the caller was answered, in the place of the rules, or about what
+            `classifier` would share; until it has agreed it is private.
         summarizer: a model that says what a long call was about, for whoever goes on with it.
         distil_every: user turns after which the extractor reads a conversation that goes on.
         fusion: how channels become one ranking: "blend", "rrf" as MongoDB computes it, or one of your own.
@@ -295,6 +297,17 @@ class MemoryService:
     def proposals(self, deployment: str = "default") -> Proposals:
         """What callers proposed to be global, and the means to approve or reject it. For operators."""
         return Proposals(self._parts.store, Scope(deployment, None), self._parts.clock)
+
+    def global_facts(self, deployment: str = "default") -> GlobalFacts:
+        """What everyone of a deployment knows, to be written, listed and withdrawn. For operators."""
+        parts = self._parts
+        return GlobalFacts(
+            parts.store,
+            Scope(deployment, None),
+            parts.clock,
+            door=parts.door,
+            background=parts.background,
+        )
 
     def revocations(self, deployment: str = "default") -> Revocations:
         """Which tokens of a deployment are good no longer. For whoever gives tokens out."""

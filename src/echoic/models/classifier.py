@@ -1,4 +1,4 @@
-"""A language model's opinion on what may be global. It can only keep private what the rules would share."""
+"""A language model's opinion on what may be global. It is asked about nothing that is personal."""
 
 from __future__ import annotations
 

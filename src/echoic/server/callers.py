@@ -240,7 +240,7 @@ async def operator(shared: Shared, credentials: OperatorCredentials, request: Re
 
 def operated_deployment(
     shared: Shared,
-    deployment_id: Annotated[str | None, Query(alias="deploymentId", description="Whose proposals.")] = None,
+    deployment_id: Annotated[str | None, Query(alias="deploymentId", description="Which deployment.")] = None,
 ) -> str:
     """The deployment an operator means."""
     deployment = deployment_id or shared.settings.default_deployment

@@ -450,3 +450,29 @@ async def test_what_moves_from_ones_own_to_everyone_is_superseded_and_not_taken_
         assert [memory.visibility for memory in told.stored] == ["global"]
         assert [memory.id for memory in told.superseded] == [own.id]
         assert told.retracted == ()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the capital of France?",
+        "When is my flight?",
+        "What's my shoe size?",
+        "Which school did I go to?",
+        "Do I like sushi?",
+        "Is my passport valid?",
+        "Who won the world cup?",
+    ],
+)
+async def test_where_nothing_is_known_it_says_so_and_shows_no_unrelated_memory(talk, question):
+    for told in (
+        "I'm Pavel and I live in Oslo.",
+        "I take the bus to work every morning.",
+        "I booked a table at Luigi's for Friday.",
+        "Last summer we went hiking in the Alps.",
+    ):
+        await talk.say(told)
+    answer = await talk.say(question)
+    assert answer.text == UNKNOWN
+    assert answer.recall.hits == ()
+    assert answer.recall.outcome == "complete"

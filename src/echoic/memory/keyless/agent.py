@@ -54,7 +54,8 @@ class Reply:
     query: str | None = None
     """What was searched for."""
     recall: Recall | None = None
-    """What was found, without the turn that asked; None where nothing was searched for."""
+    """What was found, without the turn that asked, and nothing where nothing of it answers; None where
+    nothing was searched for."""
     receipt: Receipt | None = None
     """Of an erasure."""
     timings: Mapping[str, float]
@@ -147,6 +148,8 @@ class KeylessAgent:
         recall = await self._recall(question, reply.heard, steps)
         with steps.step("answer"):
             said = await self._from_memory(asked_of(question), question, recall)
+        if said in {answers.UNKNOWN, answers.NOT_LOOKED}:  # none of it answers: it is shown as silence
+            recall = replace(recall, hits=())
         return replace(reply, text=f"{told} {said}".strip(), query=question, recall=recall)
 
     async def _from_memory(self, asked: Asked, question: str, recall: Recall) -> str:

@@ -1,23 +1,26 @@
 """What may become global: facts about the business. Everything else, and every doubt, stays private.
 
-Rules over words, the same answer each time. A text is global only if it is said entirely in words of
-trade, has nothing of a person in it, and states one of a few kinds of business facts. `Classifier` is the
-seam for a model beside the rules; whatever it says, `agree` lets private win.
+Rules over words, the same answer each time. A text states a known kind of fact if it is said entirely in
+words of trade and has nothing of a person in it (`evidence`). What only looks like business (`business`) is
+global for the reason "business", which waits for an operator by default. `Classifier` is the seam for a model
+in the place of the rules; `personal` is what it cannot overrule.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Protocol, get_args, runtime_checkable
 
 from echoic.errors import InvalidInput, brief
+from echoic.memory.sharing.business import looks_like_business, personal_in
 from echoic.memory.sharing.evidence import fact_in
+from echoic.memory.sharing.names import NAMES
 from echoic.memory.sharing.persons import about_a_person
 from echoic.memory.sharing.redaction import redact
-from echoic.memory.sharing.wording import names_among, words_of
+from echoic.memory.sharing.wording import Word, names_among, unknown_names, words_of
 from echoic.secrets.findings import Kind, Redacted
 
 Shared = Literal["global", "private"]
@@ -37,6 +40,8 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "menu": "what there is to eat and drink",
         "event": "what takes place at the business, and when",
         "procedure": "how something of the business is done",
+        "business": "it looks like a fact about the business; an operator decides",
+        "operator": "an operator of the business wrote it",
         # private
         "key": "the key speaks of a person",
         "identifier": "it holds a number, secret or date that belongs to a person",
@@ -78,6 +83,18 @@ _CONTACT_KEY = frozenset("address email mail phone telephone mobile cell fax num
 _BUSINESS_KEY = frozenset(
     """store shop business company restaurant cafe bar hotel office branch clinic pharmacy museum gym
     salon front reception support""".split()
+)
+# Of either, where nothing else in the key says whose; and with a word of `_FIRM_KEY` of the business.
+_UNSURE_KEY = frozenset(
+    "contact language languages location insurance order orders booking plan plans".split()
+)
+_EITHERS_KEY = _UNSURE_KEY | frozenset(
+    """customer customers client guest patient member child children kid kids pet dog cat health reservation
+    appointment trip account card medical family profile""".split()
+)
+_FIRM_KEY = frozenset(
+    """policy policies fee fees price prices pricing discount discounts hours service services support faq
+    company business store shop opening menu rules deposit program programme cancellation""".split()
 )
 
 
@@ -166,17 +183,39 @@ def judge(redacted: Redacted, key: str | None) -> Verdict:
     """`classify`, of a text that was redacted before."""
     if len(redacted.text) > 2 * MAX_FACT_CHARACTERS:
         return Verdict("private", "doubt")
-    if key is not None and _is_personal_key(key):
-        return Verdict("private", "key")
     if not _OF_BUSINESS.issuperset(redacted.kinds):
         return Verdict("private", "identifier")
     words = words_of(redacted.text)
+    subject = words_of(" ".join(key_parts(key))) if key else []
+    known = _known_kind(redacted, key, words, subject)
+    if known.visibility == "global" or personal(redacted, key) is not None:
+        return known
+    return Verdict("global", "business") if looks_like_business(words, subject) else known
+
+
+def personal(redacted: Redacted, key: str | None) -> str | None:
+    """Why a text that was redacted before, under `key`, stays private whatever another classifier says of it;
+    None where it may decide.
+    """
+    if not _OF_BUSINESS.issuperset(redacted.kinds):
+        return "identifier"
+    words = words_of(redacted.text)
+    if key is not None and _is_about_somebody(key, words):
+        return "key"
+    return personal_in(words)
+
+
+def _known_kind(
+    redacted: Redacted, key: str | None, words: Sequence[Word], subject: Sequence[Word]
+) -> Verdict:
+    """Global only where nothing in a text may be personal and the rules know what kind of fact it states."""
+    if key is not None and _is_personal_key(key):
+        return Verdict("private", "key")
     against = about_a_person(words)
     if against is not None:
         return Verdict("private", against)
     if names_among(words):
         return Verdict("private", "name")
-    subject = words_of(" ".join(key_parts(key))) if key else []
     fact = fact_in(words, subject, contact=bool(redacted.found))
     return Verdict("global", fact) if fact else Verdict("private", "doubt")
 
@@ -198,6 +237,21 @@ def _is_personal_key(key: str) -> bool:
     return bool(redact(key).found) or bool(names_among(words_of(" ".join(parts))))
 
 
+def _is_about_somebody(key: str, words: Sequence[Word]) -> bool:
+    """Whether a key speaks of a person, or holds what may be a name and stands not as a firm's in `words`."""
+    parts = key_parts(key)
+    if not parts or not key.isascii() or redact(key).found:
+        return True
+    if any(part.isdecimal() and len(part) > 4 for part in parts):
+        return True
+    named = set(unknown_names(words_of(" ".join(parts)), company=False)) - {word.text for word in words}
+    if named or not NAMES.isdisjoint(parts):
+        return True
+    # "pet_policy" and "booking_fee" are a business's
+    theirs = _PERSONAL_KEY - (_EITHERS_KEY if not _FIRM_KEY.isdisjoint(parts) else _UNSURE_KEY)
+    return not theirs.isdisjoint(parts)
+
+
 __all__ = [
     "MAX_FACT_CHARACTERS",
     "REASONS",
@@ -210,4 +264,5 @@ __all__ = [
     "classify",
     "judge",
     "key_parts",
+    "personal",
 ]

@@ -152,6 +152,8 @@ _BEGINNING = _phrase(r"starts?|begins?|ends?|is|are")
 _HOUR = stem("hours")
 _PRICE_ITSELF = stems("price cost fee rate charge")
 _HOURS_ITSELF = re.compile(r"(?:the )?(?:[a-z-]+ ){0,3}hours(?: are| :|:| is)? ")
+# When somebody has time, which is no business's hours.
+_FREE_THEN = ("free ", "available ", "busy ", "awake ", "up ", "home ", "working ")
 _STEPS = any_of(
     """press hold push turn plug unplug restart reset scan insert select choose click tap dial bring show
     fill submit open close remove place put use connect switch pull slide enter download visit take wait
@@ -239,7 +241,7 @@ def _facts(words: Sequence[Word], subject: Sequence[Word], *, contact: bool) -> 
 
 
 def _is_hours(said: _Statement) -> bool:
-    if not said.has(_WHEN):
+    if not said.has(_WHEN) or said.text.startswith(_FREE_THEN):
         return False
     if _HOURS_ITSELF.match(said.text) or (_HOUR in said.key and not said.has(_BEGINNING)):
         return True

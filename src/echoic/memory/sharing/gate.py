@@ -12,10 +12,10 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from echoic.memory.sharing.classify import MAX_FACT_CHARACTERS, Verdict, agree, judge, key_parts
+from echoic.memory.sharing.classify import MAX_FACT_CHARACTERS, Verdict, judge, key_parts, personal
 from echoic.memory.sharing.redaction import redact
 from echoic.memory.sharing.stated import kinds_stated
-from echoic.memory.sharing.wording import names_among, words_of
+from echoic.memory.sharing.wording import words_of
 from echoic.secrets.findings import PLACEHOLDER, Kind, Redacted
 from echoic.secrets.spoken import readings, tokens
 from echoic.secrets.views import written
@@ -74,7 +74,8 @@ def share(
         text: what was said or written.
         key: what it is remembered under.
         region: as for `redact`.
-        verdict: of another classifier. It can only keep the text private, never share what the rules keep.
+        verdict: of another classifier, which then decides instead of the rules. What is personal it cannot
+            share.
         redactor: what takes personal data out; the rules look at its result once more.
 
     Raises:
@@ -96,14 +97,20 @@ def weigh(
     if len(text) > MAX_FACT_CHARACTERS:
         return Verdict("private", "doubt")
     redacted = redactor(text, region=region)
-    ruled = judge(redacted, key)
-    judged = ruled if verdict is None else agree(ruled, verdict)
+    judged = ruled = judge(redacted, key)
+    if verdict is not None and verdict.visibility == "private":
+        judged = verdict
+    elif verdict is not None and ruled.visibility == "private":
+        vetoed = personal(redacted, key)
+        judged = verdict if vetoed is None else Verdict("private", vetoed)
     if judged.visibility == "private":
         return judged
     if not _is_clean(redacted.text, key, region):
         return Verdict("private", "doubt")
     subject = words_of(" ".join(key_parts(key))) if key else []
     states = kinds_stated(words_of(redacted.text), subject)
+    if ruled.visibility == "private" or ruled.reason == "business":
+        states |= {"other"}  # whatever kinds it touches, the rules do not understand it as a whole
     return Shareable(redacted.text, key, redacted.kinds, judged.reason, states)
 
 
@@ -112,12 +119,9 @@ def _is_clean(text: str, key: str | None, region: str | None) -> bool:
     rest = PLACEHOLDER.sub(" ", text)
     if not says_something(rest) or hides_something(text) or redact(text, region=region).found:
         return False
-    if has_long_number(PLACEHOLDER.sub("", text)) or names_among(words_of(text)):
+    if has_long_number(PLACEHOLDER.sub("", text)):
         return False
-    if key is None:
-        return True
-    named = names_among(words_of(" ".join(key_parts(key))))
-    return not (named or hides_something(key) or redact(key, region=region).found)
+    return key is None or not (hides_something(key) or redact(key, region=region).found)
 
 
 def says_something(text: str) -> bool:

@@ -12,39 +12,41 @@ _PRONOUNS = frozenset(
     she her hers herself they them their theirs themselves who whom whose someone somebody everybody
     nobody y'all""".split()
 )
-_RELATIONS = stems(
+RELATIONS = stems(
     """mother father mom mum dad mama papa parent son daughter brother sister sibling wife husband spouse
     boyfriend girlfriend fiance fiancee uncle aunt cousin nephew niece grandmother grandfather grandma
     grandpa granny grandson granddaughter grandchild grandparent stepmother stepfather stepson
     stepdaughter relative neighbor neighbour roommate flatmate housemate colleague coworker boss friend
     buddy mate widow widower orphan ex mister sir madam gentleman twin partner bride groom honeymoon
-    newlywed wedding anniversary engagement funeral divorce"""
+    newlywed grandchildren stepchildren stepson stepsister stepbrother godson goddaughter godmother
+    godfather godparent in-law in-laws carer nanny babysitter wedding anniversary engagement funeral
+    divorce"""
 )
-_TITLES = frozenset("mr mrs ms miss dr prof mr. mrs. ms. dr. prof. professor lord lady".split())
-_PREFERENCES = stems(
+TITLES = frozenset("mr mrs ms miss dr prof mr. mrs. ms. dr. prof. professor lord lady".split())
+PREFERENCES = stems(
     """prefer preference love hate enjoy want wish hope favorite favourite dislike fond adore crave need
     interested likes usual usually"""
 ) | {"like"}
-_HEALTH = stems(
+HEALTH = stems(
     """allergic diabetes diabetic asthma pregnant pregnancy cancer disease illness ill sick sickness
     depressed depression anxiety medication diagnosis diagnosed surgery operation injury injured pain
-    stroke therapist psychiatrist addiction addicted overweight hiv epilepsy dementia migraine blind deaf
-    symptom prescription"""
+    stroke therapist psychiatrist addiction addicted overweight hiv epilepsy dementia migraine blind
+    deaf symptom prescription"""
 )
 # One of them, and known, is somebody; "guests" and "each guest" are whoever comes.
 _SOMEBODY = frozenset(
     """guest customer client patient visitor member caller user tenant resident passenger traveler
-    traveller student pupil child kid infant baby toddler teenager minor person individual employee worker
-    volunteer participant attendee player driver rider owner manager receptionist cashier waiter chef
-    pharmacist nurse doctor technician engineer instructor trainer guard couple family adult senior
+    traveller student pupil child kid infant baby toddler teenager minor person individual employee
+    worker volunteer participant attendee player driver rider owner manager receptionist cashier waiter
+    chef pharmacist nurse doctor technician engineer instructor trainer guard couple family adult senior
     veteran group dentist""".split()
 )
 _SOMEBODIES = frozenset(
     """guests customers clients patients visitors members callers users tenants residents passengers
     travelers travellers students pupils children kids infants babies toddlers teenagers minors people
-    persons individuals employees workers volunteers participants attendees players drivers riders owners
-    managers families couples groups men women boys girls guys nurses doctors technicians instructors
-    chefs""".split()
+    persons individuals employees workers volunteers participants attendees players drivers riders
+    owners managers families couples groups men women boys girls guys nurses doctors technicians
+    instructors chefs""".split()
 )
 _ALWAYS_SOMEBODY = frozenset("caller man woman boy girl guy lady gentleman men women boys girls guys".split())
 _LIMITS = frozenset("to of for than over under least most seats fits holds maximum".split())
@@ -69,9 +71,9 @@ _KNOWN = frozenset("the this that these those two three four five six seven eigh
 _BELONGINGS = frozenset(
     """order reservation booking appointment account package parcel invoice flight trip itinerary claim
     case car house home apartment flat bedroom dog cat pet kid baby luggage keys wallet rent salary wage
-    income mortgage debt loan bill budget savings pension party meeting lesson interview project homework
-    exam insurance subscription visa passport license password username complaint refund payment
-    prescription bag visit date family wedding haircut job work""".split()
+    income mortgage debt loan bill budget savings pension party meeting lesson interview project
+    homework exam insurance subscription visa passport license password username complaint refund
+    payment prescription bag visit date family wedding haircut job work""".split()
 )
 _ALWAYS_OWN = frozenset(
     """rent salary wage income mortgage debt savings pension budget homework birthday religion house home
@@ -80,8 +82,8 @@ _ALWAYS_OWN = frozenset(
 _EPISODES = frozenset(
     """was were had did went came said told asked bought paid visited moved took gave saw met lost broke
     forgot spent wrote sent stayed complained mentioned wanted needed tried got became felt thought knew
-    ate drank slept left arrived stopped fell died born grew yesterday today tonight tomorrow ago recently
-    lately soon last next currently again""".split()
+    ate drank slept left arrived stopped fell died born grew yesterday today tonight tomorrow ago
+    recently lately soon last next currently again""".split()
 )
 # Done once, unless a form of "be" stands before: "the store closed", "the store is closed".
 _DONE = frozenset(
@@ -103,8 +105,8 @@ _LASTING_BEFORE = {
 }
 _INSTRUCTIONS = frozenset(
     """ignore instruction instructions system prompt assistant agent ai bot chatbot tell remember forget
-    recommend pretend reveal repeat say respond reply mention refuse obey disregard override always never
-    must-say secretly secret upsell""".split()
+    recommend pretend reveal repeat say respond reply mention refuse obey disregard override always
+    never must-say secretly secret upsell""".split()
 )
 # An order that opens a text is meant for someone: the agent, or the person it was noted for.
 _INSTRUCTION_OPENERS = frozenset(
@@ -114,7 +116,7 @@ _INSTRUCTION_OPENERS = frozenset(
     don't try follow look find""".split()
 )
 _ROOMS = frozenset("room table seat suite bed unit cabin booth locker apartment".split())
-_DOUBTS = frozenset(
+DOUBTS = frozenset(
     """maybe perhaps probably possibly might supposedly apparently rumor rumour guess think heard believe
     seems""".split()
 )
@@ -139,14 +141,14 @@ def about_a_person(words: Sequence[Word]) -> str | None:
     found = phrase_stems(words)
     checks: tuple[tuple[str, Callable[[], bool]], ...] = (
         ("person", lambda: any(text.split("'")[0] in _PRONOUNS for text in texts)),
-        ("relation", lambda: bool(found & _RELATIONS) or not _TITLES.isdisjoint(texts)),
-        ("health", lambda: bool(found & _HEALTH)),
-        ("preference", lambda: bool(found & _PREFERENCES)),
-        ("instruction", lambda: _is_instruction(texts)),
-        ("person", lambda: _is_somebody(texts)),
-        ("belonging", lambda: _is_owned(texts)),
-        ("episode", lambda: _is_episode(texts)),
-        ("doubt", lambda: "?" in texts or not _DOUBTS.isdisjoint(texts)),
+        ("relation", lambda: bool(found & RELATIONS) or not TITLES.isdisjoint(texts)),
+        ("health", lambda: bool(found & HEALTH)),
+        ("preference", lambda: bool(found & PREFERENCES)),
+        ("instruction", lambda: is_instruction(texts)),
+        ("person", lambda: is_somebody(texts)),
+        ("belonging", lambda: is_owned(texts)),
+        ("episode", lambda: is_episode(texts)),
+        ("doubt", lambda: "?" in texts or not DOUBTS.isdisjoint(texts)),
     )
     return next((reason for reason, holds in checks if holds()), None)
 
@@ -159,15 +161,19 @@ def _after(texts: Sequence[str], place: int) -> str:
     return texts[place + 1] if place + 1 < len(texts) else ""
 
 
-def _is_instruction(texts: Sequence[str]) -> bool:
+def is_instruction(texts: Sequence[str], *, open_to: frozenset[str] = frozenset()) -> bool:
+    """Whether a text tells somebody what to do; it may begin with a word of `open_to`."""
     opens = next((text for text in texts if text[0].isalpha()), "")
     markup = any(sign in texts for sign in ("<", ">", "{", "}", "`", "=", "\\", "@"))
     return (
-        markup or opens in _INSTRUCTION_OPENERS or not (_INSTRUCTIONS - {"always", "never"}).isdisjoint(texts)
+        markup
+        or opens in _INSTRUCTION_OPENERS - open_to
+        or not (_INSTRUCTIONS - {"always", "never"}).isdisjoint(texts)
     )
 
 
-def _is_somebody(texts: Sequence[str]) -> bool:
+def is_somebody(texts: Sequence[str]) -> bool:
+    """Whether one certain person is spoken of, or a number of them."""
     if _lacks_subject(texts) or _is_reserved(texts) or not _ALWAYS_SOMEBODY.isdisjoint(texts):
         return True
     for place, text in enumerate(texts):
@@ -226,7 +232,8 @@ def _is_limit(texts: Sequence[str], place: int) -> bool:
     }
 
 
-def _is_owned(texts: Sequence[str]) -> bool:
+def is_owned(texts: Sequence[str]) -> bool:
+    """Whether something is spoken of that belongs to somebody: a home, the order, an appointment."""
     own = (place for place, text in enumerate(texts) if text in _ALWAYS_OWN)
     if any(not _describes_trade(texts, place) for place in own):
         return True
@@ -247,7 +254,8 @@ def _describes_trade(texts: Sequence[str], place: int) -> bool:
     return _after(texts, place) in _TRADE_THINGS
 
 
-def _is_episode(texts: Sequence[str]) -> bool:
+def is_episode(texts: Sequence[str]) -> bool:
+    """Whether something is told that happened or will happen once."""
     for place, text in enumerate(texts):
         before = _before(texts, place)
         if text in _EPISODES and not _is_lasting(texts, place):
@@ -267,4 +275,15 @@ def _is_lasting(texts: Sequence[str], place: int) -> bool:
     return _after(texts, place) in after or _before(texts, place) in _LASTING_BEFORE.get(text, frozenset())
 
 
-__all__ = ["about_a_person"]
+__all__ = [
+    "DOUBTS",
+    "HEALTH",
+    "PREFERENCES",
+    "RELATIONS",
+    "TITLES",
+    "about_a_person",
+    "is_episode",
+    "is_instruction",
+    "is_owned",
+    "is_somebody",
+]

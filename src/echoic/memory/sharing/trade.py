@@ -18,7 +18,7 @@ PLACES = stems(
     terrace patio rooftop courtyard restroom bathroom toilet locker elevator escalator stair stand counter
     checkout register department warehouse showroom laundry cloakroom playground hotline helpline support
     rental dealership buffet shuttle box chapel church garden park vending shower water fountain exhibit
-    exhibition ticket machine shelf aisle campground campsite site nursery hall auditorium stop track rink"""
+    exhibition machine shelf aisle campground campsite site nursery hall auditorium stop track rink"""
 )
 OPEN = PLACES | stems("line service hotline tour")
 """What is open or closed."""

@@ -225,10 +225,60 @@ PERSONAL = """
     lesbian bisexual straight transgender live lives lived reside born grew moved
 """
 
+EVERYDAY = """
+    video corporate native reschedule rabbit birds bird horse pony fish aquarium puppy kitten grooming
+    kennel cattery wool fabric cotton linen silk leather yarn sewing knitting pattern button zip tailor
+    cobbler heel sole locksmith lock key safe hinge plumber plumbing boiler radiator drain gutter roof tile
+    brick plaster paint painting varnish timber plywood plank gravel soil compost turf seed bulb plant tree
+    shrub hedge lawn mower pruning bouquet wreath rose tulip orchid funeral wedding bridal prom tuxedo gown
+    veil suit alter hem press steam stain carpet rug upholstery curtain blind cushion pillow duvet frame
+    framing canvas print printing poster banner leaflet brochure flyer sticker embroidery engraving trophy
+    signage laminating scanning binding photocopy passport portrait photography photographer studio drone
+    editing subtitle translation interpreter transcript notary notarise conveyancing probate mediation
+    tribunal employment immigration solicitor attorney paralegal accountant accounting bookkeeping payroll
+    audit tax invoice vat ledger pension mortgage broker lender loan savings insurer policyholder premium
+    excess claim underwriter landlord letting tenancy lease surveyor valuation freehold broadband fibre
+    fiber router landline tariff electricity gas solar panel battery inverter turbine meter smart kilowatt
+    renewable recycle recycling compostable biodegradable carbon neutral offset emission courier freight
+    pallet parcel locker haulage customs import export wholesale wholesaler retailer supplier distributor
+    manufacturer franchise dealership mechanic tyre tire brake clutch exhaust gearbox windscreen alignment
+    mot servicing bodywork respray towing scooter motorbike moped caravan motorhome campervan trailer
+    minibus coach limousine chauffeur taxi cab kayak canoe paddle sail sailing yacht dinghy surf surfing
+    wetsuit snorkel diving lifejacket climbing bouldering harness ski snowboard skate rink bowling lane
+    billiard snooker darts karaoke arcade trampoline zipline paintball laser gymnastics yoga pilates spin
+    zumba boxing karate judo dance ballet salsa choir piano guitar violin drum singing tutor tutoring
+    tuition homework maths physics chemistry coding robotics curriculum syllabus term semester enrolment
+    enrollment certificate diploma apprentice apprenticeship seminar webinar workshop lecture keynote
+    podcast newsletter blog faq forum chatbot api app software platform cloud hosting server backup uptime
+    encryption linux windows mac android ios laptop desktop keyboard dentist dental dentistry hygienist
+    orthodontist braces implant whitening filling crown denture optician lens contact frame varifocal
+    hearing physio physiotherapy osteopath chiropractor podiatrist acupuncture massage sauna facial waxing
+    threading lash brow manicure pedicure tattoo piercing barber colouring coloring highlights keratin perm
+    beard shave vet veterinary neutering microchip vaccination deworming flea hay oats feed tackle bait
+    gourmet artisan sourdough rye bagel pastry croissant macaron cupcake gluten dairy lactose halal kosher
+    vegan vegetarian organic seasonal locally roasted roastery espresso decaf oat soy almond brewery cider
+    gin whisky whiskey cocktail mocktail keg cellar sommelier butcher sausage bacon ham poultry lamb game
+    fishmonger oyster lobster crab deli cheese cheesemonger honey jam chutney pickle spice herb grocer
+    greengrocer crate hamper voucher loyalty stamp points raffle auction antique vintage secondhand pawn
+    jewellery jewelry jeweller gemstone diamond gold silver watch clock repair restoration upcycled
+    refurbished warranty guarantee spare part accessory toy puzzle comic stationery pen notebook envelope
+    gift wrap balloon costume fancy magic clown marquee tent gazebo stage lighting speaker microphone dj
+    band quartet orchestra archive exhibit fossil dinosaur planetarium greenhouse allotment orchard farm
+    barn tractor stable riding livery pony petting alpaca beekeeping hive nursery creche childminder daycare
+    nanny babysitting respite hospice carer wheelchair ramp hoist mobility cleaner cleaning ironing laundry
+    dryclean window chimney sweep pest termite rodent removal storage skip clearance demolition scaffold
+    scaffolding crane excavator welding joinery carpentry roofing glazing insulation labour labor damp
+    survey architect draughtsman planning permit interior designer staging feng shui employer employee
+    recruiter recruitment temp agency vacancy internship hiring shift rota helpdesk ticketing sandbox
+    postcode postcodes doorstep kerbside click collect preorder backorder restock sku barcode till receipt
+    contactless instalment installment finance interest deposit refundable surcharge gratuity tip corkage
+"""
+"""Words of many trades and of every day that are no names: for what an operator reads first."""
+
 VOCABULARY = frozenset(
     word
     for theme in (FUNCTION, NUMBERS, TIME, PLACES, SERVICE, GOODS, FOOD, QUALITIES, VERBS, TRADE, PERSONAL)
     for word in theme.split()
 )
 
-__all__ = ["VOCABULARY"]
+__all__ = ["EVERYDAY", "VOCABULARY"]

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import Stemmer
 
+from echoic.memory.listening.gazetteer import FIRMS, PLACES
 from echoic.memory.sharing import vocabulary
 from echoic.memory.sharing.names import NAMES
 from echoic.secrets.findings import PLACEHOLDER
@@ -56,9 +57,12 @@ class Word:
     capital: bool
     opens: bool
     """Whether a sentence begins with it, so that its capital says nothing."""
+    initials: bool = False
+    """Whether it is two to five capitals and nothing else: "VAT"."""
 
 
 _KNOWN = stems(*vocabulary.VOCABULARY) | stems(*vocabulary.FUNCTION.replace("'", "").split())
+_EVERYDAY = stems(vocabulary.EVERYDAY)
 _THINGS = stems(vocabulary.GOODS, vocabulary.FOOD)
 # What may stand behind an unknown word of trade; not what a family may have, as a plan, a suite, a visit.
 _MAY_FOLLOW = stems(
@@ -67,6 +71,26 @@ _MAY_FOLLOW = stems(
     """who whom whose he she visit leave arrive come go say speak understand sleep win walk sit smoke live
     place order book bill invoice show play call work group deposit special table party meal"""
 )
+_FIRMS_AND_PLACES = FIRMS | PLACES
+_LANGUAGES = frozenset(
+    """spanish portuguese italian polish dutch swedish norwegian danish finnish arabic mandarin cantonese
+    chinese japanese korean russian ukrainian turkish hebrew hindi urdu bengali punjabi greek czech
+    hungarian romanian bulgarian catalan welsh irish swahili thai vietnamese indonesian latin european
+    american british asian african mexican indian lebanese moroccan persian windows mac macos linux
+    android iphone ipad bluetooth usb wifi paypal visa mastercard amex maestro klarna sepa instagram
+    whatsapp google apple dhl ups fedex youtube excel photoshop""".split()
+)
+_SAID_OF_SEVERAL = frozenset(
+    """are have get receive pay need come take include cost require start begin run leave earn arrive ship
+    last expire work contain cover""".split()
+)
+_CONTRACTED = re.compile(r"(?:we|you|they|it|that|there|what)'(?:ve|re|ll|d|s)|[a-z]+n't")
+# Endings that English words have and names hardly do.
+_SHAPED = re.compile(
+    r"(?:tions?|ments?|ness|less|ful|able|ible|ings?|ised|ized|ises|izes|ism|ists|ology|ships?|wards|ically"
+    r"|ously|ively|ately|ally|ed|ers|ories|aries|ities|ures|ages|ances|ences|wear|ware|proof|free)$"
+)
+_SURELY_SHAPED = re.compile(r"(?:tions?|ments?|ness|ically|ously|ities|proof|wear|ware)$")
 _ARTICLES = frozenset("the a an each every per".split())
 # "for the bride", "by the okonkwos": whoever stands behind these may be somebody.
 _TOWARDS_SOMEONE = frozenset("for of by with to from near like than and or".split())
@@ -97,7 +121,10 @@ def words_of(text: str) -> list[Word]:
             found.append(Word(token, "", capital=False, opens=opens))
         else:
             folded = fold(token)
-            found.append(Word(folded, stem(folded), capital=token[0].isupper(), opens=opens))
+            initials = 1 < len(token) < 6 and token.isalpha() and token.isupper()
+            found.append(
+                Word(folded, stem(folded), capital=token[0].isupper(), opens=opens, initials=initials)
+            )
         opens = token in _SENTENCE_ENDS or (opens and not token[0].isalnum())
     return found
 
@@ -105,6 +132,71 @@ def words_of(text: str) -> list[Word]:
 def names_among(words: Sequence[Word]) -> list[str]:
     """The words that are names, or that may be."""
     return [word.text for place, word in enumerate(words) if word.stem and _may_be_name(words, place)]
+
+
+def unknown_names(words: Sequence[Word], company: bool) -> list[str]:
+    """The words that may be somebody's name, where an operator reads them before anybody else does.
+
+    Known names are; of words nobody knows only those that are written as a name in a text with capitals, or
+    that stand where a name does.
+
+    Args:
+        words: what is said.
+        company: whether the text begins with the name of a company, as what is said of it shows.
+    """
+    shouted = all(word.capital and word.initials for word in words if len(word.stem) > 1)
+    written_out = any(word.capital for word in words) and not shouted
+    named = [
+        place
+        for place, word in enumerate(words)
+        if word.stem
+        and _may_be_name(words, place)
+        and not _is_of_trade(words, place, written_out=written_out)
+    ]
+    if company:  # "Acme Tools was founded"
+        named = [place for place in named if words[place].text in NAMES or place > 2]
+    return [words[place].text for place in named]
+
+
+def _is_of_trade(words: Sequence[Word], place: int, *, written_out: bool) -> bool:
+    """Whether a word nobody knows is a firm, a place, a model, or written as no name is."""
+    word, before = words[place], words[place - 1].text if place else ""
+    bare = word.text.removesuffix("'s").removesuffix("'")
+    if (bare in PLACES and before == "in") or (bare == "eve" and before in {"christmas", "year's"}):
+        return True
+    if bare in NAMES and not (word.stem in _KNOWN and not word.capital):
+        return False
+    if bare in _FIRMS_AND_PLACES or len(bare) == 1 or (word.initials and written_out):
+        return True
+    return _is_everyday(word, bare) or _stands_as_no_name(words, place, bare, written_out=written_out)
+
+
+def _is_everyday(word: Word, bare: str) -> bool:
+    """Whether lists or its parts tell that it is no name."""
+    if bare in _LANGUAGES or _CONTRACTED.fullmatch(bare):
+        return True
+    if bare.startswith("un") and (stem(bare[2:]) in _KNOWN or bare.endswith(("ed", "rn", "en"))):
+        return True
+    if word.capital:
+        return word.stem in _EVERYDAY and word.opens
+    return word.stem in _EVERYDAY or ("-" in bare and any(map(_is_known, bare.split("-"))))  # "step-free"
+
+
+def _stands_as_no_name(words: Sequence[Word], place: int, bare: str, *, written_out: bool) -> bool:
+    """Whether its capital, its ending and its neighbours tell that it is no name."""
+    word, before = words[place], words[place - 1].text if place else ""
+    after = words[place + 1] if place + 1 < len(words) else None
+    if word.capital and after is not None and after.text[0].isdecimal():  # "the Pixel 9"
+        return before in _ARTICLES
+    if word.capital and not word.opens:  # "in Rotterdam": nobody is in somebody
+        return before in {"in", "throughout", "across", "near"}
+    if word.capital:
+        # "Subscribers receive": of one person it would be "receives"
+        several = bare.endswith("s") and after is not None and after.text in _SAID_OF_SEVERAL
+        return several or _SURELY_SHAPED.search(bare) is not None
+    alone = after is None or not after.stem or after.text in _TOWARDS_SOMEONE
+    someone = alone and before in _TOWARDS_SOMEONE and not bare.endswith("s")
+    return _SHAPED.search(bare) is not None or (written_out and not someone)
 
 
 def _may_be_name(words: Sequence[Word], place: int) -> bool:
@@ -170,4 +262,4 @@ def phrase_stems(words: Iterable[Word]) -> frozenset[str]:
     return frozenset(word.stem for word in words if word.stem)
 
 
-__all__ = ["Word", "names_among", "phrase_stems", "stem", "stems", "words_of"]
+__all__ = ["Word", "names_among", "phrase_stems", "stem", "stems", "unknown_names", "words_of"]

@@ -7,6 +7,7 @@ from echoic.server.routes import (
     conversations,
     erasure,
     forming,
+    global_facts,
     health,
     identity,
     known,
@@ -30,6 +31,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     voice.router,
     erasure.router,
     proposals.router,
+    global_facts.router,
     health.router,
     page.router,
 )

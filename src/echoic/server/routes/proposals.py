@@ -1,4 +1,4 @@
-"""What callers would have everyone know, and what everyone knows, for the operator to decide."""
+"""What callers would have everyone know, for the operator to decide."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from echoic.errors import InvalidInput
+from echoic.memory.decisions import Decided
 from echoic.server.callers import AsOperator, OperatedDeployment, Shared
 from echoic.server.models import Shown, ShownMemory
 from echoic.server.problems import not_found, responses
@@ -30,12 +31,6 @@ class Rejected(Shown):
     """What is no more."""
 
     rejected: str
-
-
-class Published(Shown):
-    """What everyone of the deployment knows, oldest first."""
-
-    memories: list[ShownMemory]
 
 
 class ShownLesson(Shown):
@@ -70,7 +65,7 @@ class Lessons(Shown):
 class ShownDecision(Shown):
     """One thing an operator decided."""
 
-    what: Literal["approved", "rejected", "withdrawn"]
+    what: Decided
     of: Literal["fact", "lesson"]
     key: str = Field(description="Of a fact its key, of a lesson its agent.")
     text: str | None = Field(description="Null where it was rejected: that is destroyed.")
@@ -115,22 +110,6 @@ async def reject(shared: Shared, deployment: OperatedDeployment, proposal: str, 
     except InvalidInput as error:
         raise not_found("proposal") from error
     return Rejected(rejected=proposal)
-
-
-@router.get("/api/published", summary="What everyone knows", responses=responses(401, 404, 422, 429, 503))
-async def list_published(shared: Shared, deployment: OperatedDeployment) -> Published:
-    """Global memories, approved or global by themselves."""
-    known = await shared.memory.proposals(deployment).published()
-    return Published(memories=[ShownMemory.of(memory) for memory in known])
-
-
-@router.post("/api/published/{memory}/withdraw", summary="Let nobody know it", responses=_DECIDES)
-async def withdraw(shared: Shared, deployment: OperatedDeployment, memory: str, by: By = None) -> ShownMemory:
-    """Gone from the next question on. Nothing is global by itself under its key again."""
-    try:
-        return ShownMemory.of(await shared.memory.proposals(deployment).withdraw(memory, by=by))
-    except InvalidInput as error:
-        raise not_found("global memory") from error
 
 
 @router.get("/api/lessons", summary="What agents learned", responses=responses(401, 404, 422, 429, 503))

@@ -113,14 +113,25 @@ function changesOf({ stored, superseded, retracted }) {
 }
 
 function recallWords({ recall }) {
-  const found = recall.hits.length === 1 ? "1 hit" : `${recall.hits.length} hits`;
+  const counted = recall.hits.length === 1 ? "1 hit" : `${recall.hits.length} hits`;
+  const silent = recall.outcome === "complete" ? "nothing known" : "no hits";
+  const found = recall.hits.length ? counted : silent;
   const cut = recall.cut.length ? `, without ${recall.cut.join(", ")}` : "";
   return `${found}: ${OUTCOMES[recall.outcome]}${cut}`;
 }
 
+/** That nothing was found: an answer only where it could look everywhere. */
+function silence({ outcome }) {
+  const looked = outcome === "complete";
+  const words = looked
+    ? "Nothing is known about this. It looked everywhere, and nothing there is likely to answer."
+    : "Could not look everywhere: whether anything is known about this is open. Ask again.";
+  return h("p", { class: looked ? "none" : "none open", "data-outcome": outcome }, words);
+}
+
 /** What a recall found, and where each channel ranked it. */
 export function hits(recall) {
-  if (!recall.hits.length) return h("p", { class: "none" }, "Nothing found. That is an answer: it looked, and knows nothing.");
+  if (!recall.hits.length) return silence(recall);
   const names = [...new Set(recall.hits.flatMap((hit) => Object.keys(hit.ranks)))];
   const channels = CHANNELS.filter((name) => names.includes(name)).concat(names.filter((name) => !CHANNELS.includes(name)));
   return h(

@@ -1,0 +1,267 @@
+"""What everyone of a deployment knows, in the hands of its operator: written, edited, listed, withdrawn.
+
+What an operator writes is shared as it stands: nobody judges it and no telephone number is taken out of it.
+Secrets are masked, as in every write. Whether the one who asks is an operator is for the surfaces to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from echoic.errors import InvalidInput, WriteConflict, brief
+from echoic.memory.background import Background
+from echoic.memory.decisions import Decided, Decision, decider, put_decision
+from echoic.memory.door import Door
+from echoic.memory.ledger import Ledger
+from echoic.memory.records import MEMORY, memory_of, scan_all
+from echoic.memory.retry import until_written
+from echoic.stores.base import Change, Drop, Put, Record, Store
+from echoic.types import Category, Memory, Scope, checked_category, checked_name, checked_text
+
+_AT_ONCE: Final = 100
+"""Facts written together when many are filled in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One fact that an operator would have everyone know."""
+
+    text: str
+    key: str | None = None
+    """What it is edited and looked up by. Without one the same text is the same fact."""
+    category: Category = "fact"
+    context: str | None = None
+    """When and under which conditions it applies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """What became of facts that were filled in together."""
+
+    memories: Sequence[Memory]
+    """Each as it is kept, in the order given."""
+    new: int
+    changed: int
+    """How many took the place of what was global under their key."""
+    unchanged: int
+    """How many were global already, word for word."""
+
+
+@dataclass(slots=True)
+class _Written:
+    """What one write kept, in the order asked, and what that changed."""
+
+    kept: list[Memory] = field(default_factory=list)
+    new: int = 0
+    changed: int = 0
+
+
+class GlobalFacts:
+    """What everyone of one deployment knows."""
+
+    def __init__(
+        self,
+        store: Store,
+        everyone: Scope,
+        clock: Callable[[], datetime],
+        *,
+        door: Door,
+        background: Background,
+    ) -> None:
+        self._store = store
+        self._everyone = everyone
+        self._clock = clock
+        self._door = door
+        self._background = background
+
+    async def list(self) -> Sequence[Memory]:
+        """What everyone of the deployment knows, oldest first, whoever wrote it."""
+        memories = [memory_of(r) for r in await scan_all(self._store, self._everyone, MEMORY)]
+        return [memory for memory in memories if memory.current]
+
+    async def set(
+        self,
+        key: str,
+        value: str,
+        *,
+        category: Category = "fact",
+        context: str | None = None,
+        by: str | None = None,
+    ) -> Memory:
+        """Let everyone know `value`, under `key`.
+
+        What was global under the key becomes history, whoever said it. From then on nothing that callers say
+        is global by itself there.
+
+        Args:
+            key: what it is edited and looked up by.
+            value: what everyone may hear, as it stands.
+            category: what kind it is.
+            context: when and under which conditions it applies.
+            by: who writes it, for `decisions`.
+
+        Returns:
+            the memory as kept; the one that is there, where it says the same.
+
+        Raises:
+            InvalidInput: something of it cannot be kept.
+            StoreUnavailable: set it again.
+        """
+        fact = Fact(text=value, key=checked_name(key, "key"), category=category, context=context)
+        written = await self._write([self._checked(fact)], decider(by))
+        return written.kept[0]
+
+    async def fill(self, facts: Iterable[Fact], *, by: str | None = None) -> Filled:
+        """Let everyone know all of `facts`, a hundred at a time. Doing it again changes nothing.
+
+        What is global and not among them stays.
+
+        Args:
+            facts: each with a key of its own, or without one.
+            by: who writes them, for `decisions`.
+
+        Raises:
+            InvalidInput: one of them cannot be kept, or two under one key differ; nothing was written.
+            StoreUnavailable: fill them in again; what is written already is not written twice.
+        """
+        who = decider(by)
+        wanted = [self._checked(fact) for fact in facts]
+        _check_keys(wanted)
+        done = _Written()
+        for start in range(0, len(wanted), _AT_ONCE):
+            written = await self._write(wanted[start : start + _AT_ONCE], who)
+            done.kept += written.kept
+            done.new += written.new
+            done.changed += written.changed
+        unchanged = len(wanted) - done.new - done.changed
+        return Filled(memories=done.kept, new=done.new, changed=done.changed, unchanged=unchanged)
+
+    async def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
+        """Let nobody know it any longer, from the next question on, not even as what was so once.
+
+        What was global by itself its author keeps as their own. Nothing is global by itself under the same
+        key again, until an operator approves or writes something there.
+
+        Args:
+            memory_id: as `list` has it.
+            by: who decides, for `decisions`.
+
+        Returns:
+            what was withdrawn.
+
+        Raises:
+            InvalidInput: nothing of that id is global (any more).
+            StoreUnavailable: withdraw it again.
+        """
+        who = decider(by)
+        name = checked_name(memory_id, "memory id")
+        return await until_written(lambda: self._withdraw(name, who), "the key of a global memory")
+
+    def _checked(self, fact: Fact) -> Memory:
+        context = fact.context
+        memory = Memory(
+            id="",
+            key=fact.key if fact.key is None else checked_name(fact.key, "key"),
+            text=checked_text(fact.text, "value"),
+            category=checked_category(fact.category),
+            context=context if context is None else checked_text(context, "context"),
+            visibility="global",
+            valid_from=self._clock(),
+            reason="operator",
+        )
+        return self._door.memory(self._everyone, memory)
+
+    async def _write(self, wanted: Sequence[Memory], by: str) -> _Written:
+        async def attempt() -> _Written:
+            ledger = Ledger(self._store, self._everyone)
+            written = _Written()
+            noted: list[Change] = []
+            for memory in wanted:
+                before = set(map(_name, ledger.changes))
+                replaced = await self._others_ended(ledger, memory)
+                stays = await (ledger.add(memory) if memory.key is None else ledger.set(memory))
+                written.kept.append(stays)
+                if stays.id not in set(map(_name, ledger.changes)) - before:
+                    continue  # it was global already
+                edits = replaced or stays.supersedes is not None
+                written.new += not edits
+                written.changed += edits
+                noted.append(self._noted("written", stays, by))
+            await self._store.write(self._everyone, [*ledger.changes, *noted])
+            return written
+
+        written = await until_written(attempt, "global facts")
+        self._background.poke()
+        return written
+
+    async def _others_ended(self, ledger: Ledger, memory: Memory) -> bool:
+        """End what callers made global under the same key; whether there was anything."""
+        if memory.key is None:
+            return False
+        there = await scan_all(self._store, self._everyone, MEMORY, key=memory.key)
+        theirs = [known for record in there if (known := memory_of(record)).current and known.author]
+        return any([await ledger.end(known.id, memory.valid_from) for known in theirs])
+
+    async def _withdraw(self, name: str, by: str) -> Memory:
+        found = await self._store.read(self._everyone, MEMORY, [name])
+        if not found or not (memory := memory_of(found[0])).current:
+            raise InvalidInput(
+                f"nothing of the id {brief(name)} is global; `echoic global list` lists what is"
+            )
+        given = await self._give_back(memory)
+        noted = self._noted("withdrawn", memory, by)
+        gone = Drop(kind=MEMORY, id=memory.id)
+        try:
+            await self._store.write(self._everyone, [Put.over(found[0], found[0]), gone, noted])
+        except WriteConflict:
+            if given is not None:  # its author may have been forgotten in this moment
+                await self._store.erase(*given)
+            raise
+        return memory
+
+    async def _give_back(self, memory: Memory) -> tuple[Scope, Sequence[Drop]] | None:
+        """Let its author keep what was global by itself, unless they keep something else there by now.
+
+        Returns:
+            what would take it back; None: there was nothing to give.
+        """
+        if memory.author is None or memory.key is None:
+            return None
+        ledger = Ledger(self._store, Scope(self._everyone.deployment, memory.author))
+        if await ledger.current(memory.key, memory.author) is not None:
+            return None
+        kept = await ledger.set(replace(memory, id="", visibility="private", supersedes=None))
+        await self._store.write(ledger.scope, ledger.changes)
+        return ledger.scope, [Drop(kind=MEMORY, id=kept.id)]
+
+    def _noted(self, what: Decided, memory: Memory, by: str) -> Put:
+        return put_decision(
+            Decision(what=what, of="fact", key=memory.key or "", text=memory.text, by=by, at=self._clock())
+        )
+
+
+def _name(change: Change) -> str:
+    record: Record | None = getattr(change, "record", None)
+    return record.id if record is not None else ""
+
+
+def _check_keys(wanted: Sequence[Memory]) -> None:
+    """Raises:
+    InvalidInput: two of `wanted` say different things under one key.
+    """
+    seen: dict[str, Memory] = {}
+    for memory in wanted:
+        if memory.key is None:
+            continue
+        first = seen.setdefault(memory.key, memory)
+        if (first.text, first.category, first.context) != (memory.text, memory.category, memory.context):
+            raise InvalidInput(
+                f"two facts stand under the key {brief(memory.key)} and say different things: "
+                "give each a key of its own"
+            )
+
+
+__all__ = ["Fact", "Filled", "GlobalFacts"]
