@@ -20,6 +20,7 @@ from echoic.memory.distilling.model_reader import ModelReader, Run
 from echoic.memory.distilling.progress import PROGRESS, Progress, progress_id, progress_in
 from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.distilling.rule_reader import RuleReader
+from echoic.memory.distilling.sentence_extractor import SentenceExtractor
 from echoic.memory.distilling.turns import is_unmarked
 from echoic.memory.hooks import Extraction, Hooks, Trouble
 from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, memory_of, scan_all
@@ -84,6 +85,7 @@ class Distiller:
         self._store = store
         self._telemetry = telemetry or Telemetry()
         self._hooks = hooks or Hooks()
+        extractor = extractor or SentenceExtractor.fitting(embedder)
         self._rules = RuleReader(store, alone=extractor is None)
         self._model: ModelReader | None = None
         if extractor is not None:
