@@ -1,12 +1,12 @@
-"""Fit the weights of `echoic.memory.distilling.clause_reader` and write them to `clause_reader.npz` beside it.
+"""Fit the weights of `echoic.memory.distilling.clause_reader`, and write them beside it.
 
     PYTHONPATH=packages/echoic-corpus/src python scripts/fit_reader.py --cache /tmp/reader-vectors
 
-Fitted to the telephone corpus's `train` callers and to the sentences in `reader_sentences.txt`; the likelihoods
-from which a clause is kept, and from which it is sure, are chosen on `train` and `dev` callers by five-fold
-cross-validation grouped by caller. Nothing here reads the `test` callers. A clause of the corpus is a statement
-where it shares half of its content words with the words or the value of a labelled fact of its turn, or stands in
-`reader_unlabelled.txt`: labels name what matters most of a turn, not all that is durable in it.
+Fitted to the telephone corpus's `train` callers and to the sentences in `reader_sentences.txt`. From which
+likelihood on a clause is kept, and from which it is sure, is chosen on `train` and `dev` callers by five-fold
+cross-validation grouped by caller. Nothing here reads the `test` callers. A clause of the corpus is a
+statement where it shares half of its content words with the words or the value of a labelled fact of its
+turn, or stands in `reader_unlabelled.txt`: labels name what matters most in a turn, not all that is durable.
 The same data gives the same weights: there is no chance in it but the order of folds, which is fixed.
 """
 
@@ -15,6 +15,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
+import itertools
+import math
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,12 +37,14 @@ HERE = Path(__file__).parent
 SENTENCES, UNLABELLED = HERE / "reader_sentences.txt", HERE / "reader_unlabelled.txt"
 WRITTEN = "written"
 """Who says the sentences that were written to train on."""
-WRITTEN_WEIGHT = 3.0
+WRITTEN_WEIGHT = 1.5
 """Of one written sentence, beside 1 of a clause of the corpus: they are few, and plain."""
 RIDGE = 10.0
 LEAST_SEEN = 10
 """Callers, or written sentences, that a term must occur with to count."""
 FOLDS = 5
+MOST_WAYS = 8
+"""Sentences made of one line with choices."""
 _BATCH = 64
 _SAME = 0.5
 
@@ -50,6 +55,7 @@ class Example:
 
     clause: Clause
     who: str
+    """The caller, or the line it was made of."""
     split: str
     category: str | None
     """None: it is not to be kept."""
@@ -63,7 +69,7 @@ def examples() -> list[Example]:
     found = [_written(line) for line in _lines(SENTENCES)]
     for caller in read_all()[0]:
         if split[caller.id] in {"train", "dev"}:
-            found.append(_of_caller(caller, split[caller.id], durable))
+            found += [_of_caller(caller, split[caller.id], durable)]
     return [example for some in found for example in some]
 
 
@@ -75,9 +81,23 @@ def _lines(path: Path) -> list[str]:
 def _written(line: str) -> list[Example]:
     head, text = line.split("\t")
     keep, kind = head[0] == "+", head[2:]
+    texts = _chosen(text)
     return [
-        Example(clause, WRITTEN, WRITTEN, kind if keep else None, not keep) for clause in clauses(text)
+        Example(clause, f"{WRITTEN} {text}", WRITTEN, kind if keep else None, not keep)
+        for each in texts
+        for clause in clauses(each)
     ]
+
+
+def _chosen(text: str) -> list[str]:
+    """`text` with its choices made, in some of the possible ways, spread over all of them."""
+    parts = [part.split("|") for part in re.split(r"[{}]", text)]
+    ways = ["".join(way) for way in itertools.product(*parts)]
+    step = max(1, len(ways) // MOST_WAYS)
+    # of neighbouring ways only the last choice differs: a stride without a common factor takes all of them
+    while step > 1 and math.gcd(step, len(ways)) > 1:
+        step += 1
+    return list(dict.fromkeys(" ".join(ways[at * step % len(ways)].split()) for at in range(MOST_WAYS)))
 
 
 def _of_caller(caller: Caller, split: str, durable: frozenset[str]) -> list[Example]:
@@ -132,7 +152,9 @@ async def _embed(texts: list[str]) -> Floats:
     embedder = embedder_from("local")
     await embedder.open()
     try:
-        made = [await embedder.embed(texts[at : at + _BATCH], "document") for at in range(0, len(texts), _BATCH)]
+        made = [
+            await embedder.embed(texts[at : at + _BATCH], "document") for at in range(0, len(texts), _BATCH)
+        ]
     finally:
         await embedder.aclose()
     return np.concatenate(made)
@@ -141,9 +163,9 @@ async def _embed(texts: list[str]) -> Floats:
 def terms_in(some: Sequence[Example]) -> tuple[str, ...]:
     """Words and pairs of words that enough callers or written sentences have."""
     seen: dict[str, set[str]] = defaultdict(set)
-    for at, example in enumerate(some):
+    for example in some:
         for term in terms_of(example.clause.words):
-            seen[term].add(f"{at}" if example.who == WRITTEN else example.who)
+            seen[term].add(example.who)
     return tuple(sorted(term for term, who in seen.items() if len(who) >= LEAST_SEEN))
 
 
@@ -166,11 +188,11 @@ def fitted(table: Floats, right: NDArray[np.bool_], weight: Floats, ridge: float
 
 
 def folds_of(some: Sequence[Example]) -> NDArray[np.int64]:
-    """Which fold each is left out of: a caller is in one only; written sentences in turn."""
-    callers = sorted({example.who for example in some} - {WRITTEN})
-    np.random.default_rng(1).shuffle(callers)
-    place = {who: at % FOLDS for at, who in enumerate(callers)}
-    return np.array([place.get(example.who, at % FOLDS) for at, example in enumerate(some)])
+    """Which fold each is left out of: all of a caller, or of a written line, are in one only."""
+    who = sorted({example.who for example in some})
+    np.random.default_rng(1).shuffle(who)
+    place = {name: at % FOLDS for at, name in enumerate(who)}
+    return np.array([place[example.who] for example in some])
 
 
 def out_of_fold(some: Sequence[Example], table: Floats, right: NDArray[np.bool_], weight: Floats) -> Floats:
@@ -190,7 +212,9 @@ def from_where(likely: Floats, right: NDArray[np.bool_], precision: float) -> fl
     return float(likely[order][enough[-1]]) if len(enough) else 1.0
 
 
-def figures(name: str, likely: Floats, right: NDArray[np.bool_], trap: NDArray[np.bool_], floor: float) -> str:
+def figures(
+    name: str, likely: Floats, right: NDArray[np.bool_], trap: NDArray[np.bool_], floor: float
+) -> str:
     """Precision, recall and traps kept at `floor`, as a line."""
     kept = likely >= floor
     precision = right[kept].mean() if kept.any() else float("nan")
@@ -201,12 +225,13 @@ def figures(name: str, likely: Floats, right: NDArray[np.bool_], trap: NDArray[n
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cache", type=Path, help="a folder that keeps the vectors")
     parser.add_argument("--floor", type=float, default=0.85, help="precision from which a clause is kept")
     parser.add_argument("--sure", type=float, default=0.9, help="precision from which it is sure")
     parser.add_argument("--into", type=Path, default=Path(clause_reader.__file__).with_suffix(".npz"))
-    parser.add_argument("--unlabelled", type=int, default=0, help="show so many likely clauses without a label")
     given = parser.parse_args()
     some = examples()
     vectors = embedded([example.clause.text for example in some], given.cache)
@@ -216,35 +241,25 @@ def main() -> None:
     weight = np.where(split == WRITTEN, WRITTEN_WEIGHT, 1.0).astype(np.float32)
     learned = split != "dev"
     terms = terms_in([example for example in some if example.split != "dev"])
-    table = features([example.clause for example in some], vectors, {term: at for at, term in enumerate(terms)})
+    places = {term: at for at, term in enumerate(terms)}
+    table = features([example.clause for example in some], vectors, places)
     likely = out_of_fold(some, table, right, weight)
     corpus = split != WRITTEN
-    for at in np.argsort(-likely)[: given.unlabelled * 4]:
-        if split[at] == "train" and not right[at] and not trap[at]:
-            print(f"{likely[at]:.2f}\t{some[at].clause.text}")
     floor, sure = (from_where(likely[corpus], right[corpus], share) for share in (given.floor, given.sure))
     keep = fitted(table[learned], right[learned], weight[learned])
     for name in ("train", "dev", WRITTEN):
         those = split == name
         shown = likelihoods(table[those], keep) if name == "dev" else likely[those]
-        for level in (floor, sure, 0.6, 0.7, 0.8):
+        for level in (floor, sure, 0.5, 0.6, 0.7, 0.8, 0.9):
             print(figures(name, shown, right[those], trap[those], level))
     stated = learned & right
-    kinds = np.stack(
-        [
-            fitted(
-                table[stated],
-                np.array([example.category == kind for example in some])[stated],
-                weight[stated],
-            )
-            for kind in FACT_CATEGORIES
-        ]
-    )
+    kind = np.array([example.category or "" for example in some])[stated]
+    kinds = [fitted(table[stated], kind == one, weight[stated]) for one in FACT_CATEGORIES]
     np.savez_compressed(
         given.into,
         terms=np.array(terms),
         keep=keep.astype(np.float16),
-        kinds=kinds.astype(np.float16),
+        kinds=np.stack(kinds).astype(np.float16),
         categories=np.array(FACT_CATEGORIES),
         floor=np.float32(floor),
         sure=np.float32(sure),

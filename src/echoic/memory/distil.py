@@ -65,6 +65,8 @@ class Distiller:
         embedder: tells whether something is known in other words; None: by words only.
         clock: the time, aware.
         every: user turns after which the model reads a conversation that goes on.
+        sentences: whether, where there is no model, what no rule has a slot for is kept as a sentence; needs
+            the local embedder.
         worker: the name of this process, unlike any other's; None makes one.
         telemetry: what is told of how it went; None: OpenTelemetry's global providers.
         hooks: what is told of what was learned.
@@ -78,6 +80,7 @@ class Distiller:
         embedder: Embedder | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         every: int = EVERY,
+        sentences: bool = True,
         worker: str | None = None,
         telemetry: Telemetry | None = None,
         hooks: Hooks | None = None,
@@ -85,7 +88,8 @@ class Distiller:
         self._store = store
         self._telemetry = telemetry or Telemetry()
         self._hooks = hooks or Hooks()
-        extractor = extractor or SentenceExtractor.fitting(embedder)
+        if extractor is None and sentences:
+            extractor = SentenceExtractor.fitting(embedder)
         self._rules = RuleReader(store, alone=extractor is None)
         self._model: ModelReader | None = None
         if extractor is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -25,7 +26,7 @@ from echoic.types import Category
 MODEL: Final = "local:all-MiniLM-L6-v2:"
 """What the model's name in an embedder's spec begins with: the weights know no other's vectors."""
 FEWEST, MOST = 3, 40
-"""Words of a clause that is weighed: a fragment does not stand by itself, a monologue is more than one thing."""
+"""Words of a clause that is weighed: a fragment does not stand by itself, a monologue is no clause."""
 _VECTOR_SCALE: Final = 14.0
 """Brings the numbers of a unit vector to the size of the other features."""
 _OWN: Final = frozenset(
@@ -33,8 +34,8 @@ _OWN: Final = frozenset(
 )
 _SUBJECTS: Final = frozenset("i i'm i've i'd i'll my we we're we've we'd we'll our".split())
 _JOINING: Final = frozenset(
-    """and but so also plus because since cause then though although anyway oh well yes yeah yep no nope okay ok
-    actually hello hi hey please thanks look listen see""".split()
+    """and but so also plus because since cause then though although anyway oh well yes yeah yep no nope
+    okay ok actually hello hi hey please thanks look listen see""".split()
 )
 _ASIDE: Final = ("by", "the", "way")
 _MASKED: Final = "maskedsecret"
@@ -46,6 +47,27 @@ _ASKING: Final = frozenset(
     should have has had may might isn't aren't don't doesn't didn't can't couldn't won't wouldn't""".split()
 )
 _INVERTED: Final = frozenset("i you he she it we they my your the this that there".split())
+
+# What a clause of these words is not, whatever else it says: asked for, guessed, about now, somebody else's.
+_NOT_ONE: Final = re.compile(
+    r"^(?:he|he's|he'd|she|she's|she'd|they|they're|they've|you|you're|you've|you'd|someone|somebody|"
+    r"people|everyone|everybody|nobody|some|i'll|we'll|let|let's|tell me|give me|what|who|why|how|where)\b"
+    r"|^(?:my|our|the|a|an|some|this|that)(?: old| new| best| next door)? (?:neighbou?rs?|boss|manager|"
+    r"friends?|colleagues?|co-?workers?|landlord|teacher|hairdresser|postman|guy|man|woman|lady|fellow)\b"
+    r"|^(?:i|we)(?:'d| would| do| just| really| only)* "
+    r"(?:like|love|want|need|wanted|wish|hope|have|try) to\b"
+    r"|^(?:i'm|i am|we're|we are)(?: just| only| still)? (?:calling|ringing|phoning|looking|waiting|"
+    r"wondering|asking|trying|standing|sitting|going to|gonna|sorry|sure|glad|fine|ready|done|afraid|back|"
+    r"here|listening)\b"
+    r"|\b(?:i|we) (?:may|could|would(?! rather| prefer))\b"
+    r"|\b(?:might|maybe|perhaps|probably|wish|wonder|suppose|imagine|guess|i think|i thought|in theory|"
+    r"would have|right now|just now|at the moment|today|tonight|yesterday|tomorrow|"
+    r"this (?:morning|afternoon|evening|week)|last night|hang on|hold on|for a (?:second|minute|moment)|"
+    r"used to|when i was|as a (?:child|kid|boy|girl)|back then|in those days|joking|maskedsecret|pin|"
+    r"password|passcode|cvv|security code)\b"
+)
+_SINCE_THEN: Final = re.compile(r"\bused to\b.*\b(?:now|these days)\b")
+"""Says what is so now beside what was."""
 
 Floats = NDArray[np.float32]
 
@@ -126,15 +148,17 @@ def _of_sentence(said: Sentence) -> Iterator[Clause]:
     ground = Ground(said, greeted=False)
     unreal = not _UNREAL.isdisjoint(token.low for token in said.tokens)
     starts = [0] if unreal else [0, *_starts(said, ground)]
-    for start, end in itertools.pairwise([*starts, len(said)]):
-        start, stop = _trimmed(said, start, end)
+    for first, end in itertools.pairwise([*starts, len(said)]):
+        start, stop = _trimmed(said, first, end)
         tokens = said.tokens[start:stop]
         words = tuple(token.low for token in tokens)
         if not FEWEST <= len(words) + _contracted(words) <= MOST or _OWN.isdisjoint(words) or _asks(words):
             continue
         if _MASKED in words or any(token.quoted for token in tokens):
             continue
-        if ground.bears(start, firm=True, value_end=start):
+        own = next(at for at in range(start, stop) if said.low(at) in _OWN)
+        shown = all(ground.bears(at, firm=True, value_end=at) for at in (start, own))
+        if shown and _may_last(" ".join(words)):
             yield Clause(said.text(start, stop), words)
 
 
@@ -157,6 +181,11 @@ def _starts(said: Sentence, ground: Ground) -> Iterator[int]:
             yield at
 
 
+def _may_last(line: str) -> bool:
+    """Whether nothing in the words of a clause says that it is none that lasts."""
+    return _NOT_ONE.search(line) is None or _SINCE_THEN.search(line) is not None
+
+
 def _contracted(words: Sequence[str]) -> bool:
     """Whether the first word is two: "I'm retired" stands by itself, "I see" does not."""
     return bool(words) and "'" in words[0]
@@ -164,7 +193,7 @@ def _contracted(words: Sequence[str]) -> bool:
 
 def _asks(words: Sequence[str]) -> bool:
     """Whether it is a question by the order of its words: recognisers may write no question mark."""
-    return words[0] in _ASKING and (words[1] in _INVERTED or words[0] in {"what", "who", "which", "why", "how"})
+    return words[0] in _ASKING and (words[1] in _INVERTED or words[1] in _ASKING)
 
 
 def terms_of(words: Sequence[str]) -> set[str]:
@@ -209,7 +238,9 @@ def read_clauses(read: Sequence[Clause], vectors: Floats, by: Weights) -> list[R
     for clause, row, likely in zip(read, table, likelihoods(table, by.keep), strict=True):
         if likely >= by.floor:
             kind = by.categories[int(np.argmax((by.kinds * row).sum(axis=1)))]
-            found.append(Read(clause=clause, category=kind, likely=float(likely), sure=bool(likely >= by.sure)))
+            found.append(
+                Read(clause=clause, category=kind, likely=float(likely), sure=bool(likely >= by.sure))
+            )
     return found
 
 

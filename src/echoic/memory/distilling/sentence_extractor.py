@@ -1,8 +1,8 @@
 """Keeps, as a sentence, what a user stated durably and no rule has a slot for. Needs the local encoder.
 
-An extractor like any other: it reads behind the caller's back, with a cursor of its own, and what it proposes is
-checked and reconciled as a language model's proposals are. Where the embedder is not the one its weights were
-made for there is none, and rules learn alone.
+An extractor like any other: it reads behind the caller's back, with a cursor of its own, and what it proposes
+is checked and reconciled as a language model's proposals are. Where the embedder is not the one its weights
+were made for there is none, and rules learn alone.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _readable(turn: Turn, reading: Reading) -> list[Clause]:
 def _says(memory: Memory, clause: Clause) -> bool:
     """Whether what is known from the same turn leaves little of `clause` unsaid."""
     told = {word.stem for word in content_words(clause.text)}
-    known = {word.stem for word in content_words(f"{memory.text} {statement_of(memory)} {memory.context or ''}")}
+    known = {
+        word.stem for word in content_words(f"{memory.text} {statement_of(memory)} {memory.context or ''}")
+    }
     return not told or len(told & known) >= _HEARD * len(told)
 
 
