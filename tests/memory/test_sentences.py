@@ -147,10 +147,7 @@ class TestClauses:
         [
             ("I live in Rome, and my wife works at a mill", ["I live in Rome", "my wife works at a mill"]),
             ("what i need is a ramp and i use a wheelchair", ["i use a wheelchair"]),
-            (
-                "If I lived in Oslo, I would ski, and my son too.",
-                ["If I lived in Oslo, I would ski, and my son too"],
-            ),
+            ("If I lived in Oslo, I would ski, and I have two sons.", []),
             ("Do I live in the zone", []),
             ("my pin is [PIN] and I have two cats", ["I have two cats"]),
             ("It rained. The bus was late.", []),

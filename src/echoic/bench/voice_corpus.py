@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -61,9 +61,15 @@ class Chosen:
 
     @classmethod
     def of(
-        cls, split: str, callers: Sequence[str] = (), limit: int | None = None, data: Path | None = None
+        cls,
+        split: str,
+        callers: Sequence[str] = (),
+        limit: int | None = None,
+        data: Path | None = None,
+        *,
+        ask: bool = True,
     ) -> Chosen:
-        """The callers of `split`, of them those named, the first `limit`.
+        """The callers of `split`, of them those named, the first `limit`; with `ask`, with their questions.
 
         Raises:
             InvalidInput: there are none, or the data is not what it must be.
@@ -77,6 +83,8 @@ class Chosen:
         ]
         if not chosen or (len(chosen) < len(set(callers)) and limit is None):
             raise InvalidInput(f"not all of {', '.join(callers) or 'the callers'} are in the split {split!r}")
+        if not ask:
+            chosen = [replace(caller, questions=(), silence=()) for caller in chosen]
         # of everybody's words, so that it mishears alike whoever is chosen
         return cls(split=split, callers=chosen, recogniser=Recogniser(everybody))
 
