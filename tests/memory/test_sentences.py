@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,9 +106,18 @@ async def test_the_same_statement_again_is_one_memory_said_twice(learned_from):
     assert facts[0].confirmed
 
 
-async def test_what_is_likely_but_not_sure_is_marked_unconfirmed():
-    by = weights()
-    assert 0 < by.floor <= by.sure <= 1
+async def test_what_is_likely_but_not_sure_is_unconfirmed_until_it_is_said_again(learned_from, monkeypatch):
+    assert 0 < weights().floor <= weights().sure <= 1
+    never_sure = replace(weights(), sure=2.0)
+    monkeypatch.setattr("echoic.memory.distilling.sentence_extractor.weights", lambda: never_sure)
+    said = "I take gabapentin at bedtime."
+    assert [memory.confirmed for memory in await learned_from(said)] == [False]
+    assert [memory.confirmed for memory in await learned_from(said, said)] == [True]
+
+
+async def test_a_turn_of_thousands_of_clauses_costs_the_encoder_no_more_than_a_long_one(learned_from):
+    facts = await learned_from("I have a cat called Number and " * 800)
+    assert len(facts) <= 24
 
 
 async def test_without_vectors_that_fit_the_rules_learn_alone():

@@ -1,7 +1,8 @@
 """From what was said to what is known: which conversations are read, by whom, and what is still to be read.
 
 The rules read every turn at once; a model, where there is one, reads what they have read, when it is time.
-Both propose changes to what is known; neither ever writes a new list of it.
+Where there is none, and the embedder is the local one, a trained reader of sentences takes its place. All
+propose changes to what is known; none ever writes a new list of it.
 """
 
 from __future__ import annotations

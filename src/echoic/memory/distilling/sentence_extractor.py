@@ -20,6 +20,8 @@ from echoic.memory.distilling.withheld import of_user
 from echoic.types import Memory, Turn
 from echoic.words import content_words
 
+_PER_TURN = 24
+"""Clauses of one turn that are weighed: more is no speech, and each costs the encoder some milliseconds."""
 _HEARD = 0.5
 """Share of a clause's content words from which on what the rules heard in it says enough of it."""
 
@@ -70,7 +72,7 @@ def _readable(turn: Turn, reading: Reading) -> list[Clause]:
     if not of_user(turn) or turn.id in reading.withheld:
         return []
     heard = [memory for memory in reading.known if turn.id in memory.source]
-    read = [clause for clause in clauses(turn.heard_text) if not instructs(clause.text)]
+    read = [clause for clause in clauses(turn.heard_text)[:_PER_TURN] if not instructs(clause.text)]
     return [clause for clause in read if not any(_says(memory, clause) for memory in heard)]
 
 
