@@ -160,3 +160,13 @@ class TestBaselines:
         }
         await peer.forget("ana", "ana/t2")
         assert [name for name, _ in await peer.search("ana", "Leeds", 1)] == ["ana/t1"]
+
+
+async def test_without_questions_only_what_is_learned_is_measured_and_rules_can_be_played_alone(data):
+    chosen = Chosen.of("dev", data=data, ask=False)
+    systems = ["echoic", voice_corpus.RULES_ALONE]
+    found = await measure_corpus(chosen, embedder_from("lexical"), systems=systems, versions=["clean"])
+    assert list(found["systems"]) == systems
+    ours, rules = (found["systems"][name]["clean"]["measures"] for name in systems)
+    assert "R@10" not in ours
+    assert ours["facts found"] == rules["facts found"], "without the local embedder there are only rules"

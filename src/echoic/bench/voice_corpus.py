@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -42,6 +42,8 @@ PEERS: Mapping[str, Callable[[], Peer]] = {
 """At their defaults, and as well as they can be set cheaply: with the speaker before what was heard, stems,
 no threshold, both legs alike. None of this was chosen on the corpus."""
 SYSTEMS = (OURS, *PEERS)
+RULES_ALONE = f"{OURS}, rules"
+"""Echoic without its reader of sentences: what the rules learn alone. Played where it is asked for."""
 SIDECAR = "sidecar"
 _REMEMBERED = 8_000
 """Questions and turns whose word pieces are held: some 30 KB each."""
@@ -59,9 +61,15 @@ class Chosen:
 
     @classmethod
     def of(
-        cls, split: str, callers: Sequence[str] = (), limit: int | None = None, data: Path | None = None
+        cls,
+        split: str,
+        callers: Sequence[str] = (),
+        limit: int | None = None,
+        data: Path | None = None,
+        *,
+        ask: bool = True,
     ) -> Chosen:
-        """The callers of `split`, of them those named, the first `limit`.
+        """The callers of `split`, of them those named, the first `limit`; with `ask`, with their questions.
 
         Raises:
             InvalidInput: there are none, or the data is not what it must be.
@@ -75,6 +83,8 @@ class Chosen:
         ]
         if not chosen or (len(chosen) < len(set(callers)) and limit is None):
             raise InvalidInput(f"not all of {', '.join(callers) or 'the callers'} are in the split {split!r}")
+        if not ask:
+            chosen = [replace(caller, questions=(), silence=()) for caller in chosen]
         # of everybody's words, so that it mishears alike whoever is chosen
         return cls(split=split, callers=chosen, recogniser=Recogniser(everybody))
 
@@ -95,7 +105,7 @@ async def measure_corpus(
     Args:
         chosen: who calls.
         embedder: makes the vectors all of them get; closed at the end.
-        systems: some of `SYSTEMS`.
+        systems: some of `SYSTEMS`, or `RULES_ALONE`.
         versions: some of `VERSIONS`.
         sidecar: the URL of one more system, which speaks the sidecar protocol.
         folder: on the disk they are to write to; None: where temporary files are. Nothing is left in it.
@@ -108,16 +118,16 @@ async def measure_corpus(
     Raises:
         InvalidInput: there is no such system or version.
     """
-    unknown = [name for name in (*systems, *versions) if name not in {*SYSTEMS, *VERSIONS}]
+    unknown = [name for name in (*systems, *versions) if name not in {*SYSTEMS, RULES_ALONE, *VERSIONS}]
     if unknown or not versions or not (systems or sidecar):
         raise InvalidInput(
-            f"not known: {'; '.join(unknown) or 'nothing to play to'}. Systems are {'; '.join(SYSTEMS)}; "
-            f"versions are {', '.join(VERSIONS)}"
+            f"not known: {'; '.join(unknown) or 'nothing to play to'}. "
+            f"Systems are {'; '.join((*SYSTEMS, RULES_ALONE))}; versions are {', '.join(VERSIONS)}"
         )
     left_out = {
         name: f"{missing} is not installed: {about.install}"
         for name in systems
-        if name != OURS and (missing := (about := PEERS[name]().about).missing())
+        if name in PEERS and (missing := (about := PEERS[name]().about).missing())
     }
     names = [name for name in dict.fromkeys(systems) if name not in left_out]
     began, held = time.monotonic(), HeldEmbedder(embedder, remember=_REMEMBERED)
@@ -180,7 +190,7 @@ class _Stage:
         try:
             await step()
         except Exception as error:  # whatever somebody else's software raises: the others go on
-            if name == OURS:
+            if name not in PEERS:
                 raise
             self.failed[name] = f"broke off at {where}, {self.spoken}: {type(error).__name__}: {error!s:.200}"
 
@@ -189,8 +199,8 @@ class _Stage:
             return SidecarSystem(self.sidecar or "")
         own = self.folder / name.replace(BEST, "-best")
         own.mkdir()
-        if name == OURS:
-            return EchoicSystem(self.held, own)
+        if name in {OURS, RULES_ALONE}:
+            return EchoicSystem(self.held, own, sentences=name == OURS)
         dimensions = self.held.spec.dimensions
         return PeerSystem(PEERS[name](), vectors, own, dimensions, best=name.endswith(BEST))
 
@@ -199,7 +209,7 @@ class _Stage:
         recogniser = self.chosen.recogniser
         asked = [asked_as(caller, question, self.spoken, recogniser) for question in caller.questions]
         asked = [text for text in asked if text]
-        if OURS in names:
+        if {OURS, RULES_ALONE} & set(names):
             for first in range(0, len(asked), _BATCH):
                 await self.held.embed_pieces(asked[first : first + _BATCH], "query")
         if any(name in PEERS for name in names):
@@ -254,4 +264,4 @@ def _corpus_version() -> str:
         return "checkout"
 
 
-__all__ = ["BEST", "OURS", "PEERS", "SYSTEMS", "Chosen", "measure_corpus"]
+__all__ = ["BEST", "OURS", "PEERS", "RULES_ALONE", "SYSTEMS", "Chosen", "measure_corpus"]

@@ -23,6 +23,7 @@ from echoic.errors import InvalidInput
     "--systems", default="", metavar="NAMES", help="Only these, with semicolons between; by default all."
 )
 @click.option("--versions", default="clean,wer10,wer20", show_default=True, help="Of what was said.")
+@click.option("--learning", is_flag=True, help="Ask no questions: only what is learned, in minutes.")
 @click.option("--sidecar", metavar="URL", help="One more system, which speaks the sidecar protocol there.")
 @click.option(
     "--data", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Another corpus's folder."
@@ -40,6 +41,7 @@ def corpus_command(
     limit: int | None,
     systems: str,
     versions: str,
+    learning: bool,
     sidecar: str | None,
     data: Path | None,
     folder: Path | None,
@@ -62,7 +64,7 @@ def corpus_command(
                 f"the corpus is a package of its own, and {error.name} is missing: in a checkout "
                 "pip install ./packages/echoic-corpus"
             ) from error
-        chosen = Chosen.of(split, _named(callers, ","), limit, data)
+        chosen = Chosen.of(split, _named(callers, ","), limit, data, ask=not learning)
         names = _named(systems, ";")
         with output.progress("callers") as progress:
             found = await measure_corpus(

@@ -1,7 +1,8 @@
 """From what was said to what is known: which conversations are read, by whom, and what is still to be read.
 
 The rules read every turn at once; a model, where there is one, reads what they have read, when it is time.
-Both propose changes to what is known; neither ever writes a new list of it.
+Where there is none, and the embedder is the local one, a trained reader of sentences takes its place. All
+propose changes to what is known; none ever writes a new list of it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from echoic.memory.distilling.model_reader import ModelReader, Run
 from echoic.memory.distilling.progress import PROGRESS, Progress, progress_id, progress_in
 from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.distilling.rule_reader import RuleReader
+from echoic.memory.distilling.sentence_extractor import SentenceExtractor
 from echoic.memory.distilling.turns import is_unmarked
 from echoic.memory.hooks import Extraction, Hooks, Trouble
 from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, memory_of, scan_all
@@ -64,6 +66,8 @@ class Distiller:
         embedder: tells whether something is known in other words; None: by words only.
         clock: the time, aware.
         every: user turns after which the model reads a conversation that goes on.
+        sentences: whether, where there is no model, what no rule has a slot for is kept as a sentence; needs
+            the local embedder.
         worker: the name of this process, unlike any other's; None makes one.
         telemetry: what is told of how it went; None: OpenTelemetry's global providers.
         hooks: what is told of what was learned.
@@ -77,6 +81,7 @@ class Distiller:
         embedder: Embedder | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         every: int = EVERY,
+        sentences: bool = True,
         worker: str | None = None,
         telemetry: Telemetry | None = None,
         hooks: Hooks | None = None,
@@ -84,6 +89,8 @@ class Distiller:
         self._store = store
         self._telemetry = telemetry or Telemetry()
         self._hooks = hooks or Hooks()
+        if extractor is None and sentences:
+            extractor = SentenceExtractor.fitting(embedder)
         self._rules = RuleReader(store, alone=extractor is None)
         self._model: ModelReader | None = None
         if extractor is not None:

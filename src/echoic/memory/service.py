@@ -66,6 +66,8 @@ class MemoryService:
             `classifier` would share; until it has agreed it is private.
         summarizer: a model that says what a long call was about, for whoever goes on with it.
         distil_every: user turns after which the extractor reads a conversation that goes on.
+        sentences: whether, where there is no extractor, what users state durably and no rule has a slot for
+            is kept as a sentence. Needs the local embedder; with any other the rules learn alone.
         fusion: how channels become one ranking: "blend", "rrf" as MongoDB computes it, or one of your own.
         shares: by deployment, others in this store whose global memory its users find beside their own, and
             get where they have nothing: `{"acme": ("knowledge-base",)}`. They only read it; users stay apart,
@@ -97,6 +99,7 @@ class MemoryService:
         second_judge: Classifier | None = None,
         summarizer: Summarizer | None = None,
         distil_every: int = EVERY,
+        sentences: bool = True,
         fusion: str | Fusion = "blend",
         shares: Mapping[str, Sequence[str]] | None = None,
         resumable_for_s: float | None = RESUMABLE_FOR_S,
@@ -123,6 +126,7 @@ class MemoryService:
             embedder=embedder,
             clock=clock,
             every=distil_every,
+            sentences=sentences,
             telemetry=telemetry,
             hooks=hooks,
         )

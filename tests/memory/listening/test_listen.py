@@ -320,3 +320,20 @@ def test_everything_heard_in_the_labelled_sets_can_be_stored(labelled):
                 assert heard.category in CATEGORIES
                 assert heard.confidence in {0.7, 0.85, 0.95}
                 assert heard.text or heard.retracts
+
+
+@pytest.mark.parametrize(
+    ("said", "needs"),
+    [
+        ("i need a table for one", None),
+        ("I need a flight to Lisbon", None),
+        ("we need a room for tonight", None),
+        ("I need a slot on Friday at nine", None),
+        ("I need a quiet room for two", "a quiet room for two"),
+        ("I need a room with a bath", "a room with a bath"),
+    ],
+)
+def test_a_booking_is_a_requirement_only_where_the_thing_is_described(said, needs):
+    assert [heard.text for heard in listen(said) if heard.key.startswith("requirement:")] == (
+        [needs] if needs else []
+    )

@@ -25,12 +25,17 @@ _TIMEOUT_S = 60
 
 
 class EchoicSystem:
-    """Echoic at its defaults, over SQLite: it learns by its rules, and is asked with `recall`."""
+    """Echoic at its defaults, over SQLite: it learns without a model, and is asked with `recall`."""
 
-    def __init__(self, embedder: HeldEmbedder, folder: Path) -> None:
-        """Nothing is open yet. What `embedder` remembers is not encoded while it is timed."""
+    def __init__(self, embedder: HeldEmbedder, folder: Path, *, sentences: bool = True) -> None:
+        """Nothing is open yet. What `embedder` remembers is not encoded while it is timed.
+
+        Without `sentences` it learns by its rules alone.
+        """
         self._now = datetime.now(UTC)
-        self._memory = MemoryService(SQLiteStore(folder / "echoic.db"), embedder, clock=lambda: self._now)
+        self._memory = MemoryService(
+            SQLiteStore(folder / "echoic.db"), embedder, clock=lambda: self._now, sentences=sentences
+        )
 
     async def start(self) -> None:
         """Open the store."""

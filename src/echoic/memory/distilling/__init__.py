@@ -1,7 +1,8 @@
 """How what was said becomes changes to what is known: what extractors are, and what becomes of it.
 
-`changes` is the seam, `rules` the extractor that needs nothing, `reconcile` what decides which of the changes
-take effect. Who reads which turns when is `rule_reader` and `model_reader`.
+`changes` is the seam, `rules` the extractor that needs nothing, `sentence_extractor` the one that needs the
+local encoder, `reconcile` what decides which of the changes take effect. Who reads which turns when is
+`rule_reader` and `model_reader`.
 """
 
 from __future__ import annotations

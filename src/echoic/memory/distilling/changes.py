@@ -47,6 +47,8 @@ class Fact:
     category: Category = "fact"
     context: str | None = None
     """When and under which conditions it applies."""
+    sure: bool = True
+    """Whether it may be relied on without asking back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

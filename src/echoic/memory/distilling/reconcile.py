@@ -249,7 +249,8 @@ class Reconciler:
             source=tuple(turn.id for turn in cited),
             valid_from=last.said_at,
         )
-        return replace(memory, confirmed=False) if is_doubted(memory, cited) else memory
+        doubted = not fact.sure or is_doubted(memory, cited)
+        return replace(memory, confirmed=False) if doubted else memory
 
     async def _zone(self) -> tzinfo:
         """Where the user's clocks stand, with what is learned of that just now."""

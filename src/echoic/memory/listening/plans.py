@@ -58,6 +58,8 @@ _QUALITIES: Final = frozenset(
     cordless
     """.split()
 )
+# Between a thing one books and a quality of it that stays: "a room with a bath", not "a table for one".
+_DESCRIBING: Final = frozenset("with without near by facing away close off".split())
 _NOT_IN: Final = frozenset("order place fact person time general the".split())
 _POINTING: Final = frozenset("it that this them these those him her you me one's there here us".split())
 
@@ -219,10 +221,14 @@ _INSIDE: Final = PREPOSITIONS | frozenset("the a an one most more next first las
 
 def _head(said: Sentence, at: int, end: int) -> str:
     """The noun of a phrase: its last word before a preposition."""
+    return said.low(_head_at(said, at, end))
+
+
+def _head_at(said: Sentence, at: int, end: int) -> int:
     index = at + 1
     while index < end and said.low(index) not in PREPOSITIONS:
         index += 1
-    return said.low(index - 1)
+    return index - 1
 
 
 def _needs(spot: Spot) -> Reading | None:
@@ -233,10 +239,12 @@ def _needs(spot: Spot) -> Reading | None:
     )
     if found is None:
         return None
-    head = _head(said, spot.at, found.end)
-    words = found.end - spot.at - (said.low(spot.at) in {"a", "an"})
+    head_at = _head_at(said, spot.at, found.end)
+    # what stands before the noun describes it; what stands behind may only be for how many, when or where to
+    words = head_at + 1 - spot.at - (said.low(spot.at) in {"a", "an"})
     replaced = said.low(spot.at + 1) in {"new", "different", "bigger", "better", "good", "nice"}
-    described = head in _BOOKABLE and words > 1 and not replaced
+    lasting = head_at + 1 < found.end and said.low(head_at + 1) in _DESCRIBING
+    described = said.low(head_at) in _BOOKABLE and (words > 1 or lasting) and not replaced
     if not (described or _ATTRIBUTES.search(found.text.lower())):
         return None
     return Reading((hear("requirement", found.text),), found.end)
