@@ -254,3 +254,26 @@ class TestTakenBackInSpeech:
 
 def every_byte(folder):
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+class TestReceipt:
+    async def test_it_says_why_what_is_close_by_stays(self, memory):
+        ana = await told_of_marta(memory)
+        receipt = await ana.forget(key="sister_name")
+        assert receipt.kept_because == {"means something else": 1}
+        receipt = await ana.forget(conversation="monday")
+        assert receipt.kept_because == {"learned from it": 3}
+
+    async def test_a_lesson_that_says_it_goes_unless_others_taught_it_too(self, memory):
+        ana, films = memory.user("ana"), memory.experience("films")
+        alone = await films.add("strategy", "Offer no snacks with a hazelnut allergy.", author=ana.scope)
+        other = await films.add("strategy", "Ask for the genre first.", author=ana.scope)
+        for user in (ana, memory.user("bob")):
+            both = await films.add("scenario", "Callers are often allergic to hazelnuts.", author=user.scope)
+        await say(ana, "monday", "user: I'm allergic to hazelnuts.")
+        (allergy,) = await ana.facts()
+        receipt = await ana.forget(key=allergy.key)
+        left = {lesson.id for lesson in (await films.get()).lessons}
+        assert alone.id not in left
+        assert left == {other.id, both.id}
+        assert receipt.kept_because == {"others taught it too": 1}

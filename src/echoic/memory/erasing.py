@@ -6,7 +6,7 @@ Whatever kind of record is kept under a key or of a conversation has to be named
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from echoic.memory.destroying import destroyed
 from echoic.memory.directives import DIRECTIVES
@@ -16,6 +16,7 @@ from echoic.memory.experience import unlearn
 from echoic.memory.hiding import named
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.judging import JUDGEMENT
+from echoic.memory.mentions import said_in_text
 from echoic.memory.parts import Parts
 from echoic.memory.records import (
     CALL_PARTS,
@@ -33,7 +34,7 @@ from echoic.memory.retry import until_written
 from echoic.memory.tasks import RESULT
 from echoic.memory.telephone import forget_on_lines, lines_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record
-from echoic.types import Memory, Receipt, Scope, checked_name
+from echoic.types import KeptBecause, Memory, Receipt, Scope, checked_name
 
 
 class Erasing:
@@ -66,6 +67,7 @@ class Erasing:
             await unlearn_turns(self._parts.store, self._scope, memories)
         lines = await lines_of(self._parts.store, self._scope) if everything else []
         self._parts.recaller.forget()
+        learned = await self._learned_in(conversation) if conversation is not None else 0
         kept = 0
 
         async def attempt() -> Erased | None:
@@ -88,18 +90,39 @@ class Erasing:
         # only now: what is judged or handed in meanwhile is taken back once the user's own is gone
         shared = await self._authored(key) if everything or key is not None else []
         drops = [Drop(kind=record.kind, id=record.id) for record in shared]
+        lessons = 0
         if everything:
-            drops += await unlearn(self._parts.store, self._scope)
+            taught, lessons = await unlearn(self._parts.store, self._scope)
+            drops += taught
             erased += await self._named(lines)
+        elif memories:
+            taught, lessons = await unlearn(
+                self._parts.store, self._scope, lambda text: bool(said_in_text(text, memories))
+            )
+            drops += taught
         if drops:
             erased.append(await self._parts.store.erase(self._scope.everyone, drops))
-        return _receipt(erased, kept)
+        stays: dict[KeptBecause, int] = {
+            "means something else": kept,
+            "learned from it": learned,
+            "others taught it too": lessons,
+        }
+        return _receipt(erased, stays)
 
     async def _memories(self, memories: Sequence[Memory]) -> list[Drop]:
         """Those of `memories` that are there."""
         names = [memory.id for memory in memories if memory.id]
         there = await self._parts.store.read(self._scope, MEMORY, names)
         return [Drop(kind=MEMORY, id=record.id) for record in there]
+
+    async def _learned_in(self, conversation: str) -> int:
+        """How many memories rest on what was said in a conversation."""
+        turns = await scan_all(
+            self._parts.store, self._scope, TURN, key=checked_name(conversation, "conversation id")
+        )
+        said = {turn.id for turn in turns}
+        memories = [memory_of(record) for record in await scan_all(self._parts.store, self._scope, MEMORY)]
+        return sum(not said.isdisjoint(memory.source) for memory in memories)
 
     async def _quoting(self) -> list[Drop]:
         """What a model was given in a call, and the state a call would go on from: both may quote it."""
@@ -178,7 +201,7 @@ def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
     return list(found.values())
 
 
-def _receipt(erased: Sequence[Erased], kept: int) -> Receipt:
+def _receipt(erased: Sequence[Erased], stays: Mapping[KeptBecause, int]) -> Receipt:
     kinds: Counter[str] = sum((Counter(part.records) for part in erased), Counter())
     return Receipt(
         memories=kinds.pop(MEMORY, 0),
@@ -186,7 +209,7 @@ def _receipt(erased: Sequence[Erased], kept: int) -> Receipt:
         conversations=kinds.pop(CONVERSATION, 0),
         other=sum(kinds.values()),
         rewritten=sum(part.rewritten for part in erased),
-        kept=kept,
+        kept_because={why: count for why, count in stays.items() if count},
         vectors=sum(part.vectors for part in erased),
         verified=all(part.verified for part in erased),
         bytes_searched=sum(part.bytes_searched for part in erased),

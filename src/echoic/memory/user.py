@@ -417,9 +417,11 @@ class UserMemory(Served):
         Of a key, or a memory, the words that said it are destroyed in every turn, the user's and the agents',
         in summaries, in memories that repeat it and in what calls and tools kept. The rest of such a turn
         stays, with "[forgotten]" in their place, and is never learned from again; `Receipt.rewritten` counts
-        what was changed so, `Receipt.kept` the turns that say something else with the same value. Of a turn
+        what was changed so. Lessons of agents that say it go too, where nobody else taught them. Of a turn
         all that it says goes, with what was learned from it alone. Of a conversation what was learned from it
-        stays: it may have been said elsewhere too, and `forget(key=…)` destroys it.
+        stays: it may have been said elsewhere too, and `forget(key=…)` destroys it. What stays though it is
+        close to what is gone, such as a turn that says something else with the same value, is counted in
+        `Receipt.kept_because`, by why.
 
         Raises:
             InvalidInput: an id is given beside something else, or one of them can be no name.
