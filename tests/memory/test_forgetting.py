@@ -266,13 +266,16 @@ class TestReceipt:
 
     async def test_a_lesson_that_says_it_goes_unless_others_taught_it_too(self, memory):
         ana, films = memory.user("ana"), memory.experience("films")
-        alone = await films.add("strategy", "Offer no snacks with a hazelnut allergy.", author=ana.scope)
+        liked = await ana.remember("Prefers mystery movies to comedies")
+        alone = await films.add(
+            "strategy", "Offer mystery movies: they are preferred to comedies.", author=ana.scope
+        )
         other = await films.add("strategy", "Ask for the genre first.", author=ana.scope)
         for user in (ana, memory.user("bob")):
-            both = await films.add("scenario", "Callers are often allergic to hazelnuts.", author=user.scope)
-        await say(ana, "monday", "user: I'm allergic to hazelnuts.")
-        (allergy,) = await ana.facts()
-        receipt = await ana.forget(key=allergy.key)
+            both = await films.add(
+                "heuristic", "Mystery movies are preferred to comedies.", author=user.scope
+            )
+        receipt = await ana.forget(id=liked.id)
         left = {lesson.id for lesson in (await films.get()).lessons}
         assert alone.id not in left
         assert left == {other.id, both.id}
