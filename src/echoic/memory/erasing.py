@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from echoic.memory.asked_to_forget import reached, said_by
 from echoic.memory.destroying import destroyed
 from echoic.memory.directives import DIRECTIVES
 from echoic.memory.distilling.progress import PROGRESS, progress_id
 from echoic.memory.distilling.unlearning import unlearn_turns
 from echoic.memory.experience import unlearn
+from echoic.memory.forget_targets import Targets
 from echoic.memory.hiding import named
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.judging import JUDGEMENT
@@ -29,6 +31,7 @@ from echoic.memory.records import (
     TURN,
     memory_of,
     scan_all,
+    turn_of,
 )
 from echoic.memory.retry import until_written
 from echoic.memory.tasks import RESULT
@@ -44,25 +47,31 @@ class Erasing:
         self._parts = parts
         self._scope = scope
 
-    async def forget(self, key: str | None, conversation: str | None, name: str | None) -> Receipt:
+    async def forget(
+        self, key: str | None, conversation: str | None, name: str | None, asked: str | None = None
+    ) -> Receipt:
         """See `UserMemory.forget`."""
         with self._parts.telemetry.operation("erase", self._scope) as doing:
-            receipt = await self._forget(key, conversation, name)
+            receipt = await self._forget(key, conversation, name, asked)
             doing.note(records=receipt.records, vectors=receipt.vectors, verified=int(receipt.verified))
         self._parts.telemetry.erased(receipt.records)
         what: Forgetting = "everything" if conversation is None else "conversation"
-        what = "id" if name is not None else what if key is None else "key"
+        what = "id" if name is not None or asked is not None else what if key is None else "key"
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return receipt
 
-    async def _forget(self, key: str | None, conversation: str | None, name: str | None) -> Receipt:
-        everything = key is None and conversation is None and name is None
+    async def _forget(
+        self, key: str | None, conversation: str | None, name: str | None, asked: str | None
+    ) -> Receipt:
+        everything = key is None and conversation is None and name is None and asked is None
         memories = await self._versions(key) if key is not None else []
         whole: list[str] = []
         if name is not None:
             memories, whole = await named(self._parts.store, self._scope, checked_name(name, "id"))
-        if memories or whole:
+        meant = await self._meant(asked)
+        memories += [*meant.memories, *said_by(meant)]
+        if memories or whole or meant.spans:
             # before it goes: whoever is learning from these turns now has to look again
             await unlearn_turns(self._parts.store, self._scope, memories)
         lines = await lines_of(self._parts.store, self._scope) if everything else []
@@ -72,9 +81,11 @@ class Erasing:
 
         async def attempt() -> Erased | None:
             nonlocal kept
-            changes = await self._chosen(key, conversation, name)
-            if changes is not None and (memories or whole):
-                gone = await destroyed(self._parts.store, self._scope, memories, whole)
+            changes = None if everything else await self._chosen(key, conversation)
+            # looked up anew: where a turn was rewritten its words stand elsewhere
+            parts = (await self._meant(asked)).spans
+            if changes is not None and (memories or whole or parts):
+                gone = await destroyed(self._parts.store, self._scope, memories, whole, parts)
                 kept = gone.kept
                 changes += [*await self._memories(memories), *await self._quoting(), *gone.changes]
                 changes = _each_once(changes)
@@ -115,6 +126,13 @@ class Erasing:
         there = await self._parts.store.read(self._scope, MEMORY, names)
         return [Drop(kind=MEMORY, id=record.id) for record in there]
 
+    async def _meant(self, asked: str | None) -> Targets:
+        """What the request in a turn reaches."""
+        store, scope = self._parts.store, self._scope
+        records = await store.read(scope, TURN, [checked_name(asked, "id")]) if asked is not None else []
+        found = await reached(store, scope, turn_of(records[0])) if records else None
+        return found or Targets()
+
     async def _learned_in(self, conversation: str) -> int:
         """How many memories rest on what was said in a conversation."""
         turns = await scan_all(
@@ -154,12 +172,8 @@ class Erasing:
         ]
         return [Drop(kind=code.kind, id=code.id) for code in given]
 
-    async def _chosen(
-        self, key: str | None, conversation: str | None, name: str | None
-    ) -> list[Erasable] | None:
-        """What to destroy in the user's own scope; None: all of it."""
-        if key is None and conversation is None and name is None:
-            return None
+    async def _chosen(self, key: str | None, conversation: str | None) -> list[Erasable]:
+        """What to destroy in the user's own scope, of a key and of a conversation."""
         chosen: list[Record] = []
         if key is not None:
             chosen += await self._under(checked_name(key, "key"))

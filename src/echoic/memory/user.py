@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 from echoic.errors import InvalidInput, WriteConflict
+from echoic.memory.asked_to_forget import reached
 from echoic.memory.block.tokens import checked_budget, counter_of
 from echoic.memory.brief import DEFAULT_BUDGET_TOKENS as ANSWER_TOKENS
 from echoic.memory.brief import hits_for, packed
@@ -44,6 +45,7 @@ from echoic.types import (
     Receipt,
     Scope,
     Sharing,
+    Turn,
     checked_category,
     checked_name,
     checked_query,
@@ -405,9 +407,14 @@ class UserMemory(Served):
         key: str | None = None,
         conversation: str | None = None,
         id: str | None = None,  # noqa: A002 - as it is called in what is found
+        asked: str | None = None,
     ) -> Receipt:
         """Destroy all that is kept of the user, or one key with its history, or one conversation, or one
-        memory or turn by its id.
+        memory or turn by its id, or what the user asked to have forgotten in the turn of the id `asked`.
+
+        What is asked for in a call ("rub out what I said about my knee") is hidden from recall once the turn
+        is learned from. The rules that understand it may be wrong, so it is destroyed only by `asked`, when
+        the user agreed.
 
         Records, words, sounds and vectors go, from every place the store keeps bytes in; what the user made
         global goes with them, and what their conversations alone taught an agent. A global memory that an
@@ -428,7 +435,17 @@ class UserMemory(Served):
         """
         if id is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
-        return await Erasing(self._parts, self.scope).forget(key, conversation, id)
+        if asked is not None and not (key is conversation is id is None):
+            raise InvalidInput("forget takes `asked` alone: call it again for anything else")
+        return await Erasing(self._parts, self.scope).forget(key, conversation, id, asked)
+
+    async def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
+        """The turns that the request to forget in `turn` means; None where it asks nothing of that kind.
+
+        Nothing is changed. None of them: it is not clear what is meant, so ask.
+        """
+        found = await reached(self._parts.store, self.scope, turn)
+        return None if found is None else list(found.said)
 
 
 __all__ = ["MAX_LIMIT", "UserMemory"]
