@@ -75,6 +75,13 @@ _EMPTY: Final = frozenset(
 )
 
 
+_NOTHING: Final[Mapping[str, float]] = {}
+_UNLIKE: Final = 0.25
+"""Cosine up to which sentences are taken to have nothing to do with one another."""
+_MEANING: Final = 20.0
+"""What a sentence gains by a cosine that is higher by one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Targets:
     """What is to be put out of mind."""
@@ -98,23 +105,38 @@ class _Line:
     stems: frozenset[str]
 
 
-def targets(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
+def targets(
+    turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory], alike: Mapping[str, float] = _NOTHING
+) -> Targets | None:
     """What the request in `asked` reaches; None where it asks nothing, or only what was said right before.
 
     Args:
         turns: all of the user's, in the order they were said.
         asked: the turn that asks, one of them.
         memories: what is kept of the user.
+        alike: by sentence, the cosine of its meaning to the request's (`sentences_before`); without it words
+            alone decide.
     """
     request = forget_request(asked.heard_text)
     place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), None)
-    return None if request is None or place is None else _Search(turns, place, request).found(memories)
+    return None if request is None or place is None else _Search(turns, place, request, alike).found(memories)
+
+
+def sentences_before(turns: Sequence[Turn], asked: Turn) -> list[str]:
+    """The sentences people said before `asked`, to be compared with it."""
+    place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), 0)
+    people = [turn.heard_text for turn in turns[:place] if turn.speaker != AGENT]
+    found = [text[line.span[0] : line.span[1]].strip() for text in people for line in _lines(0, text)]
+    return list(dict.fromkeys(text for text in found if len(text.split()) > _WORDS))
 
 
 class _Search:
     """One request being resolved."""
 
-    def __init__(self, turns: Sequence[Turn], place: int, request: ForgetRequest) -> None:
+    def __init__(
+        self, turns: Sequence[Turn], place: int, request: ForgetRequest, alike: Mapping[str, float]
+    ) -> None:
+        self._alike = alike
         self._turns, self._place, self._request = turns, place, request
         self._lines = [line for at, turn in enumerate(turns) for line in _lines(at, turn.heard_text)]
         counts: dict[str, int] = {}
@@ -164,9 +186,20 @@ class _Search:
 
     def _chosen(self) -> tuple[list[_Line], bool]:
         """The sentences people said that are meant; and whether it is unclear which."""
-        candidates = self._candidates()
-        if not self._request.far and (near := self._near()) and not self._plainly(candidates):
-            return near, False
+        if not self._request.far:
+            rare = {stem for stem in self._topic if self._counts.get(stem) and self._rarity(stem) > _RARE}
+            near = self._in_breath() or self._just_named()
+            if not near and self._request.points_back and len(rare) < _WORDS:
+                near = self._last()
+            if near:
+                return near, False
+        close, unclear = self._anywhere(self._candidates())
+        if not close and not unclear and not self._request.far and self._request.points_back:
+            return self._last(), False
+        return close, unclear
+
+    def _anywhere(self, candidates: Sequence[_Line]) -> tuple[list[_Line], bool]:
+        """What fits best of all that was said; and whether too much fits."""
         if self._request.months:
             then = [c for c in candidates if self._turns[c.place].said_at.month in self._request.months]
             scores = [(self._score(line, words=1), line) for line in then]
@@ -179,6 +212,19 @@ class _Search:
         unclear = len({line.place for line in close}) > MAX_TURNS
         return ([], True) if unclear else (close, False)
 
+    def _in_breath(self) -> list[_Line]:
+        """Sentences right before the request, in the same breath, that have its words."""
+        asking = [line for line in self._lines if line.place == self._place and self._asks(line)]
+        named = frozenset[str]().union(*(line.stems for line in asking)) - _EMPTY
+        return [
+            line
+            for line in self._lines
+            if line.place == self._place and self._is_before(line) and line.stems & named
+        ]
+
+    def _asks(self, line: _Line) -> bool:
+        return any(line.span[0] < last and first < line.span[1] for first, last in self._request.asking)
+
     def _bar(self) -> float:
         """What a sentence must score: all the request names is enough, where most of that was ever said."""
         known = [stem for stem in self._named if self._counts.get(stem)]
@@ -186,17 +232,8 @@ class _Search:
         names_it = 2 * len(known) > len(self._named) and rare > _RARE
         return min(_BAR, 0.95 * self._known) if names_it else _BAR
 
-    def _plainly(self, candidates: Sequence[_Line]) -> bool:
-        """Whether a sentence said earlier has several of the request's rare words in itself."""
-        rare = {stem for stem in self._topic if self._counts.get(stem) and self._rarity(stem) > _RARE}
-        return any(
-            len(line.stems & rare) >= _WORDS and sum(self._rarity(s) for s in line.stems & rare) >= _PLAIN
-            for line in candidates
-            if line.place not in self._recent()[:1]
-        )
-
-    def _near(self) -> list[_Line]:
-        """What was said right before, or in the same breath."""
+    def _just_named(self) -> list[_Line]:
+        """What of the user's last utterances has the request's words."""
         named = {stem: worth for stem, worth in self._topic.items() if stem in self._named and worth > _RARE}
         fits: dict[int, float] = {
             at: sum(named[stem] for stem in self._of_turn.get(at, frozenset()) & named.keys())
@@ -204,9 +241,10 @@ class _Search:
         }
         best = max(fits, key=lambda at: fits[at], default=None)
         if best is not None and fits[best]:
-            lines = [line for line in self._lines if line.place == best]
-            return self._close([(sum(named[s] for s in line.stems & named.keys()), line) for line in lines])
-        return self._last() if self._request.points_back else []
+            return [
+                line for line in self._lines if line.place == best and not line.stems & self._spared - _EMPTY
+            ]
+        return []
 
     def _close(self, scores: Sequence[tuple[float, _Line]]) -> list[_Line]:
         """Those about as good as the best."""
@@ -229,8 +267,13 @@ class _Search:
             near = near or (_TURN_BEFORE if stem in before else 0.0)
             score += near * worth
             shared += near > 0
-        if shared < min(words, len(self._topic)) or score < _COVERED * self._known:
+        text = self._turns[line.place].heard_text[line.span[0] : line.span[1]].strip()
+        meant = max(0.0, self._alike.get(text, 0.0) - _UNLIKE) * _MEANING
+        telling = any(self._rarity(stem) >= _BAR for stem in line.stems & self._named)
+        few = shared < min(words, len(self._topic)) and not telling
+        if meant < _BAR_THEN and (few or score < _COVERED * self._known):
             return 0.0
+        score += meant
         if sum(self._rarity(s) for s in line.stems & self._spared) > sum(
             self._rarity(s) for s in line.stems & self._topic.keys()
         ):
@@ -306,7 +349,7 @@ class _Search:
         for line in self._lines:
             if line.place != self._place:
                 continue
-            asks = any(line.span[0] < last and first < line.span[1] for first, last in self._request.asking)
+            asks = self._asks(line)
             pointed = self._request.points_back and not chosen and self._is_before(line)
             if asks or pointed or line.stems & told:
                 found.append(line)

@@ -154,9 +154,10 @@ _KEEPS: Final = re.compile(
     r"not the|keep)\b"
 )
 _FRAGMENT: Final = re.compile(
-    r"^(?:the|that|all that|about|my|his|her|their|our|only|just|every|from|what|all|and)\b|^(?:one|two|"
-    r"all) "
+    r"^(?:and )?(?:the|that|all that|about|my|his|her|their|our|only|just|every|from|what|all|one|two)\b"
 )
+_FRAGMENT_WORDS: Final = 7
+"""Of a sentence behind a request that names again what is meant: "The stent.", "All that about the bishop."."""
 _VOCATIVE: Final = re.compile(
     r"(?:^(?:And|So|Now|But|No|Yes|Oh)?,?\s*|,\s*)([A-ZÀ-Þ][\w'’-]+)\s*(?=[,.!?…]|$)"
 )
@@ -172,7 +173,7 @@ _FAR: Final = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)|in the (?:winter|spring|summer|autumn|first|past)|back "
     r"in|"
     r"(?:weeks?|months?|years?|days?|time) ago|earlier|once|used to|my old|the old|"
-    r"(?:what|which|that|things?) (?:i|we|he|she|they|my \w+|[a-z]+) (?:'d |had |have |ever )?"
+    r"(?:what|which|things?|thing that|stuff|matter) (?:i|we|he|she|they|my \w+|[a-z]+) (?:'d |had |have |ever )?"
     r"(?:said|told|mentioned|gave|confessed|named|spoke)|i (?:gave|told|mentioned to) you|one (?:more|"
     r"other|last) thing|"
     r"one thing|another (?:thing|matter|erasure)|something else|you(?:'ve| have) (?:got|written|kept))\b"
@@ -185,7 +186,7 @@ _NAMES_IT: Final = re.compile(
     r"(?:said|told|mentioned|gave|confessed|named|spoke)|i (?:gave|told|mentioned to|named|spoke of)\b|"
     r"(?:that|the|this|and|of) (?:[\w'-]+ ){0,3}(?:business|thing|matter|story|stuff|number|address|"
     r"entry|figure|name)\b|"
-    r"shouldn't have said)|^(?:and |now |so )*(?:about|the one|my|her|his|their|the) "
+    r"shouldn't have said)|^(?:and |now |so )*(?:about|the one) "
 )
 
 
@@ -238,11 +239,7 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
     spared: list[str] = []
     for at in range(len(lows)):
         said = text[spans[at][0] : spans[at][1]]
-        if (
-            at in asked
-            or (at < first and first - at <= _BEFORE)
-            or (at > first and _FRAGMENT.match(lows[at]))
-        ):
+        if at in asked or (at < first and first - at <= _BEFORE) or (at > first and _names_again(lows[at])):
             wanted, kept = _divided(said)
             names_it = at >= first or (_NAMES_IT.search(lows[at]) and first - at <= _BEFORE)
             (topic if names_it else nearby).extend([wanted] if wanted else [])
@@ -261,6 +258,10 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
         far=bool(_MONTH.search(whole) or _FAR.search(whole)),
         months=tuple(sorted({_MONTHS.index(name) + 1 for name in _MONTH.findall(whole)})),
     )
+
+
+def _names_again(low: str) -> bool:
+    return len(low.split()) <= _FRAGMENT_WORDS and _FRAGMENT.match(low) is not None
 
 
 _BEFORE: Final = 3
