@@ -157,6 +157,7 @@ class BlockingUserMemory(Protocol):
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
+        besides: str | None = None,
     ) -> Recall:
         """The same, with its outcome, and within a deadline."""
 
@@ -279,6 +280,7 @@ class BlockingUserMemory(Protocol):
         deadline_ms: float | None = None,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
+        besides: str | None = None,
     ) -> Packed:
         """What is known for `text`, as a model gets it: few quoted lines, each once, with their age."""
 

@@ -53,6 +53,8 @@ from echoic.types import (
     checked_time,
 )
 
+_OF_ONE_CALL = 25
+"""Hits looked at beyond the limit where a conversation is left out: its turns may rank first."""
 _GREETING = "hello"  # asks for nothing: what it makes ready is all it is for
 
 
@@ -240,6 +242,7 @@ class UserMemory(Served):
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
+        besides: str | None = None,
     ) -> Recall:
         """The same, with its outcome, and within a deadline.
 
@@ -254,15 +257,24 @@ class UserMemory(Served):
             min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: nothing at all where
                 no hit is likely to answer, as after "okay" or a question about somebody else; 0 shows
                 everything that was found. Silence is an answer: `outcome` is "complete" all the same.
+            besides: the id of the conversation that goes on. Its turns are left out, for the model has them
+                before it; what was learned from them is not.
         """
-        return await self._searching.recall(
+        if besides is not None:
+            checked_name(besides, "conversation id")
+        more = _OF_ONE_CALL if besides is not None and 1 <= limit <= MAX_LIMIT else 0
+        recall = await self._searching.recall(
             text,
-            limit=limit,
+            limit=min(limit + more, MAX_LIMIT),
             deadline_ms=deadline_ms,
             include_past=include_past,
             timezone=timezone,
             min_relevance=min_relevance,
         )
+        if besides is None:
+            return recall
+        others = recall.without(lambda turn: turn.conversation == besides)
+        return replace(others, hits=others.hits[:limit])
 
     async def warm(self) -> None:
         """Make ready what a recall needs, as when the phone rings: both partitions, the encoder, the parser.
@@ -284,6 +296,7 @@ class UserMemory(Served):
         deadline_ms: float | None = None,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
+        besides: str | None = None,
     ) -> Packed:
         """What is known for `text`, as a model gets it: few quoted lines, each once, with their age.
 
@@ -296,6 +309,7 @@ class UserMemory(Served):
             deadline_ms: of the recall.
             timezone: as for `recall`.
             min_relevance: likewise.
+            besides: likewise.
         """
         checked_budget(budget_tokens)
         checked_query(text)
@@ -305,6 +319,7 @@ class UserMemory(Served):
             deadline_ms=deadline_ms,
             timezone=timezone,
             min_relevance=min_relevance,
+            besides=besides,
         )
         return await self.pack(recall, budget_tokens=budget_tokens, timezone=timezone)
 

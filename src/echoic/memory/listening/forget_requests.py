@@ -157,7 +157,7 @@ _FRAGMENT: Final = re.compile(
     r"^(?:and )?(?:the|that|all that|about|my|his|her|their|our|only|just|every|from|what|all|one|two)\b"
 )
 _FRAGMENT_WORDS: Final = 7
-"""Of a sentence behind a request that names again what is meant: "The stent.", "All that about the bishop."."""
+"""Of a sentence behind a request that names again what is meant: "The stent.", "All about the bishop."."""
 _VOCATIVE: Final = re.compile(
     r"(?:^(?:And|So|Now|But|No|Yes|Oh)?,?\s*|,\s*)([A-ZÀ-Þ][\w'’-]+)\s*(?=[,.!?…]|$)"
 )
@@ -173,9 +173,9 @@ _FAR: Final = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)|in the (?:winter|spring|summer|autumn|first|past)|back "
     r"in|"
     r"(?:weeks?|months?|years?|days?|time) ago|earlier|once|used to|my old|the old|"
-    r"(?:what|which|things?|thing that|stuff|matter) (?:i|we|he|she|they|my \w+|[a-z]+) (?:'d |had |have |ever )?"
-    r"(?:said|told|mentioned|gave|confessed|named|spoke)|i (?:gave|told|mentioned to) you|one (?:more|"
-    r"other|last) thing|"
+    r"(?:what|which|things?|thing that|stuff|matter) (?:i|we|he|she|they|my \w+|[a-z]+) "
+    r"(?:'d |had |have |ever )?(?:said|told|mentioned|gave|confessed|named|spoke)|"
+    r"i (?:gave|told|mentioned to) you|one (?:more|other|last) thing|"
     r"one thing|another (?:thing|matter|erasure)|something else|you(?:'ve| have) (?:got|written|kept))\b"
 )
 
