@@ -20,7 +20,8 @@ from echoic.capability.tools import MemoryTools
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.session.calls import Exchange
-from echoic.session.why import why
+from echoic.session.recalling import Found, Recalled
+from echoic.session.why import found_in
 from echoic.types import Turn
 
 LOOKS = ("query", "brief", "block", "tool", "export", "why", "bytes")
@@ -144,14 +145,17 @@ async def told(
     ]
     ids |= {one.id for hit in hits for one in (hit.turn, hit.memory) if one is not None}
     tools = MemoryTools(ana, lambda: None, lambda: None, timeout_s=30, changed=_nothing, min_relevance=0)
-    exchange = Exchange(number=1, agent="a", at=datetime.now(UTC))
+    now = datetime.now(UTC)
+    found = tuple(Found(id=name, kind="turn", score=1.0, ranks={}, fate="shown") for name in sorted(ids))
+    recall = Recalled(query=story.asks, outcome="complete", found=found, at=now)
+    exchange = Exchange(number=1, agent="a", at=now, recall=recall)
     texts = {
         "query": " ".join(f"{h.text} {h.turn.heard_text if h.turn else ''} {h.memory or ''}" for h in hits),
         "brief": (await ana.brief(story.asks)).text,
         "block": (await ana.block(moment=story.asks)).text,
         "tool": str((await tools.agent_memory("query", query=story.asks))["result"]),
         "export": str(await ana.export()),
-        "why": " ".join([(await why(ana.store, ana.scope, exchange, name)).text for name in sorted(ids)]),
+        "why": " ".join(answer.text for answer in await found_in(ana.store, ana.scope, exchange)),
     }
     await memory.settle(20)
     stored = b"\n".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
