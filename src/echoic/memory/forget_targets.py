@@ -75,13 +75,6 @@ _EMPTY: Final = frozenset(
 )
 
 
-_NOTHING: Final[Mapping[str, float]] = {}
-_UNLIKE: Final = 0.25
-"""Cosine up to which sentences are taken to have nothing to do with one another."""
-_MEANING: Final = 20.0
-"""What a sentence gains by a cosine that is higher by one."""
-
-
 @dataclass(frozen=True, slots=True)
 class Targets:
     """What is to be put out of mind."""
@@ -105,38 +98,23 @@ class _Line:
     stems: frozenset[str]
 
 
-def targets(
-    turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory], alike: Mapping[str, float] = _NOTHING
-) -> Targets | None:
+def targets(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
     """What the request in `asked` reaches; None where it asks nothing, or only what was said right before.
 
     Args:
         turns: all of the user's, in the order they were said.
         asked: the turn that asks, one of them.
         memories: what is kept of the user.
-        alike: by sentence, the cosine of its meaning to the request's (`sentences_before`); without it words
-            alone decide.
     """
     request = forget_request(asked.heard_text)
     place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), None)
-    return None if request is None or place is None else _Search(turns, place, request, alike).found(memories)
-
-
-def sentences_before(turns: Sequence[Turn], asked: Turn) -> list[str]:
-    """The sentences people said before `asked`, to be compared with it."""
-    place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), 0)
-    people = [turn.heard_text for turn in turns[:place] if turn.speaker != AGENT]
-    found = [text[line.span[0] : line.span[1]].strip() for text in people for line in _lines(0, text)]
-    return list(dict.fromkeys(text for text in found if len(text.split()) > _WORDS))
+    return None if request is None or place is None else _Search(turns, place, request).found(memories)
 
 
 class _Search:
     """One request being resolved."""
 
-    def __init__(
-        self, turns: Sequence[Turn], place: int, request: ForgetRequest, alike: Mapping[str, float]
-    ) -> None:
-        self._alike = alike
+    def __init__(self, turns: Sequence[Turn], place: int, request: ForgetRequest) -> None:
         self._turns, self._place, self._request = turns, place, request
         self._lines = [line for at, turn in enumerate(turns) for line in _lines(at, turn.heard_text)]
         counts: dict[str, int] = {}
@@ -267,13 +245,10 @@ class _Search:
             near = near or (_TURN_BEFORE if stem in before else 0.0)
             score += near * worth
             shared += near > 0
-        text = self._turns[line.place].heard_text[line.span[0] : line.span[1]].strip()
-        meant = max(0.0, self._alike.get(text, 0.0) - _UNLIKE) * _MEANING
         telling = any(self._rarity(stem) >= _BAR for stem in line.stems & self._named)
         few = shared < min(words, len(self._topic)) and not telling
-        if meant < _BAR_THEN and (few or score < _COVERED * self._known):
+        if few or score < _COVERED * self._known:
             return 0.0
-        score += meant
         if sum(self._rarity(s) for s in line.stems & self._spared) > sum(
             self._rarity(s) for s in line.stems & self._topic.keys()
         ):
