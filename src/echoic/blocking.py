@@ -161,6 +161,7 @@ class BlockingUserMemory(Protocol):
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
+        besides: str | None = None,
     ) -> Recall:
         """The same, with its outcome, and within a deadline."""
 
@@ -283,6 +284,7 @@ class BlockingUserMemory(Protocol):
         deadline_ms: float | None = None,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
+        besides: str | None = None,
     ) -> Packed:
         """What is known for `text`, as a model gets it: few quoted lines, each once, with their age."""
 
@@ -314,9 +316,17 @@ class BlockingUserMemory(Protocol):
         """Take in what `export` gave, of any user; what is known already is left as it is."""
 
     def forget(
-        self, *, key: str | None = None, conversation: str | None = None, id: str | None = None
+        self,
+        *,
+        key: str | None = None,
+        conversation: str | None = None,
+        id: str | None = None,
+        asked: str | None = None,
     ) -> Receipt:
         """Destroy all that is kept of the user, or one key with its history, or one conversation, or one"""
+
+    def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
+        """The turns that the request to forget in `turn` means; None where it asks nothing of that kind."""
 
 
 class BlockingSpeculation(Protocol):

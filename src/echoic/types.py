@@ -328,6 +328,16 @@ class Recall:
         return replace(self, hits=tuple(hit for hit in left if hit.memory or hit.turn))
 
 
+KeptBecause = Literal["means something else", "learned from it", "others taught it too"]
+"""Why an erasure leaves something that is close to what it destroys.
+
+- "means something else": turns that hold the same value and say something else with it.
+- "learned from it": memories that were learned in a conversation that is forgotten; `forget(key=…)`
+  destroys them.
+- "others taught it too": lessons of an agent that other users taught as well, or an operator approved.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """What an erasure removed, and that it is gone."""
@@ -340,11 +350,16 @@ class Receipt:
     """Records of any other kind, such as proposals."""
     rewritten: int = 0
     """Turns, summaries and other records that stay: in them the words that said it were destroyed."""
-    kept: int = 0
-    """Turns that hold the same value and stay as they are: they say something else with it."""
+    kept_because: Annotated[Mapping[KeptBecause, int], _AsDict()] = field(default_factory=dict)
+    """How many records stay though they are close to what is gone, by why."""
     verified: bool = False
     """Whether the stored bytes were searched afterwards and held none of it."""
     bytes_searched: int = 0
+
+    @property
+    def kept(self) -> int:
+        """How many records stay though they are close to what is gone."""
+        return sum(self.kept_because.values())
 
     @property
     def records(self) -> int:

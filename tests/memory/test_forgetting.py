@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from echoic.errors import InvalidInput
+from echoic.memory.keyless.agent import CONFIRM_FORGETTING, HIDDEN, UNCLEAR, KeylessAgent
 from echoic.types import Turn
 
 SISTER = "My sister is called Marta"
@@ -254,3 +255,169 @@ class TestTakenBackInSpeech:
 
 def every_byte(folder):
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+class TestReceipt:
+    async def test_it_says_why_what_is_close_by_stays(self, memory):
+        ana = await told_of_marta(memory)
+        receipt = await ana.forget(key="sister_name")
+        assert receipt.kept_because == {"means something else": 1}
+        receipt = await ana.forget(conversation="monday")
+        assert receipt.kept_because == {"learned from it": 3}
+
+    async def test_a_lesson_that_says_it_goes_unless_others_taught_it_too(self, memory):
+        ana, films = memory.user("ana"), memory.experience("films")
+        liked = await ana.remember("Prefers mystery movies to comedies")
+        alone = await films.add(
+            "strategy", "Offer mystery movies: they are preferred to comedies.", author=ana.scope
+        )
+        other = await films.add("strategy", "Ask for the genre first.", author=ana.scope)
+        for user in (ana, memory.user("bob")):
+            both = await films.add(
+                "heuristic", "Mystery movies are preferred to comedies.", author=user.scope
+            )
+        receipt = await ana.forget(id=liked.id)
+        left = {lesson.id for lesson in (await films.get()).lessons}
+        assert alone.id not in left
+        assert left == {other.id, both.id}
+        assert receipt.kept_because == {"others taught it too": 1}
+
+
+# what was said long ago, how it is asked to be forgotten, what must be gone and what must stay
+ASKED = [
+    ("My phone number is 555 0172 99.", "Can you delete my phone number?", "0172", "Porto"),
+    (
+        "My divorce from Henk cost me the house.",
+        "Please erase what I told you about my divorce.",
+        "Henk",
+        "Porto",
+    ),
+    (
+        "I owe my brother nine hundred.",
+        "What I said about owing my brother, rub that out.",
+        "nine hundred",
+        "Porto",
+    ),
+    (
+        "I fainted at the tram stop.",
+        "That business with the tram stop. I don't want that kept.",
+        "fainted",
+        "Porto",
+    ),
+    (
+        "I live at 12 Otter Street.",
+        "Forget what I said about my address on Otter Street.",
+        "12 Otter",
+        "Porto",
+    ),
+]
+
+
+class TestAskedForInACall:
+    @pytest.mark.parametrize(("said", "asked", "gone", "stays"), ASKED)
+    async def test_what_is_asked_for_by_its_subject_is_recalled_no_more(
+        self, memory, said, asked, gone, stays
+    ):
+        ana = memory.user("ana")
+        await say(
+            ana,
+            "monday",
+            "user: I come from Porto.",
+            f"user: {said}",
+            "agent: I see.",
+            "user: Lovely weather.",
+        )
+        assert gone in await recalled(ana, said)
+        await say(ana, "tuesday", "user: Hello again.", f"user: {asked}")
+        told = await recalled(ana, said, "Where do I come from?")
+        assert gone not in told
+        assert stays in told
+
+    async def test_what_was_said_last_goes_with_its_echo(self, memory):
+        ana = memory.user("ana")
+        await say(
+            ana,
+            "monday",
+            "user: I come from Porto.",
+            "agent: A fine town.",
+            "user: I drink two bottles of gin a day.",
+            "agent: Two bottles of gin is a lot.",
+            "user: Could you not have that written? Rub it out.",
+            "agent: Gone, the gin bottles are off your file.",
+        )
+        told = await recalled(ana, "gin", "How much do I drink?", "bottles")
+        assert "gin" not in told.replace("listening", "").replace("again", "").split()
+        assert "Two bottles" not in told
+        assert "two bottles" not in told
+        assert "Porto" in await recalled(ana, "Where do I come from?")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "I forget his name.",
+            "Don't forget my appointment with the dentist.",
+            "Forget it, never mind.",
+            "I'd rather forget that year.",
+            "Delete my order, please.",
+            "Could you take the onions out?",
+        ],
+    )
+    async def test_what_only_sounds_like_it_hides_nothing(self, memory, text):
+        ana = memory.user("ana")
+        await say(
+            ana, "monday", "user: My dentist Quill gave me an appointment that year.", "user: I order onions."
+        )
+        await say(ana, "tuesday", f"user: {text}")
+        told = await recalled(ana, "dentist Quill appointment year", "order onions")
+        assert "Quill" in told
+        assert "onions" in told
+
+    async def test_what_is_said_again_right_after_is_known(self, memory):
+        ana = memory.user("ana")
+        await say(ana, "monday", "user: My neighbour Olga fears blue parrots.")
+        await say(
+            ana,
+            "tuesday",
+            "user: What I told you about Olga and the parrots, wipe that.",
+            "agent: It's gone.",
+            "user: My neighbour Olga fears blue parrots.",
+            "agent: Noted.",
+        )
+        (found,) = [hit for hit in await ana.query("Who fears blue parrots?") if "parrots" in hit.text]
+        assert found.turn.conversation == "tuesday"
+
+    @pytest.mark.parametrize("url", ["sqlite", "files"], indirect=True)
+    async def test_the_keyless_agent_hides_it_asks_back_and_destroys_it_once_the_caller_agrees(
+        self, memory, tmp_path
+    ):
+        ana = memory.user("ana")
+        agent = KeylessAgent(ana)
+        call = await say(
+            ana, "monday", "user: I come from Porto.", "user: My knee has a Quillonda screw.", "agent: Ouch!"
+        )
+        reply = await agent.reply(call, "Please erase what I told you about my knee.")
+        assert reply.text.endswith(CONFIRM_FORGETTING)
+        assert "Quillonda" not in await recalled(ana, "knee screw")
+        assert b"Quillonda" in every_byte(tmp_path)
+        done = await agent.reply(call, "Yes, please.")
+        assert done.receipt.verified
+        await memory.settle(20)
+        assert b"quillonda" not in every_byte(tmp_path).lower()
+        assert "Porto" in str(await ana.query("Where do I come from?"))
+
+    async def test_the_keyless_agent_keeps_in_history_what_the_caller_would_rather_keep(self, memory):
+        ana = memory.user("ana")
+        call = await say(ana, "monday", "user: My knee has a titanium screw.", "agent: Ouch!")
+        agent = KeylessAgent(ana)
+        await agent.reply(call, "Please erase what I told you about my knee.")
+        reply = await agent.reply(call, "No, keep it.")
+        assert reply.text == HIDDEN
+        assert "titanium" in str(await ana.export())
+        assert "titanium" not in await recalled(ana, "knee screw")
+
+    async def test_the_keyless_agent_asks_what_is_meant_where_nothing_fits(self, memory):
+        ana = memory.user("ana")
+        call = await say(ana, "monday", "user: My knee has a titanium screw.", "agent: Ouch!")
+        reply = await KeylessAgent(ana).reply(call, "In March I told you about the bishop. Erase that.")
+        assert reply.text == UNCLEAR
+        assert "titanium" in await recalled(ana, "knee screw")

@@ -78,3 +78,21 @@ async def test_a_question_that_was_asked_before_is_no_answer(ana):
 
 async def test_what_was_said_in_the_time_asked_for_is_found_though_no_word_is_shared(ana):
     assert await ana.query("What did I tell you today?")
+
+
+async def test_the_conversation_that_goes_on_is_left_out_of_a_recall_and_a_brief(memory):
+    ana = memory.user("ana")
+    before = await ana.conversation("before")
+    await before.append(Turn(speaker="user", text="I keep my spare blanket in the blue cedar chest."))
+    call = await ana.conversation("now")
+    asked = "Where do I keep my spare blanket?"
+    await call.append(Turn(speaker="user", text=asked))
+    await call.append(Turn(speaker="agent", text="Your spare blanket? Let me look."))
+    found = await ana.recall(asked, limit=1, besides="now", min_relevance=0)
+    assert [hit.text for hit in found.hits] == ["I keep my spare blanket in the blue cedar chest."]
+    assert asked in str((await ana.recall(asked, min_relevance=0)).hits)
+    told = (await ana.brief(asked, besides="now", min_relevance=0)).text
+    assert "blue cedar chest" in told
+    assert "Let me look" not in told
+    with pytest.raises(InvalidInput):
+        await ana.recall(asked, besides="")

@@ -84,7 +84,7 @@ def _lines(receipt: Receipt) -> str:
             f"vectors\t{receipt.vectors}",
             f"other\t{receipt.other}",
             f"rewritten\t{receipt.rewritten}",
-            f"kept\t{receipt.kept}",
+            *(f"kept, {why}\t{count}" for why, count in receipt.kept_because.items()),
             f"verified\t{verified}",
         )
     )

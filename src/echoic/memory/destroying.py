@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from echoic.memory.claims import Claim
 from echoic.memory.hiding import derived_from
@@ -39,8 +39,15 @@ class Destroyed:
     """Turns that hold the same value and say something else with it: they stay as they are."""
 
 
+_NOTHING: Final[Mapping[str, Sequence[Span]]] = {}
+
+
 async def destroyed(
-    store: Store, scope: Scope, memories: Sequence[Memory], whole: Collection[str] = ()
+    store: Store,
+    scope: Scope,
+    memories: Sequence[Memory],
+    whole: Collection[str] = (),
+    parts: Mapping[str, Sequence[Span]] = _NOTHING,
 ) -> Destroyed:
     """What becomes of all that says one of `memories`, themselves apart.
 
@@ -49,6 +56,7 @@ async def destroyed(
         scope: whose.
         memories: what is forgotten.
         whole: ids of turns that are forgotten with all they say.
+        parts: by turn, stretches of its heard words that are forgotten.
     """
     records = {record.id: record for record in await scan_all(store, scope, TURN)}
     turns = [turn_of(record) for record in records.values()]
@@ -62,6 +70,10 @@ async def destroyed(
         all_spans = spans if turn.heard is None else unheard.get(turn.id, [])
         if turn.id in whole and turn.text != FORGOTTEN:
             spans, all_spans = [(0, len(turn.heard_text))], [(0, len(turn.text))]
+        if turn.id in parts:
+            spans = joined([*spans, *parts[turn.id]])
+            # what was heard is where what was generated begins
+            all_spans = spans if turn.heard is None else joined([*all_spans, *parts[turn.id]])
         if spans or all_spans:
             new = _without(turn, spans, all_spans)
             found.changes.append(Put.over(records[turn.id], _record(records[turn.id], new, spans)))

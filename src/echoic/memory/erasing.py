@@ -6,16 +6,19 @@ Whatever kind of record is kept under a key or of a conversation has to be named
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from echoic.memory.asked_to_forget import reached, said_by
 from echoic.memory.destroying import destroyed
 from echoic.memory.directives import DIRECTIVES
 from echoic.memory.distilling.progress import PROGRESS, progress_id
 from echoic.memory.distilling.unlearning import unlearn_turns
 from echoic.memory.experience import unlearn
+from echoic.memory.forget_targets import Targets
 from echoic.memory.hiding import named
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.judging import JUDGEMENT
+from echoic.memory.mentions import said_in_text
 from echoic.memory.parts import Parts
 from echoic.memory.records import (
     CALL_PARTS,
@@ -28,12 +31,13 @@ from echoic.memory.records import (
     TURN,
     memory_of,
     scan_all,
+    turn_of,
 )
 from echoic.memory.retry import until_written
 from echoic.memory.tasks import RESULT
 from echoic.memory.telephone import forget_on_lines, lines_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record
-from echoic.types import Memory, Receipt, Scope, checked_name
+from echoic.types import KeptBecause, Memory, Receipt, Scope, checked_name
 
 
 class Erasing:
@@ -43,36 +47,45 @@ class Erasing:
         self._parts = parts
         self._scope = scope
 
-    async def forget(self, key: str | None, conversation: str | None, name: str | None) -> Receipt:
+    async def forget(
+        self, key: str | None, conversation: str | None, name: str | None, asked: str | None = None
+    ) -> Receipt:
         """See `UserMemory.forget`."""
         with self._parts.telemetry.operation("erase", self._scope) as doing:
-            receipt = await self._forget(key, conversation, name)
+            receipt = await self._forget(key, conversation, name, asked)
             doing.note(records=receipt.records, vectors=receipt.vectors, verified=int(receipt.verified))
         self._parts.telemetry.erased(receipt.records)
         what: Forgetting = "everything" if conversation is None else "conversation"
-        what = "id" if name is not None else what if key is None else "key"
+        what = "id" if name is not None or asked is not None else what if key is None else "key"
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return receipt
 
-    async def _forget(self, key: str | None, conversation: str | None, name: str | None) -> Receipt:
-        everything = key is None and conversation is None and name is None
+    async def _forget(
+        self, key: str | None, conversation: str | None, name: str | None, asked: str | None
+    ) -> Receipt:
+        everything = key is None and conversation is None and name is None and asked is None
         memories = await self._versions(key) if key is not None else []
         whole: list[str] = []
         if name is not None:
             memories, whole = await named(self._parts.store, self._scope, checked_name(name, "id"))
-        if memories or whole:
+        meant = await self._meant(asked)
+        memories += [*meant.memories, *said_by(meant)]
+        if memories or whole or meant.spans:
             # before it goes: whoever is learning from these turns now has to look again
             await unlearn_turns(self._parts.store, self._scope, memories)
         lines = await lines_of(self._parts.store, self._scope) if everything else []
         self._parts.recaller.forget()
+        learned = await self._learned_in(conversation) if conversation is not None else 0
         kept = 0
 
         async def attempt() -> Erased | None:
             nonlocal kept
-            changes = await self._chosen(key, conversation, name)
-            if changes is not None and (memories or whole):
-                gone = await destroyed(self._parts.store, self._scope, memories, whole)
+            changes = None if everything else await self._chosen(key, conversation)
+            # looked up anew: where a turn was rewritten its words stand elsewhere
+            parts = (await self._meant(asked)).spans
+            if changes is not None and (memories or whole or parts):
+                gone = await destroyed(self._parts.store, self._scope, memories, whole, parts)
                 kept = gone.kept
                 changes += [*await self._memories(memories), *await self._quoting(), *gone.changes]
                 changes = _each_once(changes)
@@ -88,18 +101,46 @@ class Erasing:
         # only now: what is judged or handed in meanwhile is taken back once the user's own is gone
         shared = await self._authored(key) if everything or key is not None else []
         drops = [Drop(kind=record.kind, id=record.id) for record in shared]
+        lessons = 0
         if everything:
-            drops += await unlearn(self._parts.store, self._scope)
+            taught, lessons = await unlearn(self._parts.store, self._scope)
+            drops += taught
             erased += await self._named(lines)
+        elif memories:
+            taught, lessons = await unlearn(
+                self._parts.store, self._scope, lambda text: bool(said_in_text(text, memories))
+            )
+            drops += taught
         if drops:
             erased.append(await self._parts.store.erase(self._scope.everyone, drops))
-        return _receipt(erased, kept)
+        stays: dict[KeptBecause, int] = {
+            "means something else": kept,
+            "learned from it": learned,
+            "others taught it too": lessons,
+        }
+        return _receipt(erased, stays)
 
     async def _memories(self, memories: Sequence[Memory]) -> list[Drop]:
         """Those of `memories` that are there."""
         names = [memory.id for memory in memories if memory.id]
         there = await self._parts.store.read(self._scope, MEMORY, names)
         return [Drop(kind=MEMORY, id=record.id) for record in there]
+
+    async def _meant(self, asked: str | None) -> Targets:
+        """What the request in a turn reaches."""
+        store, scope = self._parts.store, self._scope
+        records = await store.read(scope, TURN, [checked_name(asked, "id")]) if asked is not None else []
+        found = await reached(store, scope, turn_of(records[0])) if records else None
+        return found or Targets()
+
+    async def _learned_in(self, conversation: str) -> int:
+        """How many memories rest on what was said in a conversation."""
+        turns = await scan_all(
+            self._parts.store, self._scope, TURN, key=checked_name(conversation, "conversation id")
+        )
+        said = {turn.id for turn in turns}
+        memories = [memory_of(record) for record in await scan_all(self._parts.store, self._scope, MEMORY)]
+        return sum(not said.isdisjoint(memory.source) for memory in memories)
 
     async def _quoting(self) -> list[Drop]:
         """What a model was given in a call, and the state a call would go on from: both may quote it."""
@@ -131,12 +172,8 @@ class Erasing:
         ]
         return [Drop(kind=code.kind, id=code.id) for code in given]
 
-    async def _chosen(
-        self, key: str | None, conversation: str | None, name: str | None
-    ) -> list[Erasable] | None:
-        """What to destroy in the user's own scope; None: all of it."""
-        if key is None and conversation is None and name is None:
-            return None
+    async def _chosen(self, key: str | None, conversation: str | None) -> list[Erasable]:
+        """What to destroy in the user's own scope, of a key and of a conversation."""
         chosen: list[Record] = []
         if key is not None:
             chosen += await self._under(checked_name(key, "key"))
@@ -178,7 +215,7 @@ def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
     return list(found.values())
 
 
-def _receipt(erased: Sequence[Erased], kept: int) -> Receipt:
+def _receipt(erased: Sequence[Erased], stays: Mapping[KeptBecause, int]) -> Receipt:
     kinds: Counter[str] = sum((Counter(part.records) for part in erased), Counter())
     return Receipt(
         memories=kinds.pop(MEMORY, 0),
@@ -186,7 +223,7 @@ def _receipt(erased: Sequence[Erased], kept: int) -> Receipt:
         conversations=kinds.pop(CONVERSATION, 0),
         other=sum(kinds.values()),
         rewritten=sum(part.rewritten for part in erased),
-        kept=kept,
+        kept_because={why: count for why, count in stays.items() if count},
         vectors=sum(part.vectors for part in erased),
         verified=all(part.verified for part in erased),
         bytes_searched=sum(part.bytes_searched for part in erased),

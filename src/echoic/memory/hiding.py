@@ -7,7 +7,7 @@ neither indexed nor shown by a recall. Summaries and memories that were made of 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -43,12 +43,16 @@ _FORGETS: Final = re.compile(
 )
 
 
+_NOTHING: Final[Mapping[str, Sequence[Span]]] = {}
+
+
 async def hide(
     store: Store,
     scope: Scope,
     memories: Sequence[Memory],
     *,
     whole: Collection[str] = (),
+    parts: Mapping[str, Sequence[Span]] = _NOTHING,
     spared: Collection[str] = (),
     derived: bool = True,
     at: datetime | None = None,
@@ -60,20 +64,23 @@ async def hide(
         scope: whose.
         memories: what was taken back.
         whole: ids of turns to hide with all they say.
+        parts: by turn, stretches to hide; nothing is learned from such a turn any more.
         spared: ids of turns that say something in its place, and stay as they are.
         derived: whether memories that repeat it end as well, where they have no key of their own.
         at: when it was taken back.
     """
 
     async def attempt() -> None:
-        changes: list[Change] = list(await _in_turns(store, scope, memories, whole, spared))
+        changes: list[Change] = list(
+            await _in_turns(store, scope, memories, whole=whole, parts=parts, spared=spared)
+        )
         changes += await _in_summaries(store, scope, memories)
         if derived and at is not None:
             changes += await _in_memories(store, scope, memories, at)
         if changes:
             await store.write(scope, changes)
 
-    if memories or whole:
+    if memories or whole or parts:
         await until_written(attempt, "what was taken back")
 
 
@@ -81,7 +88,9 @@ async def _in_turns(
     store: Store,
     scope: Scope,
     memories: Sequence[Memory],
+    *,
     whole: Collection[str],
+    parts: Mapping[str, Sequence[Span]],
     spared: Collection[str],
 ) -> list[Put]:
     records = {record.id: record for record in await scan_all(store, scope, TURN)}
@@ -90,16 +99,18 @@ async def _in_turns(
     for turn in turns:
         if turn.id in whole:
             found[turn.id] = [(0, len(turn.heard_text))]
+        elif turn.id in parts:
+            found[turn.id] = [*found.get(turn.id, ()), *parts[turn.id]]
     return [
-        _hidden(records[name], spans)
+        _hidden(records[name], spans, unlearned=name in parts)
         for name, spans in found.items()
         if name not in spared and joined([*hidden_in(records[name]), *spans]) != hidden_in(records[name])
     ]
 
 
-def _hidden(record: Record, spans: Sequence[Span]) -> Put:
+def _hidden(record: Record, spans: Sequence[Span], *, unlearned: bool) -> Put:
     kept = record_of_turn(
-        turn_of(record), unlearned=is_unlearned(record), hidden=[*hidden_in(record), *spans]
+        turn_of(record), unlearned=unlearned or is_unlearned(record), hidden=[*hidden_in(record), *spans]
     )
     return Put.over(record, replace(record, data=kept.data))
 

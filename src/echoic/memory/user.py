@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 from echoic.errors import InvalidInput, WriteConflict
+from echoic.memory.asked_to_forget import reached
 from echoic.memory.block.tokens import checked_budget, counter_of
 from echoic.memory.brief import DEFAULT_BUDGET_TOKENS as ANSWER_TOKENS
 from echoic.memory.brief import hits_for, packed
@@ -44,6 +45,7 @@ from echoic.types import (
     Receipt,
     Scope,
     Sharing,
+    Turn,
     checked_category,
     checked_name,
     checked_query,
@@ -51,6 +53,8 @@ from echoic.types import (
     checked_time,
 )
 
+_OF_ONE_CALL = 25
+"""Hits looked at beyond the limit where a conversation is left out: its turns may rank first."""
 _GREETING = "hello"  # asks for nothing: what it makes ready is all it is for
 
 
@@ -238,6 +242,7 @@ class UserMemory(Served):
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
+        besides: str | None = None,
     ) -> Recall:
         """The same, with its outcome, and within a deadline.
 
@@ -252,15 +257,24 @@ class UserMemory(Served):
             min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: nothing at all where
                 no hit is likely to answer, as after "okay" or a question about somebody else; 0 shows
                 everything that was found. Silence is an answer: `outcome` is "complete" all the same.
+            besides: the id of the conversation that goes on. Its turns are left out, for the model has them
+                before it; what was learned from them is not.
         """
-        return await self._searching.recall(
+        if besides is not None:
+            checked_name(besides, "conversation id")
+        more = _OF_ONE_CALL if besides is not None and 1 <= limit <= MAX_LIMIT else 0
+        recall = await self._searching.recall(
             text,
-            limit=limit,
+            limit=min(limit + more, MAX_LIMIT),
             deadline_ms=deadline_ms,
             include_past=include_past,
             timezone=timezone,
             min_relevance=min_relevance,
         )
+        if besides is None:
+            return recall
+        others = recall.without(lambda turn: turn.conversation == besides)
+        return replace(others, hits=others.hits[:limit])
 
     async def warm(self) -> None:
         """Make ready what a recall needs, as when the phone rings: both partitions, the encoder, the parser.
@@ -282,6 +296,7 @@ class UserMemory(Served):
         deadline_ms: float | None = None,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
+        besides: str | None = None,
     ) -> Packed:
         """What is known for `text`, as a model gets it: few quoted lines, each once, with their age.
 
@@ -294,6 +309,7 @@ class UserMemory(Served):
             deadline_ms: of the recall.
             timezone: as for `recall`.
             min_relevance: likewise.
+            besides: likewise.
         """
         checked_budget(budget_tokens)
         checked_query(text)
@@ -303,6 +319,7 @@ class UserMemory(Served):
             deadline_ms=deadline_ms,
             timezone=timezone,
             min_relevance=min_relevance,
+            besides=besides,
         )
         return await self.pack(recall, budget_tokens=budget_tokens, timezone=timezone)
 
@@ -405,9 +422,14 @@ class UserMemory(Served):
         key: str | None = None,
         conversation: str | None = None,
         id: str | None = None,  # noqa: A002 - as it is called in what is found
+        asked: str | None = None,
     ) -> Receipt:
         """Destroy all that is kept of the user, or one key with its history, or one conversation, or one
-        memory or turn by its id.
+        memory or turn by its id, or what the user asked to have forgotten in the turn of the id `asked`.
+
+        What is asked for in a call ("rub out what I said about my knee") is hidden from recall once the turn
+        is learned from. The rules that understand it may be wrong, so it is destroyed only by `asked`, when
+        the user agreed.
 
         Records, words, sounds and vectors go, from every place the store keeps bytes in; what the user made
         global goes with them, and what their conversations alone taught an agent. A global memory that an
@@ -417,16 +439,28 @@ class UserMemory(Served):
         Of a key, or a memory, the words that said it are destroyed in every turn, the user's and the agents',
         in summaries, in memories that repeat it and in what calls and tools kept. The rest of such a turn
         stays, with "[forgotten]" in their place, and is never learned from again; `Receipt.rewritten` counts
-        what was changed so, `Receipt.kept` the turns that say something else with the same value. Of a turn
+        what was changed so. Lessons of agents that say it go too, where nobody else taught them. Of a turn
         all that it says goes, with what was learned from it alone. Of a conversation what was learned from it
-        stays: it may have been said elsewhere too, and `forget(key=…)` destroys it.
+        stays: it may have been said elsewhere too, and `forget(key=…)` destroys it. What stays though it is
+        close to what is gone, such as a turn that says something else with the same value, is counted in
+        `Receipt.kept_because`, by why.
 
         Raises:
             InvalidInput: an id is given beside something else, or one of them can be no name.
         """
         if id is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
-        return await Erasing(self._parts, self.scope).forget(key, conversation, id)
+        if asked is not None and not (key is conversation is id is None):
+            raise InvalidInput("forget takes `asked` alone: call it again for anything else")
+        return await Erasing(self._parts, self.scope).forget(key, conversation, id, asked)
+
+    async def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
+        """The turns that the request to forget in `turn` means; None where it asks nothing of that kind.
+
+        Nothing is changed. None of them: it is not clear what is meant, so ask.
+        """
+        found = await reached(self._parts.store, self.scope, turn)
+        return None if found is None else list(found.said)
 
 
 __all__ = ["MAX_LIMIT", "UserMemory"]

@@ -232,7 +232,8 @@ class ShownReceipt(Shown):
     other: int = Field(description="Records of any other kind, such as proposals.")
     records: int = Field(description="All of them but the vectors.")
     rewritten: int = Field(description="Records that stay, without the words that said it.")
-    kept: int = Field(description="Turns that hold the same value and say something else with it.")
+    kept: int = Field(description="Records that stay though they are close to what is gone.")
+    kept_because: dict[str, int] = Field(description="The same, by why they stay.")
     verified: bool = Field(
         description="Whether the stored bytes were searched afterwards and held none of it."
     )
@@ -250,6 +251,7 @@ class ShownReceipt(Shown):
             records=receipt.records,
             rewritten=receipt.rewritten,
             kept=receipt.kept,
+            kept_because={str(why): count for why, count in receipt.kept_because.items()},
             verified=receipt.verified,
             bytes_searched=receipt.bytes_searched,
         )

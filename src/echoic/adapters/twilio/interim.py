@@ -99,9 +99,11 @@ class HeardMemory(UserMemory):
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
+        besides: str | None = None,
     ) -> Recall:
         """See `UserMemory.recall`."""
-        plain = limit <= HITS and not include_past and timezone is None and min_relevance is None
+        unset = all(each is None for each in (timezone, min_relevance, besides))
+        plain = limit <= HITS and not include_past and unset
         if self._recalled is not None and plain and _bare(text) == self._moment:
             found, self._recalled = self._recalled, None
             return Recall(hits=found.hits[:limit], outcome=found.outcome)
@@ -112,6 +114,7 @@ class HeardMemory(UserMemory):
             include_past=include_past,
             timezone=timezone,
             min_relevance=min_relevance,
+            besides=besides,
         )
 
 

@@ -7,6 +7,9 @@ neither.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from echoic.memory.asked_to_forget import obey
 from echoic.memory.distilling.changes import Reading, Unlearn
 from echoic.memory.distilling.doubt import affirmed
 from echoic.memory.distilling.known import known_of
@@ -68,6 +71,10 @@ class RuleReader:
         distilled = await reconciler.take(changes)
         # before what makes them go: whoever dies in between hides them again
         await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted)
+        asked = await obey(self._store, scope, stretch, distilled.kept)
+        at = max(turn.said_at for turn in stretch.turns)
+        gone = [one for memory in asked if (one := await ledger.end(memory.id, at))]
+        distilled = replace(distilled, retracted=(*distilled.retracted, *gone))
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)
         await self._store.write(scope, [*ledger.changes, Put.over(record, moved)])
         return distilled

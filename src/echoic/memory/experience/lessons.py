@@ -308,17 +308,28 @@ def teacher(scope: Scope) -> str:
     return memory_id("teacher", scope.deployment, scope.user or "")
 
 
-async def unlearn(store: Store, author: Scope) -> list[Drop]:
+async def unlearn(
+    store: Store, author: Scope, says: Callable[[str], bool] = lambda _: True
+) -> tuple[list[Drop], int]:
     """Take `author` from among those who taught lessons.
 
+    Args:
+        store: where they are.
+        author: who taught them.
+        says: of which lessons, by their text; by default of all.
+
     Returns:
-        what goes with them: the lessons nobody else taught and nobody adopted.
+        what goes with them: the lessons nobody else taught and nobody adopted; and how many others stay.
     """
     digest = teacher(author)
 
-    async def attempt() -> list[Drop]:
+    async def attempt() -> tuple[list[Drop], int]:
         records = await scan_all(store, author.everyone, EXPERIENCE)
-        taught = [(kept, record) for record in records if digest in (kept := _kept_of(record)).taught_by]
+        taught = [
+            (kept, record)
+            for record in records
+            if digest in (kept := _kept_of(record)).taught_by and says(kept.lesson.text)
+        ]
         drops: list[Drop] = []
         puts: list[Change] = []
         for kept, record in taught:
@@ -329,7 +340,7 @@ async def unlearn(store: Store, author: Scope) -> list[Drop]:
                 drops.append(Drop(kind=EXPERIENCE, id=record.id))
         if puts:
             await store.write(author.everyone, puts)
-        return drops
+        return drops, len(puts)
 
     return await until_written(attempt, "the agents' experience")
 

@@ -24,6 +24,12 @@ CONFIRM_ERASURE: Final = (
     "It cannot be undone. Shall I?"
 )
 KEPT: Final = "All right, I keep everything."
+CONFIRM_FORGETTING: Final = "Shall I erase it for good?"
+"""The end of what is said once something was hidden that the user asked to have forgotten."""
+HIDDEN: Final = "All right. I don't go by it any more, and it stays in your history."
+UNCLEAR: Final = (
+    "I'm not sure what I should forget. Say in a few words what it was about, or when you told me."
+)
 NOTED: Final = (
     "I've kept that word for word. My rules hear no single fact in it, but you can ask me about it."
 )
@@ -109,6 +115,10 @@ class KeylessAgent:
             if intent.yes and not intent.no:
                 return await self._erase(steps)
             return await self._answered(conversation, steps, Reply(text=KEPT, timings={}), text)
+        if (intent.yes or intent.no) and (asked := await self._asked_to_forget(conversation)):
+            if intent.yes and not intent.no:
+                return await self._forget(conversation, steps, asked, text)
+            return await self._answered(conversation, steps, Reply(text=HIDDEN, timings={}), text)
         return await self._turn(conversation, steps, intent, text)
 
     async def _turn(self, conversation: OpenConversation, steps: Steps, intent: Intent, text: str) -> Reply:
@@ -138,6 +148,8 @@ class KeylessAgent:
         told = learned_in_words(learned)
         if intent.courtesy is not None and not told:
             return replace(reply, text=await self._courtesy(intent.courtesy))
+        if (forgotten := await self._hidden(reply, told, named=intent.forget is not None)) is not None:
+            return replace(reply, text=forgotten)
         if intent.question is not None:
             return await self._answer(reply, told, intent.question, steps)
         if intent.forget is not None and not told:
@@ -170,6 +182,37 @@ class KeylessAgent:
                 return said
         said = answers.of_hits(asked, question, recall, holding=facts)
         return said[:1].upper() + said[1:]
+
+    async def _hidden(self, reply: Reply, told: str, *, named: bool) -> str | None:
+        """What to say where the turn asks to forget what no rule has a slot for; None where it does not.
+
+        What is hidden is not said back: it would be recalled from the answer.
+        """
+        meant = await self._memory.asked_to_forget(reply.heard) if reply.heard is not None else None
+        if meant is None or (not meant and (told or named)):
+            return None
+        if not meant:
+            return UNCLEAR
+        turns = "one turn" if len(meant) == 1 else f"{len(meant)} turns"
+        return (
+            f"All right, I no longer go by that: you said it in {turns}. It stays in your history, where "
+            f"only you can see it. {CONFIRM_FORGETTING}"
+        )
+
+    async def _asked_to_forget(self, conversation: OpenConversation) -> Turn | None:
+        """The user's turn whose request waits for agreement; None where the caller heard no such question."""
+        turns = await conversation.turns()
+        last = turns[-1].heard_text if turns and turns[-1].speaker == "agent" else ""
+        if not last.endswith(CONFIRM_FORGETTING):
+            return None
+        return next((turn for turn in reversed(turns) if turn.speaker == "user"), None)
+
+    async def _forget(self, conversation: OpenConversation, steps: Steps, asked: Turn, text: str) -> Reply:
+        """Destroy what was asked for, now that the user agreed."""
+        with steps.step("forget"):
+            receipt = await self._memory.forget(asked=asked.id)
+        reply = Reply(text=receipt_in_words(receipt), receipt=receipt, timings=steps.timings_ms)
+        return await self._answered(conversation, steps, reply, text)
 
     async def _take_back(self, reply: Reply, what: str, steps: Steps) -> Reply:
         """What no rule of listening knows, but a key does: "forget the opening hours"."""
@@ -232,4 +275,4 @@ class KeylessAgent:
         return name.text if name and name.author == self._memory.scope.user else None
 
 
-__all__ = ["AGENT", "CONFIRM_ERASURE", "KeylessAgent", "Reply"]
+__all__ = ["AGENT", "CONFIRM_ERASURE", "CONFIRM_FORGETTING", "KeylessAgent", "Reply"]

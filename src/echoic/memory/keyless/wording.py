@@ -92,6 +92,7 @@ def receipt_in_words(receipt: Receipt) -> str:
         _counted(receipt.conversations, "conversation"),
         _counted(receipt.vectors, "vector"),
         _counted(receipt.other, "other record"),
+        _counted(receipt.rewritten, "passage of a text", "passages of texts"),
     ]
     said = ", ".join(part for part in removed if part) or "nothing, for nothing was kept"
     checked = (

@@ -1,0 +1,397 @@
+"""What a spoken request to forget reaches: which sentences of which turns, and which memories. Pure.
+
+Looked for by the request's rarest words within what this user ever said, with a high bar: a sentence is meant
+where it, the turn around it or the question before it has enough of them. A request that only points ("rub
+that out") means what was said last. What an agent repeated of it goes with it. Where many turns fit about
+equally the request is not clear, and nothing is touched: whoever talks to the user has to ask.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from echoic.memory.claims import cut_up, stem_of
+from echoic.memory.listening.forget_requests import ForgetRequest, forget_request
+from echoic.memory.mentions import Span, joined
+from echoic.ranking.entries import AGENT, USER
+from echoic.types import Memory, Turn
+from echoic.words import MARKER
+
+MAX_TURNS: Final = 4
+"""Turns of people that one request may reach. More of them fit a word like "work": then it is not clear."""
+_BAR: Final = 4.5
+"""Rarity (natural logarithm of one in so many sentences) of the words that a sentence must share."""
+_BAR_THEN: Final = 3.0
+"""The same, in the month that is named: there is less to be mistaken for it."""
+_RARE: Final = 2.0
+"""Rarity of a word that tells one of the user's last utterances from another."""
+_PLAIN: Final = 8.5
+"""Rarity of words in one sentence said long before that outweighs what was said last."""
+_COVERED: Final = 0.5
+"""Of the request's words that were ever said before, how much a sentence must have."""
+_ECHOED: Final = 2.5
+"""Rarity of words that an agent takes up, to be an echo."""
+_CLOSE: Final = 0.8
+"""Of the best sentence's score, from which another is meant as well."""
+_SAME_TURN, _TURN_BEFORE = 0.5, 0.4
+"""What a word counts that stands beside the sentence in its turn, or in what it answers."""
+_NEARBY: Final = 0.4
+"""What a word of the request's surroundings counts."""
+_WORDS: Final = 2
+"""Words of a request that a sentence must share, with its turn and what it answers, where the request "
+"has more."""
+_RECENT: Final = 3
+"""Utterances of the user that a request may mean that only points."""
+_CLAUSE: Final = 4
+"""Words before a request, in the same breath, that say something by themselves."""
+_ECHO_WITHIN: Final = 2
+"""Turns of an agent behind what is forgotten, and behind the request, that may repeat it."""
+
+_SENTENCE: Final = re.compile(r"[^.!?…;\n]+[.!?…;]*")
+_EMPTY: Final = frozenset(
+    stem_of(word)[:6]
+    for word in (
+        "forget erase delete remove wipe scrub scrap scratch strike rub cross blot take throw lose drop "
+        "bin burn cancel "
+        "clear leave get rid keep kept store save remember record note write written wrote want like "
+        "wish rather should "
+        "could would please told tell said say spoke speak mention gave give given heard hear thing "
+        "things matter "
+        "business stuff bit part story whole all entire gone out off away file book record papers form "
+        "head memory know "
+        "good also really just only even one two three first last time now today yesterday never ever "
+        "let put go went "
+        "come came got well yes no okay sorry thank thanks mine his hers theirs anybody nobody somebody "
+        "anywhere "
+        "january february march april may june july august september october november december week "
+        "month year ago "
+        "thing person people man woman way matter forgive mean meant yet still stays right good morning "
+        "evening".split()
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What is to be put out of mind."""
+
+    spans: Mapping[str, list[Span]] = field(default_factory=dict)
+    """By turn, where its heard words say it."""
+    memories: tuple[Memory, ...] = ()
+    """What was learned from that, or says it by itself."""
+    said: tuple[Turn, ...] = ()
+    """The turns of people among those of `spans`, without the request's own."""
+    unclear: bool = False
+    """Whether too much fits: it has to be asked what is meant."""
+
+
+@dataclass(slots=True)
+class _Line:
+    """One sentence of a turn."""
+
+    place: int
+    span: Span
+    stems: frozenset[str]
+
+
+def targets(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
+    """What the request in `asked` reaches; None where it asks nothing, or only what was said right before.
+
+    Args:
+        turns: all of the user's, in the order they were said.
+        asked: the turn that asks, one of them.
+        memories: what is kept of the user.
+    """
+    request = forget_request(asked.heard_text)
+    place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), None)
+    return None if request is None or place is None else _Search(turns, place, request).found(memories)
+
+
+class _Search:
+    """One request being resolved."""
+
+    def __init__(self, turns: Sequence[Turn], place: int, request: ForgetRequest) -> None:
+        self._turns, self._place, self._request = turns, place, request
+        self._lines = [line for at, turn in enumerate(turns) for line in _lines(at, turn.heard_text)]
+        counts: dict[str, int] = {}
+        for line in self._lines:
+            for stem in line.stems if line.place < place else ():
+                counts[stem] = counts.get(stem, 0) + 1
+        self._counts = counts
+        self._of_turn: dict[int, frozenset[str]] = {}
+        for line in self._lines:
+            self._of_turn[line.place] = self._of_turn.get(line.place, frozenset()) | line.stems
+        self._named = _stems(" ".join(request.topic)) - _EMPTY
+        self._topic = self._weights(request)
+        self._known = sum(
+            worth for stem, worth in self._topic.items() if stem in self._named and counts.get(stem)
+        )
+        self._spared = _stems(request.spared) - _stems(" ".join(request.topic))
+
+    def found(self, memories: Sequence[Memory]) -> Targets:
+        chosen, unclear = self._chosen()
+        lines = [*chosen, *self._echoes(chosen)]
+        spans: dict[str, list[Span]] = {}
+        for line in [*lines, *self._own(chosen)]:
+            spans.setdefault(self._turns[line.place].id, []).append(line.span)
+        if not chosen:
+            spans = {name: joined(where) for name, where in spans.items()}
+            return Targets(memories=self._memories(memories, [], unclear), unclear=unclear, spans=spans)
+        said = dict.fromkeys(line.place for line in chosen if line.place != self._place)
+        return Targets(
+            spans={name: joined(where) for name, where in spans.items()},
+            memories=self._memories(memories, lines, unclear),
+            said=tuple(self._turns[at] for at in said),
+            unclear=unclear,
+        )
+
+    # -- what is meant
+
+    def _weights(self, request: ForgetRequest) -> dict[str, float]:
+        """The words that say what is meant, by what each is worth."""
+        near = _stems(" ".join(request.nearby)) - _EMPTY - self._named
+        nearby = _NEARBY if len(self._named) >= _WORDS else 1.0
+        weights = {stem: self._rarity(stem) for stem in self._named}
+        return weights | {stem: nearby * self._rarity(stem) for stem in near}
+
+    def _rarity(self, stem: str) -> float:
+        total = max(40, sum(line.place < self._place for line in self._lines))
+        return math.log((total + 1) / (self._counts.get(stem, 0) + 0.5))
+
+    def _chosen(self) -> tuple[list[_Line], bool]:
+        """The sentences people said that are meant; and whether it is unclear which."""
+        if not self._request.far:
+            rare = {stem for stem in self._topic if self._counts.get(stem) and self._rarity(stem) > _RARE}
+            near = self._in_breath() or self._just_named()
+            if not near and self._request.points_back and len(rare) < _WORDS:
+                near = self._last()
+            if near:
+                return near, False
+        close, unclear = self._anywhere(self._candidates())
+        if not close and not unclear and not self._request.far and self._request.points_back:
+            return self._last(), False
+        return close, unclear
+
+    def _anywhere(self, candidates: Sequence[_Line]) -> tuple[list[_Line], bool]:
+        """What fits best of all that was said; and whether too much fits."""
+        if self._request.months:
+            then = [c for c in candidates if self._turns[c.place].said_at.month in self._request.months]
+            scores = [(self._score(line, words=1), line) for line in then]
+            if max((score for score, _ in scores), default=0.0) >= _BAR_THEN:
+                return self._close(scores), False
+        scores = [(self._score(line, words=_WORDS), line) for line in candidates]
+        if max((score for score, _ in scores), default=0.0) < self._bar():
+            return [], False
+        close = self._close(scores)
+        unclear = len({line.place for line in close}) > MAX_TURNS
+        return ([], True) if unclear else (close, False)
+
+    def _in_breath(self) -> list[_Line]:
+        """Sentences right before the request, in the same breath, that have its words."""
+        asking = [line for line in self._lines if line.place == self._place and self._asks(line)]
+        named = frozenset[str]().union(*(line.stems for line in asking)) - _EMPTY
+        return [
+            line
+            for line in self._lines
+            if line.place == self._place and self._is_before(line) and line.stems & named
+        ]
+
+    def _asks(self, line: _Line) -> bool:
+        return any(line.span[0] < last and first < line.span[1] for first, last in self._request.asking)
+
+    def _bar(self) -> float:
+        """What a sentence must score: all the request names is enough, where most of that was ever said."""
+        known = [stem for stem in self._named if self._counts.get(stem)]
+        rare = max((self._rarity(stem) for stem in known), default=0.0)
+        names_it = 2 * len(known) > len(self._named) and rare > _RARE
+        return min(_BAR, 0.95 * self._known) if names_it else _BAR
+
+    def _just_named(self) -> list[_Line]:
+        """What of the user's last utterances has the request's words."""
+        named = {stem: worth for stem, worth in self._topic.items() if stem in self._named and worth > _RARE}
+        fits: dict[int, float] = {
+            at: sum(named[stem] for stem in self._of_turn.get(at, frozenset()) & named.keys())
+            for at in self._recent()
+        }
+        best = max(fits, key=lambda at: fits[at], default=None)
+        if best is not None and fits[best]:
+            return [
+                line for line in self._lines if line.place == best and not line.stems & self._spared - _EMPTY
+            ]
+        return []
+
+    def _close(self, scores: Sequence[tuple[float, _Line]]) -> list[_Line]:
+        """Those about as good as the best."""
+        best = max((score for score, _ in scores), default=0.0)
+        return [line for score, line in scores if score >= _CLOSE * best]
+
+    def _candidates(self) -> list[_Line]:
+        return [
+            line
+            for line in self._lines
+            if line.place < self._place and self._turns[line.place].speaker != AGENT and line.stems
+        ]
+
+    def _score(self, line: _Line, *, words: int) -> float:
+        around = self._of_turn[line.place]
+        before = self._before(line.place)
+        score, shared = 0.0, 0
+        for stem, worth in self._topic.items():
+            near = 1.0 if stem in line.stems else _SAME_TURN if stem in around else 0.0
+            near = near or (_TURN_BEFORE if stem in before else 0.0)
+            score += near * worth
+            shared += near > 0
+        telling = any(self._rarity(stem) >= _BAR for stem in line.stems & self._named)
+        few = shared < min(words, len(self._topic)) and not telling
+        if few or score < _COVERED * self._known:
+            return 0.0
+        if sum(self._rarity(s) for s in line.stems & self._spared) > sum(
+            self._rarity(s) for s in line.stems & self._topic.keys()
+        ):
+            return 0.0
+        return score
+
+    def _before(self, place: int) -> frozenset[str]:
+        """Of what an agent said right before, which the turn may answer."""
+        turn = self._turns[place]
+        if place and self._turns[place - 1].conversation == turn.conversation:
+            return self._of_turn.get(place - 1, frozenset())
+        return frozenset()
+
+    def _last(self) -> list[_Line]:
+        """What was said last: in the same breath where that says anything, else by the user before."""
+        own = [line for line in self._lines if line.place == self._place and self._is_before(line)]
+        if sum(len(line.stems - _EMPTY) for line in own) >= 2 * _CLAUSE:
+            return own
+        own = own if sum(len(line.stems - _EMPTY) for line in own) >= _CLAUSE else []
+        says = [at for at in self._recent() if len(self._of_turn.get(at, frozenset()) - _EMPTY) > 1][:1]
+        said = [line for line in self._lines if line.place in says and not line.stems & self._spared]
+        return [*said, *own]
+
+    def _recent(self) -> list[int]:
+        """Where the user spoke right before, last first."""
+        here = self._turns[self._place].conversation
+        return [
+            at
+            for at in range(self._place - 1, -1, -1)
+            if self._turns[at].conversation == here and self._turns[at].speaker == USER
+        ][:_RECENT]
+
+    def _is_before(self, line: _Line) -> bool:
+        return any(line.span == before for before in self._request.before)
+
+    # -- what goes with it
+
+    def _echoes(self, chosen: Sequence[_Line]) -> list[_Line]:
+        """What agents repeated of it, right behind it and right behind the request; and what says the "
+        "same.
+        """
+        if not chosen:
+            return []
+        told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY
+        topic = _stems(" ".join(self._request.topic)) - _EMPTY
+        places = {line.place for line in chosen} | {self._place}
+        behind = {
+            at
+            for place in places
+            for at in range(place + 1, min(len(self._turns), place + 1 + _ECHO_WITHIN))
+            if self._turns[at].speaker == AGENT and self._same_talk(at, place)
+        }
+        found = []
+        for line in self._lines:
+            if self._turns[line.place].speaker != AGENT:
+                continue
+            again = line.stems & told
+            if line.place in behind:
+                echoes = sum(map(self._rarity, line.stems & (told | topic))) >= _ECHOED
+            else:
+                echoes = len(again) > _WORDS and sum(map(self._rarity, again)) >= _PLAIN
+            if echoes:
+                found.append(line)
+        return found
+
+    def _same_talk(self, one: int, other: int) -> bool:
+        return self._turns[one].conversation == self._turns[other].conversation
+
+    def _own(self, chosen: Sequence[_Line]) -> list[_Line]:
+        """Of the request's own turn what asks, and what says it again."""
+        told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY if chosen else frozenset()
+        found = []
+        for line in self._lines:
+            if line.place != self._place:
+                continue
+            asks = self._asks(line)
+            pointed = self._request.points_back and not chosen and self._is_before(line)
+            if asks or pointed or line.stems & told:
+                found.append(line)
+        return found
+
+    def _memories(
+        self, memories: Iterable[Memory], lines: Sequence[_Line], unclear: bool
+    ) -> tuple[Memory, ...]:
+        """What was learned from what is meant, or says it without a turn."""
+        if unclear:
+            return ()
+        told: dict[str, frozenset[str]] = {}
+        for line in lines:
+            name = self._turns[line.place].id
+            told[name] = told.get(name, frozenset()) | line.stems
+        found = []
+        for memory in memories:
+            said = _stems(memory.text)
+            behind = [told[name] for name in memory.source if name in told]
+            if any(said & stems for stems in behind) or (not behind and self._says(memory)):
+                found.append(memory)
+        return tuple(found)
+
+    def _says(self, memory: Memory) -> bool:
+        about = _stems(
+            f"{memory.key or ''} {memory.statement or memory.text}".replace("_", " ").replace(":", " ")
+        )
+        own = _stems(" ".join(self._request.topic)) - _EMPTY
+        return bool(own) and own <= about
+
+
+def _lines(place: int, text: str) -> list[_Line]:
+    visible = MARKER.sub(lambda found: " " * len(found.group()), text)
+    return [
+        _Line(place, (found.start(), found.end()), _stems(found.group()))
+        for found in _SENTENCE.finditer(visible)
+        if found.group().strip()
+    ]
+
+
+def _stems(text: str) -> frozenset[str]:
+    """Of the words of `text` that say something, with what they speak of: a telephone number, an amount."""
+    words = cut_up(text)
+    # "redundancy" is about what "made redundant" is about
+    stems = {word.stem[:_PREFIX] for word in words if not word.stop}
+    figures = sum(len(word.text) if word.text.isdigit() else word.text in _FIGURES for word in words)
+    kinds = {"#number"} if figures >= _NUMBER or stems & _NUMBERS else set()
+    kinds |= {"#amount"} if (figures and figures < _NUMBER) or stems & _AMOUNTS else set()
+    return frozenset(stems | kinds)
+
+
+_PREFIX: Final = 6
+"""Letters of a word's stem that are compared."""
+_NUMBER: Final = 5
+"""Figures in a row of which people speak as a number."""
+_FIGURES: Final = frozenset(
+    "oh zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen "
+    "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand "
+    "million "
+    "double".split()
+)
+_NUMBERS: Final = frozenset(stem_of(word)[:_PREFIX] for word in "number phone telephone mobile".split())
+_AMOUNTS: Final = frozenset(
+    stem_of(word)[:_PREFIX]
+    for word in "price cost figure amount sum salary earn income wage rent money owe age weigh weight".split()
+)
+
+
+__all__ = ["MAX_TURNS", "Targets", "targets"]
