@@ -42,7 +42,7 @@ async def learned_from():
 @pytest.mark.parametrize(
     "text",
     [
-        "i take gabapentin at bedtime",
+        "i take blood pressure tablets every day",
         "I use a hearing aid in my right ear.",
         "I have multiple sclerosis",
         "We've got a wood stove and two chimneys, and I have asthma.",
@@ -59,10 +59,10 @@ async def test_a_plain_statement_without_a_slot_is_kept_as_it_was_said(learned_f
 @pytest.mark.parametrize(
     "text",
     [
-        "Do I take gabapentin at bedtime?",
+        "Do I take blood pressure tablets every day?",
         "do i need to wear my hearing aid",
         "If I had multiple sclerosis I would tell you.",
-        "My neighbour takes gabapentin at bedtime.",
+        "My neighbour takes blood pressure tablets every day.",
         "She said I wear a hearing aid.",
         'The sign read "I have multiple sclerosis".',
         "I have multiple sclerosis. Just kidding!",
@@ -81,15 +81,17 @@ async def test_what_states_nothing_durable_of_the_speaker_is_not_kept(learned_fr
 
 
 async def test_what_an_agent_says_is_never_kept(learned_from):
-    assert not await learned_from("I take gabapentin at bedtime.", speaker="agent")
+    assert not await learned_from("I take blood pressure tablets every day.", speaker="agent")
 
 
 async def test_what_was_asked_not_to_be_kept_is_not(learned_from):
-    assert not await learned_from("Don't remember this, but I take gabapentin at bedtime.")
+    assert not await learned_from("Don't remember this, but I take blood pressure tablets every day.")
 
 
 async def test_a_secret_is_in_no_sentence(learned_from):
-    kept = await learned_from("I take gabapentin at bedtime and my PIN is 7351, and my card PIN is 7351.")
+    kept = await learned_from(
+        "I take blood pressure tablets every day and my PIN is 7351, and my card PIN is 7351."
+    )
     assert all("7351" not in memory.text for memory in kept)
     assert not any("pin" in memory.text.casefold().split() for memory in kept)
 
@@ -100,7 +102,9 @@ async def test_what_a_rule_heard_is_not_kept_a_second_time(learned_from):
 
 
 async def test_the_same_statement_again_is_one_memory_said_twice(learned_from):
-    facts = await learned_from("I take gabapentin at bedtime.", "i take gabapentin at bedtime", "Hello.")
+    facts = await learned_from(
+        "I take blood pressure tablets every day.", "i take blood pressure tablets every day", "Hello."
+    )
     assert len(facts) == 1
     assert facts[0].times_said == 2
     assert facts[0].confirmed
@@ -110,7 +114,7 @@ async def test_what_is_likely_but_not_sure_is_unconfirmed_until_it_is_said_again
     assert 0 < weights().floor <= weights().sure <= 1
     never_sure = replace(weights(), sure=2.0)
     monkeypatch.setattr("echoic.memory.distilling.sentence_extractor.weights", lambda: never_sure)
-    said = "I take gabapentin at bedtime."
+    said = "I take blood pressure tablets every day."
     assert [memory.confirmed for memory in await learned_from(said)] == [False]
     assert [memory.confirmed for memory in await learned_from(said, said)] == [True]
 
@@ -126,7 +130,9 @@ async def test_without_vectors_that_fit_the_rules_learn_alone():
     async with MemoryService(InMemoryStore(), embedder_from("lexical")) as memory:
         user = memory.user("ana")
         call = await user.conversation("call")
-        await call.append(echoic.Turn(speaker="user", text="I take gabapentin at bedtime. I live in Oslo."))
+        await call.append(
+            echoic.Turn(speaker="user", text="I take blood pressure tablets every day. I live in Oslo.")
+        )
         await call.distil()
         assert [fact.key for fact in await user.facts()] == ["home"]
 
@@ -135,7 +141,7 @@ async def test_it_can_be_switched_off():
     async with MemoryService(InMemoryStore(), embedder_from("local"), sentences=False) as memory:
         user = memory.user("ana")
         call = await user.conversation("call")
-        await call.append(echoic.Turn(speaker="user", text="I take gabapentin at bedtime."))
+        await call.append(echoic.Turn(speaker="user", text="I take blood pressure tablets every day."))
         await call.distil()
         assert not await user.facts()
 
@@ -144,11 +150,11 @@ async def test_rules_answer_at_once_and_sentences_follow_behind_the_callers_back
     async with MemoryService(InMemoryStore(), embedder_from("local")) as memory:
         user = memory.user("ana")
         call = await user.conversation("call")
-        await call.append(echoic.Turn(speaker="user", text="I take gabapentin at bedtime."))
+        await call.append(echoic.Turn(speaker="user", text="I take blood pressure tablets every day."))
         assert not (await call.listen()).kept
         await call.complete()
         assert await memory.settle(60)
-        assert [fact.text for fact in await user.facts()] == ["I take gabapentin at bedtime"]
+        assert [fact.text for fact in await user.facts()] == ["I take blood pressure tablets every day"]
 
 
 class TestClauses:
