@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+import forked
 import scale
 
 _connect = socket.socket.connect
@@ -114,6 +115,10 @@ def _only_this_machine(monkeypatch):
         return _connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect)
+
+
+def pytest_sessionfinish() -> None:
+    forked.end()
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ import httpx
 import pytest
 from playwright.async_api import expect
 
+import forked
+
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = (
@@ -47,7 +49,7 @@ class Process:
             port,
             *self._words,
         ]
-        self._process = subprocess.Popen(
+        self._process = forked.Popen(
             command,
             cwd=self._directory,
             env=self._environment(),
