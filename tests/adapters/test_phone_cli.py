@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 from echoic.adapters.audio import Resampler, pcm_of, samples_of
 from echoic.testing.openai_realtime import OpenAIRealtimeServer
 from echoic.testing.realtime import Says, Script, UserSays, speech, words_heard
@@ -29,7 +30,7 @@ def environment(tmp_path):
 
 
 def echoic(environment, *words, **more):
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-m", "echoic.cli", *words],
         env=environment,
         cwd=ROOT,
@@ -43,7 +44,7 @@ def echoic(environment, *words, **more):
 
 @contextmanager
 def running(environment, *words):
-    serving = subprocess.Popen(
+    serving = forked.Popen(
         [sys.executable, "-m", "echoic.cli", "phone", "serve", "--port", "0", *words],
         env={**environment, **TOKEN},
         cwd=ROOT,
@@ -162,7 +163,7 @@ def test_an_agents_program_that_fails_says_why(environment, tmp_path):
 
 
 def test_the_example_tells_the_story():
-    ran = subprocess.run(
+    ran = forked.run(
         [sys.executable, "examples/phone_dinner.py"],
         cwd=ROOT,
         capture_output=True,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import forked
 
 ROOT = Path(__file__).parents[2]
 
 
 def run(*command, cwd, **env):
     full = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "ECHOIC_EMBEDDER": "lexical", **env}
-    ran = subprocess.run(
+    ran = forked.run(
         [sys.executable, *command],
         cwd=cwd,
         env=full,

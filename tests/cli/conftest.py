@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import forked
 
 
 @dataclass(frozen=True)
@@ -38,67 +39,19 @@ def user_cache(tmp_path_factory):
 @pytest.fixture
 def environment(user_cache):
     """No setting but the embedder that needs nothing, and no network."""
-    return _environment(user_cache)
-
-
-def _environment(home: Path) -> dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("ECHOIC_", "HF_"))}
     return {
         **clean,
-        "HOME": str(home),
-        "XDG_CACHE_HOME": str(home / "cache"),
+        "HOME": str(user_cache),
+        "XDG_CACHE_HOME": str(user_cache / "cache"),
         "HF_HUB_OFFLINE": "1",
         "ECHOIC_EMBEDDER": "lexical",
         "COLUMNS": "200",
     }
 
 
-class Nursery:
-    """Runs commands in children of a process that has imported what they need; see nursery.py."""
-
-    def __init__(self, environment: dict[str, str], folder: Path) -> None:
-        self._folder = folder
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("nursery.py")), str(theirs.fileno())],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
-        self._link = ours
-        self._answers = ours.makefile("rb")
-
-    def run(self, words: tuple[str, ...], stdin: bytes, cwd: Path, env: dict[str, str]) -> Ran:
-        """The command, run to its end."""
-        names = {stream: self._folder / stream for stream in ("in", "out", "err")}
-        for stream, path in names.items():
-            path.write_bytes(stdin if stream == "in" else b"")
-        command = {"words": words, "cwd": str(cwd), "env": env, **{k: str(v) for k, v in names.items()}}
-        self._link.sendall(f"{json.dumps(command)}\n".encode())
-        code = int(self._answers.readline())
-        return Ran(code, names["out"].read_bytes().decode(), names["err"].read_bytes().decode())
-
-    def close(self) -> None:
-        """End the process."""
-        self._answers.close()
-        self._link.close()
-        self._process.wait()
-
-
-@pytest.fixture(scope="session")
-def nursery(user_cache, tmp_path_factory):
-    """One for the session; None where processes cannot be forked."""
-    if not hasattr(os, "fork"):
-        yield None
-        return
-    started = Nursery(_environment(user_cache), tmp_path_factory.mktemp("streams"))
-    yield started
-    started.close()
-
-
 @pytest.fixture
-def echoic(tmp_path: Path, environment: dict[str, str], nursery: Nursery | None) -> Callable[..., Ran]:
+def echoic(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Ran]:
     """Runs `echoic` in a process and a folder of its own: `echoic("get", "name", ECHOIC_USER="ana")`.
 
     `fresh=True` starts an interpreter for it; else it is forked from one that has imported what is needed.
@@ -107,16 +60,12 @@ def echoic(tmp_path: Path, environment: dict[str, str], nursery: Nursery | None)
     def run(
         *words: str, stdin: str | bytes = "", cwd: Path = tmp_path, fresh: bool = False, **variables: str
     ) -> Ran:
-        given = stdin.encode() if isinstance(stdin, str) else stdin
-        env = {**environment, **variables}
-        if nursery is not None and not fresh:
-            return nursery.run(words, given, cwd, env)
-        done = subprocess.run(
+        done = (subprocess if fresh else forked).run(
             [sys.executable, "-m", "echoic.cli", *words],
-            input=given,
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
             capture_output=True,
             cwd=cwd,
-            env=env,
+            env={**environment, **variables},
             timeout=120,
             check=False,
         )

@@ -19,6 +19,7 @@ from echoic.cli.root import root
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = r"""
+import importlib
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.metadata import packages_distributions
@@ -45,6 +46,12 @@ from echoic.cli import main
 
 if sys.argv[1:] != ["each"]:
     sys.exit(main())
+# imported once for all, in the same environment; what fails here fails again in each
+for name in ("echoic.memory.service", "echoic.server", "echoic.stores.sqlite", "echoic.bench", "echoic.models"):
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        pass
 for number, line in enumerate(sys.stdin):
     words, typed = json.loads(line)
     with open(f"{number}.in", "w") as file:

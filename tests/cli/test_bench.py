@@ -9,6 +9,8 @@ import urllib.request
 
 import pytest
 
+import forked
+
 TALKS = (
     {"user": "ana", "speaker": "user", "text": "I moved to Leeds in spring.", "id": "t1"},
     {"user": "ana", "text": "oat flat white", "key": "coffee_order", "id": "m1"},
@@ -147,7 +149,7 @@ def test_an_embedder_that_is_missing_ends_a_measurement(echoic, talks, tmp_path)
 
 
 def test_the_sidecar_answers_on_this_machine_until_it_is_told_to_stop(tmp_path, environment):
-    started = subprocess.Popen(
+    started = forked.Popen(
         [sys.executable, "-m", "echoic.cli", "bench", "sidecar", "--port", "0"],
         cwd=tmp_path,
         env=environment,

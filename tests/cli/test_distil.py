@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import forked
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory.distilling.progress import ATTEMPTS
 from echoic.memory.service import MemoryService
@@ -47,15 +48,13 @@ def test_a_worker_learns_what_other_processes_heard_until_it_is_interrupted(
     echoic, document, environment, tmp_path
 ):
     echoic("import", str(document("ana.json", export_of("ana", "My name is Ana."))))
-    worker = subprocess.Popen(
+    worker = forked.Popen(
         [sys.executable, "-m", "echoic.cli", "distil", "--watch", "--every", "0.1"],
         cwd=tmp_path,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # a shell starts what runs in its background with interrupts ignored
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - one thread here
     )
     try:
         assert worker.stderr.readline() == "watching all deployments, every 0.1 s\n"

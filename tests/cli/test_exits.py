@@ -188,6 +188,8 @@ def test_help_is_shown_without_loading_what_a_command_needs(environment):
 
 def test_a_value_is_read_without_loading_a_model(environment, echoic, tmp_path):
     echoic("set", "a", "b", ECHOIC_EMBEDDER="local")
+    # it awaits the model, however long that is converted: what is left without a vector, the next process embeds
+    assert echoic("reindex", ECHOIC_EMBEDDER="local").code == 0
     program = (
         "import sys, echoic.cli; code = echoic.cli.main(['get', 'a']);"
         "sys.exit(','.join({'onnxruntime', 'tokenizers'} & sys.modules.keys()) or code)"

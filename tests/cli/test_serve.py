@@ -12,6 +12,8 @@ import urllib.request
 
 import pytest
 
+import forked
+
 
 @pytest.fixture
 def serve(tmp_path, environment):
@@ -19,7 +21,7 @@ def serve(tmp_path, environment):
     running = []
 
     def start(*words, **variables):
-        server = subprocess.Popen(
+        server = forked.Popen(
             [sys.executable, "-m", "echoic.cli", "serve", "--port", "0", *words],
             cwd=tmp_path,
             env={**environment, **variables},

@@ -10,6 +10,8 @@ import urllib.request
 
 import pytest
 
+import forked
+
 HOURS = {
     "kb": "Monday to Friday, 9 to 17",
     "more": "Monday to Friday, 8 to 18",
@@ -78,7 +80,7 @@ def test_it_is_only_read(knowing):
 @contextlib.contextmanager
 def served(environment, folder, deployment, shares):
     """A real server of one deployment; asks it as somebody it has never met."""
-    server = subprocess.Popen(
+    server = forked.Popen(
         [sys.executable, "-m", "echoic.cli", "serve", "--port", "0", "--deployment", deployment],
         cwd=folder,
         env={**environment, "ECHOIC_SHARES": shares},

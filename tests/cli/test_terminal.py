@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 import time
 
 import pytest
 
+import forked
 from echoic.cli.plain import aligned
 
 pty = pytest.importorskip("pty", reason="no pseudo-terminals on this system")
@@ -21,7 +21,7 @@ def terminal(tmp_path, environment):
 
     def run(*words, typed=""):
         outer, inner = pty.openpty()
-        process = subprocess.Popen(
+        process = forked.Popen(
             [sys.executable, "-m", "echoic.cli", *words],
             cwd=tmp_path,
             env={**environment, "COLUMNS": "60", "TERM": "xterm"},

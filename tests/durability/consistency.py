@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -156,8 +157,13 @@ def _words(name: str, segment: Segment, slot: int, words: Any) -> None:
         (segment.words[place], segment.codes[place], int(segment.terms[place]), int(count))
         for place, count in zip(places, segment.counts[said].tolist(), strict=True)
     }
-    meant = {(word.text, " ".join(word.codes), word.term, min(count, 255)) for word, count in words}
+    meant = _meant(words)
     assert kept == meant, f"the words of {name}: {kept ^ meant}"
+
+
+@lru_cache(maxsize=1 << 14)
+def _meant(words: Any) -> frozenset[Any]:
+    return frozenset((word.text, " ".join(word.codes), word.term, min(count, 255)) for word, count in words)
 
 
 __all__ = ["check_consistent", "connected"]

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 
@@ -104,11 +105,12 @@ def often_checkpointed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_writer, "CHECKPOINT_PAGES", 30)
 
 
-def steps_of(seed: int) -> list[Step]:
+@lru_cache(maxsize=1)
+def steps_of(seed: int) -> tuple[Step, ...]:
     """A history with both kinds of erasure in it."""
     steps = list(history(Random(seed), STEPS - 2, erasing=False))
     drops = tuple(change for step in steps[:3] for change in _drops(step))[:3]
-    return [*steps[:4], Erase(steps[0].scope, drops), *steps[4:], Erase(steps[1].scope, None)]
+    return (*steps[:4], Erase(steps[0].scope, drops), *steps[4:], Erase(steps[1].scope, None))
 
 
 def _drops(step: Step) -> Iterator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -28,13 +29,17 @@ def index(record: Record) -> Entry | None:
     """How the records of these tests are found: memories and turns by their text, others not."""
     if record.kind not in KINDS:
         return None
-    text = record.data["text"]
+    return _entry(record.data["text"], KINDS[record.kind], record.data.get("said_at", 0))
+
+
+@lru_cache(maxsize=1 << 14)  # a history is lived through hundreds of times, and checked each time
+def _entry(text: str, kind: int, said_at_ms: int) -> Entry:
     return Entry(
         text=text,
-        kind=KINDS[record.kind],
+        kind=kind,
         words=Entry.counted(content_words(text)),
         characters=len(text),
-        said_at_ms=record.data.get("said_at", 0),
+        said_at_ms=said_at_ms,
     )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import echoic
+import forked
 from memory.distilling_workers import BIRDS
 from scale import SEED, many
 
@@ -25,7 +25,7 @@ def workers(tmp_path):
     def run(what: str, times: int) -> list[dict]:
         print(f"{what}: {times} points, seed {SEED}")
         script = Path(__file__).parent / "distilling_workers.py"
-        done = subprocess.run(
+        done = forked.run(
             [sys.executable, str(script), str(tmp_path), what, str(times), str(SEED)],
             env={
                 **os.environ,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import echoic
+import forked
 from echoic.memory import judging
 from echoic.memory.judging import JUDGEMENT, Judge
 from echoic.memory.service import MemoryService
@@ -34,7 +34,7 @@ def workers(tmp_path):
         print(f"{what}: {times} points, seed {SEED}")
         script = Path(__file__).parent / "judging_workers.py"
         source = str(Path(echoic.__file__).parent.parent)
-        done = subprocess.run(
+        done = forked.run(
             [sys.executable, str(script), str(tmp_path), what, mode, str(times), str(SEED)],
             env={**os.environ, "PYTHONPATH": source, "OPENBLAS_NUM_THREADS": "1"},
             capture_output=True,

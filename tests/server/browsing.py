@@ -16,8 +16,12 @@ import httpx
 import pytest
 from playwright.async_api import expect
 
+import forked
+
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+SHELL = shutil.which("chromium-headless-shell") or CHROMIUM
+"""The same engine without the browser around it: a third of the processor, and no sound."""
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
@@ -47,7 +51,7 @@ class Process:
             port,
             *self._words,
         ]
-        self._process = subprocess.Popen(
+        self._process = forked.Popen(
             command,
             cwd=self._directory,
             env=self._environment(),
@@ -82,11 +86,11 @@ class Process:
 
 
 @asynccontextmanager
-async def launched(playwright, *flags):
+async def launched(playwright, *flags, program=CHROMIUM):
     """A Chromium with `flags` beside those that all tests need."""
-    if CHROMIUM is None:
+    if program is None:
         pytest.skip("no chromium and no google-chrome on this machine")
-    browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
+    browser = await playwright.chromium.launch(executable_path=program, args=[*FLAGS, *flags])
     try:
         yield browser
     finally:

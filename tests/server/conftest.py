@@ -13,7 +13,7 @@ from playwright.async_api import async_playwright
 
 import echoic
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
-from server.browsing import launched
+from server.browsing import SHELL, launched
 from server.calls_in_browser import microphone_flags
 
 SECRET = "of these tests, and long enough for HS256"
@@ -152,8 +152,8 @@ async def playwright():
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser(playwright):
-    """One Chromium for all tests of a process; each visits in a context of its own."""
-    async with launched(playwright) as browser:
+    """One Chromium for all tests of a process without calls; each visits in a context of its own."""
+    async with launched(playwright, program=SHELL) as browser:
         yield browser
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pytest
 
+import forked
 from server.scripted_model import ScriptedModel, Spoken
 
 
@@ -27,7 +27,7 @@ def echoic(tmp_path, provider):
         }
         env = {**kept, "ECHOIC_EMBEDDER": "lexical", "OPENAI_BASE_URL": provider.url, **variables}
         env = {name: value for name, value in env.items() if value}
-        return subprocess.run(
+        return forked.run(
             [sys.executable, "-m", "echoic.cli", *words],
             input=stdin, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+import forked
 from echoic.testing.openai_realtime import OpenAIRealtimeServer
 from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
 from server.test_voice_kill import Identity
@@ -44,7 +45,7 @@ async def test_the_example_looks_an_order_up_and_hands_a_claim_over(tmp_path):
     second = Script(Says("this is Casey", word_ms=50), open_ended=True)
     async with OpenAIRealtimeServer(first, second, patience_s=30) as provider:
         keys = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": provider.base_url, "ECHOIC_EMBEDDER": "lexical"}
-        process = subprocess.Popen(
+        process = forked.Popen(
             [sys.executable, str(EXAMPLE), "openai:gpt-realtime", str(free_port())],
             cwd=tmp_path,
             env={**os.environ, **keys},

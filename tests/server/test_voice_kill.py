@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 import echoic
+import forked
 from echoic.testing.gemini_live import GeminiLiveServer
 from echoic.testing.openai_realtime import OpenAIRealtimeServer
 from echoic.testing.realtime import Says, Script, UserSays
@@ -41,7 +42,7 @@ class Process:
     async def start(self):
         port = str(httpx.URL(self.url).port) if self.url else "0"
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ECHOIC_")}
-        self._process = subprocess.Popen(
+        self._process = forked.Popen(
             [sys.executable, "-m", "echoic.cli", "--store", "sqlite:///echoic.db", "serve", "--port", port, *self._words],
             cwd=self._directory,
             env={**kept, "ECHOIC_EMBEDDER": "lexical", "ECHOIC_SECRET": SECRET, **self._keys},

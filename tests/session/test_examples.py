@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 from echoic.session import VoiceAgent, VoiceSession
 from echoic.testing.realtime import Says, Script, UserSays
 
@@ -29,7 +29,7 @@ class RedisServer:
 
 
 def test_the_example_of_two_calls_prints_what_was_heard_and_learned():
-    ran = subprocess.run(
+    ran = forked.run(
         [sys.executable, str(EXAMPLES / "voice_call.py")],
         capture_output=True,
         text=True,

@@ -16,6 +16,7 @@ import pytest
 from pydantic_ai.realtime.google import GoogleRealtimeConnection
 
 import echoic
+import forked
 from echoic import InvalidInput
 from echoic.embedding import embedder_from
 from echoic.errors import StoreUnavailable, WriteConflict
@@ -43,17 +44,16 @@ class Child:
 
     async def __aenter__(self):
         self.trusting.__enter__()  # its file is there for as long as the child is
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, str(PROGRAM), *self.arguments, env=dict(os.environ)
-        )
+        command = [sys.executable, str(PROGRAM), *self.arguments]
+        self.process = await asyncio.to_thread(forked.Popen, command, env=dict(os.environ))
         return self
 
     async def kill(self):
         self.process.send_signal(signal.SIGKILL)
-        await self.process.wait()
+        await asyncio.to_thread(self.process.wait)
 
     async def __aexit__(self, *_):
-        if self.process.returncode is None:
+        if self.process.poll() is None:
             await self.kill()
         self.trusting.__exit__(None, None, None)
 

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 import echoic
+import forked
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreUnavailable, WriteConflict
 from echoic.memory.copying import KINDS, copy_memory
 from echoic.memory.service import MemoryService
@@ -178,7 +179,7 @@ def test_killed_again_and_again_it_comes_to_its_end(tmp_path: Path, kind: str) -
 
 def _child(*words: str, killed_after: int | None = None) -> list[str]:
     """What it said, a line for each page, until it ended or was killed."""
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, str(CHILD), *words],
         stdout=subprocess.PIPE,
         text=True,

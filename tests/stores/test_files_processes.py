@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 from echoic.errors import StoreCorrupt, StoreFull, StoreUnavailable
 from echoic.stores import files_disk
 from echoic.stores.files import FilesStore
@@ -43,7 +44,7 @@ ROUNDS = 30
 def process(folder: Path, mode: str, number: int = 0) -> Iterator[subprocess.Popen[bytes]]:
     """A child that is ready; it is killed in the end."""
     command = [sys.executable, str(Path(child.__file__)), str(folder), mode, str(number)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0) as running:
+    with forked.Popen(command, stdout=subprocess.PIPE, bufsize=0) as running:
         try:
             if mode != "fill":
                 assert running.stdout is not None

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+import forked
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import StoreCorrupt, StoreUnavailable
 from echoic.memory.service import MemoryService
@@ -68,7 +69,7 @@ async def line() -> AsyncIterator[Line]:
 
 @contextlib.contextmanager
 def child(url: str, mode: str, number: int = 0, name: str = "ana") -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, str(CHILD), url, mode, str(number), name],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

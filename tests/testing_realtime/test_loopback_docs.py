@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import echoic.testing.gemini_live
 import echoic.testing.openai_realtime
 import echoic.testing.realtime
+import forked
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "loopback.md").read_text()
@@ -20,7 +20,7 @@ MODULES = (echoic.testing.realtime, echoic.testing.openai_realtime, echoic.testi
 
 
 def ran(*command):
-    return subprocess.run(
+    return forked.run(
         [sys.executable, *command], capture_output=True, text=True, check=True, timeout=60
     ).stdout
 

@@ -5,6 +5,7 @@ stdout carries data and stderr talk; `exits` lists the exit codes, `settings` th
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Sequence
@@ -25,6 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `echoic`; None: those this process was started with.
     """
     use_utf8()
+    if (
+        arguments is None
+    ):  # a process of its own: what it imports is no garbage, and need not be looked at so often
+        gc.set_threshold(50_000, 20, 50)
     started = time.perf_counter()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:

@@ -41,15 +41,17 @@ export class Wave {
     const pen = this.#canvas.getContext("2d");
     pen.scale(scale, scale);
     const style = getComputedStyle(this.#canvas);
+    // asked once a picture: each question has the style worked out
+    const [callers, agents, still] = ["--caller", "--agent", "--still"].map((name) => style.getPropertyValue(name));
     const room = Math.max(1, Math.floor(width / (BAR_PX + GAP_PX)));
     this.#bars = this.#bars.slice(-room);
     const moves = !matchMedia("(prefers-reduced-motion: reduce)").matches;
     for (let place = 0; place < room; place++) {
       // where nothing should move, every bar shows the present
       const bar = this.#bars.at(moves ? place - room : -1) ?? { caller: 0, agent: 0 };
-      const speaks = bar.agent > bar.caller ? "--agent" : "--caller";
+      const speaks = bar.agent > bar.caller ? agents : callers;
       const tall = Math.max(2, height * seen(Math.max(bar.agent, bar.caller)));
-      pen.fillStyle = tall > 2 ? style.getPropertyValue(speaks) : style.getPropertyValue("--still");
+      pen.fillStyle = tall > 2 ? speaks : still;
       pen.fillRect(place * (BAR_PX + GAP_PX), (height - tall) / 2, BAR_PX, tall);
     }
   }
