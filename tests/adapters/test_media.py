@@ -250,7 +250,9 @@ async def test_a_voice_model_has_nobodys_memory_before_the_caller_proves_who_the
         Script(UserSays(said, after_ms=200), Says("one moment"), open_ended=True),
         Script(Says("now I know"), open_ended=True),
     ]
-    async with OpenAIRealtimeServer(*scripts) as server:
+    # the call is hung up about when the reply ends, and its cancellation may cross that end on the wire
+    crossing = {"response_cancel_not_active"}
+    async with OpenAIRealtimeServer(*scripts, tolerate=crossing) as server:
         phone = await line(lambda _said, _given: "unused", channel="media", pace=Pace())
         provider = OpenAIProvider(base_url=server.base_url, api_key="none")
         phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)

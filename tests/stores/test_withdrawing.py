@@ -24,7 +24,7 @@ async def test_what_was_withdrawn_is_found_on_no_store(store: str) -> None:
         (waiting,) = await memory.proposals().list()
         fact = await memory.proposals().approve(waiting.id)
         assert [hit.text for hit in await memory.user("bob").query("when are you open?")] == [HOURS]
-        await memory.proposals().withdraw(fact.id)
+        await memory.global_facts().withdraw(fact.id)
         assert await memory.user("bob").query("when were you open?", include_past=True) == []
         films, ana = memory.experience("films"), memory.user("ana").scope
         lesson = await films.add("strategy", LESSON, author=ana)

@@ -260,12 +260,14 @@ class UserMemory(Served):
             besides: the id of the conversation that goes on. Its turns are left out, for the model has them
                 before it; what was learned from them is not.
         """
+        looked_at = limit
         if besides is not None:
             checked_name(besides, "conversation id")
-        more = _OF_ONE_CALL if besides is not None and 1 <= limit <= MAX_LIMIT else 0
+            if type(limit) is int and 1 <= limit <= MAX_LIMIT:  # any other is refused below
+                looked_at = min(limit + _OF_ONE_CALL, MAX_LIMIT)
         recall = await self._searching.recall(
             text,
-            limit=min(limit + more, MAX_LIMIT),
+            limit=looked_at,
             deadline_ms=deadline_ms,
             include_past=include_past,
             timezone=timezone,

@@ -137,14 +137,17 @@ class CallLog:
 
 async def _unlearn(user: UserMemory, turns: set[str]) -> None:
     """Destroy what was learned from these turns alone; what they corrected or confirmed is taken back."""
-    for memory in await user.facts():
-        if not memory.source or not set(memory.source) <= turns or memory.key is None:
-            continue
-        versions = await user.history(memory.key)
+    known = [*await user.facts(), *await user.past()]
+    learned = [memory for memory in known if memory.source and set(memory.source) <= turns]
+    for key in dict.fromkeys(memory.key for memory in learned if memory.key is not None):
+        versions = await user.history(key)
         if all(version.source and set(version.source) <= turns for version in versions):
-            await user.forget(key=memory.key)
-        else:
-            await user.delete(memory.key)
+            await user.forget(key=key)
+        elif any(memory.key == key and memory.current for memory in learned):
+            await user.delete(key)
+    for memory in learned:
+        if memory.key is None:
+            await user.forget(id=memory.id)
 
 
 def turn_of(said: str, speaker: str, name: str, confidence: float | None) -> Turn:

@@ -22,7 +22,7 @@ NOTHING_AT_ALL: Final = "Nothing yet. Tell me something about yourself, and I'll
 _NEAR: Final = 0.45
 """A cosine of the local model from which a sentence is on the same subject: paraphrases in the field's MiniLM
 evaluations lie above it, and unrelated pairs under 0.3."""
-_LIKELY: Final = 0.2
+_LIKELY: Final = 0.1
 """The relevance under which a memory is on another subject, though it shares words with the question."""
 _MOST: Final = 12
 """Memories said in one answer."""
