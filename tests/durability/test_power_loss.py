@@ -18,7 +18,7 @@ from durability import controls
 from durability.machines import Cut, Machine, WriterAlone, failing_syncs
 from durability.programs import grouped
 from durability.workload import SPEC, State, Step, after, history, index, perform
-from echoic.errors import StoreUnavailable, WriteConflict
+from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
 from echoic.stores import sqlite_writer
 from echoic.testing.disks import Fault, Kind, PowerDisk
 from scale import many
@@ -49,7 +49,7 @@ class Outcome:
         self.cuts += 1
         try:
             survivor = cut.survivor()
-        except (AssertionError, apsw.CorruptError, apsw.NotADBError):
+        except (AssertionError, StoreCorrupt, apsw.CorruptError, apsw.NotADBError):
             if not cut.born:
                 self.unborn += 1
                 return
