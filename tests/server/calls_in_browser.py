@@ -18,7 +18,8 @@ SPEED = 3.0
 """How many times as fast as in life speech passes in these calls: in the microphone, the provider, the page."""
 SPOKEN = speech("my name is Pavel and I live", rate_hz=48_000, word_ms=round(200 / SPEED))
 """What the microphone hears, again and again. Which words these are to the provider, its script says."""
-PAUSE_MS = round(4000 / SPEED)
+PAUSE_MS = round(6000 / SPEED)
+"""Long enough for a page on a busy machine to mute before the words begin again: they would cut the reply off."""
 MICROPHONE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 WAYS = ("openai", "webrtc", "gemini")
 
