@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from echoic.stores import store_from
 from echoic.stores.base import Store
-from echoic.stores.postgres_url import postgres_store
 from echoic.testing import StoreConformance
 from stores.postgres_between import pgbouncer
 from stores.postgres_server import new_schema, shared
@@ -26,10 +26,10 @@ class TestFenced(StoreConformance):
             f"create role {role} login; create schema {role} authorization {role}"
         )
         self.url_of_this_test = shared().url(role, user=role, rls="on")
-        return postgres_store(self.url_of_this_test)
+        return store_from(self.url_of_this_test)
 
     def reopen(self, store: Store) -> Store:
-        return postgres_store(self.url_of_this_test)
+        return store_from(self.url_of_this_test)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ class TestPooled(StoreConformance):
     @pytest.fixture
     def store(self, pooler: Path) -> Store:
         self.url_of_this_test = f"postgresql://postgres@/postgres?host={pooler}&schema={new_schema()}"
-        return postgres_store(self.url_of_this_test)
+        return store_from(self.url_of_this_test)
 
     def reopen(self, store: Store) -> Store:
-        return postgres_store(self.url_of_this_test)
+        return store_from(self.url_of_this_test)

@@ -6,14 +6,14 @@ Every store passes `echoic.testing.StoreConformance` and agrees with the in-memo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import Entry, Partition, checked_tokens
+from echoic.partition import SEGMENT_ROWS, Entry, Partition, checked_tokens
 from echoic.types import EmbeddingSpec, Scope
 
 FIRST_UNSEARCHABLE = 1 << 31
@@ -343,9 +343,28 @@ class Examines(Protocol):
         ...
 
 
+REACH = 4
+"""As far from a found row as the ranking's windows look."""
+
+
+def segments_around(rows: Iterable[int]) -> list[int]:
+    """The segments that hold `rows` and whatever a window around them reaches; the last may not be there."""
+    found: set[int] = set()
+    for row in rows:
+        found.update(range(max(0, row - REACH) // SEGMENT_ROWS, (row + REACH) // SEGMENT_ROWS + 1))
+    return sorted(found)
+
+
+def origins(segments: Sequence[int]) -> NDArray[np.int64]:
+    """[32 * len(segments)] The number in its scope of each row of `segments`, one behind the other."""
+    starts = np.array(segments, np.int64) * SEGMENT_ROWS
+    return (starts[:, None] + np.arange(SEGMENT_ROWS)).reshape(-1)
+
+
 __all__ = [
     "FIRST_UNSEARCHABLE",
     "LISTED",
+    "REACH",
     "Attach",
     "Change",
     "Drop",
@@ -362,4 +381,6 @@ __all__ = [
     "Store",
     "Waiting",
     "Wanted",
+    "origins",
+    "segments_around",
 ]

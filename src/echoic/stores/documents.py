@@ -1,4 +1,5 @@
-"""A full store out of five verbs on JSON documents, for a place of your own: Redis, an object store, a table.
+"""A full store out of five verbs on JSON documents, for a place of your own: Redis, an object store, a
+table.
 
 A scope is one document that lists others, each with the records of 32 places and their vectors. A write puts
 new documents and then replaces the list, if it is still the one it was made from: so a batch happens wholly
@@ -47,7 +48,7 @@ from echoic.stores.documents_parts import (
     vector_of,
     without_vectors,
 )
-from echoic.stores.files_source import json_of
+from echoic.stores.files.source import json_of
 from echoic.stores.held import Clock, HeldScope, Staged
 from echoic.types import EmbeddingSpec, Scope
 
