@@ -16,7 +16,7 @@ from echoic import Hit, Recall, Turn
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable
 from echoic.memory.service import MemoryService
-from echoic.ranking.packing import Packed
+from echoic.prompt.answer import Packed
 from echoic.stores.in_memory import InMemoryStore
 from echoic.types import PendingTool
 

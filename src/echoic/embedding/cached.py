@@ -12,8 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded, held_documents
-from echoic.embedding.texts import checked_texts
+from echoic.embedding.base import (
+    Embedded,
+    Embedder,
+    EmbeddingSpec,
+    Kind,
+    Vectors,
+    checked_texts,
+    embedded,
+    held_documents,
+)
 from echoic.errors import InvalidInput, NotOpen
 
 

@@ -11,10 +11,9 @@ from typing import get_args
 
 import numpy as np
 
-from echoic.embedding.base import Embedded, EmbeddingSpec, Kind, Vectors
+from echoic.embedding.base import Embedded, EmbeddingSpec, Kind, Vectors, checked_texts
 from echoic.embedding.encoder import DIMENSIONS, Encoder
 from echoic.embedding.runner import TEXTS_PER_RUN, Runner
-from echoic.embedding.texts import checked_texts
 from echoic.embedding.weights import MODEL, ModelFiles, Variant, discard, find
 from echoic.errors import EmbedderMissing, InvalidInput, NotOpen
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 
-from echoic.memory.block.quoting import quoted
-from echoic.memory.block.tokens import Counter
 from echoic.memory.records import TURN, recalled_turn
+from echoic.prompt.answer import Around, Packed, pack
+from echoic.prompt.budget import Counter
 from echoic.ranking.cues import asks_list
-from echoic.ranking.packing import Around, Packed, pack
 from echoic.stores.base import Record, Store
 from echoic.types import Hit, Recall, Turn
 
@@ -49,7 +48,7 @@ async def packed(
         StoreUnavailable: could not look.
     """
     around = await _around(store, recall.hits)
-    return pack(recall, budget_tokens, count=count, quote=quoted, now=now, zone=zone, around=around)
+    return pack(recall, budget_tokens, count=count, now=now, zone=zone, around=around)
 
 
 async def _around(store: Store, hits: Sequence[Hit]) -> dict[str, Around]:

@@ -1,7 +1,7 @@
 """How a user wants to be served: one record of a scope, checked on its way in and on its way out.
 
 Not memories: no search finds them, nothing that is distilled can set one, and they hold in every session
-until they are changed. What presets mean to an agent is said here, in our words; free ones stay the user's.
+until they are changed. What presets mean to an agent stands in `prompt.block`; free ones stay the user's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final
 
 from echoic.errors import InvalidInput, brief
@@ -21,27 +20,6 @@ from echoic.types import MAX_FREE_DIRECTIVES, PRESETS, Directives, Scope, checke
 
 DIRECTIVES: Final = "directives"
 """The kind of the records, and the id of the one that holds in every session."""
-
-SAID: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {
-        "pacing": {
-            "slow": "Speak slowly, with pauses.",
-            "normal": "Speak at a normal pace.",
-            "fast": "Speak briskly.",
-        },
-        "verbosity": {
-            "brief": "Keep answers to a sentence or two.",
-            "normal": "Answer at ordinary length.",
-            "detailed": "Give full, detailed answers.",
-        },
-        "formality": {
-            "casual": "Be casual.",
-            "neutral": "Be neither formal nor casual.",
-            "formal": "Be formal.",
-        },
-    }
-)
-"""What each preset asks of an agent."""
 
 
 async def read_directives(
@@ -169,7 +147,6 @@ def _changed(old: Directives, changes: Mapping[str, str | None]) -> Directives:
 
 __all__ = [
     "DIRECTIVES",
-    "SAID",
     "change_directives",
     "directives_of",
     "read_directives",

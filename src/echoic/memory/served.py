@@ -11,11 +11,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from echoic.memory.block import DEFAULT_BUDGET_TOKENS, Block, BlockMaker
+from echoic.memory.block import DEFAULT_BUDGET_TOKENS, BlockMaker
 from echoic.memory.directives import change_directives, read_directives
 from echoic.memory.parts import Parts
 from echoic.memory.profile import model_profile, profile_of
 from echoic.memory.tasks import chooser, keep_result, mark, read_conversation, read_conversations, read_task
+from echoic.prompt.block import Block
 from echoic.types import (
     Conversation,
     Directives,

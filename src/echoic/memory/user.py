@@ -11,7 +11,6 @@ from typing import Any
 
 from echoic.errors import InvalidInput, WriteConflict
 from echoic.memory.asked_to_forget import reached
-from echoic.memory.block.tokens import checked_budget, counter_of
 from echoic.memory.brief import DEFAULT_BUDGET_TOKENS as ANSWER_TOKENS
 from echoic.memory.brief import hits_for, packed
 from echoic.memory.conversation import OpenConversation, Transcript
@@ -35,7 +34,8 @@ from echoic.memory.served import Served
 from echoic.memory.speculation import Speculation
 from echoic.memory.spoken_keys import match_keys
 from echoic.memory.times.reader import TimeReader
-from echoic.ranking.packing import Packed
+from echoic.prompt.answer import Packed
+from echoic.prompt.budget import checked_budget, counter_of
 from echoic.stores.base import Put, Store
 from echoic.types import (
     Category,

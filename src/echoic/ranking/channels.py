@@ -18,15 +18,12 @@ from echoic.errors import EmbeddingMismatch
 from echoic.partition import Flag
 from echoic.ranking import signals
 from echoic.ranking.coarse import Coarse
-from echoic.ranking.hearing import heard_right
-from echoic.ranking.late import Closer, late
-from echoic.ranking.layout import Floats, Mask
-from echoic.ranking.near import NearScores, near_scores
-from echoic.ranking.pieces import piece_weights, vector_without
+from echoic.ranking.late import Closer, late, piece_weights, vector_without
+from echoic.ranking.layout import Floats, Mask, Pairs
 from echoic.ranking.place import Place, Statistics
 from echoic.ranking.query import Query
-from echoic.ranking.sources import Pairs
-from echoic.ranking.text import TextScores, text_scores
+from echoic.ranking.signals import heard_right
+from echoic.ranking.text import NearScores, TextScores, near_scores, text_scores
 
 FINDING = ("vector", "text", "fuzzy", "window")
 """The channels that find: by meaning, by words, by near words, by the words of neighbouring turns.

@@ -14,11 +14,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.ranking.channels import FINDING, Channels
-from echoic.ranking.layout import Floats, Mask
-from echoic.ranking.sources import Pairs, Rows, Shared
+from echoic.ranking.layout import Floats, Mask, Pairs, Rows
 
 Fused = NDArray[np.floating]
 """[rows]; NaN where nothing found a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Memories that were found, each with the best of its source turns: the place it shares."""
+
+    memories: Rows
+    homes: Rows
+
+    @classmethod
+    def of(cls, pairs: Pairs, fused: Fused) -> Shared:
+        """Where each memory belongs by these scores; NaN was not found, and counts as the least.
+
+        Of equals the later turn.
+        """
+        found = ~np.isnan(fused[pairs.memories])
+        memories, turns = pairs.memories[found], pairs.turns[found]
+        scores = np.nan_to_num(fused[turns], nan=-np.inf)
+        order = np.lexsort((turns, scores, memories))
+        memories, turns = memories[order], turns[order]
+        last = np.ones(len(memories), np.bool_)
+        last[:-1] = memories[1:] != memories[:-1]
+        return cls(memories[last], turns[last])
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def folded(self, fused: Fused) -> Fused:
+        """`fused` by place: a turn has the best score of its own and its memories', and these have none."""
+        by_place = fused.copy()
+        np.fmax.at(by_place, self.homes, fused[self.memories])
+        by_place[self.memories] = np.nan
+        return by_place
+
+    def within(self, rows: Rows) -> Shared:
+        """Those that share a place with one of `rows`."""
+        here = np.isin(self.homes, rows)
+        return Shared(self.memories[here], self.homes[here])
 
 
 class Order(NamedTuple):

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from echoic.partition import SEGMENT_ROWS, Flag, number_of
 from echoic.ranking.channels import Channels, LookedAt
 from echoic.ranking.entries import AGENT, USER
+from echoic.ranking.late import words_of_pieces
 from echoic.ranking.layout import REACH, Floats
-from echoic.ranking.pieces import words_of_pieces
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query
 from echoic.ranking.relevance_weights import ANSWERED, RIGHT

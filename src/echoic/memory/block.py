@@ -7,22 +7,24 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from echoic.errors import InvalidInput
-from echoic.memory.block.packing import Block, Draft, pack
-from echoic.memory.block.sections import (
-    OPENING,
-    conversations_draft,
-    directives_draft,
-    experience_draft,
-    memories_draft,
-    now_draft,
-    profile_draft,
-)
-from echoic.memory.block.tokens import checked_budget, counter_of
 from echoic.memory.experience import AgentExperience
 from echoic.memory.parts import Parts
 from echoic.memory.profile import profile_and_sources
 from echoic.memory.records import TURN
 from echoic.memory.sharing import LESSON
+from echoic.prompt.block import (
+    OPENING,
+    Block,
+    Draft,
+    conversations_draft,
+    directives_draft,
+    experience_draft,
+    memories_draft,
+    now_draft,
+    pack,
+    profile_draft,
+)
+from echoic.prompt.budget import checked_budget, counter_of
 from echoic.types import Conversation, Directives, Experience, Memory, Outcome, Recall, Scope, checked_name
 
 DEFAULT_BUDGET_TOKENS: Final = 600

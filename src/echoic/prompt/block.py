@@ -1,19 +1,133 @@
-"""What each section of a block says: lines of our words around quoted words of theirs. Pure.
+"""The block a session starts with: what is known of a user, in sections, within a budget of tokens. Pure.
 
-The order of sections goes from what all callers of an agent share to what changes by the minute; within a
-section, what was first written stands first, and what was corrected stands last.
+The order of sections goes from what all callers of an agent share to what changes by the minute, so that a
+prompt cache of the provider keeps hitting; within a section, what was first written stands first. What a
+section does not need goes to the sections behind it, never to those before: so a change reaches nothing that
+stands before it. The same memory makes the same block.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, overload
 
-from echoic.memory.block.packing import Draft, Section
-from echoic.memory.block.quoting import quoted
-from echoic.memory.directives import SAID
-from echoic.types import Conversation, Directives, Experience, Memory, Profile
+from echoic.prompt.budget import Counter, trimmed
+from echoic.prompt.quoting import quoted
+from echoic.types import Conversation, Directives, Experience, Memory, Outcome, Profile
+
+BREAK: Final = "\n\n"
+_MISSES: Final = 32
+"""Lines in a row that do not fit: behind them no more are tried. What many know of one costs no more time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part of a block, whole in itself."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """What a session starts with. Empty where the budget does not hold even the opening words."""
+
+    sections: tuple[Section, ...] = ()
+    """From what hardly ever changes to what changes most."""
+    tokens: int = 0
+    """Of `text`, as they were counted; never above the budget."""
+    left_out: int = 0
+    """Things that are known and did not fit."""
+    outcome: Outcome = "complete"
+    """Of the recall for the moment: whether all could be looked through. Complete where none was made: what
+    stands in the other sections is read whole, or not at all and with an error."""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return _joined(self.sections)
+
+    def section(self, name: str) -> str:
+        """The text of one section; empty where the block has none of that name."""
+        return next((section.text for section in self.sections if section.name == name), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a section would say, had it room for all."""
+
+    name: str
+    lines: Sequence[str]
+    """In the order they stand; blank where there is nothing to say. What is not let in is not read."""
+    share: float
+    """Of the budget, beside what sections before it left over."""
+    first: Sequence[int] = field(default_factory=tuple)
+    """Places of `lines` in the order they are let in where not all fit; empty: as they stand."""
+
+
+def pack(opening: Section, drafts: Sequence[Draft], budget: int, count: Counter) -> Block:
+    """The block of `drafts`, as much of each as fits.
+
+    Args:
+        opening: what stands before them all; without room for it the block is empty.
+        drafts: in the order they stand.
+        budget: tokens of the whole.
+        count: of tokens.
+    """
+    room = budget - count(opening.text)
+    if room < 0:
+        return Block(left_out=sum(len(draft.lines) for draft in drafts))
+    sections = [opening]
+    left_out = 0
+    carried = 0.0
+    for draft in drafts:
+        allowed = min(carried + draft.share * room, room)
+        lines, cost, blank = _chosen(draft, int(allowed), count)
+        carried = allowed - cost
+        left_out += len(draft.lines) - len(lines) - blank
+        if lines:
+            sections.append(Section(name=draft.name, text=framed(draft.name, lines)))
+    return _within(sections, budget, count, left_out)
+
+
+def framed(name: str, lines: Sequence[str]) -> str:
+    """`lines` between the marks of their section. No line of ours or anybody's holds such a mark."""
+    return "\n".join([f'<memory part="{name}">', *lines, "</memory>"])
+
+
+def _chosen(draft: Draft, allowed: int, count: Counter) -> tuple[list[str], int, int]:
+    """As many lines of `draft` as `allowed` tokens hold, what they cost, and how many were blank."""
+    cost = count(BREAK + framed(draft.name, [])) + 1
+    chosen: dict[int, str] = {}
+    blank = misses = 0
+    for place in draft.first or range(len(draft.lines)):
+        line = draft.lines[place]
+        more = count(line + "\n")
+        if not line:
+            blank += 1
+        elif cost + more <= allowed:
+            chosen[place] = line
+            cost += more
+            misses = 0
+        elif (misses := misses + 1) == _MISSES:
+            break
+    lines = [chosen[place] for place in sorted(chosen)]
+    return lines, cost if lines else 0, blank
+
+
+def _within(sections: list[Section], budget: int, count: Counter, left_out: int) -> Block:
+    """The block, with its last sections taken off while a counter that is not additive finds too much."""
+    kept, _, tokens = trimmed(sections, _joined, budget, count)
+    left_out += sum(max(0, section.text.count("\n") - 1) for section in sections[len(kept) :])
+    return Block(sections=tuple(kept), tokens=tokens if kept else 0, left_out=left_out)
+
+
+def _joined(sections: Sequence[Section]) -> str:
+    return BREAK.join(section.text for section in sections)
+
 
 OPENING: Final = Section(
     name="about",
@@ -25,6 +139,27 @@ OPENING: Final = Section(
 )
 SECTIONS: Final = ("about", "experience", "profile", "directives", "memories", "conversations", "now")
 """Names of all sections, in the order they stand."""
+
+SAID: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "pacing": {
+            "slow": "Speak slowly, with pauses.",
+            "normal": "Speak at a normal pace.",
+            "fast": "Speak briskly.",
+        },
+        "verbosity": {
+            "brief": "Keep answers to a sentence or two.",
+            "normal": "Answer at ordinary length.",
+            "detailed": "Give full, detailed answers.",
+        },
+        "formality": {
+            "casual": "Be casual.",
+            "neutral": "Be neither formal nor casual.",
+            "formal": "Be formal.",
+        },
+    }
+)
+"""What each preset asks of an agent."""
 
 _SHARES: Final[Mapping[str, float]] = {
     "experience": 0.15,
@@ -175,13 +310,19 @@ def _draft(name: str, lines: Sequence[str], *, first: Sequence[int] = ()) -> Dra
 
 
 __all__ = [
+    "BREAK",
     "OPENING",
     "SECTIONS",
+    "Block",
+    "Draft",
+    "Section",
     "conversations_draft",
     "directives_draft",
     "experience_draft",
+    "framed",
     "memories_draft",
     "memory_line",
     "now_draft",
+    "pack",
     "profile_draft",
 ]

@@ -1,14 +1,15 @@
-"""How many tokens a text has: by the embedder's own tokenizer where it tells, else by an estimate. Pure."""
+"""A budget of tokens: how many a text has, by the embedder's own tokenizer or an estimate. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from echoic.errors import InvalidInput, brief
 
+T = TypeVar("T")
 Counter = Callable[[str], int]
 """Tokens of a text. The sum over its lines is at least that of the whole."""
 
@@ -28,6 +29,22 @@ def checked_budget(tokens: object) -> int:
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
         raise InvalidInput(f"budget_tokens must be a whole number above 0, not {brief(tokens)}")
     return tokens
+
+
+def trimmed(
+    parts: Sequence[T], text_of: Callable[[Sequence[T]], str], budget_tokens: int, count: Counter
+) -> tuple[list[T], str, int]:
+    """`parts` without the last ones that the budget does not hold, their text, and its tokens.
+
+    Lines are counted one by one; a counter may find more in the whole than in its lines. Where not even the
+    text of no parts fits, all is empty.
+    """
+    kept = list(parts)
+    while (tokens := count(text := text_of(kept))) > budget_tokens:
+        if not kept:
+            return [], "", 0
+        kept.pop()
+    return kept, text, tokens
 
 
 def estimate_tokens(text: str) -> int:
