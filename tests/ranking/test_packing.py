@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from echoic import Hit, InvalidInput, Memory, Recall, Scope, Turn
 from echoic.prompt.answer import NOT_ALL_SEEN, NOTHING_KNOWN, OPENING, Around, pack
 from echoic.prompt.budget import estimate_tokens
-from echoic.ranking.cues import asks_list
+from echoic.ranking.query import asks_list
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 SCOPE = Scope("d", "ana")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args, runtime_checkable
@@ -161,8 +162,62 @@ def unit(vectors: Vectors) -> Vectors:
     return scaled
 
 
+log = logging.getLogger(__name__)
+
+NOTHING_SAID = "(silence)"
+"""Embedded for what has no words that a model takes: it is found by its words alone, but waits no longer."""
+BEGINNINGS = (2_000, 400)
+"""Characters of a refused text that are tried then: 400 are fewer than the 512 tokens that the smallest
+models read, whatever the language."""
+
+
+async def embedded_documents(embedder: Embedder, texts: Sequence[str]) -> Embedded:
+    """What `embedder` makes of `texts`; where it refuses one, of its beginning, or of `NOTHING_SAID`.
+
+    Raises:
+        EmbedderUnavailable: after retries; nothing was embedded.
+        InvalidInput: it refuses not a text but the request, whatever the text.
+    """
+    given = [text if text.strip() else NOTHING_SAID for text in texts]
+    try:
+        return await embedded(embedder, given, "document")
+    except InvalidInput:
+        await embedded(embedder, [NOTHING_SAID], "document")  # refused too: then it is not for the text
+    made = await _halved(embedder, given)
+    pieces = [piece for one in made for piece in one.pieces or ()]
+    whole = len(pieces) == len(texts)
+    return Embedded(np.concatenate([one.vectors for one in made]), pieces if whole else None)
+
+
+async def _halved(embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
+    """All that is not refused in as few requests as that takes."""
+    try:
+        return [await embedded(embedder, texts, "document")]
+    except InvalidInput:
+        if len(texts) == 1:
+            return [await _instead(embedder, texts[0])]
+        half = len(texts) // 2
+        return [*await _halved(embedder, texts[:half]), *await _halved(embedder, texts[half:])]
+
+
+async def _instead(embedder: Embedder, refused: str) -> Embedded:
+    for most in BEGINNINGS:
+        beginning = refused[:most]
+        if len(beginning) < len(refused) and beginning.strip():
+            try:
+                made = await embedded(embedder, [beginning], "document")
+            except InvalidInput:
+                continue
+            log.warning("a text of %d characters was refused: its first %d were embedded", len(refused), most)
+            return made
+    log.warning("a text of %d characters was refused: it is found by its words alone", len(refused))
+    return await embedded(embedder, [NOTHING_SAID], "document")
+
+
 __all__ = [
+    "BEGINNINGS",
     "KINDS",
+    "NOTHING_SAID",
     "Embedded",
     "Embedder",
     "EmbeddingSpec",
@@ -171,6 +226,7 @@ __all__ = [
     "Vectors",
     "checked_texts",
     "embedded",
+    "embedded_documents",
     "held_documents",
     "unit",
 ]

@@ -50,16 +50,16 @@ class CachedEmbedder:
 
     @property
     def spec(self) -> EmbeddingSpec:
-        """Of `inner`: the vectors are its own."""
+        """The spec of `inner`: the vectors are its own."""
         return self._inner.spec
 
     @property
     def semantic(self) -> bool:
-        """Of `inner`."""
+        """Whether the vectors of `inner` know meaning."""
         return self._inner.semantic
 
     def count_tokens(self, text: str) -> int | None:
-        """Of `inner`: how many tokens its model makes of `text`; None where it cannot say."""
+        """How many tokens the model of `inner` makes of `text`; None where it cannot say."""
         counting = getattr(self._inner, "count_tokens", None)
         return counting(text) if counting else None
 

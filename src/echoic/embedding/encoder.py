@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
-"""Of a text, [CLS] and [SEP] included; what follows is not read. The length the model was trained for."""
+"""The tokens of a text that are read, [CLS] and [SEP] included: the length the model was trained for."""
 
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _POOLED = "sentence_embedding"

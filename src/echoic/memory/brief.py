@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from echoic.memory.records import TURN, recalled_turn
 from echoic.prompt.answer import Around, Packed, pack
 from echoic.prompt.budget import Counter
-from echoic.ranking.cues import asks_list
+from echoic.ranking.query import asks_list
 from echoic.stores.base import Record, Store
 from echoic.types import Hit, Recall, Turn
 

@@ -16,16 +16,15 @@ from typing import Self
 from echoic.partition import Flag
 from echoic.prompt.budget import Counter, checked_budget, trimmed
 from echoic.prompt.quoting import quoted
-from echoic.ranking.cues import flags_of
 from echoic.ranking.dates import MONTHS
-from echoic.ranking.entries import AGENT, USER, key_words
+from echoic.ranking.entries import AGENT, USER, flags_of, key_words
 from echoic.types import Hit, Memory, Outcome, Recall, Turn
 from echoic.words import content_words, cut
 
 SAME_SHARE = 0.8
-"""Of the words of two texts together, how many both must have to say the same (Jaccard)."""
+"""The share of the words of two texts together that both must have to say the same (Jaccard)."""
 HEARD_SHARE, SPOKEN_SHARE = 0.5, 0.8
-"""Of a turn's words, how many a memory must have to stand for it: learned from that turn, and not."""
+"""The share of a turn's words that a memory must have to stand for it: learned from that turn, and not."""
 
 _TURNING = frozenset("no not never nor none nothing nobody neither without cannot hardly stopped".split())
 _CAPITAL = re.compile(r"(?<=[\w,;] )[A-Z][\w'’-]+|\b[A-Z][\w'’-]+(?=:)")
@@ -95,7 +94,7 @@ NOT_ALL_SEEN = "Not all of memory could be looked through in time."
 AGE_MATTERS_AFTER = timedelta(days=60)
 """What is kept for longer is told with its month: it may have changed since."""
 HIT_CHARACTERS, NEIGHBOUR_CHARACTERS, NAME_CHARACTERS, CONTEXT_CHARACTERS = 300, 120, 60, 120
-"""Of one text that was found, of one shown beside it, and of a speaker's name."""
+"""The longest text that was found, text shown beside it, speaker's name, and context."""
 _TIMELESS = re.compile(r"\b(?:name|nickname|birth\w*|born|gender|pronouns?|native)\b")
 
 
@@ -239,7 +238,7 @@ class Packed:
     text: str
     """Lines; empty where the budget does not even hold the words that nothing is known."""
     tokens: int
-    """Of `text`, as they were counted; never above the budget."""
+    """The tokens of `text`, as they were counted; never above the budget."""
     shown: tuple[Hit, ...] = ()
     """The hits that stand in it, best first."""
     merged: int = 0
@@ -247,7 +246,7 @@ class Packed:
     left_out: int = 0
     """Hits that did not fit."""
     outcome: Outcome = "complete"
-    """Of the recall: whether all could be looked through. Empty and complete: nothing is known."""
+    """Whether the recall could look through everything. Empty and complete means that nothing is known."""
 
 
 def pack(

@@ -38,11 +38,11 @@ class Block:
     sections: tuple[Section, ...] = ()
     """From what hardly ever changes to what changes most."""
     tokens: int = 0
-    """Of `text`, as they were counted; never above the budget."""
+    """The tokens of `text`, as they were counted; never above the budget."""
     left_out: int = 0
     """Things that are known and did not fit."""
     outcome: Outcome = "complete"
-    """Of the recall for the moment: whether all could be looked through. Complete where none was made: what
+    """Whether the recall for the moment could look through everything. Complete where none was made: what
     stands in the other sections is read whole, or not at all and with an error."""
 
     @property
@@ -63,7 +63,7 @@ class Draft:
     lines: Sequence[str]
     """In the order they stand; blank where there is nothing to say. What is not let in is not read."""
     share: float
-    """Of the budget, beside what sections before it left over."""
+    """Its share of the budget, beside what the sections before it left over."""
     first: Sequence[int] = field(default_factory=tuple)
     """Places of `lines` in the order they are let in where not all fit; empty: as they stand."""
 
@@ -169,7 +169,7 @@ _SHARES: Final[Mapping[str, float]] = {
     "conversations": 0.10,
     "now": 0.15,
 }
-"""Of the budget. Where nothing is asked of the moment, its share is the memories'."""
+"""The shares of the budget. Where nothing is asked of the moment, its share is the memories'."""
 
 _UNSURE: Final = " (unconfirmed)"
 _CRUCIAL: Final = ("allergy:", "diet:", "avoids:", "no_contact_time")

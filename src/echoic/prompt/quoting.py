@@ -10,7 +10,7 @@ import unicodedata
 from typing import Final
 
 MAX_QUOTED_CHARACTERS: Final = 300
-"""Of one text in a block. A memory is a sentence; what is longer is found by asking for it."""
+"""The longest text in a block. A memory is a sentence; what is longer is found by asking for it."""
 
 _TAG = re.compile(r"<[^<>]{0,200}>")
 _HEADING = re.compile(r"#{2,}")

@@ -63,9 +63,9 @@ class Order(NamedTuple):
 
     rows: NDArray[np.intp]
     scores: NDArray[np.floating]
-    """Of these rows."""
+    """The scores of these rows."""
     beside: tuple[tuple[int, ...], ...] = ()
-    """By row, the others that share its place, best first; empty: nothing shares any."""
+    """The other rows that share the place of each row, best first; empty if nothing shares any."""
 
 
 RRF_WEIGHTS: Mapping[str, float] = {"vector": 0.7, "text": 0.3}
@@ -94,15 +94,15 @@ class Weights:
     """
 
     late: float = 0.0
-    """Of late interaction, a mean likeness as it is: some 0.4 lie between the best and the worst row."""
+    """The weight of late interaction, unscaled: some 0.4 lie between the best and the worst row."""
     text: float
-    """Of BM25 over the window."""
+    """The weight of BM25 over the window."""
     meaning: float
-    """Of the window's summed vector."""
+    """The weight of the window's summed vector."""
     own_meaning: float = 0.0
-    """Of the row's own vector."""
+    """The weight of the row's own vector."""
     keyed_meaning: float = 0.10
-    """Of meaning once more, for a value under a key: it has too few words to be blamed for those it lacks."""
+    """Added to `meaning` for a value under a key, which has too few words to be blamed for those it lacks."""
     speaker: float = 0.25
     date: float = 0.75
     key: float = 0.20
@@ -116,7 +116,7 @@ class Weights:
 
 
 BROAD = Weights(text=0.45, meaning=0.40, own_meaning=0.05)
-"""Of every row."""
+"""The weights for every row."""
 CLOSE = Weights(
     late=2.75,
     text=0.25,
@@ -129,7 +129,7 @@ CLOSE = Weights(
     answer=0.15,
     when=0.25,
 )
-"""Of the candidates, where word pieces are known."""
+"""The weights for the candidates, where word pieces are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,23 +390,4 @@ FUSIONS: Mapping[str, Fusion] = {
     "text": _alone("text"),
     "vector": _alone("vector"),
 }
-"""By name. blend is the default, rrf what MongoDB computes; text and vector are one channel alone."""
-
-__all__ = [
-    "BROAD",
-    "CANDIDATES",
-    "CLOSE",
-    "FUSIONS",
-    "RRF_DEPTH",
-    "RRF_K",
-    "RRF_WEIGHTS",
-    "Fused",
-    "Fusion",
-    "Order",
-    "Weights",
-    "best_of",
-    "blend",
-    "rrf",
-    "scaled",
-    "top",
-]
+"""The fusions by name. blend is the default, rrf what MongoDB computes; text and vector are one channel."""

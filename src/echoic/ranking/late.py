@@ -24,9 +24,9 @@ from echoic.ranking.place import Place
 from echoic.words import content_words, cut, fold
 
 STOP_WEIGHT = 1.0
-"""Of a piece of a word like "what" or "did". LoCoMo: 0.5 to 2 are the same, 0 costs 0.5 points of nDCG."""
+"""The weight of a piece of a word like "what". LoCoMo: 0.5 to 2 are the same, 0 costs 0.5 points of nDCG."""
 MOST_WEIGHT = 4.0
-"""Of a rare word, and of one that nobody said."""
+"""The weight of a rare word, and of one that nobody said."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -113,11 +113,11 @@ class Closer(NamedTuple):
     """How like each piece of the question is to each candidate."""
 
     pieces: Rows
-    """Of the question, those that count: punctuation need not be compared."""
+    """The pieces of the question that count: punctuation need not be compared."""
     own: list[Floats]
     """[candidates, pieces] of each place, -1 to 1: of the row itself; NaN: not known."""
     likeness: list[Floats]
-    """Likewise, of the row and its neighbours."""
+    """The same, of the row and its neighbours."""
     scores: Floats
     """[candidates of all places] Weighted mean likeness of the question's pieces, -1 to 1; NaN: not known."""
 
@@ -200,15 +200,3 @@ def _best(blobs: list[bytes], axes: Floats) -> Floats:
         np.matmul(said[first : first + block], across, out=likeness[first : first + block])
     lengths = np.fromiter(map(len, blobs), np.intp, len(blobs)) // AXES
     return np.maximum.reduceat(likeness, np.cumsum(lengths) - lengths, axis=0)
-
-
-__all__ = [
-    "MOST_WEIGHT",
-    "STOP_WEIGHT",
-    "WINDOW",
-    "Closer",
-    "late",
-    "piece_weights",
-    "vector_without",
-    "words_of_pieces",
-]

@@ -119,7 +119,7 @@ class WindowProducts:
     """The products of each turn with those that follow it in its session."""
 
     revision: int
-    """Of the partition they were computed from."""
+    """The revision of the partition they were computed from."""
     partners: NDArray[np.int32]
     """[rows, reach] The row 1, 2, … turns later; -1: none."""
     products: NDArray[np.float32]
@@ -441,18 +441,3 @@ def _window_norms(
         weights[reach : reach + len(window) - apart] = window[: len(window) - apart] * window[apart:]
         square += np.correlate(product, weights, "same")
     return np.where(square > 1e-9, np.sqrt(np.maximum(square, 0)), 1).astype(np.float32)
-
-
-__all__ = [
-    "LONG_CHARACTERS",
-    "REACH",
-    "TEXT_WINDOW",
-    "VECTOR_WINDOW",
-    "Eligible",
-    "Floats",
-    "Layout",
-    "Mask",
-    "Pairs",
-    "Sources",
-    "WindowProducts",
-]

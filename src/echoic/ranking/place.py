@@ -239,6 +239,3 @@ def rows_saying(places: Sequence[Place], found: Sequence[Said]) -> NDArray[np.in
             total -= np.bincount(terms, minlength=len(total))
             np.maximum(total, 1, out=total, where=there)
     return total
-
-
-__all__ = ["Place", "Postings", "Said", "Statistics", "Terms", "Touched", "rows_saying"]

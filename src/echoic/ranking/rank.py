@@ -95,7 +95,7 @@ caller's memories that do not, 69 %. No recall at 5 or 10 is lost. A higher floo
 benchmarks/keyvalue 97.5 % of them find the right value among the first five, and 93 % with a floor of 0.2.
 """
 LEXICAL_FLOOR = 0.25
-"""Likewise for the "lexical" embedder, whose cosine is an overlap of words, spelling and sound.
+"""The floor for the "lexical" embedder, whose cosine is an overlap of words, spelling and sound.
 
 95 % of the turns that have nothing to do with a question lie below.
 """
@@ -109,9 +109,9 @@ class Found:
     """Which of the given partitions it is in."""
     row: int
     score: float
-    """Of the fusion; comparable only within one query."""
+    """The score of the fusion; comparable only within one query."""
     ranks: Mapping[str, Rank]
-    """By channel; a channel that did not find it is absent. Worked out when first looked at."""
+    """Rank and score by channel; a channel that did not find the row is absent. Computed when first read."""
     beside: tuple[int, ...] = ()
     """Other rows of the same partition that share its place, best first: a memory and the turn it was learned
     from are one thing found."""
@@ -207,6 +207,3 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
             )
         )
     ]
-
-
-__all__ = ["FLOOR", "LEXICAL_FLOOR", "Explained", "Found", "Ranks", "rank", "ranks_of", "unembedded"]

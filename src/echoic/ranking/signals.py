@@ -117,7 +117,7 @@ def _shortens(word: str, name: str) -> bool:
 
 DATE_DECAY_DAYS = 7.0
 MAX_KEY_WORDS = 4
-"""Of a key that a question can name."""
+"""The most words of a key that a question can name."""
 
 
 def speaker(query: Query, places: Sequence[Place]) -> list[Floats] | None:
@@ -202,6 +202,3 @@ def _called(query: Query, places: Sequence[Place]) -> list[tuple[int, str]]:
     """Speakers that the question names: the number of each and the word that does it."""
     known = {number: name for place in places for number, name in place.names.items()}
     return calls(query.folded, known) if known else []
-
-
-__all__ = ["DATE_DECAY_DAYS", "MAX_KEY_WORDS", "calls", "date", "heard_right", "key", "names", "speaker"]

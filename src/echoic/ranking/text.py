@@ -44,7 +44,7 @@ class TextScores:
     unsaid: frozenset[int]
     """Terms asked for that no row says."""
     said: Sequence[Said] = ()
-    """Of each place: who says which of the terms, in the order they are asked for; empty: none is."""
+    """The rows of each place that say each term, in the order asked; empty if none is asked for."""
 
 
 def norms(lengths: Floats, mean_length: float) -> Floats:
@@ -174,7 +174,7 @@ def _best(weight: Floats, words: Sequence[dict[int, float]]) -> Floats:
 
 
 def _stand_ins(query: Query, places: Sequence[Place], unsaid: frozenset[int]) -> list[dict[int, float]]:
-    """Of each word asked for that has any: the terms of its stand-ins, with what each is worth."""
+    """The terms of the stand-ins of each word asked for that has any, with what each is worth."""
     asked = [w for w in dict.fromkeys(query.words) if w.term in unsaid or w.text in query.names]
     found = []
     for word in asked[:MAX_ASKED]:
@@ -194,17 +194,3 @@ def _nearest(word: Word, places: Sequence[Place], *, name: bool) -> dict[int, fl
             term = vocabulary.terms[other]
             closeness[term] = max(weight, closeness.get(term, 0.0))
     return dict(sorted(closeness.items(), key=lambda item: (-item[1], item[0]))[:MAX_NEAR])
-
-
-__all__ = [
-    "K1",
-    "MAX_ASKED",
-    "MAX_NEAR",
-    "B",
-    "NearScores",
-    "TextScores",
-    "bm25",
-    "near_scores",
-    "norms",
-    "text_scores",
-]

@@ -74,7 +74,7 @@ def store_from(url: str) -> Store:
 
 
 def store_of(given: str | Store | Documents) -> Store:
-    """The store that is meant, not yet open: one that a URL names, a `Store`, or one made of `Documents`.
+    """A store, not yet open, from a URL, a `Store` or `Documents`.
 
     Raises:
         InvalidInput: It is none of these, or a URL that `store_from` refuses.
@@ -157,13 +157,13 @@ def _path(scheme: str, place: str) -> str:
 
 
 def _without_password(given: str) -> str:
-    """What somebody wrote who may have meant the URL of a database, as it may be shown."""
+    """`given` without the part that may be a user and a password, for messages."""
     _, at, place = str(given).rpartition("@")
     return f"…@{place}" if at else given
 
 
 Options = Mapping[str, tuple[str, Callable[[str, str], Any]]]
-"""By name of an option: the argument of the store that it becomes, and how its value is read."""
+"""The argument of the store that each option becomes, and how its value is read."""
 
 
 def _options(

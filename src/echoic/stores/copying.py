@@ -40,9 +40,9 @@ class Content:
     waiting: int
     """Searchable records without a vector."""
     digest: str
-    """Of kind, id, key, place and data of every record, in order; BLAKE2b, 32 bytes in hex."""
+    """BLAKE2b, 32 bytes in hex, of the kind, id, key, place and data of every record, in order."""
     vector_digest: str
-    """Likewise of vectors and word pieces."""
+    """The same of the vectors and word pieces."""
     embedded: frozenset[int]
     """The rows whose vectors that is made of."""
 
@@ -165,15 +165,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedScope:
-    """What became of one scope."""
+    """The result of copying one scope."""
 
     scope: Scope
     records: int
-    """It holds now, in either store."""
+    """How many it holds now, in either store."""
     new: int
-    """Of these were written this time."""
+    """How many of these were written this time."""
     vectors: int
-    """Went along, or were there already."""
+    """How many vectors went along, or were there already."""
     waiting: int
     """Searchable records the target still has to embed."""
     digest: str
@@ -181,28 +181,28 @@ class CopiedScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """What became of all."""
+    """The result of copying every scope."""
 
     scopes: tuple[CopiedScope, ...]
 
     @property
     def records(self) -> int:
-        """In all scopes."""
+        """Records in all scopes."""
         return sum(one.records for one in self.scopes)
 
     @property
     def new(self) -> int:
-        """Written this time."""
+        """Records written this time."""
         return sum(one.new for one in self.scopes)
 
     @property
     def vectors(self) -> int:
-        """With their records."""
+        """Vectors in the target."""
         return sum(one.vectors for one in self.scopes)
 
     @property
     def waiting(self) -> int:
-        """For a vector, in the target."""
+        """Records that wait for a vector in the target."""
         return sum(one.waiting for one in self.scopes)
 
 
@@ -329,7 +329,7 @@ class _Writer:
         return Attach(kind=record.kind, id=record.id, version=version, vector=kept.vector, tokens=kept.tokens)
 
     async def _vectors_missing(self, present: Sequence[Kept]) -> list[Change]:
-        """For records that were copied before they had a vector."""
+        """The vectors of records that were copied before they had one."""
         embedded = {kept.record.seq: kept for kept in present if kept.vector is not None}
         if not (self._vectors and embedded):
             return []

@@ -22,9 +22,20 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from echoic.errors import InvalidInput, NotOpen, StoreCorrupt, StoreTooNew
+from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew
 from echoic.partition import Partition
-from echoic.stores.base import LISTED, Change, Erasable, Erased, Index, Record, Waiting, Wanted
+from echoic.stores.base import (
+    LISTED,
+    Change,
+    Erasable,
+    Erased,
+    Index,
+    Record,
+    Uses,
+    Waiting,
+    Wanted,
+    not_open,
+)
 from echoic.stores.files.folder import LAYOUTS, Folder
 from echoic.stores.files.register import Known, Register
 from echoic.stores.files.scope import ScopeFiles
@@ -34,7 +45,7 @@ from echoic.types import EmbeddingSpec, Scope
 T = TypeVar("T")
 Format = Literal["json", "markdown"]
 CACHE_BYTES = 256 << 20
-"""Of scopes kept loaded."""
+"""The size of the cache of scopes."""
 _THREADS = 8
 """Writes wait for the disk, each for its own file; more would wait no less."""
 
@@ -92,8 +103,7 @@ class FilesStore:
         self._recent: OrderedDict[Scope, _Place] = OrderedDict()
         self._bytes = 0
         self._opening = asyncio.Lock()
-        self._active = 0
-        self._idle = asyncio.Event()
+        self._uses = Uses()
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
         async with self._opening:
@@ -108,9 +118,7 @@ class FilesStore:
             pool, self._pool = self._pool, None
             if pool is None:
                 return
-            while self._active:
-                self._idle = asyncio.Event()  # of this loop: the store may be opened by one after another
-                await self._idle.wait()
+            await self._uses.ended()
             await asyncio.to_thread(pool.shutdown)
             self._let_go()
 
@@ -235,15 +243,10 @@ class FilesStore:
         """A way to run blocking work in a thread; `aclose` waits until nobody uses it."""
         pool = self._pool
         if pool is None:
-            raise NotOpen("the store is not open: use `async with` or await open() first")
+            raise not_open()
         loop = asyncio.get_running_loop()
-        self._active += 1
-        try:
+        with self._uses:
             yield functools.partial(loop.run_in_executor, pool)
-        finally:
-            self._active -= 1
-            if not self._active:
-                self._idle.set()
 
     @contextlib.asynccontextmanager
     async def _at(self, scope: Scope) -> AsyncIterator[tuple[_Place, _Run]]:

@@ -294,22 +294,3 @@ def _flag(name: str) -> int:
     """A flag of `os.open`; nothing where the system has none of the name."""
     flag: int = getattr(os, name, 0)
     return flag
-
-
-__all__ = [
-    "LOCK_TIMEOUT_S",
-    "TEMPORARY",
-    "Seen",
-    "append",
-    "folds_case",
-    "leftovers",
-    "locked",
-    "make_folder",
-    "patch",
-    "read",
-    "replace",
-    "seen",
-    "shred",
-    "sync_folder",
-    "translated",
-]

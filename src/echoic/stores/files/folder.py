@@ -24,12 +24,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreError, StoreTooNew
+from echoic.errors import InvalidInput, StoreCorrupt, StoreError, StoreTooNew
+from echoic.stores.base import check_model
 from echoic.stores.files import disk
-from echoic.stores.files.document import FORMAT, Document
+from echoic.stores.files.document import FORMAT, Document, Source
 from echoic.stores.files.json_layout import JsonDocument
 from echoic.stores.files.markdown_layout import MarkdownDocument
-from echoic.stores.files.source import Source
 from echoic.stores.held import Clock
 from echoic.types import EmbeddingSpec, Scope
 
@@ -169,14 +169,7 @@ class Folder:
         """
         settings = self._read_settings()
         found = EmbeddingSpec(settings.get("model", ""), settings.get("dimensions", 0))
-        if found != spec:
-            raise EmbeddingMismatch(
-                f"{str(self.root)!r} holds vectors of {found.model!r} with {found.dimensions} dimensions, "
-                f"not of {spec.model!r} with {spec.dimensions}: open it with that embedder, or run "
-                "`echoic reindex` to embed everything anew",
-                model=found.model,
-                dimensions=found.dimensions,
-            )
+        check_model(found, spec, repr(str(self.root)))
 
     def change_model(self, spec: EmbeddingSpec) -> None:
         """From now on vectors of `spec` are kept here; those of another are no longer looked at."""
@@ -338,18 +331,3 @@ class Folder:
             "dimensions": spec.dimensions,
         }
         disk.replace(self.root / _SETTINGS, json.dumps(settings, indent=2).encode() + b"\n")
-
-
-__all__ = [
-    "DEFAULT_DEPLOYMENT",
-    "ENDINGS",
-    "EVERYONE",
-    "LAYOUTS",
-    "MAX_NAME",
-    "Folder",
-    "Listed",
-    "decode",
-    "encode",
-    "is_hashed",
-    "plain",
-]

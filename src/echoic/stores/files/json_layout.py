@@ -22,8 +22,20 @@ from typing import Any, Final
 
 from echoic.errors import InvalidInput, brief
 from echoic.stores.base import Record
-from echoic.stores.files.document import Document, Found, Header, Intake, Item, own_fields
-from echoic.stores.files.source import Source, json_from, json_of, known_category, listed, moment
+from echoic.stores.files.document import (
+    Document,
+    Found,
+    Header,
+    Intake,
+    Item,
+    Source,
+    json_from,
+    json_of,
+    known_category,
+    listed,
+    moment,
+    own_fields,
+)
 from echoic.types import MAX_FREE_DIRECTIVES, PRESETS, Directives, Scope
 
 DIRECTIVES: Final = "directives"
@@ -227,14 +239,3 @@ def _other_line(item: Item) -> str:
         item.raw = own_fields(item, {}, item.raw)
         item.line = json_of(item.raw, f"{item.record.kind} {brief(item.record.id)}")
     return item.line
-
-
-__all__ = [
-    "DIRECTIVES",
-    "JsonDocument",
-    "changed_in",
-    "data_of",
-    "directives_in",
-    "is_directives",
-    "shown_by",
-]

@@ -24,8 +24,19 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from echoic.errors import brief
-from echoic.stores.files.document import Document, Found, Header, Intake, Item, own_fields
-from echoic.stores.files.source import Source, json_from, json_of, known_category, listed
+from echoic.stores.files.document import (
+    Document,
+    Found,
+    Header,
+    Intake,
+    Item,
+    Source,
+    json_from,
+    json_of,
+    known_category,
+    listed,
+    own_fields,
+)
 from echoic.types import Scope
 
 _TITLES = {
@@ -57,7 +68,7 @@ class _Line:
 
     text: str
     section: str | None = None
-    """Of a heading and of what is listed below it: the title of the category."""
+    """The title of the category, of a heading and of what is listed below it."""
     item: Item | None = None
 
     @property
@@ -260,6 +271,3 @@ def _by_id(facts: Any, source: Source) -> dict[str, Any]:
 def _data(own: Any) -> dict[str, Any]:
     data = own.get("data") if isinstance(own, dict) else None
     return data if isinstance(data, dict) else {}
-
-
-__all__ = ["MarkdownDocument"]

@@ -18,9 +18,9 @@ from pathlib import Path
 from echoic.errors import StoreCorrupt, StoreTooNew
 from echoic.stores.base import Wanted
 from echoic.stores.files import disk
+from echoic.stores.files.document import Source
 from echoic.stores.files.folder import Folder
-from echoic.stores.files.source import Source
-from echoic.stores.listing import Listings
+from echoic.stores.held import Listings
 from echoic.types import Scope
 
 LOOK_AGAIN_S = 2.0
@@ -40,7 +40,7 @@ class Known:
     scope: Scope | None
     """None where the file should tell, and cannot be read."""
     states: tuple[disk.Seen | None, disk.Seen | None]
-    """Of the memory file and of its vectors."""
+    """The states of the memory file and of its vectors."""
     began: int = 0
     records: int = 0
     trouble: str | None = None
@@ -64,7 +64,7 @@ class Register:
         self._touched: dict[Path, Scope] = {}
         self._own_writes = 0
         self._other_writes: int | None = None
-        """Of other processes, when all was looked at; None: never."""
+        """The writes of other processes when every file was last looked at; None if that never happened."""
         self._look_again = 0.0
 
     def touched(self, path: Path, scope: Scope) -> None:
@@ -96,7 +96,7 @@ class Register:
         return [known.scope for known in self.all(deployment) if known.scope is not None and known.records]
 
     def listed(self, wanted: Wanted) -> dict[Scope, list[str]]:
-        """By scope, the ids of the records that are `wanted`, without reading a file that did not change."""
+        """The ids of the records that are `wanted`, by scope, without reading a file that did not change."""
         with self._lock:
             self._look()
             return self._listings.find(wanted)
@@ -193,6 +193,3 @@ class Register:
         with contextlib.suppress(OSError):
             if (state := disk.seen(self._changes)) is not None and state.size > _CHANGES_BYTES:
                 os.truncate(self._changes, 0)
-
-
-__all__ = ["LOOK_AGAIN_S", "Known", "Register"]

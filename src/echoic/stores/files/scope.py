@@ -10,13 +10,15 @@ an acknowledged write rests on.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch, StoreCorrupt, WriteConflict, brief
 from echoic.partition import Entry
@@ -32,18 +34,20 @@ from echoic.stores.base import (
     Record,
     Waiting,
 )
-from echoic.stores.changing import begins, removed
-from echoic.stores.files import disk, scrub
-from echoic.stores.files.document import Document
+from echoic.stores.changing import begins
+from echoic.stores.files import disk
+from echoic.stores.files.document import Document, Source, json_of
 from echoic.stores.files.folder import Folder
 from echoic.stores.files.register import Register
-from echoic.stores.files.source import Source, json_of
 from echoic.stores.files.vectors import Stored, VectorFile
 from echoic.stores.held import HeldScope, Staged
+from echoic.stores.needles import as_json, removed, sample, strings, text_needles, vector_needle
 from echoic.types import EmbeddingSpec, Scope
 
 T = TypeVar("T")
 _States = tuple[disk.Seen | None, disk.Seen | None]
+_SAMPLES = 200
+"""The most texts, and vectors, that are looked for after an erasure."""
 _READS = 5
 """How often a file that changes while it is read is read again."""
 
@@ -162,7 +166,7 @@ class ScopeFiles:
         gone, rewritten = held.erasing(changes)
         old = [*gone, *(record for record, _ in rewritten)]
         vectors = [vector.copy() for vector in held.vectors(old)]
-        wanted = scrub.needles([*gone, *(removed(*both) for both in rewritten)], vectors)
+        wanted = _needles([*gone, *(removed(*both) for both in rewritten)], vectors)
         # with the last record goes the file, unless others keep something in it
         nothing_left = len(gone) == len(held.records) and self._document and not self._document.holds_more
         if everything or nothing_left:
@@ -176,8 +180,8 @@ class ScopeFiles:
         with self._guard:
             held.commit(staged)
         left = held.records.values()
-        wanted = scrub.without_living(wanted, left, held.vectors(left))
-        found, read = scrub.search(self.path.parent, self._is_suspect, wanted)
+        wanted = _without_living(wanted, left, held.vectors(left))
+        found, read = _search(self.path.parent, self._is_suspect, wanted)
         return Erased(
             records=held.kinds(gone),
             rewritten=len(rewritten),
@@ -364,6 +368,48 @@ class ScopeFiles:
             self._writing = False
 
 
+def _needles(records: Sequence[Record], vectors: Sequence[NDArray[np.float32]]) -> list[bytes]:
+    """What to look for after `records` and `vectors` are gone."""
+    found = [needle for record in sample(records, _SAMPLES) for needle in text_needles(record.data, _forms)]
+    found += [needle for vector in sample(vectors, _SAMPLES) if (needle := vector_needle(vector))]
+    return list(dict.fromkeys(found))
+
+
+def _without_living(
+    wanted: Iterable[bytes], records: Iterable[Record], vectors: Iterable[NDArray[np.float32]]
+) -> list[bytes]:
+    """Those of `wanted` that no living record says as well, and no living vector holds."""
+    texts = b"\0".join(form for record in records for text in strings(record.data) for form in _forms(text))
+    same = {vector_needle(vector) for vector in vectors}
+    return [needle for needle in wanted if needle not in texts and needle not in same]
+
+
+def _forms(text: str) -> tuple[bytes, bytes]:
+    """A text as JSON has it, and as a line of Markdown has it."""
+    return as_json(text), text.encode("utf-8", "replace")
+
+
+def _search(
+    folder: Path, is_suspect: Callable[[str], bool], wanted: Sequence[bytes]
+) -> tuple[set[bytes], int]:
+    """Which of `wanted` the suspect files of `folder` still hold, and how many bytes were looked at.
+
+    Suspect are the files of the scope itself, temporary ones included, and every file in its folder that is
+    nobody's, such as an editor's backup. Another user's file is left out: it is written from that user's
+    records alone, who may well live in the same town.
+    """
+    found: set[bytes] = set()
+    read = 0
+    for name in filter(is_suspect, os.listdir(folder)):  # noqa: PTH208 - names are all that is wanted
+        try:
+            data = (folder / name).read_bytes()
+        except OSError:  # a folder, or gone meanwhile
+            continue
+        read += len(data)
+        found.update(needle for needle in wanted if needle in data)
+    return found, read
+
+
 def _numbered_on(record: Record, held: HeldScope) -> Record:
     """A record whose version the file does not tell, at a version above the one it had with other words.
 
@@ -377,7 +423,7 @@ def _numbered_on(record: Record, held: HeldScope) -> Record:
 
 
 def _vectors_of(staged: Staged, held: HeldScope) -> tuple[dict[int, Stored], set[int]]:
-    """By row, the vectors that count once `staged` happened, and the rows whose vector no longer does."""
+    """The vectors that `staged` makes valid, by row, and the rows whose vector it makes void."""
     new: dict[int, Stored] = {}
     void: set[int] = set()
     for step in staged.steps:
@@ -392,6 +438,3 @@ def _vectors_of(staged: Staged, held: HeldScope) -> tuple[dict[int, Stored], set
             new.pop(row, None)
             void.add(row)
     return new, void - set(new)
-
-
-__all__ = ["ScopeFiles"]

@@ -55,7 +55,7 @@ class VectorFile:
         )
 
     def read(self) -> dict[int, Stored]:
-        """By row, every vector that is whole; none where the file is missing or of another model."""
+        """Every vector that is whole, by row; none where the file is missing or of another model."""
         try:
             data = disk.read(self.path)
         except FileNotFoundError:
@@ -118,6 +118,3 @@ class VectorFile:
 def _checksum(stored: Stored) -> int:
     said = stored.text + np.ascontiguousarray(stored.vector, "<f4").tobytes() + (stored.tokens or b"")
     return zlib.crc32(said) or 1  # 0 is what an empty row holds
-
-
-__all__ = ["Stored", "VectorFile"]

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.errors import EchoicError, NotOpen, StoreUnavailable
+from echoic.errors import EchoicError, StoreUnavailable
 from echoic.partition import Partition
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
@@ -32,12 +32,13 @@ from echoic.stores.base import (
     Record,
     Waiting,
     Wanted,
+    not_open,
 )
 from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.changing import begins
 from echoic.stores.mongodb.article import Adoption
 from echoic.stores.mongodb.changes import WITHOUT_VECTORS, Clock, ScopeChanges, claim, index_again
-from echoic.stores.mongodb.connection import Connection, connect
+from echoic.stores.mongodb.connection import Connection, Watch, connect, stopped
 from echoic.stores.mongodb.documents import Document, moment, record_of, scope_fields, scope_of
 from echoic.stores.mongodb.erase import erase
 from echoic.stores.mongodb.examine import BUILT_S, examined, facts, not_allowed
@@ -54,12 +55,11 @@ from echoic.stores.mongodb.schema import (
     searchable,
     settle,
 )
-from echoic.stores.mongodb.watch import Watch, stopped
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
 
 CACHE_BYTES = 256 << 20
-"""Of partitions kept loaded: about 50,000 memories with 384-dimension vectors and their word pieces."""
+"""The size of the cache of partitions: about 50,000 memories with 384-dimension vectors and word pieces."""
 NARROW_ABOVE = 50_000
 """Rows of a scope from which on the database searches: about what `CACHE_BYTES` hold, so that one large scope
 does not drive out all others. That loading pays up to there was measured on PostgreSQL (docs/scale.md)."""
@@ -116,7 +116,7 @@ class MongoDBStore:
         self._cache_bytes, self._narrow_above, self._timeout_s = cache_bytes, narrow_above, timeout_s
         self._clock, self._ticked = clock, 0
         self.narrow_above: int = _NEVER
-        """As given, once the search indexes answer; until then, and where there are none, never."""
+        """The given threshold once the search indexes answer; until then, or without any, never."""
         self._live: _Live | None = None
         self._opening = asyncio.Lock()
         self._closing: asyncio.Future[None] | None = None
@@ -401,7 +401,7 @@ class MongoDBStore:
 
     def _opened(self) -> _Live:
         if self._live is None:
-            raise NotOpen("the store is not open: use `async with` or await open() first")
+            raise not_open()
         return self._live
 
     def _tick(self) -> int:

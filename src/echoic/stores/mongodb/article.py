@@ -125,6 +125,3 @@ def _vector_of(document: Mapping[str, Any], embedding: EmbeddingSpec) -> NDArray
         return None
     length = float(np.linalg.norm(vector))
     return (vector / length).astype(np.float32) if length > 0 else None
-
-
-__all__ = ["THEIR_MODEL", "Adoption"]

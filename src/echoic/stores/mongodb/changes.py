@@ -379,6 +379,3 @@ class _Part:
         ]
         if operations:
             await self._collections.segments.bulk_write(operations, session=self._session)
-
-
-__all__ = ["WITHOUT_VECTORS", "Clock", "Kept", "ScopeChanges", "claim", "index_again"]

@@ -1,6 +1,8 @@
-"""One open database: the client, its collections, and transactions, repeated where that is safe.
+"""One open database: the client, its collections, transactions, and the change stream.
 
-The driver's errors become ours here. What a server says of a document is never repeated: it may quote it.
+A transaction is repeated where that is safe. The driver's errors become ours here. What a server says of a
+document is never repeated: it may quote it. `Watch` keeps loaded scopes current before anybody asks; it only
+saves time, for every load compares versions anyway.
 """
 
 from __future__ import annotations
@@ -33,8 +35,10 @@ from pymongo.server_description import ServerDescription
 from pymongo.topology_description import TopologyDescription
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreFull, StoreUnavailable
-from echoic.stores.mongodb.documents import Document
+from echoic.stores.base import Uses
+from echoic.stores.mongodb.documents import Document, scope_of
 from echoic.stores.mongodb.schema import DURABLE, Collections, Session, look_at_server
+from echoic.types import Scope
 
 _NO_SPACE = {14031}
 _NOT_ALLOWED = {13, 18, 8000}
@@ -173,9 +177,7 @@ class Connection:
         self.where = database.name
         self.facts: Document = {}
         self._timeout_s = timeout_s
-        self._users = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._uses = Uses()
 
     @contextlib.asynccontextmanager
     async def used(self, *, limited: bool = True) -> AsyncIterator[Collections]:
@@ -184,15 +186,8 @@ class Connection:
         Raises:
             StoreUnavailable: a server could not be reached or refused, or did not answer in time.
         """
-        self._users += 1
-        self._idle.clear()
-        try:
-            with told(self.where), pymongo.timeout(self._timeout_s if limited else None):
-                yield self.collections
-        finally:
-            self._users -= 1
-            if not self._users:
-                self._idle.set()
+        with self._uses, told(self.where), pymongo.timeout(self._timeout_s if limited else None):
+            yield self.collections
 
     async def ask(self) -> None:
         """Make sure that somebody answers, in the time a verb may take: before work that has no limit.
@@ -226,7 +221,7 @@ class Connection:
 
     async def aclose(self) -> None:
         """Wait for what is under way, then let go of the server."""
-        await self._idle.wait()
+        await self._uses.ended()
         await self.client.close()
 
 
@@ -273,4 +268,79 @@ async def _found(client: AsyncMongoClient[Document]) -> None:
         raise ours from None
 
 
-__all__ = ["DATABASE", "Connection", "connect", "is_duplicate", "not_found", "ours", "told"]
+_PAUSE_S = 1.0
+_AWAIT_MS = 1000
+_CANCEL_S = 0.05
+# Not allowed to this user, or not offered by this server: trying again would not help.
+_NEVER = {13, 59, 115, 40324, 40573}
+
+
+async def stopped(task: asyncio.Task[None]) -> None:
+    """Cancel `task` until it has ended: the driver may take a cancellation for a broken connection."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=_CANCEL_S)
+
+
+class Watch:
+    """One change stream over the scopes' documents.
+
+    Args:
+        collections: where.
+        wanted: whether a change to a scope is of interest.
+        refresh: brings what is loaded of it up to date.
+    """
+
+    def __init__(
+        self,
+        collections: Collections,
+        wanted: Callable[[Scope], bool],
+        refresh: Callable[[Scope], Awaitable[object]],
+    ) -> None:
+        self._collections, self._wanted, self._refresh = collections, wanted, refresh
+        self._changed: dict[Scope, None] = {}
+        self._waking = asyncio.Event()
+        self._tasks = [asyncio.ensure_future(self._follow()), asyncio.ensure_future(self._work())]
+        self.following = False
+        """Whether changes are seen at the moment."""
+        self.trouble: str | None = None
+        """Why there is no change stream here at all."""
+
+    async def aclose(self) -> None:
+        """Stop following."""
+        for task in self._tasks:
+            await stopped(task)
+        self.following = False
+
+    async def _follow(self) -> None:
+        while self.trouble is None:
+            try:
+                await self._stream()
+            except OperationFailure as error:
+                if error.code in _NEVER:
+                    self.trouble = f"no change stream: code {error.code}"
+            except PyMongoError:
+                pass  # whatever was missed meanwhile, the next load finds
+            self.following = False
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _stream(self) -> None:
+        pipeline = [{"$project": {"documentKey": 1}}]
+        async with await self._collections.scopes.watch(pipeline, max_await_time_ms=_AWAIT_MS) as stream:
+            self.following = True
+            async for event in stream:
+                with contextlib.suppress(KeyError, EchoicError):  # a document that is no scope of ours
+                    scope = scope_of(event["documentKey"]["_id"])
+                    if self._wanted(scope):
+                        self._changed[scope] = None
+                        self._waking.set()
+
+    async def _work(self) -> None:
+        while True:
+            await self._waking.wait()
+            self._waking.clear()
+            while self._changed:
+                scope = next(iter(self._changed))
+                del self._changed[scope]
+                with contextlib.suppress(EchoicError):  # the next load says what is the matter
+                    await self._refresh(scope)

@@ -33,7 +33,7 @@ _VECTOR_SUBTYPE = 9
 _FLOAT32 = b"\x27\x00"
 """Opens a binary vector: 32-bit floats, no padding. https://bsonspec.org, subtype 9."""
 _MAX_DEPTH = 40
-"""Of nested data kept as documents; BSON ends at 100, and a document of ours adds a few levels."""
+"""The deepest nested data kept as documents; BSON ends at 100, and a document of ours adds a few levels."""
 _INT64 = 1 << 63
 
 
@@ -170,18 +170,3 @@ def unpacked(value: Any) -> NDArray[np.float32] | None:
 def moment(clock_ns: int) -> datetime:
     """A clock's nanoseconds as a date, which is exact to the millisecond in a document."""
     return datetime.fromtimestamp(clock_ns // 1_000_000 / 1000, UTC)
-
-
-__all__ = [
-    "EVERYONE",
-    "OPTIONAL_FIELDS",
-    "VECTOR_FIELDS",
-    "Document",
-    "fields_of",
-    "moment",
-    "packed",
-    "record_of",
-    "scope_fields",
-    "scope_of",
-    "unpacked",
-]

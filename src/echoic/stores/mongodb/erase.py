@@ -33,7 +33,7 @@ class Gone:
     places: list[Any] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     rewritten: dict[Any, int] = field(default_factory=dict)
-    """By place, the version of those of which only what was replaced is gone."""
+    """The former versions of the records that were replaced, by place."""
 
 
 async def erase(
@@ -144,6 +144,3 @@ async def _rows_gone(collections: Collections, scope: Scope, gone: Gone) -> tupl
         if row // SEGMENT_ROWS in segments
     )
     return left == 0 and clean, sum(len(segment.to_bytes()) for segment in segments.values())
-
-
-__all__ = ["erase"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -18,7 +17,7 @@ import numpy as np
 from bson.objectid import ObjectId
 from pymongo.errors import OperationFailure
 
-from echoic.stores.base import Finding
+from echoic.stores.base import Finding, timed
 from echoic.stores.mongodb.connection import Connection
 from echoic.stores.mongodb.documents import Document, packed
 from echoic.stores.mongodb.schema import (
@@ -120,17 +119,11 @@ async def examined(connection: Connection, dimensions: int, missing: list[str] |
     """
     collections = connection.collections
     states = await search_states(collections)
-    found = [await _timed(_version(connection)), await _timed(_indexes(collections, states))]
-    found.append(await _timed(_replicas(connection)))
+    found = [await timed(_version(connection)), await timed(_indexes(collections, states))]
+    found.append(await timed(_replicas(connection)))
     if searchable(states):
-        found.append(await _timed(_search_lag(collections, dimensions)))
-    return [*found, await _timed(_permissions(missing))]
-
-
-async def _timed(looking: Awaitable[Finding]) -> Finding:
-    began = time.perf_counter()
-    found = await looking
-    return replace(found, ms=round(1000 * (time.perf_counter() - began), 2))
+        found.append(await timed(_search_lag(collections, dimensions)))
+    return [*found, await timed(_permissions(missing))]
 
 
 async def _version(connection: Connection) -> Finding:
@@ -228,6 +221,3 @@ async def _permissions(missing: list[str] | str) -> Finding:
             name="permissions", well=False, detail=f"the user may not {', '.join(missing)}", advice=_ROLE
         )
     return Finding(name="permissions", well=True, detail="the user may do all that is needed")
-
-
-__all__ = ["ANYBODY", "BUILT_S", "LAG_S", "UNKNOWN", "examined", "facts", "missing_indexes", "not_allowed"]

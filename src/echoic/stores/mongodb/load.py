@@ -93,7 +93,7 @@ async def put_in_place(partition: Partition, segments: list[tuple[int, Segment]]
 async def read_segments(
     collections: Collections, scope: Scope, query: Document, *, newest: int = 0
 ) -> dict[int, Segment]:
-    """By number, the segments of `scope` that `query` finds, without vectors; `newest`: so many at most."""
+    """The segments of `scope` that `query` finds, by number and without vectors; at most `newest` of them."""
     cursor = collections.segments.find(
         {**scope_fields(scope), **query}, {"_id": 0, "number": 1, "words": 1}, batch_size=_BATCH
     )
@@ -149,13 +149,13 @@ def _embedded(segments: Mapping[int, Segment]) -> Iterable[int]:
 
 
 VECTOR_WEIGHT, TEXT_WEIGHT = 0.7, 0.3
-"""As in the voice memory demo that others know; they decide what is chosen, not how it is ordered."""
+"""The weights of the published voice memory demo; they decide what is chosen, not how it is ordered."""
 LAG = timedelta(seconds=60)
 """How far behind the data a search index may be: usually about a second, more while much is written."""
 YOUNG_SEGMENTS = 32
-"""Of those changed within `LAG`, the newest so many: a thousand rows."""
+"""The newest segments changed within `LAG` that are looked at: a thousand rows."""
 MAX_WORDS = 64
-"""Of a question."""
+"""The words of a question that are searched for."""
 _FUZZY = {"maxEdits": 1, "prefixLength": 0, "maxExpansions": 50}
 """Misheard names differ in their first letter as often as elsewhere, so no prefix is asked for."""
 _ASKED = {"_id": 0, "seq": 1, "deploymentId": 1, "userCookie": 1, "isGlobal": 1}
@@ -267,19 +267,3 @@ async def narrowed(
     await put_in_place(partition, [(place, found[number]) for place, number in enumerate(numbers)])
     partition.origin = origins(numbers)
     return partition
-
-
-__all__ = [
-    "Moved",
-    "catch_up",
-    "head_of",
-    "likely_rows",
-    "narrowed",
-    "pipelines",
-    "put_in_place",
-    "read_segments",
-    "read_vectors",
-    "shown",
-    "text_stage",
-    "vector_stage",
-]

@@ -20,7 +20,8 @@ from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import ReadPreference
 from pymongo.write_concern import WriteConcern
 
-from echoic.errors import EmbeddingMismatch, StoreCorrupt, StoreTooNew, StoreUnavailable
+from echoic.errors import StoreCorrupt, StoreTooNew, StoreUnavailable
+from echoic.stores.base import check_model
 from echoic.stores.mongodb.documents import Document
 from echoic.types import EmbeddingSpec
 from echoic.words import ANALYSIS
@@ -183,14 +184,7 @@ def checked_meta(meta: Document | None, embedding: EmbeddingSpec, where: str) ->
             f"MongoDB on {where} has schema {meta['schema']}, this Echoic knows {VERSION}: "
             "upgrade Echoic to open it"
         )
-    if {name: meta.get(name) for name in ("model", "dimensions")} != model_fields(embedding):
-        theirs, ours = f"{meta['model']} {meta['dimensions']}", f"{embedding.model} {embedding.dimensions}"
-        raise EmbeddingMismatch(
-            f"MongoDB on {where} holds vectors of {theirs!r}, not of {ours!r}: open it with that embedder, "
-            "or run `echoic reindex` to embed everything anew",
-            model=meta["model"],
-            dimensions=int(meta["dimensions"]),
-        )
+    check_model(EmbeddingSpec(meta["model"], int(meta["dimensions"])), embedding, f"MongoDB on {where}")
     return meta
 
 
@@ -254,24 +248,3 @@ def searchable(states: Mapping[str, Document] | None) -> bool:
 
 
 Session = AsyncClientSession
-
-
-__all__ = [
-    "DURABLE",
-    "FUSING_SERVER",
-    "SETTLED",
-    "TEXT_INDEX",
-    "VECTOR_INDEX",
-    "Collections",
-    "Session",
-    "checked_meta",
-    "look_at_server",
-    "make_indexes",
-    "make_search_indexes",
-    "model_fields",
-    "search_states",
-    "searchable",
-    "settle",
-    "text_index",
-    "vector_index",
-]

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.errors import NotOpen, StoreUnavailable
+from echoic.errors import StoreUnavailable
 from echoic.partition import Partition
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
@@ -30,14 +30,19 @@ from echoic.stores.base import (
     Finding,
     Index,
     Record,
+    Uses,
     Waiting,
     Wanted,
+    check_model,
+    model_from,
+    model_text,
+    not_open,
     segments_around,
 )
 from echoic.stores.held import copied
 from echoic.stores.postgres import erase as erasure
 from echoic.stores.postgres import schema
-from echoic.stores.postgres.changes import RECORD, ScopeChanges, index_again, mismatch, record_of
+from echoic.stores.postgres.changes import RECORD, ScopeChanges, index_again, record_of
 from echoic.stores.postgres.database import LOST, Connection, Database
 from echoic.stores.postgres.examine import examined
 from echoic.stores.postgres.fresh import PATIENCE_S, VERSION, FreshPartitions
@@ -46,7 +51,7 @@ from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
 
 CACHE_BYTES = 256 << 20
-"""Of partitions kept loaded, with their records."""
+"""The size of the cache of partitions, with their records."""
 POOL = 10
 """Connections at most; with the one that listens, eleven a process."""
 WAIT_S = 10.0
@@ -113,11 +118,10 @@ class PostgresStore:
         self._fresh = FreshPartitions(self._database, cache_bytes=cache_bytes, stale_s=stale_s, listen=listen)
         self._channel = self._database.channel if notify else ""
         self._index: Index | None = None
-        self._dimensions, self._model = 0, ""
+        self._spec = EmbeddingSpec("", 0)
         self._turns: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._opening = asyncio.Lock()
-        self._busy = 0
-        self._idle = asyncio.Event()
+        self._uses = Uses()
 
     @property
     def trouble(self) -> str | None:
@@ -134,7 +138,7 @@ class PostgresStore:
             except BaseException as error:  # noqa: BLE001 - also where it is cancelled, nothing stays open
                 await self._database.aclose()
                 raise _not_opened(error) or error from None
-            self._dimensions, self._model = embedding.dimensions, _model_of(embedding)
+            self._spec = embedding
             self._fresh.start(embedding.dimensions)
             self._index = index
 
@@ -142,9 +146,7 @@ class PostgresStore:
         async with self._opening:
             self._index = None
             await self._fresh.stop()
-            while self._busy:
-                self._idle = asyncio.Event()  # of this loop: the store may be opened by one after another
-                await self._idle.wait()
+            await self._uses.ended()
             await self._database.aclose()
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
@@ -158,7 +160,7 @@ class PostgresStore:
                 if not await made.begin(scope, changes):
                     return 0  # a scope begins with its first record
                 if attaches:
-                    made.check_model(self._model)
+                    check_model(model_from(made.model), self._spec, "the store")
                 made.apply(changes)
                 await made.finish()
                 return made.version
@@ -259,9 +261,9 @@ class PostgresStore:
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         async with self._at_work() as index:
             waiting = await self._database.change(
-                None, lambda c: index_again(c, self._database.names, index, _model_of(embedding))
+                None, lambda c: index_again(c, self._database.names, index, model_text(embedding))
             )
-            self._dimensions, self._model = embedding.dimensions, _model_of(embedding)
+            self._spec = embedding
             self._fresh.clear(embedding.dimensions)
             return waiting
 
@@ -283,11 +285,13 @@ class PostgresStore:
         async def work(connection: Connection) -> Partition:
             found = await connection.fetchrow(names.sql(VERSION), scope.deployment, scope.user or "")
             if found is None:
-                return Partition(self._dimensions)
+                return Partition(self._spec.dimensions)
             rows = await likely_rows(
                 connection, names, found[0], text, vector, limit=limit, include_past=include_past
             )
-            partition = await compact(connection, names, found[0], segments_around(rows), self._dimensions)
+            partition = await compact(
+                connection, names, found[0], segments_around(rows), self._spec.dimensions
+            )
             partition.version = found[1]
             partition.asked = shown(vector, limit)
             return partition
@@ -359,18 +363,13 @@ class PostgresStore:
     async def _at_work(self) -> AsyncIterator[Index]:
         """While the store is open; `aclose` waits until nobody is at work any more."""
         if self._index is None:
-            raise NotOpen("the store is not open: use `async with` or await open() first")
-        self._busy += 1
-        try:
+            raise not_open()
+        with self._uses:
             yield self._index
-        finally:
-            self._busy -= 1
-            if not self._busy:
-                self._idle.set()
 
     async def _settle(self, embedding: EmbeddingSpec, index: Index) -> None:
         """Agree with the database on whose vectors it holds and on how words are cut."""
-        names, ours = self._database.names, _model_of(embedding)
+        names, ours = self._database.names, model_text(embedding)
 
         async def meta(connection: Connection) -> tuple[str | None, str | None]:
             return (
@@ -388,8 +387,8 @@ class PostgresStore:
             await schema.set_meta(connection, names, "analysis", str(ANALYSIS))
 
         theirs, analysis = await self._database.read(None, meta)
-        if theirs not in {None, ours}:
-            raise mismatch(theirs or "", ours)
+        if theirs is not None:
+            check_model(model_from(theirs), embedding, "the store")
         if theirs is None or analysis != str(ANALYSIS):
             await self._database.change(None, begin)
             await self._settle(embedding, index)  # another process may have been faster, with another model
@@ -408,10 +407,6 @@ def _not_opened(error: BaseException) -> Exception | None:
             "URL right?"
         )
     return None
-
-
-def _model_of(embedding: EmbeddingSpec) -> str:
-    return f"{embedding.model} {embedding.dimensions}"
 
 
 __all__ = ["CACHE_BYTES", "NARROW_ABOVE", "POOL", "STALE_S", "WAIT_S", "PostgresStore"]

@@ -18,7 +18,6 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.errors import EmbeddingMismatch
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Segment
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
 from echoic.stores.changing import Changing, Name, begins, name_of, takes
@@ -205,15 +204,6 @@ class ScopeChanges(Changing):
         """Whether `record`, which the changes touch, has a vector."""
         return record.seq < FIRST_UNSEARCHABLE and bool(self._flags(record.seq) & Flag.EMBEDDED)
 
-    def check_model(self, ours: str) -> None:
-        """Refuse to mix vectors.
-
-        Raises:
-            EmbeddingMismatch: since it was opened the store was reindexed for another model.
-        """
-        if self.model != ours:
-            raise mismatch(self.model, ours)
-
     def _stands(self, kind: str, name: str) -> Record | None:
         return self._held.get((kind, name))
 
@@ -341,17 +331,6 @@ class ScopeChanges(Changing):
         return [waits, [seq for seq, row in rows.items() if row.waits is False]]
 
 
-def mismatch(theirs: str, ours: str) -> EmbeddingMismatch:
-    """The error that says so; both are "<model> <dimensions>"."""
-    model, _, dimensions = theirs.rpartition(" ")
-    return EmbeddingMismatch(
-        f"the store holds vectors of {theirs!r}, not of {ours!r}: open it with that embedder, or run "
-        "`echoic reindex` to embed everything anew",
-        model=model,
-        dimensions=int(dimensions or 0),
-    )
-
-
 _AT_ONCE = 1024
 """Rows: a whole number of segments."""
 # who writes changes the row of a scope, and waits here until all is done
@@ -396,16 +375,3 @@ async def _again(
     changes = ScopeChanges.of_segments(connection, names, index, tuple(scope), segments)
     changes.index_again((record_of(row) for row in rows), detach=detach)
     await changes.finish()
-
-
-__all__ = [
-    "RECORD",
-    "VECTOR_HEADER",
-    "ScopeChanges",
-    "index_again",
-    "mismatch",
-    "packed",
-    "record_of",
-    "signed",
-    "sounds_of",
-]

@@ -35,7 +35,7 @@ from echoic.types import Scope
 _MAKE = "insert into {s}.writers (id) select unnest($1::bigint[]) on conflict (id) do update set at = now()"
 _DROP = "delete from {s}.writers where id = any($1::bigint[])"
 _TIDY = "delete from {s}.writers where at < now() - interval '7 days'"
-"""Of processes that ended without a word. One that lives on makes its rows again."""
+"""Removes the rows of processes that ended without a word. One that lives on makes its rows again."""
 # waits for the transaction, should it still be under way
 _MARK = "select mark from {s}.writers where id = $1 for update"
 
@@ -127,11 +127,11 @@ LOST = (
 _FIRST_PAUSE_S = 0.05
 _LAST_PAUSE_S = 1.0
 _LEAST_S = 0.1
-"""For a connection, however late it is."""
+"""The least time to wait for a connection, however late it is."""
 _CONNECT_S = 10.0
 _LET_GO_S = 5.0
 SLOW_S = 600.0
-"""For statements that go over everything: making the schema, reindexing, erasing a large scope."""
+"""The time limit of statements over everything: making the schema, reindexing, erasing a large scope."""
 
 
 class Database:
@@ -469,17 +469,3 @@ async def let_go(connection: Connection) -> None:
     """Close `connection`, whatever the server says to that."""
     with contextlib.suppress(*LOST):
         await connection.close(timeout=_LET_GO_S)
-
-
-__all__ = [
-    "LOST",
-    "SLOW_S",
-    "Connection",
-    "Database",
-    "Marks",
-    "Statement",
-    "let_go",
-    "new_mark",
-    "ours",
-    "translated",
-]

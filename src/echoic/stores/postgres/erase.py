@@ -68,7 +68,7 @@ class Gone:
     """What was deleted."""
 
     number: int = 0
-    """Of the scope; 0: there was none."""
+    """The number of the scope; 0 if there was none."""
     whole: bool = False
     rows: Sequence[int] = ()
     """The places of the records, where not the whole scope went."""
@@ -156,6 +156,3 @@ async def vacuum(database: Database) -> None:
             await database.alone(_VACUUM, _VACUUM_S)
         except StoreError as error:
             log.warning("no vacuum after an erasure: %s", type(error).__name__)
-
-
-__all__ = ["Gone", "delete_records", "delete_scope", "vacuum", "verify"]

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from echoic.stores.base import Finding
+from echoic.stores.base import Finding, timed
 from echoic.stores.postgres.database import Connection, Database, let_go
 from echoic.stores.postgres.schema import TABLES
 
@@ -41,13 +39,7 @@ _LACKING = """select t || ' ' || r from unnest($2::text[]) t, unnest($3::text[])
 async def examined(database: Database) -> list[Finding]:
     """Version, durability, indexes, lag and permissions of the server behind `database`."""
     looking = (_version, _durability, _indexes, _lag, _told, _permissions)
-    return [await _timed(look(database)) for look in looking]
-
-
-async def _timed(looking: Awaitable[Finding]) -> Finding:
-    began = time.perf_counter()
-    found = await looking
-    return replace(found, ms=round(1000 * (time.perf_counter() - began), 2))
+    return [await timed(look(database)) for look in looking]
 
 
 async def _rows(database: Database, statement: str, *values: Any) -> list[Any]:
@@ -129,6 +121,3 @@ async def _permissions(database: Database) -> Finding:
         )
     fence = ", behind row-level security" if database.fence else ""
     return Finding(name="permissions", well=True, detail=f"this role may do all that is needed{fence}")
-
-
-__all__ = ["INDEXES", "examined"]

@@ -285,6 +285,3 @@ class FreshPartitions:
 
 def _now_ms() -> int:
     return int(time.monotonic() * 1000)
-
-
-__all__ = ["ERASED", "PATIENCE_S", "VERSION", "FreshPartitions"]

@@ -47,7 +47,7 @@ class Remembered:
     """The records of a loaded scope, for when the database cannot be asked for them."""
 
     by_segment: dict[int, dict[int, Sequence[Any]]] = field(default_factory=dict)
-    """By segment and row, as the database gave them."""
+    """The records as the database gave them, by segment and row."""
     _bytes: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -213,6 +213,3 @@ async def compact(
         partition.patch(placed)
     partition.origin = origins([number for number, _, _ in parts])
     return partition
-
-
-__all__ = ["REMEMBERED", "Part", "Remembered", "catch_up", "compact", "likely_rows", "read_parts", "shown"]

@@ -273,20 +273,3 @@ async def set_meta(connection: asyncpg.Connection, names: Names, name: str, valu
         name,
         value,
     )
-
-
-__all__ = [
-    "APPLICATION",
-    "FENCE",
-    "MIGRATIONS",
-    "OF_A_SCOPE",
-    "TABLES",
-    "VERSION",
-    "Names",
-    "checked_schema",
-    "fence_holds",
-    "fenced",
-    "get_meta",
-    "prepared",
-    "set_meta",
-]

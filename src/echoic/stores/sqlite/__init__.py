@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, StoreUnavailable
+from echoic.errors import NotOpen, StoreCorrupt, StoreUnavailable
 from echoic.partition import SEGMENT_ROWS, Partition, Segment
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
@@ -29,6 +29,10 @@ from echoic.stores.base import (
     Record,
     Waiting,
     Wanted,
+    check_model,
+    model_from,
+    model_text,
+    not_open,
 )
 from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.changing import begins
@@ -46,7 +50,7 @@ _NOWHERE = 0
 _FEW_SEGMENTS = 8
 _FEW_ROWS = 50
 CACHE_BYTES = 256 << 20
-"""Of partitions kept loaded: about 150,000 memories with 384-dimension vectors."""
+"""The size of the cache of partitions: about 150,000 memories with 384-dimension vectors."""
 
 
 class SQLiteStore:
@@ -68,7 +72,7 @@ class SQLiteStore:
         self._reader_closed: Future[None] | None = None
         self._watch: apsw.Connection | None = None
         self._index: Index | None = None
-        self._dimensions, self._model = 0, ""
+        self._spec = EmbeddingSpec("", 0)
         self._opening = asyncio.Lock()
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
@@ -83,7 +87,7 @@ class SQLiteStore:
         try:
             await asyncio.wrap_future(self._writer.start())
             await asyncio.wrap_future(self._writer.submit(lambda c: self._settle(c, embedding)))
-            self._dimensions, self._model = embedding.dimensions, _model_of(embedding)
+            self._spec = embedding
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-reader")
             await self._read(self._begin_watch)
         except BaseException:
@@ -120,7 +124,7 @@ class SQLiteStore:
             if not begin and find_scope(connection, scope) is None:
                 return  # a scope begins with its first record
             if attaches:
-                self._check_model(connection, self._model)
+                self._check_model(connection, self._spec)
             change = ScopeChanges(connection, scope, index)
             change.apply(changes)
             change.finish()
@@ -263,7 +267,7 @@ class SQLiteStore:
             return _index_again(connection, index, embedding)
 
         waiting = await asyncio.wrap_future(self._writer.submit(work))
-        self._dimensions, self._model = embedding.dimensions, _model_of(embedding)
+        self._spec = embedding
         await self._read(lambda _connection: self._cache.clear())
         return waiting
 
@@ -295,7 +299,7 @@ class SQLiteStore:
 
     def _opened(self) -> Index:
         if self._thread is None or self._index is None:
-            raise NotOpen("the store is not open: use `async with` or await open() first")
+            raise not_open()
         return self._index
 
     async def _read_few(self, work: Callable[[apsw.Connection], T], most: int) -> T:
@@ -350,7 +354,7 @@ class SQLiteStore:
         with connection:  # one snapshot for the version and what it covers
             number, version, rows, _ = find_scope(connection, scope) or (_NOWHERE, 0, 0, 0)
             if new := loaded is None or loaded.number != number:
-                loaded = Loaded(Partition(self._dimensions), number, _UNKNOWN)
+                loaded = Loaded(Partition(self._spec.dimensions), number, _UNKNOWN)
             assert loaded is not None
             partition = loaded.partition
             if changed := partition.version != version:
@@ -366,27 +370,16 @@ class SQLiteStore:
 
     def _settle(self, connection: apsw.Connection, embedding: EmbeddingSpec) -> None:
         """Agree with the file on whose vectors it holds and on how words are cut."""
-        ours = _model_of(embedding)
         if schema.get_meta(connection, "embedding") is None:
-            schema.set_meta(connection, "embedding", ours)
-        self._check_model(connection, ours)
+            schema.set_meta(connection, "embedding", model_text(embedding))
+        self._check_model(connection, embedding)
         if self._index is not None and schema.get_meta(connection, "analysis") != str(ANALYSIS):
             _index_again(connection, self._index, None)
             schema.set_meta(connection, "analysis", str(ANALYSIS))
 
-    def _check_model(self, connection: apsw.Connection, ours: str) -> None:
-        theirs = schema.get_meta(connection, "embedding") or ""
-        if theirs != ours:
-            raise EmbeddingMismatch(
-                f"{str(self._path)!r} holds vectors of {theirs!r}, not of {ours!r}: open it with that "
-                "embedder, or run `echoic reindex` to embed everything anew",
-                model=theirs.rpartition(" ")[0],
-                dimensions=int(theirs.rpartition(" ")[2] or 0),
-            )
-
-
-def _model_of(embedding: EmbeddingSpec) -> str:
-    return f"{embedding.model} {embedding.dimensions}"
+    def _check_model(self, connection: apsw.Connection, ours: EmbeddingSpec) -> None:
+        theirs = model_from(schema.get_meta(connection, "embedding") or "")
+        check_model(theirs, ours, repr(str(self._path)))
 
 
 def _fill(connection: apsw.Connection, partition: Partition, number: int, rows: int) -> None:
@@ -443,7 +436,7 @@ def _tokens_of(connection: apsw.Connection, number: int, segments: list[int]) ->
 def _index_again(connection: apsw.Connection, index: Index, embedding: EmbeddingSpec | None) -> int:
     """Cut every searchable record into words again; with `embedding`, drop all vectors as well."""
     if embedding is not None:
-        schema.set_meta(connection, "embedding", _model_of(embedding))
+        schema.set_meta(connection, "embedding", model_text(embedding))
         connection.execute("delete from vectors")
         connection.execute("delete from tokens")
         connection.execute("delete from pending")

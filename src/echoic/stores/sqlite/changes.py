@@ -149,7 +149,7 @@ class ScopeChanges(Changing):
         return segment
 
     def _write_vector(self, seq: int, vector: NDArray[np.float32]) -> None:
-        """In place: one page of a segment's 48 KB is written, not all twelve."""
+        """Write a vector in place: one page of a segment's 48 KB is written, not all twelve."""
         key = self._base | (seq // SEGMENT_ROWS)
         size = self._connection.execute("select length(data) from vectors where id = ?", (key,)).get
         if size is None:

@@ -10,21 +10,27 @@ marked in the file and finished by the next one.
 from __future__ import annotations
 
 import contextlib
-import json
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import apsw
 import numpy as np
-from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Flag, Segment
 from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Index, Put, Record
-from echoic.stores.changing import name_of, removed
+from echoic.stores.changing import name_of
+from echoic.stores.needles import (
+    NEEDLE_BYTES,
+    TELLING_BYTES,
+    as_json,
+    removed,
+    sample,
+    text_needles,
+    vector_needle,
+)
 from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.changes import SCOPE_BITS, ScopeChanges, find_scope, select_records
 from echoic.stores.sqlite.writer import truncate_log
@@ -32,10 +38,8 @@ from echoic.types import Scope
 
 _CHUNK = 8 << 20
 _SAMPLES = 16
-"""Of texts, and as many of words and vectors: a check on the rewriting, which does not depend on them."""
-_NEEDLE_BYTES = 40
-_TELLING_BYTES = 8
-"""Shorter samples stand in any file, for other reasons."""
+"""The most texts looked for, and as many words and vectors: a check on the rewriting, which does not depend
+on them."""
 _MEMORY_BYTES = 64 << 20
 """A larger file is not rewritten by way of memory, but of an unnamed temporary file."""
 _UNFINISHED = "unfinished erasure"
@@ -120,7 +124,11 @@ def _apply(connection: apsw.Connection, scope: Scope, changes: Iterable[Erasable
 
 def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]) -> tuple[list[bytes], int]:
     """Samples of what is about to go, and how many vectors there are."""
-    texts = [needle for record in _sample(records) for needle in _text_needles(record.data)]
+    texts = [
+        needle
+        for record in sample(records, _SAMPLES)
+        for needle in text_needles(record.data, lambda text: [as_json(text)])
+    ]
     words: list[bytes] = []
     vectors = _token_needles(connection, number, records)
     count = 0
@@ -138,51 +146,20 @@ def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]
         embedded = [slot for slot in slots if segment.rows[slot]["flags"] & Flag.EMBEDDED]
         count += len(embedded)
         if segment.vectors is not None:
-            vectors += [needle for slot in embedded[:1] if (needle := _vector_needle(segment.vectors[slot]))]
+            vectors += [needle for slot in embedded[:1] if (needle := vector_needle(segment.vectors[slot]))]
         if len(slots) == int((segment.rows["kind"] != 0).sum()):  # all of its words go
-            said = "\n".join(segment.words).encode()[:_NEEDLE_BYTES]
-            words += [said] if len(said) >= _TELLING_BYTES else []
-    return [*texts, *_sample(words), *_sample(vectors)], count
+            listed = "\n".join(segment.words).encode()[:NEEDLE_BYTES]
+            words += [listed] if len(listed) >= TELLING_BYTES else []
+    return [*texts, *sample(words, _SAMPLES), *sample(vectors, _SAMPLES)], count
 
 
 def _token_needles(connection: apsw.Connection, number: int, records: Sequence[Record]) -> list[bytes]:
     found: list[bytes] = []
-    for record in _sample([record for record in records if record.seq < FIRST_UNSEARCHABLE]):
+    for record in sample([r for r in records if r.seq < FIRST_UNSEARCHABLE], _SAMPLES):
         key = (number << SCOPE_BITS) | record.seq
         data: bytes = connection.execute("select data from tokens where id = ?", (key,)).get or b""
-        found += [data[:_NEEDLE_BYTES]] if len(data) >= _NEEDLE_BYTES and any(data[:_NEEDLE_BYTES]) else []
+        found += [data[:NEEDLE_BYTES]] if len(data) >= NEEDLE_BYTES and any(data[:NEEDLE_BYTES]) else []
     return found
-
-
-def _text_needles(data: Any) -> Iterator[bytes]:
-    longest = max(_strings(data), key=len, default="")
-    needle = json.dumps(longest, ensure_ascii=False)[1:-1].encode()[:_NEEDLE_BYTES]
-    if len(needle) >= _TELLING_BYTES:
-        yield needle
-
-
-def _vector_needle(vector: NDArray[np.float32]) -> bytes | None:
-    """The fullest ten numbers in a row; None where they are mostly zeros, as any page may hold."""
-    numbers = _NEEDLE_BYTES // vector.itemsize
-    filled = np.convolve(vector != 0, np.ones(numbers), "valid")
-    at = int(filled.argmax())
-    return vector[at : at + numbers].tobytes() if filled[at] > numbers // 2 else None
-
-
-def _strings(data: Any) -> Iterator[str]:
-    if isinstance(data, str):
-        yield data
-    elif isinstance(data, dict):
-        for value in data.values():
-            yield from _strings(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _strings(value)
-
-
-def _sample(items: Sequence[Any]) -> list[Any]:
-    step = max(1, len(items) // _SAMPLES)
-    return list(items[::step][:_SAMPLES])
 
 
 def _scrub(
@@ -221,7 +198,7 @@ def _search(connection: apsw.Connection, path: Path, needles: set[bytes]) -> tup
         read += len(chunk)
         window = tail + chunk
         found.update(needle for needle in needles - found if needle in window)
-        tail = window[-_NEEDLE_BYTES:]
+        tail = window[-NEEDLE_BYTES:]
     return {needle for needle in found if not _alive(connection, needle)}, read
 
 

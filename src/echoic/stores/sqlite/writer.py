@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import apsw
 
 from echoic.errors import NotOpen, StoreCorrupt, StoreError, StoreFull, StoreUnavailable
+from echoic.stores.base import not_open
 from echoic.stores.permissions import create_private, tighten
 from echoic.stores.sqlite import schema
 
@@ -136,7 +137,7 @@ class Writer:
     def _running(self) -> ThreadPoolExecutor:
         self.check_process()
         if self._thread is None:
-            raise NotOpen("the store is not open: use `async with` or await open() first")
+            raise not_open()
         return self._thread
 
     def _alone(self, work: Callable[[apsw.Connection], T]) -> T:
@@ -188,7 +189,7 @@ class Writer:
                 raise self._failed(error) from error
             self.suspect = None
         if self._connection is None:
-            raise NotOpen("the store is not open: use `async with` or await open() first")
+            raise not_open()
         if self._moved(self._connection):
             # what is written now would be in no file that anybody opens again, and nothing erased in this one
             raise StoreUnavailable(
@@ -350,6 +351,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-__all__ = ["Writer", "truncate_log"]
