@@ -29,6 +29,16 @@ user alone knows it, whatever the rules say."""
 ConversationStatus = Literal["created", "active", "completed", "failed"]
 Outcome = Literal["complete", "deadline", "unavailable"]
 """complete: everything was looked at. deadline: the best there was in time. unavailable: could not look."""
+Cut = Literal["own", "global", "shared", "newest", "vector", "date", "unembedded"]
+"""A step a search left out.
+
+- "own", "global", "shared": these memories were not loaded in time.
+- "newest": the store could not be asked what is new.
+- "vector": the question was not embedded, in time or at all.
+- "date": what the question says about time was not read, or read in an assumed time zone.
+- "unembedded": many memories wait for their vector, as after an import or with another model, and were
+  searched by their words alone.
+"""
 
 
 def checked_name(value: object, what: str) -> str:
@@ -306,11 +316,8 @@ class Recall:
 
     hits: tuple[Hit, ...]
     outcome: Outcome
-    cut: tuple[str, ...] = ()
-    """What was left out: "vector" (the question was not embedded, in time or at all), "unembedded" (many
-    memories wait for their vector: an import, another model, an embedder that was away), "newest" (the store
-    could not be asked), "date" (what the question says about time was not read, or in an assumed time zone),
-    or what was not there in time: "own", "global", "shared"."""
+    cut: tuple[Cut, ...] = ()
+    """The steps that were left out, see `Cut`; empty where the search was complete."""
     pipeline: tuple[dict[str, Any], ...] = field(default=(), compare=False, repr=False)
     """What was done to find it, step by step as JSON: where was searched, and what each channel was worth.
     Of a scope searched in a database, what the database was asked. See docs/ranking.md."""
@@ -643,6 +650,7 @@ __all__ = [
     "Checkpoint",
     "Conversation",
     "ConversationStatus",
+    "Cut",
     "Directives",
     "EmbeddingSpec",
     "Experience",

@@ -35,7 +35,7 @@ async def test_fillers_recall_nothing_and_the_outcome_is_complete(ana, filler):
     assert (await ana.brief(filler)).shown == ()
     assert (await ana.block(moment=filler)).section("now") == ""
     async with ana.listen() as listening:
-        listening.hear(filler)
+        listening.partial(filler)
         assert (await listening.final(filler)).hits == ()
 
 

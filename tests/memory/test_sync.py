@@ -36,13 +36,13 @@ def test_listening_finds_while_somebody_still_speaks(memory):
     with ana.listen(limit=3) as listening:
         assert {name for name in dir(Speculation) if not name.startswith("_")} <= set(dir(listening))
         listening.on_found = found.put
-        listening.hear("what is the dog")
+        listening.partial("what is the dog")
         assert found.get(timeout=10).hits[0].text == "Her dog is called Rex"
         recall = listening.final("What is the dog?", deadline_ms=5000)
         assert recall.hits[0].text == "Her dog is called Rex"
         assert listening.statistics.ready == 1
     with pytest.raises(echoic.NotOpen):
-        listening.hear("and the cat")
+        listening.partial("and the cat")
 
 
 def test_threads_that_share_it_lose_nothing(memory):
@@ -66,7 +66,7 @@ def test_every_handle_it_returns_blocks(memory):
     assert memory.proposals().list() == []
     assert memory.experience("concierge").get().agent == "concierge"
     ana = memory.user("ana")
-    assert ana.store.scan(ana.scope, "memory") == []
+    assert ana.backing_store.scan(ana.scope, "memory") == []
     assert memory.embedder.embed(["a dog"], "query").shape[0] == 1
 
 

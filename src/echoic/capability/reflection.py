@@ -154,9 +154,9 @@ async def reflect(
     try:
         await memory.add_result(conversation_id, REFLECTION, how_far, id=mark)
     except InvalidInput:  # in the very moment of keeping: what its user taught is a lesson less, not a trace
-        drops, _ = await unlearn(memory.store, memory.scope)
+        drops, _ = await unlearn(memory.backing_store, memory.scope)
         if drops:
-            await memory.store.erase(memory.scope.everyone, drops)
+            await memory.backing_store.erase(memory.scope.everyone, drops)
         raise
     return reflected
 

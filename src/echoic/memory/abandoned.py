@@ -144,7 +144,7 @@ class AbandonedCalls:
             return []  # it was forgotten
         conversation = OpenConversation(self._parts, scope, checkpoint.conversation, None)
         await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
-        await conversation.listen()
+        await conversation.learn()
         ends = [_ended(call, checkpoint) for call in await store.read(scope, CALL, [checkpoint.session])]
         if not await self._goes_on(scope, checkpoint):
             there = await store.read(scope, CONVERSATION, [checkpoint.conversation])

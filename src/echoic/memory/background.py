@@ -144,7 +144,7 @@ class Background:
             (scope, conversation), urgent = next(iter(self._poked.items()))
             del self._poked[scope, conversation]
             try:
-                await self._distiller.listen(scope, conversation)
+                await self._distiller.apply_rules(scope, conversation)
             except Exception as error:  # noqa: BLE001 - one conversation keeps no other back
                 failed, again[scope, conversation] = error, urgent
                 continue

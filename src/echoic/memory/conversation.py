@@ -7,16 +7,16 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from echoic.errors import InvalidInput, WriteConflict, brief
-from echoic.memory.distil import Distilled
 from echoic.memory.parts import Parts
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
     conversation_of,
     cursor_of,
+    recalled_turn,
     record_of_conversation,
     record_of_turn,
     rewritten_turn,
@@ -24,10 +24,14 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.retry import until_written
+from echoic.memory.spoken_keys import match_keys
 from echoic.secrets import MARKER
 from echoic.speakers import AGENT, USER
 from echoic.stores.base import Put, Record, Require
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
+
+if TYPE_CHECKING:
+    from echoic.memory.distil import Distilled
 
 log = logging.getLogger(__name__)
 _KEPT = re.compile(rf"(?:{MARKER.pattern})\S*|\S+")
@@ -160,14 +164,14 @@ class OpenConversation:
         self._parts.background.poke()
         return distilled
 
-    async def listen(self) -> Distilled:
-        """Let the rules learn from what was said since the last time, now; a model reads later."""
-        learned = await self._parts.distiller.listen(self._scope, self.id)
+    async def learn(self) -> Distilled:
+        """Let the rules learn now from what was said since the last time; a model reads later."""
+        learned = await self._parts.distiller.apply_rules(self._scope, self.id)
         self._parts.background.poke()
         return learned
 
-    async def checkpoint(self) -> None:
-        """Have a model read what is new, behind the caller's back: an agent hands over, a tool answered."""
+    async def learn_soon(self) -> None:
+        """Have a model read what is new, in the background: when an agent hands over, or a tool answered."""
         self._parts.background.poke((self._scope, self.id), urgent=True)
 
     async def begin(self) -> None:
@@ -220,6 +224,34 @@ class OpenConversation:
                 "give every turn of a user an id of its own, or none"
             )
         return turn
+
+
+async def open_conversation(
+    parts: Parts, scope: Scope, conversation_id: str, agent: str | None
+) -> OpenConversation:
+    """See `UserMemory.conversation`."""
+    name = checked_name(conversation_id, "conversation id") if conversation_id else parts.new_id()
+    if agent is not None:
+        checked_name(agent, "agent")
+    opened = OpenConversation(parts, scope, name, agent)
+    await opened.begin()
+    return opened
+
+
+async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | None:
+    """See `UserMemory.recall_conversation`."""
+    key = parts.door.key(scope, checked_name(key, "recall key"))
+    records = await scan_all(parts.store, scope, CONVERSATION)
+    stored = {c.id: c for c in map(conversation_of, records) if c.recall_key}
+    newest_first = dict(reversed(stored.items()))
+    matches = match_keys(key, {name: c.recall_key or "" for name, c in newest_first.items()})
+    if not matches:
+        return None
+    name, likeness = matches[0]
+    turns = await scan_all(parts.store, scope, TURN, key=name)
+    return Transcript(
+        conversation=stored[name], turns=tuple(recalled_turn(turn) for turn in turns), likeness=likeness
+    )
 
 
 def _answer(turns: Sequence[tuple[Turn, Record]], after: str | None) -> list[tuple[Turn, Record]]:

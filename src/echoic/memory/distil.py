@@ -116,7 +116,7 @@ class Distiller:
         if self._model is not None:
             await self._model.extractor.aclose()
 
-    async def listen(self, scope: Scope, conversation: str) -> Distilled:
+    async def apply_rules(self, scope: Scope, conversation: str) -> Distilled:
         """Let the rules read what is new in `conversation`: cheap, after every turn."""
         started = time.perf_counter()
         with self._telemetry.operation("distil", scope) as doing:
@@ -136,7 +136,7 @@ class Distiller:
             now: do not wait for more turns, nor for the time after a failure.
             parked: read it even if it was given up.
         """
-        total = await self.listen(scope, conversation)
+        total = await self.apply_rules(scope, conversation)
         run = Run()
         while self._model is not None:
             run = await self._read(self._model, scope, conversation, now=now, parked=parked)

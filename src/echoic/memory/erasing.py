@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from echoic.errors import InvalidInput
 from echoic.memory.asked_to_forget import reached, said_by
 from echoic.memory.destroying import destroyed
 from echoic.memory.directives import DIRECTIVES
@@ -51,6 +52,10 @@ class Erasing:
         self, key: str | None, conversation: str | None, name: str | None, asked: str | None = None
     ) -> Receipt:
         """See `UserMemory.forget`."""
+        if name is not None and (key is not None or conversation is not None):
+            raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
+        if asked is not None and not (key is conversation is name is None):
+            raise InvalidInput("forget takes `asked` alone: call it again for anything else")
         with self._parts.telemetry.operation("erase", self._scope) as doing:
             receipt = await self._forget(key, conversation, name, asked)
             doing.note(records=receipt.records, vectors=receipt.vectors, verified=int(receipt.verified))

@@ -403,7 +403,7 @@ class MemoryService:
         """What is still to be distilled and what was given up. For operators; looks at every conversation."""
         return await self._parts.distiller.jobs(deployment)
 
-    async def checkpoint(self, user: str, conversation: str, deployment: str = "default") -> None:
+    async def learn_soon(self, user: str, conversation: str, deployment: str = "default") -> None:
         """Have a model read what is new in a conversation now, behind the caller's back.
 
         For moments after which the call may go on differently: an agent hands over, a tool has answered.

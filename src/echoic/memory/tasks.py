@@ -136,7 +136,8 @@ def _iso(moment: datetime, by: timedelta) -> str | None:
 
 async def read_conversation(store: Store, scope: Scope, conversation: str) -> Conversation | None:
     """The conversation of that id; None: there is none."""
-    records = await store.read(scope, CONVERSATION, [conversation])
+    name = checked_name(conversation, "conversation id")
+    records = await store.read(scope, CONVERSATION, [name])
     return conversation_of(records[0]) if records else None
 
 

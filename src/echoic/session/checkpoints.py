@@ -104,7 +104,7 @@ class NoSessionStore:
 
 def store_of(memory: UserMemory) -> Store:
     """Where a user's memory is kept."""
-    return memory.store
+    return memory.backing_store
 
 
 __all__ = [

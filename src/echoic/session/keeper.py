@@ -295,7 +295,7 @@ class Keeper:
         if not any(turn.speaker == "user" for turn in new):
             return
         live = self._live
-        learned = await live.conversation.listen()
+        learned = await live.conversation.learn()
         doubted = await weigh(
             live.store,
             live.memory.scope,

@@ -109,7 +109,7 @@ class CallRecall:
 
     def hear(self, partial: str) -> None:
         """Take in what the caller said so far. Never waits."""
-        self._listening.hear(partial)
+        self._listening.partial(partial)
 
     async def final(self, text: str) -> Recalled:
         """What is known for the whole turn, within the deadline."""

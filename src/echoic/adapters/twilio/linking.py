@@ -74,7 +74,7 @@ class LinkCodes:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         memory = service.user(LINK_CODE, deployment)  # of nobody: only the deployment's own is used
-        self._store, self._scope = memory.store, memory.scope.everyone
+        self._store, self._scope = memory.backing_store, memory.scope.everyone
         self._clock = clock
         self._guesses = Guesses(self._store, self._scope, clock, LIFETIME_S)
 
