@@ -32,7 +32,7 @@ MODULES = (
     "echoic.capability.talking",
     "echoic.cli",
     "echoic.embedding.encoder",
-    "echoic.memory.weights",
+    "echoic.opening",
     "echoic.models",
     "echoic.server",
     "echoic.server.voice",

@@ -18,9 +18,11 @@ from echoic.embedding.base import Kind, Vectors
 from echoic.memory.block import Block
 from echoic.memory.conversation import Transcript
 from echoic.memory.decisions import Decision
-from echoic.memory.distil import Distilled, Jobs
+from echoic.memory.distil import Jobs
+from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.global_facts import Fact, Filled
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble
+from echoic.memory.tasks import Result, Task
 from echoic.memory.user import P
 from echoic.partition import Partition
 from echoic.ranking.packing import Packed
@@ -38,10 +40,8 @@ from echoic.types import (
     Profile,
     Recall,
     Receipt,
-    Result,
     Scope,
     Sharing,
-    Task,
     Turn,
 )
 
@@ -50,7 +50,7 @@ class BlockingMemoryService(Protocol):
     """`MemoryService`, blocking."""
 
     def open(self) -> Self:
-        """Open store and embedder; what an earlier process left unfinished is taken up."""
+        """Open store and embedder, and resume what an earlier process left unfinished."""
 
     def aclose(self) -> None:
         """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice."""
@@ -61,7 +61,7 @@ class BlockingMemoryService(Protocol):
 
     @property
     def embedding_trouble(self) -> str | None:
-        """Why vectors do not get on, such as "EmbedderUnavailable"; None while they do."""
+        """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
 
     def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
         """Tell `hook` what was learned, each time something was; `hook` itself, so that this can decorate."""
@@ -73,7 +73,7 @@ class BlockingMemoryService(Protocol):
         """Tell `hook` of every erasure, with its receipt."""
 
     def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
-        """Tell `hook` where embedding or distilling does not get on."""
+        """Tell `hook` of every failure to embed or to distil."""
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
         """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
@@ -85,21 +85,21 @@ class BlockingMemoryService(Protocol):
         """The memory of one user."""
 
     def users(self, deployment: str = "default") -> list[str]:
-        """Everyone something is known of. For operators."""
+        """Every user that something is kept about. For operators."""
 
     def proposals(self, deployment: str = "default") -> BlockingProposals:
-        """What callers proposed to be global, and the means to approve or reject it. For operators."""
+        """The memories that callers proposed to be global, to approve or reject. For operators."""
 
     def global_facts(self, deployment: str = "default") -> BlockingGlobalFacts:
-        """What everyone of a deployment knows, to be written, listed and withdrawn. For operators."""
+        """The global facts of a deployment, to write, list and withdraw. For operators."""
 
     def revocations(self, deployment: str = "default") -> BlockingRevocations:
-        """Which tokens of a deployment are good no longer. For whoever gives tokens out."""
+        """The tokens of a deployment that are revoked. For whoever issues tokens."""
 
     def experience(
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ...
     ) -> BlockingAgentExperience:
-        """What an agent learned by serving this deployment's users, and the means to add to it."""
+        """What an agent learned by serving this deployment's users, to read and to add to."""
 
     def agents_with_lessons(self, deployment: str = "default") -> list[str]:
         """The agents that learned anything from this deployment's users. For operators."""
@@ -114,25 +114,25 @@ class BlockingMemoryService(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[tuple[str, Conversation]]:
-        """Conversations of all users of a deployment with whose they are, the oldest first. For operators."""
+        """The conversations of a deployment, each with its user, oldest first. For operators."""
 
     def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
-        """Learn from every conversation that has turns nobody learned from yet, now."""
+        """Learn now from every conversation with turns that were not learned from yet."""
 
     def distil_due(self, deployment: str | None = None) -> Distilled:
-        """Learn from every conversation it is time to read: what a worker does again and again."""
+        """Learn from every conversation that is due; a worker calls it again and again."""
 
     def jobs(self, deployment: str | None = None) -> Jobs:
-        """What is still to be distilled and what was given up. For operators; looks at every conversation."""
+        """The conversations to be distilled, and those given up. For operators; reads every conversation."""
 
     def learn_soon(self, user: str, conversation: str, deployment: str = "default") -> None:
-        """Have a model read what is new in a conversation now, behind the caller's back."""
+        """Have a model read what is new in a conversation now, in the background."""
 
     def settle(self, timeout_s: float = ...) -> bool:
-        """Wait until everything written has its vector and no model is asked; whether it came to that."""
+        """Wait until everything written has its vector and no model is being asked; whether that was so."""
 
     def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
-        """Embed everything anew with the embedder this service was opened with; how many records that is."""
+        """Embed everything again with the embedder this service was opened with; how many records."""
 
     def check(self) -> Mapping[str, Any]:
         """Facts about store and embedder for `echoic doctor`. No contents."""

@@ -15,14 +15,13 @@ from echoic.embedding import embedder_from
 from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory import abandoned
 from echoic.memory.abandoned import RESUMABLE_FOR_S
-from echoic.memory.checkpoints import as_json
+from echoic.memory.checkpoints import Checkpoint, as_json
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.records import CALL, CHECKPOINT
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import Put, Record
 from echoic.stores.in_memory import InMemoryStore
-from echoic.types import Checkpoint
 
 SIGN = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 """The last one of the call."""

@@ -96,4 +96,4 @@ async def test_what_was_heard_while_speaking_is_packed_like_any_recall(memory):
 
 
 def test_a_list_is_looked_for_further():
-    assert hits_for("what books did I read?", 300) == LIST_HITS > hits_for("what is my name?")
+    assert hits_for("what books did I read?", 300) == LIST_HITS > hits_for("what is my name?", 300)

@@ -9,10 +9,11 @@ import pytest
 import echoic
 import leaks
 from echoic import Turn
+from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.records import CHECKPOINT, scan_all
 from echoic.session import as_json
 from echoic.stores.base import Put, Record
-from echoic.types import Checkpoint, PendingTool, Scope
+from echoic.types import Scope
 
 CARD = "4111 1111 1111 1111"
 SECRETS = (

@@ -23,7 +23,7 @@ from echoic.bench.asked import Asked, ndcg_of, tally_of
 from echoic.bench.corpus import Progress, silent
 from echoic.bench.metrics import Interval, interval
 from echoic.errors import InvalidInput
-from echoic.memory.weights import FORMAT, VERSION
+from echoic.opening import FORMAT, VERSION
 from echoic.ranking.fusion import BROAD, CLOSE, Weights
 
 OBJECTIVE = "nDCG@10"

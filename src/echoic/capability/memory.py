@@ -30,9 +30,9 @@ from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS, SECTIONS
 from echoic.memory.recall import checked_relevance
 from echoic.memory.service import MemoryService
-from echoic.memory.tasks import fits
+from echoic.memory.tasks import Result, fits
 from echoic.memory.user import UserMemory
-from echoic.types import Result, Turn, checked_name
+from echoic.types import Turn, checked_name
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,8 @@ from echoic.memory.block import quoted
 from echoic.memory.experience import AgentExperience, unlearn
 from echoic.memory.ledger import memory_id
 from echoic.memory.service import MemoryService
-from echoic.types import ExperienceKind, Lesson, Result, Scope, Task, Turn
+from echoic.memory.tasks import Result, Task
+from echoic.types import ExperienceKind, Lesson, Scope, Turn
 
 MAX_LESSONS: Final = 8
 """Of one task; what a model proposes beyond is not looked at."""

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from echoic.errors import EchoicError, InvalidInput, brief
-from echoic.memory.checkpoints import SIGN_EVERY_S, from_json
+from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint, from_json
+from echoic.memory.concurrency import until_written
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.parts import Parts
 from echoic.memory.records import (
@@ -25,9 +26,8 @@ from echoic.memory.records import (
     record_of_conversation,
     scan_all,
 )
-from echoic.memory.retry import until_written
 from echoic.stores.base import Change, Drop, Put, Record
-from echoic.types import Checkpoint, Scope
+from echoic.types import Scope
 
 log = logging.getLogger(__name__)
 

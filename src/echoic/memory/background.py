@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from echoic.embedding.base import Embedder
 from echoic.embedding.refused import embedded_documents
 from echoic.errors import EchoicError
+from echoic.memory.concurrency import HomeLoop, RunsPerUser, Wanted
 from echoic.memory.distil import Distiller
-from echoic.memory.home import HomeLoop
 from echoic.memory.records import index
-from echoic.memory.runs import RunsPerUser, Wanted
 from echoic.stores.base import Attach, Store, Waiting
 from echoic.types import Scope
 
@@ -148,7 +147,7 @@ class Background:
             except Exception as error:  # noqa: BLE001 - one conversation keeps no other back
                 failed, again[scope, conversation] = error, urgent
                 continue
-            if self._distiller.asks_a_model:
+            if await self._distiller.asks_a_model():
                 self._runs.want(scope, conversation, urgent=urgent)
         for name, urgent in again.items():  # without waking: after the pause
             self._poked[name] = self._poked.get(name, False) or urgent

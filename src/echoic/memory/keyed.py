@@ -15,12 +15,10 @@ from itertools import count
 from typing import Final
 
 from echoic.errors import QuotaExceeded, WriteConflict, brief
-from echoic.memory.judging import waits
+from echoic.memory.concurrency import until_written
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.parts import Parts
-from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
-from echoic.memory.retry import until_written
 from echoic.memory.shares import unsigned
 from echoic.memory.sharing import RuleClassifier, Shareable, Verdict, weigh
 from echoic.stores.base import Drop, Put
@@ -189,6 +187,8 @@ class KeyedMemories:
             if judge is not None and shareable is not None:
                 judge.want(self._scope, kept.id)
             return kept
+        from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
+
         # a context is free text that nothing judged
         shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
         if not await is_global_by_itself(
@@ -215,7 +215,12 @@ class KeyedMemories:
         """Keep it; `judged`: and have it looked at again, which no process that dies in between forgets."""
         ledger = Ledger(self._parts.store, scope)
         kept = await ledger.set(memory)
-        await self._parts.store.write(scope, [*ledger.changes, *([waits(kept)] if judged else ())])
+        changes = ledger.changes
+        if judged:
+            from echoic.memory.judging import waits
+
+            changes = [*changes, waits(kept)]
+        await self._parts.store.write(scope, changes)
         return kept
 
     async def _end_older(self, scope: Scope, than: Memory) -> None:

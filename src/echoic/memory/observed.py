@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import EmbedderError, StoreError
+from echoic.memory.concurrency import HomeLoop
 from echoic.memory.door import Door
-from echoic.memory.home import HomeLoop
 from echoic.memory.hooks import Hooks, Trouble
 from echoic.memory.quota import Meter, Quota
 from echoic.memory.records import MEMORY

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from echoic.embedding.base import Embedder
-from echoic.memory.background import Background
-from echoic.memory.distil import Distiller
-from echoic.memory.door import Door
 from echoic.memory.hooks import Hooks, ToolUsed
-from echoic.memory.judging import Judge
-from echoic.memory.recall import Recaller
 from echoic.memory.shares import Shares
-from echoic.memory.sharing import Classifier
-from echoic.memory.telemetry import Telemetry
-from echoic.stores.base import Store
+
+if TYPE_CHECKING:
+    from echoic.embedding.base import Embedder
+    from echoic.memory.background import Background
+    from echoic.memory.distil import Distiller
+    from echoic.memory.door import Door
+    from echoic.memory.judging import Judge
+    from echoic.memory.recall import Recaller
+    from echoic.memory.sharing import Classifier
+    from echoic.memory.telemetry import Telemetry
+    from echoic.stores.base import Store
 
 GlobalWrites = Literal["auto", "propose"]
 """What a caller's global memory does. propose: its author sees it, until an operator approved it. auto: all

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from echoic.embedding.base import Embedded, Embedder, held_documents
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
-from echoic.memory.deadline import Deadline, checked_deadline
-from echoic.memory.home import HomeLoop
+from echoic.memory.concurrency import Deadline, HomeLoop, checked_deadline
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
 from echoic.memory.times.phrases import NOTHING, Spans

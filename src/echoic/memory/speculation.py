@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen
-from echoic.memory.deadline import Deadline, checked_deadline
+from echoic.memory.concurrency import Deadline, checked_deadline
 from echoic.memory.times.phrases import may_mean_time
 from echoic.partition import Partition
 from echoic.ranking.query import Query, query_of

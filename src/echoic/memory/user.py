@@ -10,15 +10,23 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation, Transcript, find_transcript, open_conversation
-from echoic.memory.directives import change_directives, read_directives
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.keyed import KeyedMemories
 from echoic.memory.parts import Parts
-from echoic.memory.profile import model_profile, profile_of
+from echoic.memory.profile import change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.memory.speculation import Speculation
-from echoic.memory.tasks import chooser, keep_result, mark, read_conversation, read_conversations, read_task
+from echoic.memory.tasks import (
+    Result,
+    Task,
+    chooser,
+    keep_result,
+    mark,
+    read_conversation,
+    read_conversations,
+    read_task,
+)
 from echoic.memory.times.reader import TimeReader
 from echoic.stores.base import Store
 from echoic.types import (
@@ -30,10 +38,8 @@ from echoic.types import (
     Profile,
     Recall,
     Receipt,
-    Result,
     Scope,
     Sharing,
-    Task,
     Turn,
     checked_query,
     checked_time,
@@ -506,7 +512,7 @@ class UserMemory:
 
         Changes nothing. An empty list means that the request is ambiguous: ask the user what they mean.
         """
-        from echoic.memory.asked_to_forget import reached
+        from echoic.memory.forget_targets import reached
 
         found = await reached(self._parts.store, self.scope, turn)
         return None if found is None else list(found.said)

@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.realtime import RealtimeModel
 
 from echoic.errors import EchoicError
+from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.records import scan_all
 from echoic.memory.user import UserMemory
 from echoic.session.agents import CallContext, VoiceAgent
@@ -21,7 +22,6 @@ from echoic.session.history import read, run_again, settled
 from echoic.session.live import Live
 from echoic.session.shield import LATE
 from echoic.stores.base import Put, Record
-from echoic.types import Checkpoint, PendingTool
 
 log = logging.getLogger(__name__)
 

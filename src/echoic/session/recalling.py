@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.block.sections import memory_line
-from echoic.memory.deadline import noted
+from echoic.memory.concurrency import noted
 from echoic.memory.user import UserMemory
 from echoic.ranking.packing import Packed
 from echoic.types import Hit, Outcome, Recall

@@ -16,9 +16,9 @@ from typing import Final, Literal
 from echoic.adapters.twilio.claims import CODE_DIGITS
 from echoic.adapters.twilio.guessing import Guesses
 from echoic.errors import WriteConflict
+from echoic.memory.concurrency import until_written
 from echoic.memory.ledger import memory_id
 from echoic.memory.records import LINK_CODE, scan_all
-from echoic.memory.retry import until_written
 from echoic.memory.service import MemoryService
 from echoic.memory.telephone import nonce
 from echoic.stores.base import Drop, Put, Record
