@@ -320,6 +320,7 @@ class BlockingUserMemory(Protocol):
         conversation: str | None = None,
         id: str | None = None,
         asked: str | None = None,
+        learned_from: Collection[str] | None = None,
     ) -> Receipt:
         """Destroy everything kept about the user, or only what one argument names."""
 

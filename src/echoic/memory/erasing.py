@@ -21,6 +21,7 @@ from echoic.memory.forget_targets import Targets, reached, said_by
 from echoic.memory.hiding import derived_from, named
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.judging import JUDGEMENT
+from echoic.memory.keyed import KeyedMemories
 from echoic.memory.mentions import Span, joined, masked, mentioned_in, said_in, said_in_text
 from echoic.memory.parts import Parts
 from echoic.memory.profile import DIRECTIVES
@@ -56,9 +57,17 @@ class Erasing:
         self._scope = scope
 
     async def forget(
-        self, key: str | None, conversation: str | None, name: str | None, asked: str | None = None
+        self,
+        key: str | None,
+        conversation: str | None,
+        name: str | None,
+        asked: str | None = None,
+        *,
+        alone: bool = True,
     ) -> Receipt:
-        """See `UserMemory.forget`."""
+        """See `UserMemory.forget`; `alone`: nothing else is asked for."""
+        if not alone:
+            raise InvalidInput("forget takes `learned_from` alone: call it again for anything else")
         if name is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
         if asked is not None and not (key is conversation is name is None):
@@ -72,6 +81,27 @@ class Erasing:
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return receipt
+
+    async def forget_learned(self, turns: Collection[str]) -> Receipt:
+        """See `UserMemory.forget`: what was learned from `turns` alone."""
+        keyed = KeyedMemories(self._parts, self._scope)
+        known = [memory_of(record) for record in await scan_all(self._parts.store, self._scope, MEMORY)]
+        learned = {memory.id: memory for memory in known if memory.source and set(memory.source) <= {*turns}}
+        receipts = []
+        for key in dict.fromkeys(memory.key for memory in learned.values() if memory.key is not None):
+            versions = await keyed.history(key)
+            others = {fold(version.text) for version in versions if version.id not in learned}
+            if not others:
+                receipts.append(await self.forget(key, None, None))
+                continue
+            if any(version.current and version.id in learned for version in versions):
+                await keyed.delete(key)
+            # what another call said as well is not theirs alone, and its words stay
+            alone = [v for v in versions if v.id in learned and fold(v.text) not in others]
+            receipts += [await self.forget(None, None, version.id) for version in alone]
+        unkeyed = [memory.id for memory in learned.values() if memory.key is None]
+        receipts += [await self.forget(None, None, name) for name in unkeyed]
+        return _total(receipts)
 
     async def _forget(
         self, key: str | None, conversation: str | None, name: str | None, asked: str | None
@@ -225,6 +255,17 @@ def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
         if isinstance(change, Drop) or name not in found:
             found[name] = change
     return list(found.values())
+
+
+def _total(receipts: Sequence[Receipt]) -> Receipt:
+    """All of them as one."""
+    why = sum((Counter(dict(receipt.kept_because)) for receipt in receipts), Counter[KeptBecause]())
+    counted = ("memories", "turns", "conversations", "vectors", "other", "rewritten", "bytes_searched")
+    return Receipt(
+        **{name: sum(getattr(receipt, name) for receipt in receipts) for name in counted},
+        kept_because=dict(why),
+        verified=all(receipt.verified for receipt in receipts),
+    )
 
 
 def _receipt(erased: Sequence[Erased], stays: Mapping[KeptBecause, int]) -> Receipt:

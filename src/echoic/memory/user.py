@@ -479,6 +479,7 @@ class UserMemory:
         conversation: str | None = None,
         id: str | None = None,  # noqa: A002 - as it is called in what is found
         asked: str | None = None,
+        learned_from: Collection[str] | None = None,
     ) -> Receipt:
         """Destroy everything kept about the user, or only what one argument names.
 
@@ -499,13 +500,18 @@ class UserMemory:
             asked: the id of a turn in which the user asked to have something forgotten ("rub out what I said
                 about my knee"). Recall hides that as soon as the turn is learned from; since the rules that
                 read the request may be wrong, it is destroyed only here, once the user agreed.
+            learned_from: ids of turns, there or gone, such as those of a call that must not be kept: what was
+                learned from them alone. A key they corrected is retracted.
 
         Raises:
-            InvalidInput: `id` or `asked` is combined with anything else, or is no valid name.
+            InvalidInput: `id`, `asked` or `learned_from` is combined with anything else, or no valid name.
         """
         from echoic.memory.erasing import Erasing
 
-        return await Erasing(self._parts, self.scope).forget(key, conversation, id, asked)
+        erasing = Erasing(self._parts, self.scope)
+        if learned_from is not None and key is conversation is id is asked is None:
+            return await erasing.forget_learned(learned_from)
+        return await erasing.forget(key, conversation, id, asked, alone=learned_from is None)
 
     async def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
         """The turns that a request to forget in `turn` means; None: it holds no such request.
