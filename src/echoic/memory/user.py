@@ -164,10 +164,7 @@ class UserMemory:
         """The best `limit` memories and turns for `text`, the user's own and global ones in one ranking.
 
         Empty where nothing is likely to answer. Arguments as for `recall`, which also says whether the whole
-        memory could be searched.
-
-        Raises:
-            StoreUnavailable: the store could not be read.
+        memory could be searched. Raises StoreUnavailable where the store could not be read.
         """
         recall = await self.recall(
             text,
@@ -223,9 +220,6 @@ class UserMemory:
         """Load what a recall needs, as when the phone rings: partitions, encoder, parser of times.
 
         An embedder that cannot be reached is no error here: words and sounds answer without it.
-
-        Raises:
-            StoreUnavailable: the store could not be read.
         """
         await self._times.warm()
         await self._search(_GREETING, SearchOptions(limit=1))
@@ -240,10 +234,7 @@ class UserMemory:
     ) -> Speculation:
         """Search on interim transcripts while the user speaks, so that the answer is ready when they stop.
 
-        Arguments as for `recall`.
-
-        Raises:
-            InvalidInput: `min_relevance` is no number from 0 to 1, or `besides` holds no names.
+        Arguments as for `recall`; they are checked here.
         """
         asked = SearchOptions(limit, None, False, timezone, min_relevance, besides).checked()
         return Speculation(_InterimSearches(self, asked))
@@ -261,9 +252,8 @@ class UserMemory:
         """The answer to `text` as prompt text: a few quoted lines, each once, with their age.
 
         Questions for a list look at more hits. A turn that needs its neighbour to be understood is shown with
-        it. Where nothing is known, or the search was incomplete, the text says so.
-
-        `budget_tokens` is the maximum length, counted as for `Block`; other arguments as for `recall`.
+        it. Where nothing is known, or the search was incomplete, the text says so. `budget_tokens` is the
+        maximum length, counted as for `Block`; other arguments as for `recall`.
         """
         from echoic.memory.brief import hits_for
 
@@ -308,30 +298,19 @@ class UserMemory:
     ) -> Block:
         """The memory a session starts with, as prompt text; the same bytes while nothing changed.
 
-        Args:
-            agent: who serves; its experience and the directives for it alone are included.
-            conversation: which one is running; the directives for it alone are included.
-            moment: what the user just said; memories that match it are appended.
-            budget_tokens: maximum length of the text, counted as for `Block`.
-            deadline_ms: of the recall for `moment`.
-            min_relevance: of the recall for `moment`, as for `recall`.
-            besides: ids of memories to leave out.
+        Of `agent`, who serves, the experience is included, and of it and the running `conversation` the
+        directives for them alone. Memories that match `moment`, what the user just said, are appended by a
+        recall with the deadline and relevance given. `besides` are ids of memories to leave out.
+        `budget_tokens` is the maximum length, counted as for `Block`.
 
         Raises:
-            InvalidInput: a budget below 1, or a name or text that is not valid.
             StoreUnavailable: the store could not be read; an empty block would say that nothing is known.
         """
         from echoic.memory.block import BlockMaker
 
-        return await BlockMaker(self._parts, self).make(
-            agent,
-            conversation,
-            moment,
-            budget_tokens,
-            deadline_ms,
-            min_relevance=min_relevance,
-            besides=SearchOptions(besides=besides).checked().left_out,
-        )
+        options = SearchOptions(deadline_ms=deadline_ms, min_relevance=min_relevance, besides=besides)
+        maker = BlockMaker(self._parts, self)
+        return await maker.make(agent, conversation, moment, budget_tokens, options.checked())
 
     # -- who the user is, and how they want to be served
 
@@ -344,12 +323,8 @@ class UserMemory:
     async def profile(self, model: Any = None, *, keys: Mapping[str, str] | None = None) -> Any:
         """The user's profile: a view of what is kept under keys.
 
-        Args:
-            model: a Pydantic model to fill instead of `Profile`; see `echoic.memory.profile.model_profile`.
-            keys: the key of a field of `model`, where it is not the field's name.
-
-        Raises:
-            InvalidInput: `model` is no Pydantic model, or needs what is not known.
+        `model` is a Pydantic model to fill instead of `Profile`, and `keys` names the key of a field where it
+        is not the field's name; see `echoic.memory.profile.model_profile`.
         """
         memories = await self.facts()
         return profile_of(memories) if model is None else model_profile(model, memories, keys)
@@ -428,10 +403,8 @@ class UserMemory:
         """Keep the result of a step of a task, such as a tool's. Durable when it returns.
 
         `value` and the tool's `arguments` are JSON, 32 KiB at most. Without an id, one follows from task,
-        name and value, so that repeating the call changes nothing.
-
-        Raises:
-            InvalidInput: there is no such conversation, or the value cannot be kept.
+        name and value, so that repeating the call changes nothing. Raises InvalidInput where there is no
+        such conversation, or the value cannot be kept.
         """
         moment = self._parts.clock() if at is None else checked_time(at, "at")
         result = Result(id=id, name=name, value=value, at=moment, arguments=arguments)
@@ -461,10 +434,7 @@ class UserMemory:
         """Import what `export` returned, of any user; records that are there already stay as they are.
 
         Where a key has another value here, the newest one is current and the rest becomes its history.
-        Returns the number of new records.
-
-        Raises:
-            InvalidInput: this is not an export; nothing was written.
+        Returns the number of new records. What is no export raises InvalidInput, and nothing is written.
         """
         from echoic.memory.portable import restore_scope
 
@@ -533,8 +503,7 @@ class UserMemory:
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Tell hooks that a model used a tool of this memory. For whoever makes such tools.
 
-        Raises:
-            InvalidInput: it belongs to another user.
+        Raises InvalidInput where it belongs to another user.
         """
         if used.scope != self.scope:
             raise InvalidInput("this tool was used for another user: tell it by their memory")
