@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
@@ -58,7 +59,12 @@ class Scope:
     @property
     def everyone(self) -> Scope:
         """The global scope of the same deployment."""
-        return Scope(self.deployment, None)
+        return _everyone(self.deployment)
+
+
+@lru_cache(maxsize=1024)
+def _everyone(deployment: str) -> Scope:
+    return Scope(deployment, None)  # asked for several times in every search
 
 
 @dataclass(frozen=True, slots=True)

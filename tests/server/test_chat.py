@@ -132,7 +132,7 @@ async def test_what_was_asked_for_in_a_turn_is_destroyed_by_its_id(server, pavel
 
 async def test_a_query_leaves_out_what_it_is_told_to(server, pavel):
     told = await server.say(pavel, "The north shed is locked.")
-    asked = {"query": "Which shed is locked?", "min_relevance": 0}
+    asked = {"query": "Which shed is locked?", "minRelevance": 0}
     found = (await server.memory_of(pavel, "query", **asked)).json()
     assert any("north" in hit["text"] for hit in found["result"])
     left = await server.memory_of(pavel, "query", **asked, besides=[told["conversation"]])

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from echoic.embedding.base import Embedder
 from echoic.embedding.refused import embedded_documents
 from echoic.errors import EchoicError
-from echoic.memory.concurrency import HomeLoop, RunsPerUser, Wanted
+from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.distil import Distiller
+from echoic.memory.observed import HomeLoop
 from echoic.memory.records import index
 from echoic.stores.base import Attach, Store, Waiting
 from echoic.types import Scope

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from echoic.embedding.base import Embedded, Embedder, held_documents
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
-from echoic.memory.concurrency import Deadline, HomeLoop, checked_deadline
+from echoic.memory.concurrency import Deadline, checked_deadline
+from echoic.memory.observed import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
 from echoic.memory.times.phrases import NOTHING, Spans
@@ -124,6 +125,7 @@ class Recaller:
         self._fusion = fusion
         self._semantic = embedder.semantic
         self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
+        self._tells_trouble = hasattr(store, "trouble")
         self._narrows = store if isinstance(store, Narrows) else None
 
     async def recall(
@@ -223,7 +225,7 @@ class Recaller:
 
     def _newest(self) -> bool:
         """Whether what the store gave last is not what it had in memory while its database was away."""
-        return getattr(self._store, "trouble", None) is None
+        return not self._tells_trouble or getattr(self._store, "trouble", None) is None
 
     def forget(self) -> None:
         """Let go of what was asked lately: the words are somebody's."""
@@ -267,7 +269,7 @@ class Recaller:
         include_past: bool,
     ) -> None:
         """Add what the store finds in scopes too large to load, to be ranked like the rest."""
-        for at in self._shares.places(scope):
+        for at in self._shares.places(scope) if self._narrows is not None else ():
             if self._narrows is not None and at not in places and await self._is_large(at, until):
                 found = await until.run(
                     self._narrows.narrow(at, text, vector, limit=_NARROWED, include_past=include_past)

@@ -16,11 +16,10 @@ from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import InvalidInput, brief
 from echoic.memory.abandoned import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.background import Background
-from echoic.memory.concurrency import HomeLoop
 from echoic.memory.distil import EVERY, Distiller, Jobs
 from echoic.memory.door import Door, Secrets
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
-from echoic.memory.observed import ObservedEmbedder, observed_store
+from echoic.memory.observed import HomeLoop, ObservedEmbedder, observed_store
 from echoic.memory.parts import GlobalWrites, Parts
 from echoic.memory.quota import Meter, Quota
 from echoic.memory.recall import Recaller
