@@ -55,5 +55,5 @@ async def test_without_the_extra_the_way_to_get_it_is_told(talks, tmp_path, monk
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(InvalidInput, match=r"pip install 'echoic\[bench\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install 'echoic-bench\[plots\]'"):
         plot_recall(found, tmp_path)
