@@ -25,6 +25,8 @@ HEAVY = (
     "phonenumbers",
     "onnx",
     "torch",
+    "echoic_bench",
+    "echoic_loopback",
 )
 
 

@@ -46,7 +46,9 @@ def test_the_wheel_holds_the_library_and_nothing_beside_it(tmp_path):
         assert [name for name in files if re.search(r"simulat|disks|loopback|peers", name)] == []
         for name in files:
             if name.endswith(".py"):
-                imported = rb"(?m)^\s*(from|import) (echoic_bench|echoic_loopback|aiortc|matplotlib|trustme)\b"
+                imported = (
+                    rb"(?m)^\s*(from|import) (echoic_bench|echoic_loopback|aiortc|matplotlib|trustme)\b"
+                )
                 assert not re.search(imported, wheel.read(name)), name
         extras = set(re.findall(r"(?m)^Provides-Extra: (\S+)", metadata_of(wheel)))
         assert not extras & {"bench", "loopback"}
