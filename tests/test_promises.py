@@ -39,7 +39,9 @@ def test_make_test_runs_every_promise_whatever_the_scale():
     (command,) = [line for line in lines if "--collect-only" not in line]
     words = command.split()[1:]
     assert words == ["-n", "4", "--dist", "loadscope", "--no-loadscope-reorder"]
+    assert any(line.endswith("/mypy") for line in made.splitlines())
     settings = (ROOT / "pyproject.toml").read_text()
+    assert '"tests/typed.py"]' in settings
     assert 'testpaths = ["tests", "packages/echoic-corpus/tests"]' in settings
     assert 'addopts = ["--strict-config", "--strict-markers", "-ra", "--import-mode=importlib"]' in settings
 
