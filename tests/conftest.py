@@ -16,6 +16,11 @@ def pytest_report_header() -> str:
     return f"random histories: ECHOIC_TEST_SEED={scale.SEED} ECHOIC_TEST_SCALE={scale.SCALE:g}"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        forked.begin()  # before there are workers, so that all use the same
+
+
 # Tests of these files go one by one to where there is room: they share nothing, and wait for processes that die.
 APART = (
     "durability/test_counters",
@@ -129,7 +134,7 @@ def _only_this_machine(monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", connect)
 
 
-def pytest_sessionfinish() -> None:
+def pytest_unconfigure() -> None:
     forked.end()
 
 
