@@ -18,8 +18,8 @@ from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite import scrub as sqlite_scrub
 from echoic.stores.sqlite.changes import ScopeChanges
 from echoic.stores.sqlite.writer import Writer
-from echoic.testing.disks import Fault, Operation, PowerDisk, at_chance, broken
 from echoic.types import EmbeddingSpec, Scope
+from echoic_loopback.disks import Fault, Operation, PowerDisk, at_chance, broken
 
 
 @dataclass(frozen=True, slots=True)

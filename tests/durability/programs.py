@@ -22,8 +22,8 @@ from echoic.stores.base import Attach, Drop, Put, Record
 from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite import schema as sqlite_schema
 from echoic.stores.sqlite import writer as sqlite_writer
-from echoic.testing.disks import Disk, at, killed
 from echoic.types import EmbeddingSpec, Scope
+from echoic_loopback.disks import Disk, at, killed
 
 SHARED = Scope("shared", "everybody")
 

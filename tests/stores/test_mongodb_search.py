@@ -15,7 +15,6 @@ from echoic.stores import store_from
 from echoic.stores.base import Change, Drop, segments_around
 from echoic.stores.mongodb import MongoDBStore
 from echoic.stores.mongodb.load import pipelines
-from echoic.testing.mongodb import MongoServer
 from echoic.testing.store_subject import (
     ANA,
     OTHER_SPEC,
@@ -27,6 +26,7 @@ from echoic.testing.store_subject import (
     unit,
 )
 from echoic.types import Scope
+from echoic_loopback.mongodb import MongoServer
 from stores import mongodb_golden, mongodb_server
 
 pytestmark = pytest.mark.usefixtures("closed_while_connecting")

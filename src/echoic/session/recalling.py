@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput, brief
-from echoic.memory.deadline import noted
+from echoic.memory.concurrency import noted
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import Packed
 from echoic.prompt.block import memory_line
@@ -109,7 +109,7 @@ class CallRecall:
 
     def hear(self, partial: str) -> None:
         """Take in what the caller said so far. Never waits."""
-        self._listening.hear(partial)
+        self._listening.partial(partial)
 
     async def final(self, text: str) -> Recalled:
         """What is known for the whole turn, within the deadline."""

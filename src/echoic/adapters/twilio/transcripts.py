@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, Final
 
-from echoic.memory.spoken_keys import match_keys
+from echoic.memory.conversation import match_keys
 from echoic.prompt.budget import estimate_tokens
 from echoic.prompt.quoting import quoted
 from echoic.types import Conversation, Turn
