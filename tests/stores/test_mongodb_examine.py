@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from echoic.stores.base import Examines, Finding
 from echoic.stores.mongodb import MongoDBStore
 from echoic.stores.mongodb import examine as mongodb_examine
 from echoic.stores.mongodb.examine import _NEEDED
-from echoic.stores.mongodb.schema import TEXT_INDEX, VECTOR_INDEX
+from echoic.stores.mongodb.schema import TEXT_INDEX, VECTOR_INDEX, search_states
 from echoic.testing.store_subject import ANA, memory, opened, put
 from echoic_loopback.mongodb import MongoServer
 from stores import mongodb_server
@@ -62,7 +63,11 @@ async def test_an_index_that_is_missing_is_named() -> None:
 async def test_search_indexes_that_are_not_built_in_time_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("echoic.stores.mongodb.BUILT_S", 0.05)
     with MongoServer(build_looks=1000) as server:
-        found = await findings(server.url("echoic"))
+        async with opened(store_from(server.url("echoic"))) as store:
+            collections = store._live.connection.collections
+            while VECTOR_INDEX not in (await search_states(collections) or {}):
+                await asyncio.sleep(0.01)  # until the store has asked for it
+            found = {finding.name: finding for finding in await store.examine()}
     assert not found["indexes"].well
     assert f"{VECTOR_INDEX} BUILDING" in found["indexes"].detail
     assert "search lag" not in found, "what is not built cannot be behind"
