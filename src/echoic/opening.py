@@ -75,15 +75,6 @@ def open(  # noqa: A001 - echoic.open is the way in
     from echoic.memory.shares import shares_from
     from echoic.stores import store_of
 
-    asked: dict[str, Any] = {}
-    if model is not None:
-        from echoic.models import classifier_from, extractor_from, summarizer_from
-
-        asked = {
-            "extractor": extractor_from(model),
-            "second_judge": classifier_from(model),
-            "summarizer": summarizer_from(model),
-        }
     return MemoryService(
         store_of(url),
         embedder_from(embedder),
@@ -95,8 +86,21 @@ def open(  # noqa: A001 - echoic.open is the way in
         resumable_for_s=resumable_for_s,
         quota=quota,
         secrets=secrets,
-        **asked,
+        **_of_model(model),
     )
+
+
+def _of_model(model: str | Model | None) -> dict[str, Any]:
+    """What a language model does for a service."""
+    if model is None:
+        return {}
+    from echoic.models import classifier_from, extractor_from, summarizer_from
+
+    return {
+        "extractor": extractor_from(model),
+        "second_judge": classifier_from(model),
+        "summarizer": summarizer_from(model),
+    }
 
 
 def _listed(text: str) -> list[str] | None:
