@@ -19,8 +19,6 @@ from echoic.memory.service import MemoryService
 from echoic.memory.speculation import Speculation
 from echoic.stores.base import Store
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
 def memory(tmp_path):
@@ -161,35 +159,3 @@ def test_the_types_leave_nothing_out_that_can_be_called(handle):
     assert {name for name in dir(ours) if not name.startswith("_")} <= set(dir(handed_out)) | set(
         handed_out.__annotations__
     )
-
-
-def test_a_type_checker_knows_what_the_blocking_memory_gives(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import echoic\n"
-        "import echoic.sync\n"
-        "from echoic.blocking import BlockingUserMemory\n"
-        "def greet(caller: BlockingUserMemory) -> str:\n"
-        "    known = caller.get('user_name')\n"
-        "    return known.text if known else 'stranger'\n"
-        "with echoic.sync.open('memory://', embedder='lexical') as memory:\n"
-        "    ana = memory.user('ana')\n"
-        "    greet(ana)\n"
-        "    with ana.listen() as listening:\n"
-        "        reveal_type(listening.final('hello'))\n"
-        "    ana.set('user_name', 7)\n"
-        "def later(memory: echoic.MemoryService) -> echoic.UserMemory:\n"
-        "    return memory.user('ana')\n"
-    )
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", str(program)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=ROOT,  # with its settings, and what `make check` has in its cache
-    )
-    errors = [line for line in checked.stdout.splitlines() if "error:" in line]
-    assert len(errors) == 1, checked.stdout + checked.stderr
-    assert 'Argument 2 to "set"' in errors[0]
-    assert 'Revealed type is "echoic.types.Recall"' in checked.stdout
