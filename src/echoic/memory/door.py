@@ -79,7 +79,8 @@ class Door:
 
     def __init__(self, store: Store, secrets: Secrets) -> None:
         self._store = store
-        self._keeps = secrets == "keep"
+        self.masks = secrets == "mask"
+        """Whether secrets are masked, and not kept."""
         self._known: OrderedDict[Scope, deque[Known]] = OrderedDict()
         self._parts: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
 
@@ -88,7 +89,7 @@ class Door:
         if isinstance(changes, Prepared):
             return changes
         prepared = Prepared()
-        if self._keeps:
+        if not self.masks:
             prepared.extend(changes)
             return prepared
         said: dict[str, list[tuple[Said, Record, bool]]] = {}
@@ -107,7 +108,7 @@ class Door:
 
     def memory(self, scope: Scope, memory: Memory) -> Memory:
         """`memory` as it will be kept, so that nothing, not its id, is made of what will not be."""
-        if self._keeps:
+        if not self.masks:
             return memory
         text, found = mask_named(memory.text, memory.key or "", self._of(scope))
         self._learn(scope, found)
@@ -120,7 +121,7 @@ class Door:
 
     def value(self, scope: Scope, value: Any, name: str = "") -> Any:
         """JSON as it will be kept under `name`."""
-        if self._keeps:
+        if not self.masks:
             return value
         masked, found = mask_json(value, label=name, known=self._of(scope, _READ_BACK))
         self._learn(scope, found)
@@ -165,7 +166,7 @@ class Door:
         return self._mask(scope, text).text
 
     def _mask(self, scope: Scope, text: str) -> Masked:
-        if self._keeps:
+        if not self.masks:
             return Masked(text)
         masked = mask(text, known=self._of(scope))
         self._learn(scope, masked.found)

@@ -32,7 +32,7 @@ from echoic.memory.recall import Recaller
 from echoic.memory.records import index
 from echoic.memory.revocations import Revocations
 from echoic.memory.shares import Shares
-from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, RuleClassifier, checked_kinds
+from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
 from echoic.memory.telemetry import Telemetry
 from echoic.memory.times import rules
@@ -143,7 +143,7 @@ class MemoryService:
             recaller=Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home),
             distiller=distiller,
             background=Background(store, embedder, distiller, self._home),
-            classifier=classifier or RuleClassifier(),
+            classifier=classifier,
             judge=judge,
             hooks=hooks,
             telemetry=telemetry,

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from echoic.secrets import values
 from echoic.secrets.labels import CODE, LABELS, PLAIN_CODE, WORDED, Label, Secret, harmless, is_plain_code
-from echoic.secrets.patterns import END, any_of
 from echoic.secrets.values import Span
-from echoic.secrets.views import View
+from echoic.text.lists import END, any_of
+from echoic.text.views import View
 from echoic.words import STOP
 
 _VERB = any_of(

@@ -9,7 +9,7 @@ from echoic.secrets import checksums
 from echoic.secrets.cues import Cues
 from echoic.secrets.digits import Group, clusters, joined, shape, windows
 from echoic.secrets.findings import Finding
-from echoic.secrets.views import View
+from echoic.text.views import View
 
 # Ways a card is printed; anything else counts only as a whole, so that a list of numbers is no card.
 _PRINTED = {

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from typing import Literal
 
-from echoic.secrets.patterns import END, START, any_of
+from echoic.text.lists import END, START, any_of
 
 Meaning = Literal["phone", "card", "identity", "account", "version", "order", "thing"]
 """version, order, thing: numbers of nobody; of software and texts, of what is bought or booked, of others."""

@@ -39,7 +39,7 @@ from echoic.secrets.masking import (
 )
 from echoic.secrets.reading import is_bare, runs, views_of
 from echoic.secrets.topics import DECLINES, REGRETS, hidden, is_scaled, mixed, names, near, read_out, topics
-from echoic.secrets.views import View
+from echoic.text.views import View
 from echoic.words import STOP
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from echoic.secrets import checksums
 from echoic.secrets.cues import Cues
 from echoic.secrets.findings import Finding
-from echoic.secrets.views import View
+from echoic.text.views import View
 
 _SEPARATORS = re.compile(r"[\s./-]")
 

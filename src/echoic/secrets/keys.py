@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from echoic.secrets.findings import Finding
-from echoic.secrets.views import View
+from echoic.text.views import View
 
 _TAIL = r"[A-Za-z0-9_-]"
 # Prefixes as their issuers publish them, each with the shortest tail they give out.

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from echoic.secrets.patterns import END, START, any_of
+from echoic.text.lists import END, START, any_of
 
 Secret = Literal[
     "card",

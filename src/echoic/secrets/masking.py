@@ -22,7 +22,7 @@ from echoic.secrets.identity import identities
 from echoic.secrets.labels import SECRETS, Secret
 from echoic.secrets.reading import runs, views_of
 from echoic.secrets.topics import hidden, is_scaled, near
-from echoic.secrets.views import View
+from echoic.text.views import View
 
 MARKER = re.compile(
     r"\[(?:card ending [0-9]{4}|card number|IBAN|" + "|".join(re.escape(kind) for kind in SECRETS) + r")\]"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from echoic.secrets.numerals import ENGLISH, OTHERS
-from echoic.secrets.spoken import Token, is_no_digit, readings, tokens
-from echoic.secrets.views import View, written
+from echoic.text.numerals import ENGLISH, OTHERS
+from echoic.text.spoken import Token, is_no_digit, readings, tokens
+from echoic.text.views import View, written
 
 BETWEEN = frozenset(
     """um uh uhm uhh er erm eh hmm hm mm mhm ah okay ok k so then and next followed by right yes yeah yep yup

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from echoic.secrets import values
 from echoic.secrets.labels import CODE, LABELS, Secret, harmless, is_plain_code
-from echoic.secrets.numerals import ENGLISH
-from echoic.secrets.patterns import END, START, any_of
 from echoic.secrets.reading import is_bare, runs
-from echoic.secrets.views import View
+from echoic.text.lists import END, START, any_of
+from echoic.text.numerals import ENGLISH
+from echoic.text.views import View
 
 _DIGITS: dict[Secret, tuple[int, int]] = {
     "PIN": (4, 8),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from echoic.secrets.patterns import END, any_of
+from echoic.text.lists import END, any_of
 from echoic.words import STOP
 
 Span = tuple[int, int]

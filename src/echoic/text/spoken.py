@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from echoic.secrets.numerals import ENGLISH, OTHERS, Tongue
-from echoic.secrets.views import View
+from echoic.text.numerals import ENGLISH, OTHERS, Tongue
+from echoic.text.views import View
 
 _TOKEN = re.compile(r"[^\W\d_]++(?:'[^\W\d_]++)*+|[0-9]++|[^\s]")
 _PAUSES = frozenset("um uh er erm uhm then space pause sorry".split()) | {",", ";", ":"}
