@@ -58,6 +58,9 @@ _READ_BACK: Final = 4
 _PARTS: Final = 4096
 """Parts of messages that are remembered as they were masked: a checkpoint holds the same ones every time."""
 
+_PASSED: Final = 64
+"""Memories that passed and are about to be written: they are not read a second time."""
+
 
 class Prepared(list[Change]):
     """Changes that passed the door."""
@@ -83,6 +86,7 @@ class Door:
         """Whether secrets are masked, and not kept."""
         self._known: OrderedDict[Scope, deque[Known]] = OrderedDict()
         self._parts: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
+        self._passed: OrderedDict[bytes, None] = OrderedDict()
 
     async def prepare(self, scope: Scope, changes: Sequence[Change]) -> Prepared:
         """`changes` as they may be written."""
@@ -110,13 +114,23 @@ class Door:
         """`memory` as it will be kept, so that nothing, not its id, is made of what will not be."""
         if not self.masks:
             return memory
-        text, found = mask_named(memory.text, memory.key or "", self._of(scope))
+        text, key, context = self._fields(scope, memory.text, memory.key, memory.context)
+        for place in (scope, scope.everyone):
+            self._passed[_digest(place, text, key, context)] = None
+        while len(self._passed) > _PASSED:
+            self._passed.popitem(last=False)
+        return replace(memory, text=text, key=key, context=context)
+
+    def _fields(
+        self, scope: Scope, text: str, key: str | None, context: str | None
+    ) -> tuple[str, str | None, str | None]:
+        """The fields of a memory as they are kept."""
+        masked, found = mask_named(text, key or "", self._of(scope))
         self._learn(scope, found)
-        return replace(
-            memory,
-            text=text,
-            key=None if memory.key is None else self._text(scope, memory.key),
-            context=None if memory.context is None else self._text(scope, memory.context),
+        return (
+            masked,
+            None if key is None else self._text(scope, key),
+            None if context is None else self._text(scope, context),
         )
 
     def value(self, scope: Scope, value: Any, name: str = "") -> Any:
@@ -153,14 +167,15 @@ class Door:
         return replace(record, data=self.value(scope, data))
 
     def _memory_record(self, scope: Scope, record: Record, data: dict[str, Any]) -> Record:
-        text, found = mask_named(str(data.get("text", "")), record.key or "", self._of(scope))
-        self._learn(scope, found)
-        data["text"] = text
-        for name in ("statement", "context"):
-            if isinstance(data.get(name), str):
-                data[name] = self._text(scope, data[name])
-        key = record.key if record.key is None else self._text(scope, record.key)
-        return replace(record, key=key, data=data)
+        statement, context = data.get("statement"), data.get("context")
+        context = context if isinstance(context, str) else None
+        text = str(data.get("text", ""))
+        if isinstance(statement, str):
+            data["statement"] = self._text(scope, statement)
+        elif self._passed.pop(_digest(scope, text, record.key, context), 0) is None:
+            return record  # as `memory` gave it out a moment ago
+        data["text"], key, context = self._fields(scope, text, record.key, context)
+        return replace(record, key=key, data=data if context is None else data | {"context": context})
 
     def _text(self, scope: Scope, text: str) -> str:
         return self._mask(scope, text).text
@@ -344,6 +359,11 @@ class Door:
                 known.append(new)
         while len(self._known) > _SCOPES:
             self._known.popitem(last=False)
+
+
+def _digest(scope: Scope, *fields: str | None) -> bytes:
+    named = json.dumps([scope.deployment, scope.user, *fields])
+    return hashlib.blake2b(named.encode(), digest_size=16).digest()
 
 
 def _least(said: Said) -> int:

@@ -76,12 +76,6 @@ _WORDS: dict[Meaning, str] = {
 _GROUPS = "|".join(f"(?P<{meaning}>{any_of(words)})" for meaning, words in _WORDS.items())
 _CUE = re.compile(f"{START}(?:{_GROUPS}){END}{_NUMBER}", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[?!;\n]|\.\s+[A-Z]")
-_AFTER = re.compile(
-    r"\W{0,3}(?:(?:is|was|'s|are)\s+(?:my|his|her|their|our|the)\s+(?:[a-z]+\s+){0,2}?"
-    r"(?:phone|number|cell|mobile|landline)|\((?:cell|mobile|home|work|office|landline|phone)\)"
-    r"|(?:on|for)\s+whats\s?app)",
-    re.IGNORECASE,
-)
 
 
 class Cues:
@@ -113,10 +107,6 @@ class Cues:
         if index < 0 or any(character.isalnum() for character in self._text[self._ends[index] : place][:40]):
             return None
         return self.before(place)
-
-    def phone_after(self, place: int) -> bool:
-        """Whether what ends at `place` is then said to be a phone number: "555 0187 is my cell"."""
-        return _AFTER.match(self._text, place) is not None
 
 
 __all__ = ["HARMLESS", "Cues", "Meaning"]

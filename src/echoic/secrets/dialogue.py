@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from echoic.secrets import checksums, values
+from echoic.secrets import values
 from echoic.secrets.expecting import (
     CONTEXT,
     ENCOURAGES,
@@ -25,6 +25,7 @@ from echoic.secrets.expecting import (
     pending_after,
     words_of,
 )
+from echoic.secrets.forms import is_card
 from echoic.secrets.labels import WORDED, Secret
 from echoic.secrets.masking import (
     MARKER,
@@ -37,8 +38,8 @@ from echoic.secrets.masking import (
     merged,
     replaced,
 )
-from echoic.secrets.reading import is_bare, runs, views_of
 from echoic.secrets.topics import DECLINES, REGRETS, hidden, is_scaled, mixed, names, near, read_out, topics
+from echoic.text.spoken import is_bare, runs, views_of
 from echoic.text.views import View
 from echoic.words import STOP
 
@@ -305,7 +306,7 @@ def _over_turns(said: Said, before: Sequence[Said]) -> InTurn | None:
     own = [(place, one) for place, one in pieces if one.speaker != "agent"]
     for first in range(len(own)):
         digits = "".join(_digits(one.text) for _, one in own[first:]) + _digits(said.text)
-        if checksums.card(digits):
+        if is_card(digits):
             since = own[first][0]
             earlier = {place: _all_numbers(one.text) for place, one in pieces if place >= since}
             return InTurn(_all_numbers(said.text), earlier)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from echoic.secrets.labels import LABELS, Secret, harmless
 from echoic.secrets.masking import MARKER
-from echoic.secrets.reading import is_bare
+from echoic.text.spoken import is_bare
 
 CONTEXT = 10
 """Turns that are looked back at."""

@@ -205,7 +205,7 @@ LABELS: tuple[Label, ...] = (
             green_card_number health_card(?:_number)? n_i_n nin b_v_n bvn kennitala nric cedula
             cpr_number oib jmbg
             emirates_id iqama (?:personal|identity)_document pps(?:n|_n)?(?:_number)? hkid tfn
-            social_insurance(?:_number)? sin_number dni nie nif bsn nir
+            social_insurance(?:_number)? sin_number (?-i:SIN) (?-i:CNP) my_sin hetu dni nie nif bsn nir
             last_(?:four|4)(?:_digits|_numbers)?_(?:of|on)_(?:(?:my|the|your|his|her)_)?(?:ssn|social(?:_security)?(?:_number)?)
             codice_fiscale steuer-?(?:id|nummer) cpf pesel personnummer curp rut"""
         ),

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 from echoic.secrets import values
 from echoic.secrets.labels import CODE, LABELS, Secret, harmless, is_plain_code
-from echoic.secrets.reading import is_bare, runs
 from echoic.text.lists import END, START, any_of
 from echoic.text.numerals import ENGLISH
+from echoic.text.spoken import is_bare, runs
 from echoic.text.views import View
 
 _DIGITS: dict[Secret, tuple[int, int]] = {

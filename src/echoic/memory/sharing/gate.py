@@ -158,8 +158,11 @@ def weigh(
     if any(one.kind is None for one in found) or holds_secret(text, masked=masked):
         return Verdict("private", "identifier")
     said = without(text, found)
-    words, subject = words_of(said), words_of(" ".join(key_parts(key))) if key else []
-    judged = _judged(words, subject, key, verdict, contact=bool(found))
+    parts = key_parts(key) if key is not None else []
+    if key is not None and _is_unreadable(key, parts):
+        return Verdict("private", "key")
+    words, subject = words_of(said), words_of(" ".join(parts)) if parts else []
+    judged = _judged(words, subject, parts, verdict, contact=bool(found))
     if judged.visibility == "private":
         return judged
     # what shows only once something else is gone: the text was made that way
@@ -179,15 +182,20 @@ def share(text: str, key: str | None, *, verdict: Verdict | None = None) -> Shar
 
 
 def _judged(
-    words: Sequence[Word], subject: Sequence[Word], key: str | None, verdict: Verdict | None, *, contact: bool
+    words: Sequence[Word],
+    subject: Sequence[Word],
+    parts: Sequence[str],
+    verdict: Verdict | None,
+    *,
+    contact: bool,
 ) -> Verdict:
     """The rules' verdict, or `verdict` where the rules leave the decision to it."""
     if verdict is not None and verdict.visibility == "private":
         return verdict
-    known = _known_kind(words, subject, key, contact=contact)
+    known = _known_kind(words, subject, parts, contact=contact)
     if known.visibility == "global":
         return known
-    vetoed = "key" if key is not None and _is_about_somebody(key, words) else personal_in(words)
+    vetoed = "key" if parts and _is_about_somebody(parts, subject, words) else personal_in(words)
     if vetoed is not None:
         return known if verdict is None else Verdict("private", vetoed)
     if looks_like_business(words, subject):
@@ -195,9 +203,11 @@ def _judged(
     return verdict or known
 
 
-def _known_kind(words: Sequence[Word], subject: Sequence[Word], key: str | None, *, contact: bool) -> Verdict:
+def _known_kind(
+    words: Sequence[Word], subject: Sequence[Word], parts: Sequence[str], *, contact: bool
+) -> Verdict:
     """Global only where nothing may be personal and the rules know what kind of fact is stated."""
-    if key is not None and _is_personal_key(key):
+    if parts and _is_personal_key(parts, subject):
         return Verdict("private", "key")
     against = about_a_person(words) or ("name" if names_among(words) else None)
     if against is not None:
@@ -217,22 +227,18 @@ def _is_unreadable(key: str, parts: Sequence[str]) -> bool:
     return not parts or not key.isascii() or numbered or bool(contacts(key))
 
 
-def _is_personal_key(key: str) -> bool:
-    """Whether a key speaks of a person, holds a name, or cannot be read."""
-    parts = key_parts(key)
-    if _is_unreadable(key, parts) or not _PERSONAL_KEY.isdisjoint(parts):
+def _is_personal_key(parts: Sequence[str], subject: Sequence[Word]) -> bool:
+    """Whether a key speaks of a person or holds a name."""
+    if not _PERSONAL_KEY.isdisjoint(parts):
         return True
     if not _CONTACT_KEY.isdisjoint(parts) and _BUSINESS_KEY.isdisjoint(parts):
         return True
-    return bool(names_among(words_of(" ".join(parts))))
+    return bool(names_among(subject))
 
 
-def _is_about_somebody(key: str, words: Sequence[Word]) -> bool:
+def _is_about_somebody(parts: Sequence[str], subject: Sequence[Word], words: Sequence[Word]) -> bool:
     """Whether a key speaks of a person, or holds what may be a name and stands not as a firm's in `words`."""
-    parts = key_parts(key)
-    if _is_unreadable(key, parts):
-        return True
-    named = set(unknown_names(words_of(" ".join(parts)), company=False)) - {word.text for word in words}
+    named = set(unknown_names(subject, company=False)) - {word.text for word in words}
     if named or not NAMES.isdisjoint(parts):
         return True
     # "pet_policy" and "booking_fee" are a business's
