@@ -39,9 +39,12 @@ from echoic.secrets.masking import (
     replaced,
 )
 from echoic.secrets.topics import DECLINES, REGRETS, hidden, is_scaled, mixed, names, near, read_out, topics
+from echoic.text.lists import word_lists
 from echoic.text.spoken import is_bare, runs, views_of
 from echoic.text.views import View
 from echoic.words import STOP
+
+_LISTS = word_lists("echoic.secrets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +106,7 @@ _LEAD = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _ANSWERS = re.compile(r"\b(?:answer|word)(?:'s|\s+is|\s+was)\s+", re.IGNORECASE)
-_REFUSES = frozenset(
-    """don't dont know forgot forgotten remember cannot can't cant why what which how where when who need want
-    reset wait moment second minute hold hang later not no never none sorry help please tell ask call mean do
-    did does didn't have haven't thought should could would change new email link agent human person speak
-    talk representative nope looking find trying try again already told gave send sent hello bye thanks
-    thank goodbye are am was isn't won't will there hm something else stop cancel skip sec asking safe
-    secure anyone""".split()
-)
+_REFUSES = frozenset(_LISTS["refuses"].split())
 
 
 def _expected(text: str, said: Said, before: Sequence[Said]) -> list[Found]:

@@ -16,8 +16,7 @@ from typing import Any
 
 from echoic.secrets import values
 from echoic.secrets.announced import labelled
-from echoic.secrets.cues import HARMLESS, Cues
-from echoic.secrets.forms import cards, ibans, ids, is_card, keys
+from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, keys
 from echoic.secrets.labels import SECRETS, Secret
 from echoic.secrets.topics import hidden, is_scaled, near
 from echoic.text.spoken import runs, views_of

@@ -224,7 +224,8 @@ def key_parts(key: str) -> list[str]:
 def _is_unreadable(key: str, parts: Sequence[str]) -> bool:
     """Whether a key says nothing that can be read, or holds a long number or an address."""
     numbered = any(part.isdecimal() and len(part) > 4 for part in parts)
-    return not parts or not key.isascii() or numbered or bool(contacts(key))
+    numbered = numbered or sum(sign.isdecimal() for sign in key) > 5
+    return not parts or not key.isascii() or numbered or "@" in key
 
 
 def _is_personal_key(parts: Sequence[str], subject: Sequence[Word]) -> bool:
