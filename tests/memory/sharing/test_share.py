@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import echoic
-from echoic.memory.sharing import MAX_FACT_CHARACTERS, Shareable, Verdict, share, weigh
+from echoic.memory import door, keyed
+from echoic.memory.sharing import MAX_FACT_CHARACTERS, Shareable, Verdict, gate, share, weigh
 from echoic.memory.sharing.business import personal_in
 from echoic.memory.sharing.contacts import contacts
 from echoic.memory.sharing.gate import holds_secret
@@ -170,3 +173,23 @@ async def test_a_classifier_of_ones_own_decides_and_the_memory_says_so(url, verd
     async with echoic.open(url, embedder="lexical", classifier=Says(verdict)) as memory:
         memory_kept = await memory.user("ana").set("opening", text)
         assert (memory_kept.visibility, memory_kept.reason) == kept
+
+
+async def test_a_set_is_searched_for_secrets_once_and_weighed_once(url, monkeypatch):
+    counted: Counter[str] = Counter()
+
+    def count(module, name):
+        call = getattr(module, name)
+
+        def counting(*args, **kwargs):
+            counted[name] += 1
+            return call(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, counting)
+
+    async with echoic.open(url, embedder="lexical", global_writes="auto") as memory:
+        for module, name in ((door, "mask_named"), (keyed, "weigh"), (gate, "contacts"), (gate, "mask")):
+            count(module, name)
+        kept = await memory.user("ana").set("opening_hours", FACT)
+    assert kept.visibility == "global"
+    assert counted == {"mask_named": 1, "weigh": 1, "contacts": 1}

@@ -1,10 +1,10 @@
-"""Whether a text that the rules of `evidence` do not understand still looks like a business fact, so that an
-operator is asked about it; and whether it is personal, which nobody may overrule.
+"""Statements that look like a business's, and statements that are personal.
 
-`evidence` names the facts that need no operator and errs towards private. Here a "we" may be a shop: what is
-said of it decides. "We ship worldwide" is said by no family; "we open at nine" becomes a shop's with a second
-sign of trade beside it. A family speaks of certain things ("the car", "our boiler"), a business of whatever
-there is of a kind ("all boilers", "bikes").
+`looks_like_business` finds what `evidence` does not understand and an operator should still be asked
+about. A "we" may be a shop: what is said of it decides. No family says "we ship worldwide"; "we open at
+nine" becomes a shop's with a second sign of trade beside it. A family speaks of certain things ("the
+car", "our boiler"), a business of all things of a kind ("all boilers", "bikes"). What is `personal_in` a
+text nobody may overrule.
 """
 
 from __future__ import annotations

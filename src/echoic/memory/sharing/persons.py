@@ -1,4 +1,4 @@
-"""Whether words speak of a person, and in which way. Lists and their neighbours; names are `wording`'s."""
+"""Words that speak of a person, and in which way. Names are found in `wording`."""
 
 from __future__ import annotations
 

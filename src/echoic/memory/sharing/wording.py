@@ -1,8 +1,8 @@
-"""Which words of a text may be somebody's name. Knows trade words and common names; asks no model.
+"""The words of a text, and those of them that may be somebody's name. Reads lists only; asks no model.
 
-A name is anything that is not known to be something else. Of unknown words only those are let pass that a
-name cannot be: in lower case behind an article, with a verb, a price or a trade word after them ("the
-risotto costs").
+Every word that is not known to be something else counts as a name. Of unknown words only those pass that
+cannot be one where they stand: in lower case behind an article, with a verb, a price or a trade word
+after them ("the risotto costs").
 """
 
 from __future__ import annotations
