@@ -25,7 +25,7 @@ from echoic.memory.quota import Meter, Quota
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
 from echoic.memory.shares import Shares
-from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, RuleClassifier, checked_kinds
+from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
 from echoic.memory.telemetry import Telemetry
 from echoic.memory.user import UserMemory
@@ -137,7 +137,7 @@ class MemoryService:
             recaller=Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home),
             distiller=distiller,
             background=Background(store, embedder, distiller, self._home),
-            classifier=classifier or RuleClassifier(),
+            classifier=classifier,
             judge=_judge(store, second_judge, kinds, clock),
             hooks=hooks,
             telemetry=telemetry,
