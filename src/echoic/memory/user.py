@@ -36,9 +36,9 @@ from echoic.types import (
 )
 
 if TYPE_CHECKING:
-    from echoic.memory.block import Block
     from echoic.memory.distil import Jobs
-    from echoic.ranking.packing import Packed
+    from echoic.prompt.answer import Packed
+    from echoic.prompt.block import Block
 
 P = TypeVar("P")
 
