@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.secrets.spoken import readings, tokens
-from echoic.secrets.views import written
+from echoic.text.spoken import readings, tokens
+from echoic.text.views import written
 
 
 def said(text: str) -> list[str]:
