@@ -21,7 +21,8 @@ from echoic.stores.base import (
     check_model,
     not_open,
 )
-from echoic.stores.held import HeldScope, Listings, Queue, Staged
+from echoic.stores.cache import Listings
+from echoic.stores.held import HeldScope, Queue, Staged
 from echoic.types import EmbeddingSpec, Scope
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from echoic.errors import StoreCorrupt, StoreTooNew
 from echoic.stores.base import Wanted
+from echoic.stores.cache import Listings
 from echoic.stores.files import disk
 from echoic.stores.files.document import Source
 from echoic.stores.files.folder import Folder
-from echoic.stores.held import Listings
 from echoic.types import Scope
 
 LOOK_AGAIN_S = 2.0
