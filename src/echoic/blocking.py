@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Any, Protocol, Self, overload
 
 from echoic.embedding.base import Kind, Vectors
-from echoic.memory.block import Block
 from echoic.memory.conversation import Transcript
 from echoic.memory.decisions import Decision
 from echoic.memory.distil import Jobs
@@ -25,7 +24,8 @@ from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed,
 from echoic.memory.tasks import Result, Task
 from echoic.memory.user import P
 from echoic.partition import Partition
-from echoic.ranking.packing import Packed
+from echoic.prompt.answer import Packed
+from echoic.prompt.block import Block
 from echoic.stores.base import Change, Erasable, Erased, Index, Record, Waiting
 from echoic.types import (
     Category,

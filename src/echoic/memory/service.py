@@ -112,10 +112,9 @@ class MemoryService:
     ) -> None:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
         kinds, door = _kinds(global_writes, global_kinds), _door(store, secrets)
-        self._home, self._meter = HomeLoop(), Meter(store, quota or Quota())
+        self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
         store = observed_store(store, telemetry, door, meter=self._meter, home=self._home)
-        self._embedder = embedder
-        # one that remembers queries is left as it is: the words in it must be found by whoever forgets them
+        # a cache is left as it is: whoever forgets must find the words in it
         if not isinstance(embedder, CachedEmbedder):
             embedder = ObservedEmbedder(embedder, telemetry, hooks)
         distiller = Distiller(
