@@ -44,10 +44,6 @@ _OWN_CLAUSE = (
     r"(?:\s+(?:for|to|of|on|at|in|with|from|that|which|you|i|we|they|he|she|over|by)\b"
     rf"(?:\s+(?!{_STOPS_CLAUSE}\b|{_VERB}\b)[\w'.-]*[\w'-]){{0,8}}?)"
 )
-_CLAUSE_ONLY = re.compile(
-    rf"{_SUFFIX}\s+(?:for|to|of|at|on|from|that|which|you|i|we|they|it|he|she)\s+(?:(?!{_STOPS_CLAUSE}\b)[A-Za-z'-]+\s+){{1,5}}?(?=[#*]?\s?[0-9])",
-    re.IGNORECASE,
-)
 _WORD_LINK = re.compile(
     rf"(?!\s*,\s*to\b)(?:{_OWN_CLAUSE})?(?:\s*,?\s*\b{_VERB}(?![\w'])|\s*[:=](?!//)|\s*[\"']\s*:)"
     rf"(?:\s*(?:{_FILLER})(?![\w'])|\s*[:,=-]){{0,6}}\s*",
@@ -119,25 +115,11 @@ def _behind(label: Label, text: str, place: int) -> Span | None:
     starts = [found.end() for found in (_LINK.match(text, place, end),) if found]
     if label.near and (near := _NEAR.match(text, place, end)):
         starts.append(near.end())
-    starts += [found.end() for found in _links(text, place, end)]
-    if clause := _CLAUSE_ONLY.match(text, place, end):
-        starts.append(clause.end())
     for start in starts:
         found = _number(label, text, start)
         if found is not None:
             return found
     return None
-
-
-def _links(text: str, place: int, end: int) -> Iterator[re.Match[str]]:
-    """Links that reach further: up to each verb in turn."""
-    at = place
-    for _ in range(3):
-        found = _LINK.match(text, at, end)
-        if found is None or found.end() <= at:
-            return
-        yield found
-        at = found.end() - text[found.end() - 1].isspace()
 
 
 def _number(label: Label, text: str, start: int) -> Span | None:

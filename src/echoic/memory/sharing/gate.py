@@ -22,7 +22,7 @@ from echoic.memory.sharing.evidence import fact_in, kinds_stated
 from echoic.memory.sharing.persons import about_a_person
 from echoic.memory.sharing.wording import NAMES, Word, listed, names_among, unknown_names, words_of
 from echoic.secrets import MARKER, mask
-from echoic.words import content_words
+from echoic.words import STOP
 
 Shared = Literal["global", "private"]
 
@@ -82,7 +82,6 @@ _EITHERS_KEY = _UNSURE_KEY | frozenset(
 _FIRM_KEY = listed("firm key")
 
 
-_PLACEHOLDER: Final = re.compile(rf"\[(?:{'|'.join(get_args(Contact))})\]")
 # What is left of "the phone number is [PHONE]": words that only lead up to what was taken out.
 _LEADS: Final = frozenset(
     """phone telephone number line hotline fax email mail e address call contact reach dial text located
@@ -166,7 +165,7 @@ def weigh(
     if judged.visibility == "private":
         return judged
     # what shows only once something else is gone: the text was made that way
-    if not says_something(_PLACEHOLDER.sub(" ", said)) or (found and contacts(said)):
+    if not says_something(words) or (found and contacts(said)):
         return Verdict("private", "doubt")
     states = kinds_stated(words, subject)
     if judged.reason == "business" or judged is verdict:
@@ -252,9 +251,10 @@ def holds_secret(text: str, *, masked: bool = False) -> bool:
     return MARKER.search(text) is not None or (not masked and bool(mask(text).found))
 
 
-def says_something(text: str) -> bool:
-    """Whether anything is said in `text` beyond words that lead up to a placeholder."""
-    return any(word.text not in _LEADS for word in content_words(text))
+def says_something(words: Sequence[Word]) -> bool:
+    """Whether anything is said beyond words that lead up to a placeholder."""
+    told = (word.text for word in words if word.text[0].isalnum())
+    return any(text not in _LEADS and text not in STOP for text in told)
 
 
 def hides_something(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from echoic.memory.sharing.wording import Word, listed, listed_stems, phrase_stems, stem, stems
+from echoic.memory.sharing.wording import Word, listed, listed_stems, stem, stems
 
 _PRONOUNS = listed("pronouns")
 RELATIONS = listed_stems("relations")
@@ -69,7 +69,7 @@ _AFTER_SUBJECT = frozenset(
 def about_a_person(words: Sequence[Word]) -> str | None:
     """Why `words` are private; None where nothing in them speaks of a person."""
     texts = [word.text for word in words]
-    found = phrase_stems(words)
+    found = {word.stem for word in words}
     checks: tuple[tuple[str, Callable[[], bool]], ...] = (
         ("person", lambda: any(text.split("'")[0] in _PRONOUNS for text in texts)),
         ("relation", lambda: bool(found & RELATIONS) or not TITLES.isdisjoint(texts)),

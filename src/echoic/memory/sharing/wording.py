@@ -120,14 +120,14 @@ _HEADINGS = frozenset({":", "of", "for", "per", "list", "range"})
 
 def words_of(text: str) -> list[Word]:
     """The words, numbers, signs and placeholders of `text`, in order."""
-    plain = written(text).text
+    plain = text if text.isascii() and text.isprintable() else written(text).text
     found: list[Word] = []
     opens = True
     for token in _TOKEN.findall(plain):
         if not token[0].isalpha():
             found.append(Word(token, "", capital=False, opens=opens))
         else:
-            folded = fold(token)
+            folded = token.lower() if token.isascii() else fold(token)
             initials = 1 < len(token) < 6 and token.isalpha() and token.isupper()
             found.append(
                 Word(folded, stem(folded), capital=token[0].isupper(), opens=opens, initials=initials)
