@@ -429,7 +429,7 @@ class BlockingGlobalFacts(Protocol):
         """Let everyone know `value`, under `key`."""
 
     def fill(self, facts: Iterable[GlobalFact], *, by: str | None = None) -> Filled:
-        """Let everyone know all of `facts`, a hundred at a time. Doing it again changes nothing."""
+        """Write all of `facts`. Doing it again changes nothing, and what is global and not among them stays."""
 
     def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
         """Let nobody know it any longer, from the next question on, not even as what was so once."""
@@ -473,10 +473,10 @@ class BlockingStore(Protocol):
     """`Store`, blocking."""
 
     def open(self, embedding: EmbeddingSpec, index: Index) -> None:
-        """Make ready, creating or upgrading what is there; a second call changes nothing."""
+        """Open the store, creating or upgrading what is there; a second call changes nothing."""
 
     def aclose(self) -> None:
-        """Finish writing and let go. May be called twice."""
+        """Finish writing and close. May be called twice."""
 
     def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         """Apply `changes` in order: all of them or none, durable when it returns, seen by the next read."""

@@ -7,27 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, PieceEmbedder, Vectors, embedded
 from echoic.embedding.cached import CachedEmbedder
-from echoic.embedding.hosted import ALIASES, KEYS, HostedEmbedder
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.embedding.local import LocalEmbedder
-from echoic.embedding.voyage import VoyageEmbedder
-from echoic.embedding.weights import MODEL, Variant
 from echoic.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from echoic.embedding.hosted import HostedEmbedder
+    from echoic.embedding.local import LocalEmbedder
+    from echoic.embedding.voyage import VoyageEmbedder
+    from echoic.embedding.weights import Variant
+
+_LAZY = {
+    "HostedEmbedder": "echoic.embedding.hosted",
+    "LocalEmbedder": "echoic.embedding.local",
+    "VoyageEmbedder": "echoic.embedding.voyage",
+}
+"""Imported when they are named: a program uses one of them."""
 _VARIANTS: dict[str, Variant] = {"": "fp32", "fp32": "fp32", "int8": "int8"}
 _LOCAL = frozenset({"model_dir", "cache_dir", "threads"})
 _REMOTE = frozenset({"dimensions", "api_key", "base_url", "timeout_s", "attempts", "backoff_s"})
 _IN_NAME = ("dimensions", "base_url")
 """What a name may carry: all there is to say where a program takes no more than a name."""
-_KNOWN = (
-    'known are "local", "local:int8", "lexical", "voyageai:<model>", such as "voyageai:voyage-3.5-lite", and '
-    f'"<provider>:<model>", such as "openai:text-embedding-3-small", of {", ".join(KEYS)}'
-)
 
 
 def embedder_from(
@@ -107,25 +111,51 @@ def _parted(spec: str) -> tuple[str, dict[str, Any]]:
 
 def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:
     family, _, rest = spec.partition(":")
-    if family == "local" and (variant := _VARIANTS.get(rest.removeprefix(f"{MODEL}:"))):
-        return lambda **given: LocalEmbedder(variant=variant, **given), _LOCAL
     if spec in {"lexical", LexicalEmbedder().spec.model}:
         return LexicalEmbedder, frozenset({"dimensions"})
+    if family == "local":
+        from echoic.embedding.local import LocalEmbedder
+        from echoic.embedding.weights import MODEL
+
+        if variant := _VARIANTS.get(rest.removeprefix(f"{MODEL}:")):
+            return lambda **given: LocalEmbedder(variant=variant, **given), _LOCAL
     if family == "voyageai" and rest:
+        from echoic.embedding.voyage import VoyageEmbedder
+
         return lambda **given: VoyageEmbedder(rest, **given), _REMOTE
+    from echoic.embedding.hosted import ALIASES, KEYS, HostedEmbedder
+
     if ALIASES.get(family, family) in KEYS and rest:
         return lambda **given: HostedEmbedder(spec, **given), _REMOTE
-    raise InvalidInput(f"unknown embedder {spec!r}: {_KNOWN}")
+    raise InvalidInput(f"unknown embedder {spec!r}: {_known()}")
+
+
+def _known() -> str:
+    """The names there are."""
+    from echoic.embedding.hosted import KEYS
+
+    return (
+        'known are "local", "local:int8", "lexical", "voyageai:<model>", such as "voyageai:voyage-3.5-lite", '
+        f'and "<provider>:<model>", such as "openai:text-embedding-3-small", of {", ".join(KEYS)}'
+    )
 
 
 def _as_it_is(embedder: object, given: Mapping[str, Any]) -> Embedder:
     if not isinstance(embedder, Embedder):
-        raise InvalidInput(f"an embedder or its name is needed, not {type(embedder).__name__}: {_KNOWN}")
+        raise InvalidInput(f"an embedder or its name is needed, not {type(embedder).__name__}: {_known()}")
     if given:
         raise InvalidInput(
             f"the embedder was passed ready-made: set {', '.join(sorted(given))} on it instead"
         )
     return embedder
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [
