@@ -9,7 +9,7 @@ import pytest
 from echoic.bench.latency import _questions, measure_latency
 from echoic.embedding import embedder_from
 from echoic.errors import InvalidInput
-from echoic.memory.times.phrases import may_mean_time
+from echoic.temporal import may_mean_time
 
 
 async def test_every_size_is_timed_new_and_repeated_by_one_caller_and_several(tmp_path):

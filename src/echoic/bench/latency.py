@@ -29,9 +29,9 @@ from echoic.embedding.base import Embedded, Embedder, Kind
 from echoic.errors import InvalidInput
 from echoic.memory.records import record_of_turn
 from echoic.memory.service import MemoryService
-from echoic.memory.times.phrases import may_mean_time
 from echoic.stores.base import Put
 from echoic.stores.sqlite import SQLiteStore
+from echoic.temporal import may_mean_time
 from echoic.types import Scope, Turn
 
 SIZES = (1_000, 10_000, 100_000)

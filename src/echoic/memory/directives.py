@@ -15,8 +15,8 @@ from typing import Any, Final
 from echoic.errors import InvalidInput, brief
 from echoic.memory.records import CONVERSATION
 from echoic.memory.retry import until_written
-from echoic.memory.times.zones import ZONE_KEYS, zone_of
 from echoic.stores.base import Put, Record, Require, Store
+from echoic.temporal import ZONE_KEYS, zone_of
 from echoic.types import MAX_FREE_DIRECTIVES, PRESETS, Directives, Scope, checked_name
 
 DIRECTIVES: Final = "directives"

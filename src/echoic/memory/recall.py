@@ -21,16 +21,15 @@ from echoic.memory.deadline import Deadline
 from echoic.memory.home import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
-from echoic.memory.times.phrases import NOTHING, Spans
-from echoic.memory.times.versions import in_time
-from echoic.memory.times.within import filled, rooted
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank, unembedded
 from echoic.ranking.relevance import SILENCE
+from echoic.ranking.time_filter import filled, in_time, rooted
 from echoic.stores.base import Narrows, Record, Store
+from echoic.temporal import NOTHING, Spans
 from echoic.types import Hit, Outcome, Recall, Scope, Turn
 
 log = logging.getLogger(__name__)

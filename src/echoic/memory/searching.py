@@ -12,7 +12,7 @@ from echoic.errors import InvalidInput, brief
 from echoic.memory.deadline import checked_deadline
 from echoic.memory.hooks import Recalled
 from echoic.memory.parts import Parts
-from echoic.memory.times.reader import TimeReader
+from echoic.memory.user_timezone import TimeReader
 from echoic.partition import Partition
 from echoic.types import Recall, Scope, checked_query
 

@@ -34,7 +34,7 @@ from echoic.memory.searching import MAX_LIMIT, ListenerSearching, Searching, che
 from echoic.memory.served import Served
 from echoic.memory.speculation import Speculation
 from echoic.memory.spoken_keys import match_keys
-from echoic.memory.times.reader import TimeReader
+from echoic.memory.user_timezone import TimeReader
 from echoic.ranking.packing import Packed
 from echoic.stores.base import Put, Store
 from echoic.types import (
@@ -279,7 +279,7 @@ class UserMemory(Served):
         return replace(others, hits=others.hits[:limit])
 
     async def warm(self) -> None:
-        """Make ready what a recall needs, as when the phone rings: both partitions, the encoder, the parser.
+        """Make ready what a recall needs, as when the phone rings: both partitions and the encoder.
 
         After it, the first question of a call is as fast as any other. An embedder that cannot be reached
         is no error here: words and sounds answer without it.
@@ -287,7 +287,6 @@ class UserMemory(Served):
         Raises:
             StoreUnavailable: could not look.
         """
-        await self._times.warm()
         await self._searching.recall(_GREETING, limit=1)
 
     async def brief(

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import number_of
-from echoic.ranking.dates import DAY_MS, spans_of
 from echoic.ranking.entries import USER, key_term
 from echoic.ranking.hearing import calls
 from echoic.ranking.layout import Floats
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query, Span
+from echoic.temporal.dates import DAY_MS, spans_of
 
 DATE_DECAY_DAYS = 7.0
 MAX_KEY_WORDS = 4

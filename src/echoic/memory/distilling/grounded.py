@@ -20,10 +20,10 @@ from echoic.memory.distilling.changes import (
     Retract,
     Supersede,
 )
-from echoic.memory.distilling.dates import mentions_a_day
 from echoic.memory.listening.guards import by_an_agent
 from echoic.memory.listening.sentences import Sentence, sentences
 from echoic.memory.listening.spoken import digits, number
+from echoic.temporal import mentions_a_day
 from echoic.types import Memory, Turn, checked_name, checked_text
 from echoic.words import content_words, cut, fold
 

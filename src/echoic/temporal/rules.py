@@ -1,23 +1,18 @@
-"""Patterns of spoken time, each with the interval it means on a calendar. Strict: no free text.
+"""Patterns of spoken time, each with the interval it means on a calendar.
 
-A general date parser reads "We" as Wednesday and "the sun" as Sunday. So nothing reaches one here but what a
-pattern has recognised, written anew in a form that it reads without fault ("3 weeks ago", "tuesday").
+The patterns are strict: a general date parser reads "We" as Wednesday and "the sun" as Sunday.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, time, timedelta
-from functools import cache
+from datetime import UTC, date, time, timedelta
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from echoic.memory.times.calendar import DAY, FEASTS, SEASONS, Calendar, Interval
-from echoic.ranking.dates import number_of_day
-
-if TYPE_CHECKING:
-    from dateparser.date import DateDataParser
+from echoic.temporal.calendar import DAY, FEASTS, SEASONS, Calendar, Interval, months_before
+from echoic.temporal.dates import number_of_day
 
 _DIGITS = "one two three four five six seven eight nine".split()
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
@@ -33,7 +28,7 @@ _VAGUE = {f"{a}couple{of}": (1.5, 3.0) for a in ("a ", "") for of in (" of", "")
 _VAGUE |= {"a few": (2.0, 5.0), "few": (2.0, 5.0), "several": (3.0, 8.0)}
 """At least and at most, in units."""
 _UP_LATE = time(4)
-"""Until then the night before goes on."""
+"""Until this hour somebody who is still up means the night before by "tonight"."""
 _DAYS_OF = {
     "minute": 1 / 1440,
     "hour": 1 / 24,
@@ -44,6 +39,7 @@ _DAYS_OF = {
     "year": 365.24,
     "decade": 3652.4,
 }
+MONTHS_OF = {"month": 1, "year": 12, "decade": 120}
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 
 COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted([*_NUMBERS, *_VAGUE], key=len, reverse=True))}|an?)"
@@ -69,54 +65,34 @@ _TO_A_DAY = rf"(?= (?:to|until|till|through) the {_ANY_LATER_DAY}{CLOSED})"
 
 
 class Rule(NamedTuple):
-    """One pattern. Its group "core" is the expression; what stands before that only introduces it."""
+    """One pattern. Its group "core" is the expression; what stands before that group only introduces it."""
 
     pattern: re.Pattern[str]
     meaning: Callable[[re.Match[str], Calendar], Interval | None]
     past: bool
     """Whether its wording lies in the past; where not, the sentence decides."""
     needs: tuple[str, ...]
-    """Pieces of words, of which a text that it matches has one."""
+    """Substrings, one of which every matching text contains: most texts are ruled out by these alone."""
 
     def may_match(self, folded: str) -> bool:
-        """Whether a text, given casefolded, may match: most texts need no pattern to be told."""
+        """Whether a casefolded text may match."""
         return any(piece in folded for piece in self.needs)
 
 
-def parsed(phrase: str, base: datetime) -> datetime | None:
-    """What `phrase` means to dateparser, said at `base`. Both without a zone. Blocks, 1 ms when warm."""
-    found: datetime | None = _parser(base).get_date_data(phrase).date_obj
-    return found
-
-
-def warm() -> None:
-    """Load what the first expression would wait for (0.3 s). Blocks."""
-    parsed("2 weeks ago", datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None))
-
-
-def _parser(base: datetime) -> DateDataParser:
-    return _parser_class()(languages=["en"], settings={"RELATIVE_BASE": base, "PREFER_DATES_FROM": "past"})
-
-
-@cache
-def _parser_class() -> type[DateDataParser]:
-    from dateparser.date import DateDataParser
-
-    parser: type[DateDataParser] = DateDataParser
-    return parser
-
-
-def _ago(said: re.Match[str], at: Calendar) -> Interval | None:
-    """That day; of greater units half a unit to either side, since nobody says "two weeks ago" to the day."""
+def _ago(said: re.Match[str], at: Calendar) -> Interval:
+    """The day of "three days ago"; half a unit to either side of "two weeks ago", which nobody means to the
+    day.
+    """
     unit, count = _group(said, "unit"), _group(said, "count")
     if count in _VAGUE:
         return _between(at, unit, *_VAGUE[count])
     if _group(said, "half"):
-        return _between(at, unit, _number(count) + 0.25, _number(count) + 0.75)
-    there = parsed(f"{_number(count)} {unit}s ago", at.now.astimezone(UTC).replace(tzinfo=None))
-    if there is None:
-        return None
-    moment, days = there.replace(tzinfo=UTC), _DAYS_OF[unit]
+        return _between(at, unit, number(count) + 0.25, number(count) + 0.75)
+    now, days = at.now.astimezone(UTC), _DAYS_OF[unit]
+    if unit in MONTHS_OF:
+        moment = months_before(now, number(count) * MONTHS_OF[unit])
+    else:
+        moment = now - timedelta(days=number(count) * days)
     if days < 1:
         half = timedelta(days=days / 2)
         return Interval(moment - half, moment + half)
@@ -125,13 +101,13 @@ def _ago(said: re.Match[str], at: Calendar) -> Interval | None:
 
 
 def _weekdays_ago(said: re.Match[str], at: Calendar) -> Interval | None:
-    """That many such days before today; of a vague number, from the first to the last it may be."""
+    """The day of "two Fridays ago"; of a vague number, from the first to the last it may be."""
     count, part = _group(said, "count"), _group(said, "part")
-    least, most = (ceil(bound) for bound in _VAGUE.get(count) or (_number(count),) * 2)
+    least, most = (ceil(bound) for bound in _VAGUE.get(count) or (number(count),) * 2)
     if not least:
         return None
-    since = (at.today.weekday() - _WEEKDAYS.index(_group(said, "weekday"))) % 7 or 7
-    first, last = (at.today - (since + 7 * (number - 1)) * DAY for number in (most, least))
+    latest = latest_weekday(_group(said, "weekday"), at.today, before_today=True)
+    first, last = (latest - 7 * (number - 1) * DAY for number in (most, least))
     days = [at.part(day, part) if part else at.days(day) for day in (first, last)]
     return Interval(days[0].first, days[1].after)
 
@@ -161,10 +137,11 @@ def _group(said: re.Match[str], name: str) -> str:
 
 def at_most(count: str) -> float:
     """How many a spoken `COUNT`, in lower case, may be: 3 for "a couple of"."""
-    return _VAGUE[count][1] if count in _VAGUE else _number(count)
+    return _VAGUE[count][1] if count in _VAGUE else number(count)
 
 
-def _number(said: str) -> int:
+def number(said: str) -> int:
+    """The number that "a", "3" or "twenty-one" says."""
     return 1 if said in {"a", "an"} else _NUMBERS.get(said) or int(said)
 
 
@@ -195,22 +172,22 @@ def _before(back: int) -> Callable[[re.Match[str], Calendar], Interval]:
     return meaning
 
 
-def _last_weekday(said: re.Match[str], at: Calendar) -> Interval | None:
-    found = parsed(_group(said, "weekday"), at.now.replace(tzinfo=None))
-    if found is None:
-        return None
-    day = found.date() if found.date() < at.today else found.date() - 7 * DAY
-    part = _group(said, "part")
-    return at.part(day, part) if part else at.days(day)
+def latest_weekday(name: str, today: date, *, before_today: bool = False) -> date:
+    """The latest day of that name: today, unless only days before it count."""
+    since = (today.weekday() - _WEEKDAYS.index(name)) % 7
+    return today - (since or 7 * before_today) * DAY
 
 
-def _weekday(said: re.Match[str], at: Calendar) -> Interval | None:
-    found = parsed(_group(said, "weekday"), at.now.replace(tzinfo=None))
-    if found is None:
-        return None
-    is_today = _WEEKDAYS[at.today.weekday()] == _group(said, "weekday")
-    day, part = at.today if is_today else found.date(), _group(said, "part")
-    return at.part(day, part) if part else at.days(day)
+def _weekday(*, before_today: bool) -> Callable[[re.Match[str], Calendar], Interval]:
+    def meaning(said: re.Match[str], at: Calendar) -> Interval:
+        day = latest_weekday(_group(said, "weekday"), at.today, before_today=before_today)
+        part = _group(said, "part")
+        return at.part(day, part) if part else at.days(day)
+
+    return meaning
+
+
+_LATEST_WEEKDAY, _LAST_WEEKDAY = _weekday(before_today=False), _weekday(before_today=True)
 
 
 def _day_of_month(said: re.Match[str], at: Calendar) -> Interval | None:
@@ -274,7 +251,7 @@ RULES: tuple[Rule, ...] = (
     _rule(r"the other (?:day|night|week)", lambda _, at: at.days(at.today - 10 * DAY, 10), needs="other"),
     _rule(rf"{_LAST} (?P<unit>week|weekend|month|year)(?! of\b)", _before(1), needs="last past"),
     _rule(r"the (?P<unit>week|weekend|month|year) before last", _before(2), needs="last"),
-    _rule(rf"{_LAST} {_WEEKDAY}{_PART}", _last_weekday, needs="last past"),
+    _rule(rf"{_LAST} {_WEEKDAY}{_PART}", _LAST_WEEKDAY, needs="last past"),
     _rule(rf"{_LAST} {_SEASON}", _season, needs="last past"),
     _rule(rf"{_LAST} {_FEAST}", _feast, needs="last past"),
     # these may lie ahead as well
@@ -294,16 +271,27 @@ RULES: tuple[Rule, ...] = (
         intro="(?:at|on|over|during) ",
         past=False,
     ),
-    _rule(rf"(?:this )?{_WEEKDAY}{_PART}", _weekday, needs="day", intro=f"{_RELATION}(?:the )?", past=False),
+    _rule(
+        rf"(?:this )?{_WEEKDAY}{_PART}",
+        _LATEST_WEEKDAY,
+        needs="day",
+        intro=f"{_RELATION}(?:the )?",
+        past=False,
+    ),
     _rule(
         rf"{_WEEKDAY}{_PART}",
-        _weekday,
+        _LATEST_WEEKDAY,
         needs="day",
         intro=rf"(?:from|between) {WEEKDAY}(?: ?[-\u2013] ?| through )",
         past=False,
     ),
-    _rule(rf"this {_WEEKDAY}{_PART}", _weekday, needs="this", past=False),
-    _rule(rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)", _weekday, needs="day", past=False),
+    _rule(rf"this {_WEEKDAY}{_PART}", _LATEST_WEEKDAY, needs="this", past=False),
+    _rule(
+        rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)",
+        _LATEST_WEEKDAY,
+        needs="day",
+        past=False,
+    ),
     # only where nothing follows that it could belong to: not "on the first floor"
     _rule(
         rf"the {_LATER_DAY}(?:{CLOSED}|{_TO_A_DAY})",
@@ -332,4 +320,4 @@ RULES: tuple[Rule, ...] = (
 )
 """What is looked for. Of two that overlap in a text the longer one counts."""
 
-__all__ = ["CLOSED", "COUNT", "RULES", "WEEKDAY", "Rule", "at_most", "parsed", "warm"]
+__all__ = ["CLOSED", "COUNT", "MONTHS_OF", "RULES", "WEEKDAY", "Rule", "at_most", "latest_weekday", "number"]

@@ -1,28 +1,38 @@
-"""Which times a question means: pure, given the moment of speaking and the speaker's time zone.
+"""Reads which time a question means, given the moment of speaking and the speaker's time zone.
 
-Soft by design: spans order what is found and hide nothing, so a phrase that is read wrongly costs a place or
-two, and what is not sure to be meant is not read at all.
+Spans rank what is found and hide nothing, so a phrase that is misread costs a place or two; a phrase that is
+not surely meant as a time is not read at all.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
 
-from echoic.memory.times.calendar import DAY, Calendar, Interval, milliseconds
-from echoic.memory.times.expressions import BETWEEN, Expression, find_expressions, may_hold_time
-from echoic.memory.times.rules import COUNT, WEEKDAY, at_most
-from echoic.ranking.query import Span
-from echoic.types import checked_time
+from echoic.temporal.calendar import DAY, Calendar, Interval, milliseconds
+from echoic.temporal.expressions import BETWEEN, Expression, find_expressions, may_hold_time
+from echoic.temporal.rules import COUNT, WEEKDAY, at_most
+from echoic.types import Hit, checked_time
 from echoic.words import content_words
+
+Span = tuple[int, int]
+"""First and last moment, in Unix milliseconds (UTC)."""
+
+LOOKED_AT = 5
+"""Hits among which the event of a question ("before the move") must be clear."""
+AGREE_WITHIN = timedelta(days=31)
+"""How far apart the hits that mention the event may lie; further apart, it is not clear which one is meant.
+"""
+_SAID_SHARE = 2 / 3
 
 EARLIEST_MS = milliseconds(datetime(1, 1, 1, tzinfo=UTC))
 """Where a span that is open to the past begins."""
 
 MAX_CHARACTERS = 1000
-"""Of a question that are read, the last ones: who talks at length asks at the end."""
+"""How much of a question is read, from its end: somebody who talks at length asks at the end."""
 
 _TO = r"to|until|till|through|-|\u2013"
 _JOINED = re.compile(rf"\s*(?:and|{_TO})\s*(?:the )?", re.IGNORECASE)
@@ -76,7 +86,7 @@ class Event:
     """Something that happened, by which a question says when ("before the move")."""
 
     relation: str
-    """before, after, since or until. Not "during": what was said of an event is seldom said in its course (on
+    """before, after, since or until. Not "during": people seldom speak of an event while it goes on (on
     LoCoMo's development half it put 3 of 9 answers out of the first five)."""
     text: str
     """What happened, in the question's words."""
@@ -89,31 +99,29 @@ class Spans:
     ranges: tuple[Span, ...] = ()
     """(first, last) in Unix ms, UTC."""
     past: bool = False
-    """Whether the past is meant, so that what no longer holds counts as well."""
+    """Whether the past is meant, so that what no longer holds is wanted as well."""
     loose: bool = False
     """Whether all ranges are dates without a year, of the latest year: earlier ones may be meant instead."""
     bare: bool = False
     """Whether the question asks for nothing but what was said then ("what did I say last Tuesday")."""
     event: Event | None = None
-    """What has to be found first to know when; there are no ranges then."""
+    """What has to be found first to know the range; `ranges` is empty then."""
     assumed: bool = False
-    """Whether it could not be looked up where the user's clocks stand: days are those of a zone assumed."""
+    """Whether the user's time zone could not be looked up and another one was assumed."""
 
 
 NOTHING = Spans()
-"""Of a question that says nothing about time."""
+"""The spans of a question that says nothing about time."""
 
 
 def may_mean_time(text: str) -> bool:
-    """Whether `spans_of_phrase` could find anything in `text`: some 0.1 ms, and never a parser."""
+    """Whether `spans_of_phrase` could find anything in `text`."""
     text = text[-MAX_CHARACTERS:]
     return may_hold_time(text) or _past(text) or _EVENT.search(text) is not None
 
 
 def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
     """What `text` says about time.
-
-    Blocks: 1 ms a phrase, and 0.3 s at the first of the process (see `rules.warm`).
 
     Args:
         text: a question, as it was spoken; the last `MAX_CHARACTERS` of it are read.
@@ -144,7 +152,7 @@ def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
 
 
 def _meant(text: str, found: list[Expression]) -> list[Expression]:
-    """Those that say when something was, as far as the sentence tells."""
+    """Those expressions that say when something was, as far as the sentence tells."""
     # "last Friday on 23 January 2022": what says its year says it all
     if any(one.exact for one in found):
         ends = {one for first, one in pairwise(found) if first.exact and _is_range(text, first, one)}
@@ -178,7 +186,7 @@ def _joined(text: str, found: list[Expression], at: Calendar) -> list[_Open]:
 
 
 def _is_range(text: str, first: Expression, last: Expression) -> bool:
-    """Whether a range of time goes from `first` to `last`; if nothing opens it, they have to be in order."""
+    """Whether the text joins `first` and `last` to one range; without an opener they have to be in order."""
     before, between = text[: first.start], text[first.end : last.start]
     if BETWEEN.search(before):
         return _JOINED.fullmatch(between) is not None
@@ -240,4 +248,63 @@ def _is_bare(text: str, found: list[Expression]) -> bool:
     return all(word.text in _SPEAKING for word in content_words(rest))
 
 
-__all__ = ["EARLIEST_MS", "MAX_CHARACTERS", "NOTHING", "Event", "Spans", "may_mean_time", "spans_of_phrase"]
+def moment_of(event: Event, hits: Sequence[Hit]) -> datetime | None:
+    """When the event was mentioned, or held; None where that is not clear.
+
+    It is clear if at least one of the first hits contains two thirds of the event's words, and all that do
+    lie within a month. The best of them counts.
+
+    Args:
+        event: what the question goes by.
+        hits: of a search for the event's words, best first.
+    """
+    asked = {word.stem for word in content_words(event.text)}
+    speaking = [
+        _said_at(hit)
+        for hit in hits[:LOOKED_AT]
+        if len(asked & {word.stem for word in content_words(_words_of(hit))}) >= _SAID_SHARE * len(asked)
+    ]
+    if not speaking or max(speaking) - min(speaking) > AGREE_WITHIN:
+        return None
+    return speaking[0]
+
+
+def span_around(event: Event, moment: datetime, now: datetime, zone: tzinfo) -> Span | None:
+    """The span that "before", "after", "since" or "until" means for an event at `moment`; None if it lies
+    ahead.
+
+    The day of the event belongs to either side.
+    """
+    at = Calendar(moment, zone)
+    day = at.days(at.today)
+    if event.relation in {"before", "until"}:
+        return EARLIEST_MS, milliseconds(day.first if event.relation == "before" else day.after) - 1
+    first, last = milliseconds(day.first), milliseconds(now)
+    return (first, last) if first <= last else None
+
+
+def _said_at(hit: Hit) -> datetime:
+    assert hit.memory or hit.turn
+    return hit.memory.valid_from if hit.memory else hit.turn.said_at  # type: ignore[union-attr]
+
+
+def _words_of(hit: Hit) -> str:
+    memory, said = hit.memory, hit.turn.heard_text if hit.turn else ""
+    told = f"{memory.key or ''} {memory.statement or ''} {hit.text}".replace("_", " ") if memory else ""
+    return f"{told} {said}"
+
+
+__all__ = [
+    "AGREE_WITHIN",
+    "EARLIEST_MS",
+    "LOOKED_AT",
+    "MAX_CHARACTERS",
+    "NOTHING",
+    "Event",
+    "Span",
+    "Spans",
+    "may_mean_time",
+    "moment_of",
+    "span_around",
+    "spans_of_phrase",
+]

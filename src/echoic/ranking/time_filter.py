@@ -1,25 +1,23 @@
-"""What was said in a time, where a question asks for nothing else ("what did I say last Tuesday"). Pure.
-
-Such a question has no words that an answer would share, so ranking finds little of it. The rows themselves
-know when they were said.
-"""
+"""Ranks by the time a question means: what was said then, and which version of a key held then. Pure."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.memory.times.phrases import Spans
 from echoic.partition import MEMORY, Flag, Partition, number_of
 from echoic.ranking.entries import AGENT, USER
 from echoic.ranking.query import Query
 from echoic.ranking.rank import Found
 from echoic.ranking.relevance import TIMED
-from echoic.types import Rank
+from echoic.temporal import Spans
+from echoic.temporal.calendar import milliseconds
+from echoic.types import Hit, Memory, Rank, Scope
 
 _SUBJECT = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGNORECASE)
 
@@ -27,8 +25,10 @@ _SUBJECT = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGN
 def filled(
     found: Sequence[Found], query: Query, partitions: Sequence[Partition], spans: Spans, limit: int
 ) -> list[Found]:
-    """What was said in the ranges by whom the question means: as `found`, then the rest as it was said; then
-    what else was `found`.
+    """`found`, with everything first that was said in the ranges by the person meant.
+
+    A question such as "what did I say last Tuesday" shares no words with its answers, so ranking finds
+    little; the rows themselves know when they were said.
 
     Args:
         found: what ranking found, best first.
@@ -55,7 +55,7 @@ def _any_of(one: Found, said: Mapping[tuple[int, int], None]) -> bool:
 
 
 def rooted(spans: Spans, partitions: Sequence[Partition]) -> Spans:
-    """`spans`, without ranges that were guessed from a date without its year and in which nothing was said.
+    """`spans`, without ranges that were guessed from a date without its year if nothing was said in them.
 
     The question's own words then mean that date in every year.
     """
@@ -103,4 +103,41 @@ def _in_ranges(partition: Partition, spans: Spans) -> NDArray[np.bool_]:
     return inside
 
 
-__all__ = ["filled", "rooted"]
+def in_time(hits: Sequence[Hit], spans: Spans) -> tuple[Hit, ...]:
+    """`hits`, with the versions of each key reordered among the places they occupy.
+
+    Ranking knows what holds and what held, not from when until when; versions of one key contain nearly the
+    same words, so time alone decides which of them answers. What held in the time asked for comes first;
+    where only the past is asked for, what no longer holds; else what holds. Of equals the later comes first.
+    """
+    places = defaultdict[tuple[Scope, str], list[int]](list)
+    for place, hit in enumerate(hits):
+        if hit.memory is not None and hit.memory.key is not None:
+            places[hit.scope, hit.memory.key].append(place)
+    ordered = list(hits)
+    for taken in places.values():
+        versions = sorted((hits[place] for place in taken), key=lambda hit: _order(hit, spans))
+        for place, version in zip(taken, versions, strict=True):
+            ordered[place] = version
+    return tuple(ordered)
+
+
+def _order(hit: Hit, spans: Spans) -> tuple[int, int]:
+    memory = hit.memory
+    assert memory is not None
+    first = -milliseconds(memory.valid_from)
+    if spans.ranges:
+        return (not _held(memory, spans), first)
+    if spans.past:
+        # what was corrected was true once; what was taken back perhaps never
+        return (2 if memory.current else 1 if memory.superseded_by is None else 0, first)
+    return (not memory.current, first)
+
+
+def _held(memory: Memory, spans: Spans) -> bool:
+    begins = milliseconds(memory.valid_from)
+    ends = milliseconds(memory.valid_until) if memory.valid_until else None
+    return any(begins <= last and (ends is None or ends > first) for first, last in spans.ranges)
+
+
+__all__ = ["filled", "in_time", "rooted"]

@@ -1,13 +1,13 @@
-"""The calendar as one caller sees it at one moment: days, weeks, seasons, feasts as intervals. Reads no text.
+"""A calendar at one moment in one time zone: days, weeks, seasons and holidays as intervals. Reads no text.
 
-Weeks begin on Monday. Seasons are those of the northern half of the world. Feasts are fixed days, and those
-that a rule of the Gregorian calendar gives.
+Weeks begin on Monday. Seasons are those of the northern hemisphere. Holidays are fixed days, and those that
+follow from a rule of the Gregorian calendar.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
 DAY = timedelta(days=1)
@@ -25,28 +25,27 @@ SEASONS: Mapping[str, int] = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, 
 
 
 class Interval(NamedTuple):
-    """Local time from `first` up to, and not including, `after`; both aware."""
+    """A half-open interval: from `first` up to, and not including, `after`. Both are aware."""
 
     first: datetime
     after: datetime
 
 
 class Calendar:
-    """One moment in one time zone."""
+    """The calendar of a speaker at the moment of speaking.
+
+    Args:
+        now: the moment of speaking, aware.
+        zone: the speaker's time zone.
+    """
 
     def __init__(self, now: datetime, zone: tzinfo) -> None:
-        """Nothing is computed yet.
-
-        Args:
-            now: the moment of speaking, aware.
-            zone: where the speaker's clocks stand.
-        """
         self.zone = zone
         self.now = now.astimezone(zone)
         self.today = self.now.date()
 
     def days(self, first: date, count: int = 1) -> Interval:
-        """`count` whole days."""
+        """`count` whole days from `first` on."""
         return Interval(self._midnight(first), self._midnight(first + count * DAY))
 
     def part(self, day: date, name: str) -> Interval:
@@ -56,16 +55,16 @@ class Calendar:
         return Interval(self._aware(first), self._aware(first + lasts))
 
     def week(self, day: date) -> Interval:
-        """The week that `day` is in."""
+        """The week around `day`."""
         return self.days(day - day.weekday() * DAY, 7)
 
     def weekend(self, back: int) -> Interval:
-        """Friday evening to Sunday night: with 0 the latest that has begun, with 1 the one before."""
+        """Friday evening to Sunday night: the latest weekend that has begun, or with `back` one before it."""
         begun = self.today - ((self.today.weekday() - 5) % 7) * DAY - back * _WEEK
         return Interval(self.part(begun - DAY, "evening").first, self._midnight(begun + 2 * DAY))
 
     def month(self, year: int, month: int, count: int = 1) -> Interval:
-        """`count` whole months; months before January and after December are counted on."""
+        """`count` whole months; a `month` below 1 or above 12 lies in another year."""
         ends = month + count
         return Interval(self._first_of(year, month), self._first_of(year, ends))
 
@@ -74,12 +73,9 @@ class Calendar:
         return self.month(year, 1, 12)
 
     def season(self, name: str, year: int | None, back: int = 0) -> Interval:
-        """The season of `year` (a winter belongs to the year it begins in), or the latest that has begun.
+        """The season of `year`, or the latest that has begun, or with `back` one before it.
 
-        Args:
-            name: in `SEASONS`.
-            year: None is the latest.
-            back: how many before the latest.
+        A winter belongs to the year it begins in.
         """
         first = SEASONS[name]
         if year is None:
@@ -87,12 +83,7 @@ class Calendar:
         return self.month(year - back, first, 3)
 
     def latest(self, day_in: Callable[[int], date], *, before_today: bool = False) -> date:
-        """The latest day that `day_in` gives for this year or one before.
-
-        Args:
-            day_in: year to day.
-            before_today: today does not count.
-        """
+        """The latest day up to today (or before it) among those that `day_in` gives for each year."""
         last = self.today - DAY if before_today else self.today
         return next(day for back in range(9) if (day := day_in(self.today.year - back)) <= last)
 
@@ -146,9 +137,12 @@ def milliseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def utc(moment: datetime) -> datetime:
-    """`moment`, aware, without the zone: in UTC, as libraries without zones want it."""
-    return moment.astimezone(UTC).replace(tzinfo=None)
+def months_before(moment: datetime, months: int) -> datetime:
+    """`moment`, that many calendar months earlier; of a shorter month the last day."""
+    from dateutil.relativedelta import relativedelta
+
+    earlier: datetime = moment - relativedelta(months=months)
+    return earlier
 
 
 __all__ = [
@@ -160,6 +154,6 @@ __all__ = [
     "Interval",
     "easter",
     "milliseconds",
+    "months_before",
     "thanksgiving",
-    "utc",
 ]

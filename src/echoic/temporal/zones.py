@@ -1,4 +1,7 @@
-"""Time zones by the names people and databases call them. Reads the zone database: blocks at first."""
+"""Time zones by the names that people and databases give them.
+
+The first look-up of a zone reads files of the zone database, so it blocks: call `zone_of` in a thread.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from echoic.errors import InvalidInput, brief
 
 ZONE_KEYS = ("time_zone", "timezone")
-"""Names of the directive or memory that says where a user's clocks stand, the first that there is."""
+"""Keys under which a user's time zone is remembered, the stronger one first."""
 
 _SPOKEN: Mapping[str, str] = {
     "eastern": "America/New_York",
@@ -54,7 +57,7 @@ _CODES: Mapping[str, str] = {
     "msk": "Europe/Moscow",
     "sast": "Africa/Johannesburg",
 }
-"""Whose clocks are meant by someone who says so: "EST" in summer means New York, not the offset."""
+"""Abbreviations, with the place they mean: "EST" in summer means New York, not the offset."""
 _OFFSET = re.compile(r"(?:utc|gmt)\s*(?:(?P<hours>[+-]\d{1,2})(?::?(?P<minutes>[0-5]\d))?)?", re.IGNORECASE)
 _SUFFIX = re.compile(r"\s*(?:standard |daylight |summer )?time(?: zone)?$", re.IGNORECASE)
 

@@ -1,7 +1,7 @@
-"""Days, months and years that a question names in so many words.
+"""Dates that are named outright: "8 May 2023", "the third of June", "in 2019".
 
-No clock: what "last Tuesday" means is the caller's to know.
-Deliberately narrow: a general date parser reads "We" as Wednesday and "the sun" as Sunday in spoken text.
+It knows no clock: what "last Tuesday" means is in `rules`. It is narrow on purpose: a general date parser
+reads "We" as Wednesday and "the sun" as Sunday in spoken text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ORDINALS |= {"thirtieth": 30, "thirty-first": 31, "thirty first": 31}
 
 _ANY_MONTH = "|".join(sorted(_NUMBER_OF_MONTH, key=len, reverse=True))
 A_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(_ORDINALS, key=len, reverse=True))})"
-"""Pattern of a day as it is said: "8", "8th", "eighth"."""
+"""Pattern of a day of the month: "8", "8th", "eighth"."""
 _YEAR = r"(?:19|20)\d\d"
 _NAMED = re.compile(
     rf"\b(?P<iso>{_YEAR}-\d\d?-\d\d?)\b"
@@ -51,7 +51,7 @@ _BEFORE_A_MONTH = re.compile(
 
 
 class NamedDate(NamedTuple):
-    """A day, month or year as far as it was said; None is what was left out."""
+    """A day, month or year; None stands for what was not said."""
 
     year: int | None
     month: int | None = None
@@ -59,7 +59,7 @@ class NamedDate(NamedTuple):
 
 
 def find_dates(text: str) -> list[tuple[NamedDate, int, int]]:
-    """Each date that `text` names, with where it begins and ends, as it was said."""
+    """Each date that `text` names, as far as it was said, with its start and end."""
     folded = text.casefold()
     if not any(piece in folded for piece in _NEEDED):
         return []
@@ -82,7 +82,7 @@ def dates_in(text: str) -> tuple[NamedDate, ...]:
 
 
 def spans_of(dates: Iterable[NamedDate], years: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """First and last millisecond (Unix, UTC) of each date; without a year, of each of `years`."""
+    """First and last millisecond (Unix, UTC) of each date; of one without a year, in each of `years`."""
     found = []
     for date in dates:
         for year in [date.year] if date.year is not None else list(years)[:_MAX_YEARS]:
@@ -141,7 +141,7 @@ def _means_a_month(match: re.Match[str]) -> bool:
 
 
 def number_of_day(said: str) -> int:
-    """The day that "8th", "the eighth" of a month or "twenty-first" is; 0 for what is none."""
+    """The number of "8th", "eighth" or "twenty-first"; 0 for anything else."""
     return _ORDINALS.get(said.lower()) or int(re.sub(r"\D", "", said) or 0)
 
 
