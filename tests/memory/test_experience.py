@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import echoic
 import echoic.sync
 from echoic import InvalidInput, NotAllowed, Turn
+from echoic.english.lexicon import COMMON
 from echoic.memory.experience import MAX_LESSONS_PER_KIND, objection
-from echoic.memory.listening.lexicon import COMMON
 from echoic.memory.sharing import vocabulary
 from echoic.memory.sharing.names import NAMES
 from echoic.memory.sharing.wording import names_among, words_of

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from echoic.english import listen
+from echoic.english.forget_requests import forget_request
 from echoic.memory.distilling.turns import Stretch
 from echoic.memory.distilling.withheld import of_user, takes_back
 from echoic.memory.forget_targets import Targets, targets
 from echoic.memory.hiding import hide
-from echoic.memory.listening import listen
-from echoic.memory.listening.forget_requests import forget_request
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.ranking.entries import AGENT
 from echoic.stores.base import Store

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from echoic.english.forget_requests import ForgetRequest, forget_request
 from echoic.memory.claims import cut_up, stem_of
-from echoic.memory.listening.forget_requests import ForgetRequest, forget_request
 from echoic.memory.mentions import Span, joined
 from echoic.ranking.entries import AGENT, USER
 from echoic.types import Memory, Turn

@@ -18,8 +18,8 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Final
 
+from echoic.english import listen
 from echoic.memory.claims import LONG, NUMBER_FIGURES, Claim, Token, cut_up, stem_of
-from echoic.memory.listening import listen
 from echoic.ranking.entries import AGENT, USER, key_words
 from echoic.types import Memory, Turn
 from echoic.words import MARKER, STOP, fold

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from echoic.memory.listening.lexicon import COMMON
+from echoic.english.lexicon import COMMON
 from echoic.memory.sharing import vocabulary
 from echoic.memory.sharing.wording import stem, stems
 

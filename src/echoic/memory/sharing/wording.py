@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import Stemmer
 
-from echoic.memory.listening.gazetteer import FIRMS, PLACES
+from echoic.english.lexicon import FIRMS, PLACES
 from echoic.memory.sharing import vocabulary
 from echoic.memory.sharing.names import NAMES
 from echoic.secrets.findings import PLACEHOLDER

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.memory.listening import names, places, spoken
-from echoic.memory.listening.sentences import sentences
+from echoic.english import names, places, spoken
+from echoic.english.sentences import sentences
 
 
 def said(text):

@@ -10,9 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from echoic.memory.listening.sentences import Sentence
+from echoic.english.lexicon import pattern, words
+from echoic.english.sentences import Sentence
 
-GREETINGS: Final = frozenset("hi hello hey hiya morning afternoon evening greetings howdy yo".split())
+GREETINGS: Final = words("guards.greetings")
 # Words a clause of the speaker's own may follow.
 _CONNECTING: Final = GREETINGS | frozenset(
     """
@@ -24,111 +25,29 @@ _CONNECTING: Final = GREETINGS | frozenset(
     """.split()
 )
 # Words that make what follows a question, a relative clause, a hedge or somebody's words.
-_FORBIDDING: Final = frozenset(
-    """
-    if unless whether that which who whom whose what when where why how while until once than or nor either
-    think thinks thought guess believe suppose feel felt hope wish know knows knew say says said tell tells
-    told hear heard reads read goes do did does am are is was were have has had can could should would will
-    shall may might must don't didn't doesn't isn't aren't wasn't won't can't couldn't wouldn't shouldn't not
-    never maybe perhaps probably possibly apparently supposedly allegedly sometimes like pretend imagine
-    assume remember remembers
-    song movie film show album track book band episode called titled named play playing sing singing
-    sings quote poem lyrics title place house city town country area neighborhood apartment street building
-    before after i my we a an the his her their your company people person guy man woman firm clients client
-    """.split()
-)
-_SHADOWING: Final = frozenset(
-    """
-    if unless whether wish wished imagine imagining suppose supposing pretend pretending hypothetically
-    assuming dreamed dreamt dreaming says saying told tells asked asks thinks thought believes believed claims
-    claimed wrote texted replied answered yelled shouted screamed sang insisted assumed joked said acting
-    wonder wondering theoretically
-    """.split()
-)
+_FORBIDDING: Final = words("guards.forbidding")
+_SHADOWING: Final = words("guards.shadowing")
 _LIFTING: Final = frozenset("but anyway anyways however".split())
 # Phrases that cast a shadow though none of their words does.
-_SHADOWS: Final = re.compile(
-    r"(?:(?:is|was|were|are|be|he's|she's|they're|it's|i'm|all|feel|feels|felt|sound|sounds|look|looks|"
-    r"seem|seems|act|acts"
-    r"|just|something) like|(?:would|people|they|you|some|always) say|let's say|let us say|say (?=i |i'm |"
-    r"my )|what if|for example|he goes|she goes|they go|in my dreams"
-    r"|play|sing|as if|in case|in (?:another|a past|a previous|my next|the next) life|in a dream|in my dream"
-    r"|(?:in theory|on paper|translate)(?= i | i'm | my )|translate (?:this|the following)|according to"
-    r"|for (?:the sake of argument|argument's sake|instance|test(?:ing)? purposes|"
-    r"(?:this|a) test)|as an example|fake name|repeat after me"
-    r"|how (?:do|would) (?:you|i|we) (?:say|spell|pronounce|write)) "
-)
+_SHADOWS: Final = pattern("guards.shadows")
 # Phrases that cast none though their words do: polite conditions and the speaker's own insistence.
-_HARMLESS: Final = re.compile(
-    r"(?:if (?:it|that) (?:helps|matters)|if possible|if needed|if necessary|if you (?:need|want|must know|"
-    r"don't mind|could|can"
-    r"|would|have to|please|wouldn't mind)|if i may|if i'm honest"
-    r"|(?<!did )(?<!have )(?<!had )(?:i|i've)(?: have)?(?: already| just| also)? (?:said|told you|"
-    r"mentioned)"
-    r"|(?:told|asked) (?:me|us) (?:to|for|about)|you asked|in case you(?:'re| are)? (?:need|wondering|want)"
-    r"|just like|looks like you|sounds like you|play the (?:guitar|piano|violin|drums)) "
-)
+_HARMLESS: Final = pattern("guards.harmless")
 # Phrases after which the speaker vouches for what follows.
-_VOUCHING: Final = re.compile(
-    r"(?:just so you know|so you know|for your information|(?:please |just )?note(?: that)?|(?:keep|"
-    r"bear) in mind(?: that)?"
-    r"|i should (?:mention|say|add|tell you)(?: that)?|i (?:have to|must) (?:say|tell you|"
-    r"mention)(?: that)?"
-    r"|i want you to know(?: that)?|you should know(?: that)?|(?:the )?(?:thing|problem|truth|fact|issue|"
-    r"deal|reason) is(?: that)?"
-    r"|(?<!did )(?<!have )(?<!had )(?:i|i've)(?: have)?(?: already| just| also)? (?:said|told you|"
-    r"mentioned)(?: that)?"
-    r"|let me (?:just )?(?:say|tell you|mention)(?: that)?|be aware(?: that)?|as you know|now that|"
-    r"given that"
-    r"|i can tell you(?: that)?|(?:as|like) i(?:'ve)? (?:said|mentioned)(?: before)?) "
-)
-_AGENT: Final = re.compile(
-    r"(?:as an ai|(?:i'm|i am) an? (?:ai|virtual|digital|voice|automated|language)\b|language model|"
-    r"your (?:virtual |ai |digital |"
-    r"personal )?assistant\b|how (?:can|may) i (?:help|assist)|(?:thank you|thanks) for calling|"
-    r"anything else i can"
-    r"|(?:i'm|i am) here to (?:help|assist)|happy to (?:help|assist) you"
-    r"|ignore (?:all |any |your |the |my )?(?:previous|prior|earlier|above)|system prompt|developer mode|"
-    r"you are now (?:in |a |an |my )"
-    r"|new instructions|<\|)"
-)
+_VOUCHING: Final = pattern("guards.vouching")
+_AGENT: Final = pattern("guards.agent")
 _AGENTS: Final = frozenset("assistant agent system bot ai".split())
-_QUESTIONING: Final = frozenset(
-    """
-    can could do does did is are will would should what what's where where's when when's who who's how how's
-    why why's which may have has any anything
-    """.split()
-)
+_QUESTIONING: Final = words("guards.questioning")
 _ASSENTING: Final = frozenset("ok okay alright please yeah".split())
-_TAGS: Final = re.compile(
-    r"(?:right|correct|huh|isn't it|don't i|do i|am i|aren't i|isn't that right|is that right) $"
-)
-_TAKEN_BACK: Final = re.compile(
-    r"(?:just kidding|only kidding|i'm kidding|kidding|just joking|i'm joking|not really|"
-    r"or something like that maybe|i think"
-    r"|i guess|i suppose|maybe|probably|i'm not sure|not sure|if|unless|until|for now maybe|in my dreams|"
-    r"or not|or maybe"
-    r"|on tv|in a game|in the game|in the movie|when i was|when we were|back then|at the time|"
-    r"back in the day"
-    r"|today|tonight|this week|this weekend|this month|tomorrow|said nobody|said no one|i wish|in theory) "
-)
+_TAGS: Final = pattern("guards.tags")
+_TAKEN_BACK: Final = pattern("guards.taken_back")
 # What makes a home, a job or a diet one of a season, or one that was left.
-_PASSING: Final = re.compile(
-    r"(?:part of the|half (?:of )?the|some of the"
-    r"|(?:in|during) (?:the )?(?:winter|summer|spring|autumn|fall)s?|as a (?:kid|child|teenager)"
-    r"|(?:but|though|although) (?:then )?(?:i|we|they) (?:have )?(?:just |recently )?"
-    r"(?:quit|left(?! (?:my|our|early|late|a|an|some|something|the (?!company|firm)) )|resigned|retired"
-    r"|moved (?:away|out)|(?:got|was|were) (?:fired|laid off)|let (?:me|us) go)) "
-)
+_PASSING: Final = pattern("guards.passing")
 _PASSING_KEYS: Final = ("home", "employer", "workplace", "occupation", "industry", "diet:")
 # What says that nothing before it holds, of whatever kind it is.
-_UNSAID: Final = re.compile(
-    r"(?:(?:just kidding|i'm kidding|kidding|not really|if|unless|(?:or|but|or at least) i used to) "
-    r"|not $)"
-)
+_UNSAID: Final = pattern("guards.unsaid")
 # The same, but of what was denied anyway it is only said once more: "I don't live there, not any more".
 _ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
-_JOKE: Final = re.compile(r"(?:no )?(?:(?:i'm |i am )?(?:just |only )?(?:kidding|joking)|not really) ")
+_JOKE: Final = pattern("guards.joke")
 _TIMELESS: Final = (
     "contact_time",
     "no_contact_time",
@@ -272,6 +191,3 @@ def _asks_later(said: Sentence, end: int) -> bool:
 def jokes(said: Sentence) -> bool:
     """Whether the sentence says that the one before was a joke."""
     return said.match(_JOKE, 0) is not None
-
-
-__all__ = ["GREETINGS", "Ground", "by_an_agent", "greets", "jokes", "withdrawn"]

@@ -12,28 +12,19 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-from echoic.memory.listening import employment, names, phrases, places, spoken
-from echoic.memory.listening.gazetteer import FIRMS, GIVEN, PLACES
-from echoic.memory.listening.lexicon import FUNCTION, wordlike
-from echoic.memory.listening.sentences import Sentence, sentences
-from echoic.memory.listening.slots import SLOTS, Heard, hear, hear_of, retraction
-from echoic.memory.listening.spoken import Value
+from echoic.english import names, phrases, places, spoken
+from echoic.english.lexicon import FIRMS, FUNCTION, GIVEN, PLACES, pattern, wordlike, words
+from echoic.english.sentences import Sentence, sentences
+from echoic.english.slots import SLOTS, Heard, hear, hear_of, retraction
+from echoic.english.spoken import Value
 from echoic.words import fold, sound
 
-_MARK: Final = (
-    r"(?:no no|no wait|wait no|no sorry|sorry no|no|sorry|wait|i mean|i meant to say|i meant|actually|"
-    r"or rather|rather|"
-    r"make that|scratch that|correction|oops|oh|well|hang on|hold on|yeah|yes|um)"
-)
 # "No, Paula" and "I meant Paula" correct anything; "actually it's Paula" only what has one value.
-_CORRECTING: Final = re.compile(
-    rf"(?P<marks>(?:{_MARK} ){{1,4}})(?P<lead>(?:it's|it is|that's|that should be|it should be|should be|"
-    rf"in|at|to|is) )?"
-)
+_CORRECTING: Final = pattern("corrections.correcting")
 _CONTRASTED: Final = re.compile(r"(?:it's|it is) ")
 _MEANT: Final = re.compile(r"\b(?:i mean|i meant|make that|or rather|correction) ")
 # Without one of these ("yeah", "well") the words only go on.
-_FIRM: Final = re.compile(r"\b(?:no|sorry|wait|mean|meant|say|actually|rather|that|correction|oops) ")
+_FIRM: Final = pattern("corrections.firm")
 _GIVEN_UP: Final = re.compile(r"(?:no wait|wait no|no sorry|sorry no|scratch that|oops|no no) ")
 _ALIKE: Final = 0.5
 _AGE_SLIP: Final = 20
@@ -48,7 +39,7 @@ _KNOWN: Final = {
 _WRITTEN: Final = frozenset("age birthday email phone address".split())
 _REACH: Final = 8
 """How many of the last things given a correction may mean."""
-_POLITE: Final = frozenset("please thanks thank and but not".split())
+_POLITE: Final = words("corrections.polite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +192,8 @@ _READERS: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
     "birthplace": places.place,
     "grew_up_in": places.place,
     "address": places.street,
-    "employer": employment.organisation,
-    "occupation": lambda said, at: employment.role(said, at, certain=False),
+    "employer": places.organisation,
+    "occupation": lambda said, at: places.role(said, at, certain=False),
     "age": _age,
     "birthday": spoken.date,
     "email": spoken.email,
@@ -229,6 +220,3 @@ def settled(heard: Sequence[Heard]) -> list[Heard]:
 def retracted(previous: Sequence[Heard]) -> list[Heard]:
     """Everything that was given, taken back."""
     return [retraction(old) for old in settled(previous) if not old.retracts]
-
-
-__all__ = ["Repair", "corrected", "given_up", "retracted", "settled"]

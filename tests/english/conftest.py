@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from echoic.memory.listening import Heard, listen
+from echoic.english import Heard, listen
 
 Label = dict[str, Any]
 

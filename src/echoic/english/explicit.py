@@ -5,98 +5,35 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from echoic.memory.listening import phrases
-from echoic.memory.listening.gazetteer import GIVEN
-from echoic.memory.listening.kin import KIN, PEOPLE, relation
-from echoic.memory.listening.lexicon import AUXILIARIES
-from echoic.memory.listening.sentences import Sentence
-from echoic.memory.listening.slots import Heard, hear
-from echoic.memory.listening.tastes import PLURALS
+from echoic.english import phrases
+from echoic.english.facts import PEOPLE, relation
+from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, table, words
+from echoic.english.preferences import PLURALS
+from echoic.english.sentences import Sentence
+from echoic.english.slots import Heard, hear
 
-_ASKING: Final = (
-    r"(?:(?:can|could|will|would) you (?:please )?|(?:i want|i need|i'd like) you to |"
-    r"please |just |also |always )?"
-)
-_REMEMBER: Final = re.compile(
-    rf"{_ASKING}(?:please )?(?:remember|don't forget|do not forget|never forget|don't you forget|"
-    r"make a note|take a note|note down|write down|make sure you remember|make sure to remember|"
-    r"keep in mind|bear in mind)(?P<that> that| this)? "
-)
-_FORGET: Final = re.compile(rf"{_ASKING}(?:please )?(?:forget|disregard|unlearn)(?: the fact)? ")
+_REMEMBER: Final = pattern("requests.remember")
+_FORGET: Final = pattern("requests.forget")
 # One deletes letters and orders as well, so "delete" needs to say what, and of what kind.
-_DELETE: Final = re.compile(
-    rf"{_ASKING}(?:please )?(?:delete|erase|remove) (?=(?:my|our) (?:email address|phone number|address|"
-    r"birthday|age|"
-    r"employer|time zone|timezone|location) |where i|how old i|what i do )"
-)
-_ALL: Final = re.compile(
-    r"(?:that|this|what i (?:just )?(?:said|told you)|everything i (?:just )?(?:said|told you)|"
-    r"i (?:ever |just )?said (?:that|anything)|all that|all of that)(?: please| now| thanks)? $"
-)
+_DELETE: Final = pattern("requests.delete")
+_ALL: Final = pattern("requests.all")
 _SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
-_HUSH: Final = re.compile(
-    r"(?:please )?(?P<keep>(?:don't|do not) (?:remember|save|store|record|keep|write down|note|note down|"
-    r"memorize) (?:this|that|it|any of (?:this|that))|(?:don't|do not) (?:write|note|take) "
-    r"(?:this|that|it|any of this) down)|off the record|keep (?:this|that) (?:between us|"
-    r"to yourself|private)|between you and me|just between us"
-)
-_SLOT: Final = re.compile(
-    r"(?:about )?(?:(?:my|our) (?P<noun>name|last name|surname|family name|email|e-mail|email address|"
-    r"phone number|phone|number|address|"
-    r"birthday|age|job|"
-    r"employer|time zone|timezone|location|home)|(?P<clause>where i live|how old i am|where i work|"
-    r"what i do|where i'm from|"
-    r"who i am|when i was born)) (?P<rest>.*)"
-)
-_ITEM: Final = re.compile(
-    rf"(?:about )?(?:my|our) (?:(?P<kin>{KIN})'?s? name|(?P<least>least )?(?:favourite|favorite) "
-    r"(?P<thing>[a-z]+(?: [a-z]+)?)|allerg(?:y|ies) to (?P<to>[a-z]+(?: [a-z]+)?)|"
-    r"(?P<what>[a-z]+(?: [a-z]+)?) allerg(?:y|ies)) (?P<rest>(?:please|thanks|now|too|for me)?) ?$"
-)
-_SLOTS: Final = {
-    "name": "user_name",
-    "last name": "last_name",
-    "surname": "last_name",
-    "family name": "last_name",
-    "who i am": "user_name",
-    "email": "email",
-    "e-mail": "email",
-    "email address": "email",
-    "phone number": "phone",
-    "phone": "phone",
-    "number": "phone",
-    "address": "address",
-    "birthday": "birthday",
-    "when i was born": "birthday",
-    "age": "age",
-    "how old i am": "age",
-    "job": "occupation",
-    "what i do": "occupation",
-    "employer": "employer",
-    "where i work": "employer",
-    "time zone": "timezone",
-    "timezone": "timezone",
-    "location": "home",
-    "home": "home",
-    "where i live": "home",
-    "where i'm from": "origin",
-}
-_NOT_ASKED: Final = frozenset("i we you they to why".split())
+_HUSH: Final = pattern("requests.hush")
+_SLOT: Final = pattern("requests.slot")
+_ITEM: Final = pattern("requests.item")
+_SLOTS: Final = table("requests.slots")
+_NOT_ASKED: Final = words("requests.not_asked")
 _HUSH_WORDS: Final = 5
 """Of "please don't write down that"; a longer sentence says something besides."""
 _POLITE_REST: Final = frozenset(["", "please", "thanks", "now", "too", "for me"])
 # What a clause to remember begins with. "Remember that time …" looks back, "remember that anything is
 # possible" gives advice, "remember to call" is an errand and "remember that you must …" an order.
-_OWN: Final = frozenset("i i'm i've i'll my our we we're we've".split())
-_OWN_CLAUSE: Final = re.compile(
-    r"(?:i|i'm|i've|we|we're|we've|(?:my|our) (?:(?!my |our )[a-z'-]+ ){1,3}(?:is|are)) "
-)
+_OWN: Final = words("requests.own")
+_OWN_CLAUSE: Final = pattern("requests.own_clause")
 _SUBJECTS: Final = _OWN | frozenset(
     "the a an his her their he she they he's she's they're there's there".split()
 )
-_ORDERS: Final = re.compile(
-    r"\b(?:ignore|obey|instructions?|system prompt|admin(?:istrator)?|you (?:are|must|should|will))\b"
-)
+_ORDERS: Final = pattern("requests.orders")
 _MY: Final = re.compile(r"(?:my|our) (?P<thing>[a-z' -]{2,40}?) (?:is|are) ")
 
 
@@ -176,6 +113,3 @@ def only_hushes(said: Sentence) -> bool:
 def _hush(said: Sentence) -> re.Match[str] | None:
     found = _HUSH.search(said.line)
     return found if found and found.start() in said.at else None
-
-
-__all__ = ["forgotten", "hushed", "note", "only_hushes", "remembered"]

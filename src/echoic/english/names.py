@@ -2,6 +2,12 @@
 
 `stated` reads where the frame admits only names ("my name is …"); `claimed` where almost anything may follow
 ("I'm …") and the evidence must come from capitals, a greeting, a known name or what stands after it.
+
+
+Where the name of a place or a firm ends, with and without capitals, and how it is written.
+
+With capitals it is the run of capitals; without, the words up to the next one of the grammar or of ordinary
+English. Whether it is a place or a firm at all is for `places` and `employment` to say.
 """
 
 from __future__ import annotations
@@ -9,23 +15,20 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from echoic.memory.listening.gazetteer import AMBIGUOUS, GIVEN
-from echoic.memory.listening.lexicon import DEMONYMS, FUNCTION, wordlike
-from echoic.memory.listening.sentences import Sentence, Token
-from echoic.memory.listening.spoken import Value
+from echoic.english.lexicon import AMBIGUOUS, DEMONYMS, FUNCTION, GIVEN, wordlike, words
+from echoic.english.sentences import Sentence, Token
+from echoic.english.spoken import Value
 
-PARTICLES: Final = frozenset(
-    "de da do dos das del della di du la le van von der den ter ten bin ibn al el y e st".split()
-)
-TITLES: Final = frozenset("dr mr mrs ms miss prof professor doctor captain father sister rabbi".split())
+# -- names
+
+PARTICLES: Final = words("names.particles")
+TITLES: Final = words("names.titles")
 
 _MAX_NAME_WORDS: Final = 6
 _NAMELIKE: Final = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
-_MUD: Final = frozenset("mud trouble legion x y z".split())
+_MUD: Final = words("names.mud")
 # What follows a name that was given in passing: the next clause, a purpose, a place.
-_CLOSERS: Final = frozenset(
-    "and but i i'm i've i'd my we our from calling speaking here nice by so the".split()
-)
+_CLOSERS: Final = words("names.closers")
 _SPELLING: Final = re.compile(r"(?:(?:that's|it's|is|which is|and it's|and that's|spelled|spelt) ){0,2}")
 
 
@@ -199,13 +202,86 @@ def _title(word: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in parts)
 
 
-__all__ = [
-    "PARTICLES",
-    "TITLES",
-    "claimed",
-    "known_or_capital",
-    "name_list",
-    "spelled_out",
-    "stated",
-    "titled",
-]
+# -- runs
+
+PLACE_WORDS: Final = words("names.place_words")
+"""Ordinary words that many place names are made of."""
+UPPER: Final = words("names.upper")
+"""Words that are written in capitals throughout."""
+_SMALL: Final = PARTICLES | frozenset("of the upon on and sur area region suburbs".split())
+
+
+def initials(said: Sentence, at: int) -> Value | None:
+    """Letters said one by one: "l a" is LA, "g t e" is GTE. A last "i" may be the next clause's."""
+    end = at
+    while end < min(len(said), at + 5) and len(said.low(end)) == 1 and said.low(end).isalpha():
+        end += 1
+        if said.gap(end):
+            break
+    if end - at >= 3 and said.low(end - 1) == "i" and not said.gap(end):
+        end -= 1
+    if not 2 <= end - at <= 4 or any(said.tokens[i].foreign for i in range(at, end)):
+        return None
+    return Value("".join(said.low(i) for i in range(at, end)).upper(), end)
+
+
+def capitals(said: Sentence, start: int) -> int:
+    """The end of the run of capitals at `start`, over small words between them."""
+    index = start
+    while index < min(len(said), start + 8):
+        token = said.tokens[index]
+        if index > start and token.gap:
+            break
+        if token.capital and (token.low not in FUNCTION or (token.text.isupper() and token.low in UPPER)):
+            index += 1
+            continue
+        bridge = (token.low in _SMALL and token.low != "and") or token.text == "&"
+        if index == start or not bridge or not _named(said, index + 1):
+            break
+        index += 2
+    return index
+
+
+def _named(said: Sentence, index: int) -> bool:
+    """Whether a name goes on at `index`, right after a small word."""
+    if said.gap(index):
+        return False
+    return said.tokens[index].capital and said.low(index) not in FUNCTION
+
+
+def plain_end(said: Sentence, start: int, *, limit: int, inside: frozenset[str] = PLACE_WORDS) -> int:
+    """Where the words of a name end in a text without capitals; `start` where there are more than `limit`.
+
+    Ordinary words end it, but for those that names of this kind are made of (`inside`).
+    """
+    index = start
+    while index < len(said) and not (index > start and said.gap(index)):
+        word = said.low(index)
+        bridge = word in _SMALL and index > start and word not in {"and", "the", "on"}
+        bridge = bridge and index + 1 < len(said) and not wordlike(said.low(index + 1))
+        ends = word in FUNCTION and word not in UPPER
+        if not bridge and (ends or (index > start and wordlike(word) and word not in inside)):
+            break
+        index += 1
+    return index if index - start <= limit else start
+
+
+def restored(tokens: tuple[Token, ...]) -> str:
+    """The words with the capitals of a place or a firm."""
+    if any(token.capital and not token.foreign for token in tokens):
+        return " ".join(token.text for token in tokens)
+    words = []
+    for i, token in enumerate(tokens):
+        small = i > 0 and token.low in _SMALL
+        words.append(token.text if small else token.text.upper() if token.low in UPPER else titled((token,)))
+    return " ".join(words)
+
+
+def closed(said: Sentence, end: int) -> bool:
+    """Whether a phrase can end before `end`: at punctuation or a word of the grammar."""
+    return said.gap(end) or said.low(end) in FUNCTION
+
+
+def personal(said: Sentence, end: int) -> bool:
+    """Whether what was read is somebody's ("Ana's house"); "St Mary's" is not."""
+    return said.low(end - 1).endswith("'s") and not closed(said, end)

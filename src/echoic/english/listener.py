@@ -12,21 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from echoic.memory.listening import conditions, contact, explicit, guards, identity, kin, plans, tastes, work
-from echoic.memory.listening.corrections import corrected, given_up, retracted, settled
-from echoic.memory.listening.grammar import Reading, Rule, Spot, index_of
-from echoic.memory.listening.sentences import Sentence, sentences
-from echoic.memory.listening.slots import Heard, emptied, emptied_item, retraction
+from echoic.english import explicit, facts, guards, phrases, preferences
+from echoic.english.corrections import corrected, given_up, retracted, settled
+from echoic.english.grammar import Reading, Rule, Spot, index_of, rules_of
+from echoic.english.sentences import Sentence, sentences
+from echoic.english.slots import Heard, emptied, emptied_item, retraction
 
-RULES: Final[tuple[Rule, ...]] = (
-    *contact.RULES,
-    *identity.RULES,
-    *work.RULES,
-    *tastes.RULES,
-    *kin.RULES,
-    *plans.RULES,
-    *identity.CLAIMS,
-)
+RULES: Final = rules_of({"facts": facts, "preferences": preferences})
 """In the order they are tried at a word; the first that reads a value wins."""
 
 _BY_WORD: Final = index_of(RULES)
@@ -106,7 +98,7 @@ class _Passage:
         self._value_end = -1
         self._forgetting = False
         self._requested = False
-        self._led = conditions.before(said)
+        self._led = phrases.condition_before(said)
         """The condition that the sentence begins with, and where its main clause does."""
 
     def read(self) -> None:
@@ -238,18 +230,16 @@ class _Passage:
         """`reading` with the condition that was said with it; None where it cannot hold under one."""
         start = self._said.at.get(spot.match.start())
         led = self._led[0] if self._led and start == self._led[1] else None
-        able = not denied and all(one.key.startswith(conditions.KEYS) for one in reading.heard)
+        able = not denied and all(one.key.startswith(phrases.CONDITIONAL_KEYS) for one in reading.heard)
         if not able:
             return None if led and not self._ground.bears(start or 0, firm=False, value_end=-1) else reading
-        behind = conditions.after(self._said, reading.end)
+        behind = phrases.condition_after(self._said, reading.end)
         context, end = behind or (None, reading.end)
         heard = tuple(
-            replace(one, context=context or led or conditions.within(one.text)) for one in reading.heard
+            replace(one, context=context or led or phrases.condition_within(one.text))
+            for one in reading.heard
         )
         return Reading(heard, end)
 
     def _add(self, heard: tuple[Heard, ...]) -> None:
         self._heard.extend(retraction(one) if self._forgetting else one for one in heard)
-
-
-__all__ = ["RULES", "listen"]

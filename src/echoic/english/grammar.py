@@ -8,31 +8,14 @@ whole literal word (`(?:call|calls) me`, not `calls? me`): rules are found by th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from types import ModuleType
 
-from echoic.memory.listening.sentences import Sentence
-from echoic.memory.listening.slots import Heard
-from echoic.memory.listening.spoken import Value
-
-_ADVERBS: Final = (
-    "actually|currently|basically|originally|presently|also|still|now|just|really|absolutely|definitely|"
-    "always|"
-    "totally|honestly|truly|mainly|personally|generally|usually|mostly|severely|very|highly|deathly|both|"
-    "quite|"
-    "recently|all|only|obviously|simply|particularly|especially|normally|super|extremely|terribly|badly|so"
-)
-MACROS: Final = {
-    "<adv>": rf"(?:(?:{_ADVERBS}) ){{0,2}}",
-    "<i>": r"(?:i|we) ",
-    "<not>": r"(?P<no>(?:don't|do not|no longer|never|didn't) )?",
-    "<im>": r"(?:i'm|i am|we're|we are) ",
-    "<im?>": r"(?:i'm|i am|we're|we are) (?P<no>(?:not|no longer) )?",
-    "<ive>": r"(?:i've|i have|we've|we have|i've got|i have got|we've got|i got) ",
-    "<my>": r"(?:my|our) ",
-    "<is>": r"(?:is|are) ",
-}
+from echoic.english.lexicon import expanded, triggers
+from echoic.english.sentences import Sentence
+from echoic.english.slots import Heard
+from echoic.english.spoken import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +62,19 @@ class Rule:
     """Whether it may be put as a question ("could you call me in the evenings?")."""
 
 
-def rule(
-    trigger: str, read: Reader, *, firm: bool = True, elides: bool = False, request: bool = False
-) -> Rule:
-    """A rule whose trigger ends with a word; a macro or an optional word at its end brings its own space."""
-    pattern = trigger if trigger.endswith((">", " )?")) else trigger + " "
-    for macro, meaning in MACROS.items():
-        pattern = pattern.replace(macro + " ", meaning).replace(macro, meaning)
-    words = frozenset(re.findall(r"[a-z][a-z'-]*", pattern))
-    return Rule(re.compile(pattern), words, read, firm, elides, request)
+def rules_of(readers: Mapping[str, ModuleType]) -> tuple[Rule, ...]:
+    """The rules of `data/rules.txt`, read by functions of the modules given for its sections."""
+    found = []
+    for section, reader, flags, trigger in triggers():
+        whole = expanded(trigger, section)
+        if not whole.endswith((" )?", " ){0,2}", "[ ]")):  # what is optional at its end brings its own space
+            whole += " "
+        words = frozenset(re.findall(r"[a-z][a-z'-]*", whole))
+        read: Reader = getattr(readers[section], reader)
+        found.append(
+            Rule(re.compile(whole), words, read, "loose" not in flags, "elides" in flags, "request" in flags)
+        )
+    return tuple(found)
 
 
 def index_of(rules: Iterable[Rule]) -> dict[str, tuple[Rule, ...]]:
@@ -106,6 +93,3 @@ def many(values: Iterable[Value], end: int, make: Callable[[str], Heard]) -> Rea
     """The reading of several values of one kind; None where there are none."""
     heard = tuple(make(value.text) for value in values)
     return Reading(heard, end) if heard else None
-
-
-__all__ = ["MACROS", "Reader", "Reading", "Rule", "Spot", "index_of", "many", "one", "rule"]

@@ -1,4 +1,10 @@
-"""Things a speaker speaks of without a name: what is liked, avoided, needed. Whole phrases or nothing.
+"""When a preference applies, as it is said around it: "only at work", "when I'm driving", "unless it rains".
+
+What is read here would otherwise be lost, and the preference said of all times. What may be a supposition,
+politeness or a memory ("if I may", "when I was a child") is none, and neither is what is about now alone.
+
+
+Things a speaker speaks of without a name: what is liked, avoided, needed. Whole phrases or nothing.
 
 A phrase that is cut short can say the opposite ("I like coffee when it's late"), so one that goes on with a
 condition, points at something only the listener can see ("this one"), or has no clear end is refused.
@@ -6,10 +12,10 @@ condition, points at something only the listener can see ("this one"), or has no
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from echoic.memory.listening import conditions
-from echoic.memory.listening.lexicon import (
+from echoic.english.lexicon import (
     ADJECTIVES,
     AUXILIARIES,
     CONJUNCTIONS,
@@ -18,46 +24,101 @@ from echoic.memory.listening.lexicon import (
     NUMBERS,
     PREPOSITIONS,
     PRONOUNS,
+    pattern,
+    source,
+    table,
+    words,
 )
-from echoic.memory.listening.sentences import Sentence
-from echoic.memory.listening.spoken import Value
+from echoic.english.sentences import Sentence
+from echoic.english.spoken import Value
+
+# -- conditions
+
+CONDITIONAL_KEYS: Final = (
+    "preference:",
+    "favourite:",
+    "least_favourite:",
+    "avoids:",
+    "avoid_topic:",
+    "answer_length",
+)
+"""Of what can hold under a condition."""
+_CONDITION_WORDS: Final = 10
+_AFTER: Final = pattern("phrases.after")
+_BEFORE: Final = pattern("phrases.before")
+_ADJUNCT: Final = pattern("phrases.adjunct")
+# What is no condition of a preference: said of what was, of what might be, of now, or out of politeness.
+_NOT_ONE: Final = pattern("phrases.not_one")
+_TELLING: Final = words("phrases.telling")
+_THEIRS: Final = table("phrases.theirs")
+
+
+def condition_after(said: Sentence, at: int) -> tuple[str, int] | None:
+    """The condition that follows what ended before the word `at`, and where it ends; None: there is none."""
+    found = said.match(_AFTER, at)
+    if found is None:
+        return None
+    start = said.at.get(found.start("context"))
+    if start is None:
+        return None
+    return _read(said, start)
+
+
+def condition_before(said: Sentence) -> tuple[str, int] | None:
+    """The condition a sentence begins with, and where its main clause does: "At work I prefer tea"."""
+    found = said.match(_BEFORE, 0)
+    start = said.at.get(found.start("context")) if found else None
+    if start is None:
+        return None
+    for end in range(start + 2, min(len(said), start + _CONDITION_WORDS + 1)):
+        mine = said.low(end) in {"i", "my", "i'm"}
+        told = said.low(end - 1) in _TELLING  # "if people know I like it": it belongs to the condition
+        clause = said.gap(end) or re.match(rf"{source('phrases.when')}$", said.low(start)) is None or not told
+        if mine and clause and _is_one(said.text(start, end)):
+            return _theirs(said.text(start, end)), end
+    return None
+
+
+def condition_within(text: str) -> str | None:
+    """The condition at the end of what is preferred: "in the evening" of "prefers tea in the evening"."""
+    found = _ADJUNCT.search(text)
+    return found.group("context") if found else None
+
+
+def _read(said: Sentence, start: int) -> tuple[str, int] | None:
+    end = start + 1
+    while end < len(said) and not said.gap(end) and said.low(end) not in {"but", "because", "so"}:
+        joined = said.low(end) in {"and", "or"} and said.low(end + 1) in {"i", "my", "we", "i'm", "please"}
+        if joined or end - start > _CONDITION_WORDS:
+            break
+        end += 1
+    text = said.text(start, end)
+    if end - start > _CONDITION_WORDS or not _is_one(text):
+        return None
+    return _theirs(text), end
+
+
+def _is_one(text: str) -> bool:
+    return _NOT_ONE.search(text.casefold()) is None
+
+
+def _theirs(text: str) -> str:
+    """What the speaker says of themselves, said of them."""
+    words = text.split()
+    words[0] = words[0].lower()  # it stands behind what it is a condition of
+    return " ".join(_THEIRS.get(word.casefold().replace("’", "'"), word) for word in words)
+
+
+# -- phrases
 
 _MAX_WORDS: Final = 7
-_POINTING: Final = frozenset(
-    """
-    it its it's that that's this these those here there you your you're yours him his her hers them their
-    theirs me myself us our ours my mine one ones i i'm i've we he she they what who whoever whatever how
-    where why something anything everything nothing someone anyone everyone everybody nobody same such other
-    others another stuff thing things way idea sound part both either neither
-    """.split()
-)
+_POINTING: Final = words("phrases.pointing")
 # "that", "when", "if": the phrase holds only on a condition, which would be lost.
-_CONDITIONS: Final = frozenset(
-    """
-    that which who whose when whenever where if unless until while as before after how except
-    than
-    """.split()
-)
-_ENDS: Final = frozenset(
-    """
-    i i'm i've i'd i'll we we're he he's she she's they they're it it's you you're my but so because cause cos
-    since though although however also too please thanks thank anyway sorry yeah yes no not then now well okay
-    ok actually honestly especially mostly personally really very most these better best just only right call
-    tell give let let's send show play put set help remember forget hello hi hey bye can could do does did is
-    are was were will would should what what's where's which than lately nowadays anymore sometimes usually
-    """.split()
-)
-_THINGS_TOO: Final = frozenset(
-    """
-    red green blue yellow orange purple pink brown black white grey gold silver nuts organic electric
-    """.split()
-)
+_CONDITIONS: Final = words("phrases.conditions")
+_ENDS: Final = words("phrases.ends")
+_THINGS_TOO: Final = words("phrases.things_too")
 _DANGLING: Final = PREPOSITIONS | DETERMINERS
-_VERBS: Final = frozenset(
-    """
-    live work have need want prefer like love hate am speak enjoy had was go get make think know come
-    """.split()
-)
+_VERBS: Final = words("phrases.verbs")
 _TAILS: Final = (
     ("a", "lot"),
     ("quite", "a"),
@@ -74,62 +135,13 @@ _TAILS: Final = (
     ("of", "course"),
     ("in", "general"),
 )
-_PAIRS: Final = frozenset(
-    """
-    rock|roll mac|cheese fish|chips drum|bass bread|butter country|western arts|crafts r|b rhythm|blues
-    salt|vinegar butter|jelly bed|breakfast peanut|jelly gin|tonic bacon|eggs biscuits|gravy surf|turf
-    hide|seek dungeons|dragons black|white cookies|cream sweet|sour chicken|waffles rice|beans wine|cheese
-    macaroni|cheese cats|dogs food|drink
-    """.split()
-)
-_GENERIC: Final = frozenset(
-    """
-    beach ocean sea outdoors mountains theatre theater opera cinema gym countryside snow rain cold heat sun
-    desert forest woods city beatles sunshine internet ballet circus water winter summer
-    """.split()
-)
-_PASTIMES: Final = frozenset(
-    """
-    cook bake read travel swim run dance sing paint draw garden hike ski surf fish hunt camp knit sew write
-    climb cycle jog play watch listen eat drink ride sail shop meditate dive exercise party gamble golf bowl
-    skate walk
-    """.split()
-)
-_NO_FOOD: Final = frozenset(
-    """
-    much breakfast lunch dinner out late early again yet well properly before after at there more now enough
-    alone fast slowly like lots healthy food in on to with for from than really today tonight tomorrow
-    anything everything and or solid whole half less outside inside when if people humans anybody until unless
-    a an the often regularly usually normally frequently typically daily without
-    """.split()
-)
-_EMPTY_DOINGS: Final = frozenset(
-    """
-    trying seeing doing having getting being making going taking giving putting using keeping to get it
-    """.split()
-)
-_SPELT: Final = {
-    "color": "colour",
-    "colors": "colours",
-    "flavor": "flavour",
-    "flavors": "flavours",
-    "theater": "theatre",
-    "savory": "savoury",
-    "donut": "doughnut",
-    "donuts": "doughnuts",
-    "yogurt": "yoghurt",
-    "gray": "grey",
-    "jewelry": "jewellery",
-    "neighbor": "neighbour",
-    "neighborhood": "neighbourhood",
-}
-_VAGUE: Final = frozenset(
-    """
-    mondays monday mornings morning work bullshit stupidity people men women idiots exercise homework life
-    love math fun commitment drama nonsense everything anything something nothing money responsibility
-    housework cleaning hypocrisy lies politics winter weddings effort boredom bs
-    """.split()
-)
+_PAIRS: Final = words("phrases.pairs")
+_GENERIC: Final = words("phrases.generic")
+_PASTIMES: Final = words("phrases.pastimes")
+_NO_FOOD: Final = words("phrases.no_food")
+_EMPTY_DOINGS: Final = words("phrases.empty_doings")
+_SPELT: Final = table("phrases.spelt")
+_VAGUE: Final = words("phrases.vague")
 
 
 def item(
@@ -156,7 +168,7 @@ def item(
     words = [said.low(i) for i in range(start, end)]
     if not words or len(words) > limit or not _POINTING.isdisjoint(words) or words[-1] in _DANGLING:
         return None
-    lost = _conditional(said, end) and not (conditional and conditions.after(said, end))
+    lost = _conditional(said, end) and not (conditional and condition_after(said, end))
     if not _starts_well(words[0]) or lost or _cut_short(said, start, end):
         return None
     vague = words[-1] in _EMPTY_DOINGS or (len(words) == 1 and words[0] in ADJECTIVES - _THINGS_TOO)
@@ -298,6 +310,3 @@ def _joint(said: Sentence, end: int) -> int | None:
         said.low(start) in _ENDS | _VERBS or said.low(start) in AUXILIARIES or said.low(start) in CONJUNCTIONS
     )
     return None if opener or start >= len(said) else start
-
-
-__all__ = ["clause", "foods", "item", "items", "slug", "subject"]

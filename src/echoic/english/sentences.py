@@ -8,36 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
+from echoic.english.lexicon import table, words
 from echoic.words import fold
 
-FILLERS = frozenset("um uh uhm umm uhh er erm ah ahem hmm hm mm mmm mhm eh".split())
+FILLERS: Final = words("sentences.fillers")
 
 # A stammer repeats small words, never a name: "New York New York" and "Duran Duran" stay as they are.
-_REPEATABLE = frozenset(
-    """
-    i i'm i've i'd i'll am my name is name's a an the in at on to for from of and but so it it's that's we
-    we're we've live work have has like called was are this you can could do don't not with as because call me
-    """.split()
-)
+_REPEATABLE: Final = words("sentences.repeatable")
 _RESTARTS = frozenset("in at from near as".split())
-_REPAIRS = frozenset("no sorry wait rather actually i mean oops".split())
-_CONTRACTIONS = {
-    "im": "i'm",
-    "ive": "i've",
-    "dont": "don't",
-    "cant": "can't",
-    "isnt": "isn't",
-    "didnt": "didn't",
-    "doesnt": "doesn't",
-    "wont": "won't",
-    "thats": "that's",
-    "whats": "what's",
-    "lets": "let's",
-    "cannot": "can't",
-}
+_REPAIRS: Final = words("sentences.repairs")
+_CONTRACTIONS: Final = table("sentences.contractions")
 # Words whose full stop does not end a sentence.
-_TITLES = frozenset("dr mr mrs ms st prof mt ft".split())
+_TITLES: Final = words("sentences.titles")
 _ABBREVIATIONS = _TITLES | frozenset("sr jr vs etc approx ave apt inc corp ltd".split())
 _CLIPPED = ("'cause", "'cos", "'em", "'til", "'bout", "'n")
 
@@ -47,8 +31,8 @@ _MAX_WORD = 80
 """Characters; anything longer is not speech and is passed over."""
 _DASHES = re.compile(r"[–—]|--|…|\.{2,}")
 _INITIALS = re.compile(r"(?:[a-z]\.){1,4}[a-z]?")
-_KNOWN_AFTER = frozenset("do did don't didn't if as that what how and you'd".split())
-_KNOWN_BEFORE = frozenset("what that how where who if the my me him her them it this a i i'm".split())
+_KNOWN_AFTER: Final = words("sentences.known_after")
+_KNOWN_BEFORE: Final = words("sentences.known_before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +267,3 @@ def _restarted(tokens: list[Token]) -> None:
         if tokens[start].low == tokens[-1].low:
             del tokens[start:-1]
             return
-
-
-__all__ = ["FILLERS", "Sentence", "Token", "sentences"]

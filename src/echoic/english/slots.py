@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from echoic.memory.listening.phrases import slug
+from echoic.english.lexicon import pattern
+from echoic.english.phrases import slug
 from echoic.types import Category, Memory
 
 STATED: Final = 0.95
@@ -143,12 +144,7 @@ def with_context(sentence: str, context: str | None) -> str:
     return f"{body}, {context}." if _CONDITION.match(context) else f"{body} ({context})."
 
 
-_CONDITION: Final = re.compile(
-    r"(?:only|just|mostly|mainly|usually|especially|particularly|at|except|apart|not|never|strictly|in|on|"
-    r"during|for|after|before|with|while|from|over|between|when|whenever|if|unless|as long as|so long as|"
-    r"once|until) ",
-    re.IGNORECASE,
-)
+_CONDITION: Final = pattern("slots.condition")
 
 
 def spoken_key(key: str) -> str:
@@ -256,24 +252,3 @@ def emptied_item(key: str) -> Heard:
         retracts=True,
         confidence=STATED,
     )
-
-
-__all__ = [
-    "INFERRED",
-    "PLAIN",
-    "SLOTS",
-    "STATED",
-    "Heard",
-    "Slot",
-    "be",
-    "emptied",
-    "emptied_item",
-    "ended",
-    "hear",
-    "hear_of",
-    "retraction",
-    "rivals",
-    "sentence_of",
-    "spoken_key",
-    "with_context",
-]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.memory.listening import Heard, listen
+from echoic.english import Heard, listen
 from echoic.types import CATEGORIES, checked_name, checked_text
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from echoic.memory.listening.lexicon import FUNCTION, MONTHS
-from echoic.memory.listening.sentences import Sentence
+from echoic.english.lexicon import FUNCTION, MONTHS, table
+from echoic.english.sentences import Sentence
 
 PHONE_DIGITS: Final = range(6, 16)
 """Digits of a number worth keeping: E.164 allows 15 at most; under six it is an extension or a code."""
@@ -45,16 +45,7 @@ _ORDINAL_DIGITS: Final = re.compile(r"([0-9]{1,2})(?:st|nd|rd|th)?")
 _WRITTEN_DATE: Final = re.compile(r"[0-9]{1,4}[/.-][0-9]{1,2}[/.-][0-9]{2,4}")
 _WRITTEN_DIGITS: Final = re.compile(r"[+(]?[0-9][0-9()+./-]{0,30}")
 _EMAIL: Final = re.compile(r"[a-z0-9._+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,4}[a-z]{2,24}")
-_EMAIL_MARKS: Final = {
-    "dot": ".",
-    "period": ".",
-    "point": ".",
-    "underscore": "_",
-    "dash": "-",
-    "hyphen": "-",
-    "minus": "-",
-    "plus": "+",
-}
+_EMAIL_MARKS: Final = table("spoken.email_marks")
 _EMAIL_WORDS: Final = 16
 """Words looked at for one address: enough for one spelled letter by letter."""
 
@@ -174,7 +165,7 @@ def _day(said: Sentence, at: int) -> Number | None:
 
 def digits(said: Sentence, at: int) -> Value | None:
     """A run of spoken or written digits, with a leading + where one was said. Any length but none."""
-    plus = "+" if said.low(at) == "plus" or said.tokens[at].text.startswith("+") else ""
+    plus = "+" if said.low(at) == "plus" or said.low(at).startswith("+") else ""
     index = at + (said.low(at) == "plus")
     run = ""
     while index < len(said):
@@ -205,7 +196,7 @@ def _digit_step(said: Sentence, at: int) -> Value | None:
 
 def phone(said: Sentence, at: int) -> Value | None:
     """A telephone number as digits: "five five five, one two three four" is 5551234."""
-    found = digits(said, at) if at < len(said) else None
+    found = digits(said, at)
     return found if found and len(found.text.lstrip("+")) in PHONE_DIGITS else None
 
 
@@ -241,6 +232,3 @@ def _email_step(said: Sentence, at: int, *, local: bool) -> Value | None:
     plain = re.fullmatch(r"[a-z0-9@._+-]{1,80}", word) is not None
     grammar = word in FUNCTION and word not in {"a", "i", "me", "hello", "hi", "will", "may"}
     return Value(word, at + 1) if plain and not grammar else None
-
-
-__all__ = ["PHONE_DIGITS", "Number", "Value", "date", "digits", "email", "number", "phone", "year"]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from echoic.memory.listening import listen
+from echoic.english import listen
 
 
 def pairs(text, *before, since=""):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoic.memory.listening import listen, listener
-from echoic.memory.listening.sentences import sentences
+from echoic.english import listen, listener
+from echoic.english.sentences import sentences
 from echoic.types import MAX_TEXT_BYTES, checked_name, checked_text
 
 _LINES = Path(__file__).with_name("utterances.jsonl").read_text(encoding="utf-8").splitlines()
