@@ -33,7 +33,7 @@ _BEGINS_WITH_DAY = re.compile(rf"{A_DAY}\b", re.IGNORECASE)
 _UNIT = "week|month|year"
 _FRAME = re.compile(
     rf"(?:earlier )?(?:last|past|this past|this) (?P<unit>{_UNIT})|the (?P<before>{_UNIT}) before last"
-    rf"|(?!.*\b(?:couple|few|several|half)\b).+ (?P<ago>{_UNIT})s? ago",
+    rf"|(?:(?!(?:couple|few|several|half)\b)[\w-]{{1,12}} ){{1,4}}(?P<ago>{_UNIT})s? ago",
     re.IGNORECASE,
 )
 _UNFRAMED = re.compile(r"\b(?:today|tonight|this|weekend)\b", re.IGNORECASE)

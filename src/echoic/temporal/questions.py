@@ -35,9 +35,9 @@ MAX_CHARACTERS = 1000
 """How much of a question is read, from its end: somebody who talks at length asks at the end."""
 
 _TO = r"to|until|till|through|-|\u2013"
-_JOINED = re.compile(rf"\s*(?:and|{_TO})\s*(?:the )?", re.IGNORECASE)
-_JOINED_ALONE = re.compile(rf"\s*(?:{_TO})\s*(?:the )?", re.IGNORECASE)
-_TO_NOW = re.compile(rf"\s*(?:and|{_TO})\s*(?:right )?now\b", re.IGNORECASE)
+_JOINED = re.compile(rf"\s{{0,9}}(?:and|{_TO})\s{{0,9}}(?:the )?", re.IGNORECASE)
+_JOINED_ALONE = re.compile(rf"\s{{0,9}}(?:{_TO})\s{{0,9}}(?:the )?", re.IGNORECASE)
+_TO_NOW = re.compile(rf"\s{{0,9}}(?:and|{_TO})\s{{0,9}}(?:right )?now\b", re.IGNORECASE)
 _WEEKDAY = re.compile(WEEKDAY, re.IGNORECASE)
 _OPENS = re.compile(
     rf"\b(?:(?:(?:{COUNT}|the) )?(?P<unit>day|week|month|year)s? )?"

@@ -26,7 +26,7 @@ _PHRASE: Final = re.compile(
     re.IGNORECASE,
 )
 # "today (4 May 2026)" was resolved before; "this year's plan" is no point in time.
-_SETTLED: Final = re.compile(r"\s*(?:\([^)]*(?:19|20)[0-9]{2}\)|['’]s\b)")
+_SETTLED: Final = re.compile(r"\s{0,9}(?:\([^)]{0,40}(?:19|20)[0-9]{2}\)|['’]s\b)")
 _DAYS_AHEAD: Final = {
     "the day before yesterday": -2,
     "yesterday": -1,

@@ -59,7 +59,7 @@ _CODES: Mapping[str, str] = {
 }
 """Abbreviations, with the place they mean: "EST" in summer means New York, not the offset."""
 _OFFSET = re.compile(r"(?:utc|gmt)\s*(?:(?P<hours>[+-]\d{1,2})(?::?(?P<minutes>[0-5]\d))?)?", re.IGNORECASE)
-_SUFFIX = re.compile(r"\s*(?:standard |daylight |summer )?time(?: zone)?$", re.IGNORECASE)
+_SUFFIX = re.compile(r"\s{0,9}(?:standard |daylight |summer )?time(?: zone)?$", re.IGNORECASE)
 
 
 @lru_cache(maxsize=512)
