@@ -7,12 +7,13 @@ of that slot's kind and nothing follows that would make it another statement.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-from echoic.english import names, phrases, places, spoken
+from echoic.english import names, phrases, spoken
+from echoic.english.facts import VALUES
 from echoic.english.lexicon import FIRMS, FUNCTION, GIVEN, PLACES, pattern, wordlike, words
 from echoic.english.sentences import Sentence, sentences
 from echoic.english.slots import SLOTS, Heard, hear, hear_of, retraction
@@ -74,7 +75,7 @@ def corrected(said: Sentence, at: int, previous: Sequence[Heard], since: str = "
 def _spoken_of(key: str, since: str) -> bool:
     """Whether something of the kind that fills `key` was said `since`, of which nothing was heard."""
     slot = key.partition(":")[0]
-    strict = _READERS.get(slot) if slot in _WRITTEN else None
+    strict = VALUES.get(slot) if slot in _WRITTEN else None
     named = slot in _KNOWN or slot.endswith("_name")
     for said in sentences(since) if strict or named else ():
         if strict and any(strict(said, index) for index in range(len(said))):
@@ -104,7 +105,7 @@ def _reread(said: Sentence, at: int, old: Heard, *, meant: bool) -> Repair | Non
     slot, _, item = old.key.partition(":")
     if item:
         return _other_item(said, at, old, slot) if meant else None
-    reader = _READERS.get(slot) or (names.stated if slot.endswith("_name") else None)
+    reader = VALUES.get(slot) or (names.stated if slot.endswith("_name") else None)
     found = reader(said, at) if reader and at < len(said) else None
     if found is None and slot == "phone":
         found = _last_digits(said, at, old.text)
@@ -177,28 +178,6 @@ def _past_denial(said: Sentence, end: int, old: Heard) -> int:
     if end < len(said) and said.line.startswith(words, said.starts[end]):
         return said.at.get(said.starts[end] + len(words), end)
     return end
-
-
-def _age(said: Sentence, at: int) -> Value | None:
-    found = spoken.number(said, at)
-    return Value(str(found.value), found.end) if found and 3 <= found.value <= 120 else None
-
-
-_READERS: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
-    "user_name": names.stated,
-    "last_name": names.stated,
-    "home": places.place,
-    "origin": places.origin,
-    "birthplace": places.place,
-    "grew_up_in": places.place,
-    "address": places.street,
-    "employer": places.organisation,
-    "occupation": lambda said, at: places.role(said, at, certain=False),
-    "age": _age,
-    "birthday": spoken.date,
-    "email": spoken.email,
-    "phone": spoken.phone,
-}
 
 
 def settled(heard: Sequence[Heard]) -> list[Heard]:

@@ -1,23 +1,21 @@
-"""Rules for how to reach the speaker: e-mail, telephone, time zone and languages.
+"""Readers of the rules about who a speaker is: contact details, identity, work, family and animals.
 
-Rules for who the speaker is: name, home, origin, age and birthday.
-
-Rules for what the speaker does for a living: employer and trade, each a slot of its own.
-
-Rules for the people and animals in the speaker's life.
+`data/rules.txt` names the reader of each rule: a function of this module, or a slot of `VALUES`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from echoic.english import names, places, spoken
 from echoic.english.grammar import Reading, Spot, one
-from echoic.english.lexicon import AUXILIARIES, FUNCTION, GIVEN, pattern, source, table, wordlike, words
-from echoic.english.names import closed
+from echoic.english.lexicon import AUXILIARIES, FUNCTION, pattern, source, table, wordlike, words
+from echoic.english.names import closed, run_end
 from echoic.english.sentences import Sentence
 from echoic.english.slots import INFERRED, PLAIN, STATED, Heard, hear, hear_of
+from echoic.english.spoken import Value
 
 # -- contact
 
@@ -28,16 +26,9 @@ _HOW_WELL: Final = words("facts.how_well")
 _MEASURES: Final = pattern("facts.measures")
 
 
-def email(spot: Spot) -> Reading | None:
-    return one(spoken.email(spot.said, spot.at), lambda text: hear("email", text))
-
-
-def phone(spot: Spot) -> Reading | None:
-    return one(spoken.phone(spot.said, spot.at), lambda text: hear("phone", text))
-
-
 def reached(spot: Spot) -> Reading | None:
-    return phone(spot) or email(spot)
+    number = one(spoken.phone(spot.said, spot.at), lambda text: hear("phone", text))
+    return number or one(spoken.email(spot.said, spot.at), lambda text: hear("email", text))
 
 
 def timezone(spot: Spot) -> Reading | None:
@@ -111,14 +102,6 @@ _THEN_ON: Final = pattern("facts.then_on")
 _NOT_CALLED: Final = words("facts.not_called")
 
 
-def stated_name(spot: Spot) -> Reading | None:
-    return one(names.stated(spot.said, spot.at), lambda text: hear("user_name", text))
-
-
-def last_name(spot: Spot) -> Reading | None:
-    return one(names.stated(spot.said, spot.at), lambda text: hear("last_name", text))
-
-
 def called(spot: Spot) -> Reading | None:
     """After "call me": a name, and nothing behind it that makes it something else."""
     found = names.stated(spot.said, spot.at)
@@ -184,32 +167,12 @@ def moved(spot: Spot) -> Reading | None:
     return one(places.place(said, start.end + 1), lambda text: hear("home", text))
 
 
-def address(spot: Spot) -> Reading | None:
-    return one(places.street(spot.said, spot.at), lambda text: hear("address", text))
-
-
-def origin(spot: Spot) -> Reading | None:
-    return one(places.origin(spot.said, spot.at), lambda text: hear("origin", text))
-
-
-def grew_up(spot: Spot) -> Reading | None:
-    return one(places.place(spot.said, spot.at), lambda text: hear("grew_up_in", text))
-
-
-def birthplace(spot: Spot) -> Reading | None:
-    return one(places.place(spot.said, spot.at), lambda text: hear("birthplace", text))
-
-
 def birth_year(spot: Spot) -> Reading | None:
     born = spoken.year(spot.said, spot.at) or spoken.number(spot.said, spot.at)
     if born is None or not (born.value >= 1900 or 30 <= born.value <= 99):
         return None
     value = born.value if born.value >= 1900 else 1900 + born.value  # "in sixty three"
     return Reading((hear("birth_year", str(value)),), born.end)
-
-
-def birthday(spot: Spot) -> Reading | None:
-    return one(spoken.date(spot.said, spot.at), lambda text: hear("birthday", text))
 
 
 def age(spot: Spot) -> Reading | None:
@@ -231,9 +194,6 @@ def _aged(value: int, end: int) -> Reading:
     return Reading((hear("age", str(value)),), end)
 
 
-"""Tried after every other rule for what follows "I'm"."""
-
-
 # -- work
 
 _AT: Final = frozenset("at for with".split())
@@ -243,7 +203,7 @@ _FIGURATIVE: Final = re.compile(r"to (?:my|our|his|her|their|everyone|all|them|h
 _EMPLOYED: Final = frozenset("for since all".split())
 
 
-def employer(spot: Spot) -> Reading | None:
+def works_at(spot: Spot) -> Reading | None:
     """The employer, and the trade where it follows: "at Google as an engineer"."""
     heard, end = _works_at(spot.said, spot.at)
     if not heard:
@@ -255,9 +215,9 @@ def employer(spot: Spot) -> Reading | None:
     return Reading(heard, end)
 
 
-def employer_since(spot: Spot) -> Reading | None:
+def works_at_since(spot: Spot) -> Reading | None:
     """After "I've worked at": an employer if it lasts ("for ten years"); else it may be one of many."""
-    found = employer(spot)
+    found = works_at(spot)
     return found if found and spot.said.low(found.end) in _EMPLOYED else None
 
 
@@ -295,25 +255,14 @@ def occupation(spot: Spot) -> Reading | None:
     trade = places.role(said, spot.at, certain=True)
     if trade:
         return one(trade, lambda text: hear("occupation", text))
-    end = spot.at
-    while end < len(said) and said.low(end) not in FUNCTION and not (end > spot.at and said.gap(end)):
-        end += 1
+    end = run_end(said, spot.at)
     words = [said.low(i) for i in range(spot.at, end)]
     gerund = 0 < len(words) <= 3 and words[-1] in _DOINGS and closed(said, end)
     return Reading((hear("occupation", said.text(spot.at, end)),), end) if gerund else None
 
 
-def industry(spot: Spot) -> Reading | None:
-    return one(places.field_of_work(spot.said, spot.at), lambda text: hear("industry", text))
-
-
 def self_employed(spot: Spot) -> Reading | None:
     return Reading((hear("occupation", "self-employed"),), spot.at)
-
-
-def started(spot: Spot) -> Reading | None:
-    """After "I started at": only a named firm, since one may start at nine or at the top."""
-    return one(places.organisation(spot.said, spot.at), lambda text: hear("employer", text))
 
 
 # -- kin
@@ -343,13 +292,7 @@ def _relation(spot: Spot) -> str:
 
 def relation(said: str) -> str:
     """A word for a relative as keys have it: "mum" is mother, "older sister" is sister."""
-    return (
-        _SAME.get(said, said)
-        .removeprefix("older ")
-        .removeprefix("younger ")
-        .removeprefix("little ")
-        .removeprefix("big ")
-    )
+    return re.sub(r"^(?:older|younger|little|big) ", "", _SAME.get(said, said))
 
 
 def kin_named(spot: Spot) -> Reading | None:
@@ -416,13 +359,6 @@ def child_names(spot: Spot) -> Reading | None:
     return Reading(tuple(_child(name, "child") for name in found), end) if found else None
 
 
-def children_are(spot: Spot) -> Reading | None:
-    """After "my kids are": known or capitalised names only, since children are many things."""
-    found, end = names.name_list(spot.said, spot.at)
-    known = spot.said.cased or all(name.lower() in GIVEN for name in found)
-    return Reading(tuple(_child(name, "child") for name in found), end) if found and known else None
-
-
 def pet_named(spot: Spot) -> Reading | None:
     """A pet's name may be any word ("whiskers", "tofu"), so long as it is the only one."""
     said, at = spot.said, spot.at
@@ -432,31 +368,24 @@ def pet_named(spot: Spot) -> Reading | None:
     return one(found, lambda text: _pet(text, spot.group("kind"))) if found and said.low(at) else None
 
 
-def _any_name(spot: Spot) -> spoken.Value | None:
+def _any_name(spot: Spot) -> Value | None:
     said, at = spot.said, spot.at
     if said.low(at) in FUNCTION or not closed(said, at + 1) or (said.cased and not said.tokens[at].capital):
         return None
-    return spoken.Value(names.titled(said.tokens[at : at + 1]), at + 1) if at < len(said) else None
+    return Value(names.titled(said.tokens[at : at + 1]), at + 1) if at < len(said) else None
 
 
 def pet_beside(spot: Spot) -> Reading | None:
     said, at = spot.said, spot.at
     found = names.known_or_capital(said, at)
-    if (
-        found is None
-        and said.cased
-        and at < len(said)
-        and said.tokens[at].capital
-        and said.low(at) not in FUNCTION
-    ):
-        found = spoken.Value(said.tokens[at].text, at + 1)
-    if found is None and not said.cased and not wordlike(said.low(at)) and said.low(at + 1) in _THEIR_VERBS:
+    if found is None and said.cased:
+        capital = at < len(said) and said.tokens[at].capital and said.low(at) not in FUNCTION
+        found = Value(said.tokens[at].text, at + 1) if capital else None
+    elif found is None and not wordlike(said.low(at)) and said.low(at + 1) in _THEIR_VERBS:
         found = names.stated(said, at)
-    if (
-        found is None
-        or not (_goes_on(spot, found.end) or said.gap(found.end))
-        or said.match(_GONE, found.end)
-    ):
+    if found is None or said.match(_GONE, found.end):
+        return None
+    if not (_goes_on(spot, found.end) or said.gap(found.end)):
         return None
     return one(found, lambda text: _pet(text, spot.group("kind")))
 
@@ -483,22 +412,40 @@ def one_pet(spot: Spot) -> Reading | None:
     kind = spot.group("kind")
     if spot.said.low(spot.at) in {"named", "called"}:
         return pet_named(Spot(spot.said, spot.match, spot.at + 1, spot.greeted))
-    beside = (
-        names.known_or_capital(spot.said, spot.at) if spot.said.cased and spot.said.gap(spot.at) else None
-    )
+    beside = spot.said.cased and spot.said.gap(spot.at) and names.known_or_capital(spot.said, spot.at)
     if beside and spot.said.gap(beside.end):
         return one(beside, lambda text: _pet(text, kind))
     article = "an" if kind[:1] in "aeiou" else "a"
-    if spot.said.match(_IDIOM, spot.at):
+    if spot.said.match(_IDIOM, spot.at) or not closed(spot.said, spot.at):
         return None
-    return (
-        Reading((hear("pet_kind", f"{article} {kind}", item=kind),), spot.at)
-        if closed(spot.said, spot.at)
-        else None
-    )
+    return Reading((hear("pet_kind", f"{article} {kind}", item=kind),), spot.at)
 
 
 PEOPLE: Final = frozenset(
     "|".join(source(f"facts.{kind}") for kind in ("kin", "others", "child", "children")).split("|")
 )
 """Words for people in somebody's life."""
+
+
+def _spoken_age(said: Sentence, at: int) -> Value | None:
+    found = spoken.number(said, at)
+    return Value(str(found.value), found.end) if found and found.value in _ANY_AGE else None
+
+
+VALUES: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
+    "user_name": names.stated,
+    "last_name": names.stated,
+    "home": places.place,
+    "origin": places.origin,
+    "birthplace": places.place,
+    "grew_up_in": places.place,
+    "address": places.street,
+    "employer": places.organisation,
+    "industry": places.field_of_work,
+    "occupation": lambda said, at: places.role(said, at, certain=False),
+    "age": _spoken_age,
+    "birthday": spoken.date,
+    "email": spoken.email,
+    "phone": spoken.phone,
+}
+"""What reads the value of a slot: for rules without a reader of their own, and for corrections."""

@@ -12,11 +12,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from echoic.english.lexicon import pattern, source, table
+from echoic.english.lexicon import MONTHS, pattern, source, table
 
 Span = tuple[int, int]
 
-_SENTENCE: Final = re.compile(r"[^.!?…;\n]+[.!?…;]*")
+SENTENCE: Final = re.compile(r"[^.!?…;\n]+[.!?…;]*")
 _MAX_CHARACTERS: Final = 2000
 """Of an utterance that are looked at: requests are short."""
 
@@ -50,9 +50,6 @@ _FRAGMENT: Final = pattern("requests.fragment")
 _FRAGMENT_WORDS: Final = 7
 """Of a sentence behind a request that names again what is meant: "The stent.", "All about the bishop."."""
 _VOCATIVE: Final = pattern("requests.vocative")
-_MONTHS: Final = (
-    "january february march april may june july august september october november december".split()
-)
 _MONTH: Final = pattern("requests.month")
 _FAR: Final = pattern("requests.far")
 
@@ -88,13 +85,11 @@ class ForgetRequest:
 
 
 def forget_request(text: str) -> ForgetRequest | None:
-    """What `text` asks to have forgotten; None where it asks nothing, or to forget everything about the "
-    "speaker.
-    """
+    """What `text` asks to have forgotten; None where it asks nothing, or asks to forget everything."""
     text = text[:_MAX_CHARACTERS]
     if not _MAY_ASK.search(text.lower()):
         return None
-    spans = [(m.start(), m.end()) for m in _SENTENCE.finditer(text) if m.group().strip()]
+    spans = [(m.start(), m.end()) for m in SENTENCE.finditer(text) if m.group().strip()]
     lows = [_low(text[first:last]) for first, last in spans]
     whole = " . ".join(lows)
     if _EVERYTHING.search(whole):
@@ -131,7 +126,7 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
         before=tuple(spans[at] for at in near),
         points_back=points,
         far=bool(_MONTH.search(whole) or _FAR.search(whole)),
-        months=tuple(sorted({_MONTHS.index(name) + 1 for name in _MONTH.findall(whole)})),
+        months=tuple(sorted({MONTHS.index(name) + 1 for name in _MONTH.findall(whole)})),
     )
 
 

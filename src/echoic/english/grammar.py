@@ -1,8 +1,8 @@
-"""How a rule is written: a trigger over folded words, and a reader for the value behind it. No rules here.
+"""A rule: a trigger, which is matched against folded words, and a reader for the value behind it.
 
-A trigger is a regular expression over `Sentence.line` with the macros of `MACROS`; it is only ever matched at
-the start of a word and holds no nested repetition, so matching costs a constant per word. It begins with a
-whole literal word (`(?:call|calls) me`, not `calls? me`): rules are found by their words.
+The rules are data (`data/rules.txt`). A trigger is a regular expression over `Sentence.line`. It is only ever
+matched at the start of a word and holds no unbounded repetition, so matching costs a constant per word. It
+begins with a whole literal word (`(?:call|calls) me`, not `calls? me`): rules are found by their words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import ModuleType
 
 from echoic.english.lexicon import expanded, triggers
 from echoic.english.sentences import Sentence
-from echoic.english.slots import Heard
+from echoic.english.slots import Heard, hear
 from echoic.english.spoken import Value
 
 
@@ -70,11 +70,17 @@ def rules_of(readers: Mapping[str, ModuleType]) -> tuple[Rule, ...]:
         if not whole.endswith((" )?", " ){0,2}", "[ ]")):  # what is optional at its end brings its own space
             whole += " "
         words = frozenset(re.findall(r"[a-z][a-z'-]*", whole))
-        read: Reader = getattr(readers[section], reader)
+        read: Reader = getattr(readers[section], reader, None) or _filling(reader, readers[section])
         found.append(
             Rule(re.compile(whole), words, read, "loose" not in flags, "elides" in flags, "request" in flags)
         )
     return tuple(found)
+
+
+def _filling(slot: str, readers: ModuleType) -> Reader:
+    """A reader that only fills a slot."""
+    value = readers.VALUES[slot]
+    return lambda spot: one(value(spot.said, spot.at), lambda text: hear(slot, text))
 
 
 def index_of(rules: Iterable[Rule]) -> dict[str, tuple[Rule, ...]]:

@@ -15,15 +15,7 @@ from echoic.english.sentences import Sentence
 
 GREETINGS: Final = words("guards.greetings")
 # Words a clause of the speaker's own may follow.
-_CONNECTING: Final = GREETINGS | frozenset(
-    """
-    and but so because cause cos since also plus then well yeah yes yep yup no nope nah ok okay right sure
-    there oh ah actually basically look listen see thanks please sorry anyway anyways alright way mean
-    though although now again personally honestly everyone all first second finally course sir madam ma'am
-    good great cool fine as fyi unfortunately wow gosh obviously frankly seriously absolutely exactly correct
-    wait today currently
-    """.split()
-)
+_CONNECTING: Final = GREETINGS | words("guards.connecting")
 # Words that make what follows a question, a relative clause, a hedge or somebody's words.
 _FORBIDDING: Final = words("guards.forbidding")
 _SHADOWING: Final = words("guards.shadowing")
@@ -48,15 +40,8 @@ _UNSAID: Final = pattern("guards.unsaid")
 # The same, but of what was denied anyway it is only said once more: "I don't live there, not any more".
 _ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
 _JOKE: Final = pattern("guards.joke")
-_TIMELESS: Final = (
-    "contact_time",
-    "no_contact_time",
-    "requirement:",
-    "decision:",
-    "note:",
-    "phone",
-    "email",
-    "preference:",
+_TIMELESS: Final = tuple(
+    "contact_time no_contact_time requirement: decision: note: phone email preference:".split()
 )
 
 
@@ -169,17 +154,14 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
     """
     if end >= len(said):
         return said.question
-    line = said.line
-    offset = said.starts[end]
-    if _TAGS.match(line, offset):
-        return True
-    if _UNSAID.match(line, offset) or (not denied and _ENDED.match(line, offset)):
-        return True
-    if key.startswith(_PASSING_KEYS) and _PASSING.match(line, offset):
-        return True
-    if _TAKEN_BACK.match(line, offset) and not key.startswith(_TIMELESS):
-        return True
-    return said.question and not _asks_later(said, end)
+    takes_back = (
+        said.match(_TAGS, end)
+        or said.match(_UNSAID, end)
+        or (not denied and said.match(_ENDED, end))
+        or (key.startswith(_PASSING_KEYS) and said.match(_PASSING, end))
+        or (not key.startswith(_TIMELESS) and said.match(_TAKEN_BACK, end))
+    )
+    return bool(takes_back) or (said.question and not _asks_later(said, end))
 
 
 def _asks_later(said: Sentence, end: int) -> bool:

@@ -11,6 +11,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from echoic.temporal import dates
+
 _MACRO: Final = re.compile(r"\{([a-z_.]+)\}")
 
 
@@ -91,9 +93,7 @@ FUNCTION: Final = PRONOUNS | DETERMINERS | CONJUNCTIONS | AUXILIARIES | PREPOSIT
 """Words that carry the grammar: none begins a value, and most end one."""
 NUMBERS: Final = words("lexicon.numbers")
 DAYS: Final = words("lexicon.days")
-MONTHS: Final = tuple(
-    "january february march april may june july august september october november december".split()
-)
+MONTHS: Final = tuple(month.lower() for month in dates.MONTHS)
 FIELDS: Final = words("lexicon.fields")
 """Lines of business."""
 ADJECTIVES: Final = words("lexicon.adjectives")

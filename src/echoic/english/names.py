@@ -282,6 +282,16 @@ def closed(said: Sentence, end: int) -> bool:
     return said.gap(end) or said.low(end) in FUNCTION
 
 
+def run_end(said: Sentence, at: int, inside: frozenset[str] = frozenset()) -> int:
+    """The end of the words from `at` up to punctuation or a word of the grammar that is not `inside`."""
+    end = at
+    while end < len(said) and (said.low(end) not in FUNCTION or said.low(end) in inside):
+        if end > at and said.gap(end):
+            break
+        end += 1
+    return end
+
+
 def personal(said: Sentence, end: int) -> bool:
     """Whether what was read is somebody's ("Ana's house"); "St Mary's" is not."""
     return said.low(end - 1).endswith("'s") and not closed(said, end)

@@ -34,15 +34,10 @@ from echoic.english.spoken import Value
 
 # -- conditions
 
-CONDITIONAL_KEYS: Final = (
-    "preference:",
-    "favourite:",
-    "least_favourite:",
-    "avoids:",
-    "avoid_topic:",
-    "answer_length",
+CONDITIONAL_KEYS: Final = tuple(
+    "preference: favourite: least_favourite: avoids: avoid_topic: answer_length".split()
 )
-"""Of what can hold under a condition."""
+"""Prefixes of the keys whose values can hold under a condition."""
 _CONDITION_WORDS: Final = 10
 _AFTER: Final = pattern("phrases.after")
 _BEFORE: Final = pattern("phrases.before")
@@ -119,21 +114,12 @@ _ENDS: Final = words("phrases.ends")
 _THINGS_TOO: Final = words("phrases.things_too")
 _DANGLING: Final = PREPOSITIONS | DETERMINERS
 _VERBS: Final = words("phrases.verbs")
-_TAILS: Final = (
-    ("a", "lot"),
-    ("quite", "a"),
-    ("so", "much"),
-    ("very", "much"),
-    ("more", "than"),
-    ("the", "most"),
-    ("the", "best"),
-    ("as", "well"),
-    ("by", "the", "way"),
-    ("at", "all"),
-    ("to", "be", "honest"),
-    ("any", "more"),
-    ("of", "course"),
-    ("in", "general"),
+_TAILS: Final = tuple(
+    f"{tail} "
+    for tail in (
+        "a lot|quite a|so much|very much|more than|the most|the best|as well|by the way|at all|to be honest|"
+        "any more|of course|in general"
+    ).split("|")
 )
 _PAIRS: Final = words("phrases.pairs")
 _GENERIC: Final = words("phrases.generic")
@@ -280,7 +266,7 @@ def _phrase_end(said: Sentence, at: int) -> int:
             break
         if index > at and (word in _ENDS or word in _CONDITIONS) and not _after_preposition(said, index):
             break
-        if index > at and any(_at_tail(said, index, tail) for tail in _TAILS):
+        if index > at and said.line.startswith(_TAILS, said.starts[index]):
             break
         index += 1
         if index - at > _MAX_WORDS + 1:
@@ -294,10 +280,6 @@ def _after_preposition(said: Sentence, index: int) -> bool:
 
 def _paired(said: Sentence, index: int) -> bool:
     return f"{said.low(index - 1)}|{said.low(index + 1)}" in _PAIRS
-
-
-def _at_tail(said: Sentence, index: int, tail: tuple[str, ...]) -> bool:
-    return all(said.low(index + i) == word for i, word in enumerate(tail))
 
 
 def _joint(said: Sentence, end: int) -> int | None:

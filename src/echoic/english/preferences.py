@@ -1,6 +1,6 @@
-"""Rules for what the speaker can and cannot have, likes and dislikes, and when to be called.
+"""Readers of the rules about what a speaker likes, avoids, chooses and needs.
 
-Rules for what the speaker settled on, and what whatever is found must be.
+`data/rules.txt` names the reader of each rule: a function of this module.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from echoic.english.lexicon import (
     table,
     words,
 )
-from echoic.english.names import closed
+from echoic.english.names import closed, run_end
 from echoic.english.sentences import Sentence
-from echoic.english.slots import Heard, hear
+from echoic.english.slots import hear
 from echoic.english.spoken import Value
 
 # -- tastes
@@ -85,11 +85,7 @@ def into(spot: Spot) -> Reading | None:
 
 def _tastes(spot: Spot, verb: str) -> Reading | None:
     found, end = phrases.items(spot.said, spot.at, conditional=True)
-
-    def make(text: str) -> Heard:
-        return hear("preference", f"{verb} {text}", item=text)
-
-    return many(found, end, make)
+    return many(found, end, lambda text: hear("preference", f"{verb} {text}", item=text))
 
 
 def interested(spot: Spot) -> Reading | None:
@@ -176,9 +172,6 @@ def call_time(spot: Spot) -> Reading | None:
     return Reading((hear(slot, said.text(spot.at, end)),), end)
 
 
-_LIKING = "like|love|adore|enjoy|hate|dislike|despise|can't stand|prefer"
-
-
 # -- plans
 
 _CHOSEN: Final = words("preferences.chosen")
@@ -193,6 +186,7 @@ _QUALITIES: Final = words("preferences.qualities")
 # Between a thing one books and a quality of it that stays: "a room with a bath", not "a table for one".
 _DESCRIBING: Final = words("preferences.describing")
 _NOT_IN: Final = words("preferences.not_in")
+_LIMITING: Final = frozenset("the a and next of".split())
 _POINTING: Final = words("preferences.pointing")
 
 
@@ -231,9 +225,7 @@ def _chosen(spot: Spot, *, known: bool, verb: str = "") -> Reading | None:
 def _terms(spot: Spot, verb: str) -> Reading | None:
     """Terms that take no article: "monthly billing", "express delivery"."""
     said = spot.said
-    end = spot.at
-    while end < len(said) and said.low(end) not in FUNCTION and not (end > spot.at and said.gap(end)):
-        end += 1
+    end = run_end(said, spot.at)
     if not 2 <= end - spot.at <= 4 or said.low(end - 1) not in _TERMS or said.low(spot.at) in _ABOUT_TERMS:
         return None
     text = f"{verb or spot.group('verb')} {said.text(spot.at, end)}"
@@ -264,7 +256,7 @@ def billed(spot: Spot) -> Reading | None:
 def complies(spot: Spot) -> Reading | None:
     """After "it has to support": what it must do, in as many words as were said to the end of the phrase."""
     said = spot.said
-    end = _limit_end(said, spot.at)
+    end = run_end(said, spot.at, _LIMITING)
     words = {said.low(i) for i in range(spot.at, end)}
     if not 1 <= end - spot.at <= 6 or not words.isdisjoint(_POINTING | (_NOT_IN - {"the"})):
         return None
@@ -313,13 +305,8 @@ def _thing(said: Sentence, at: int) -> Value | None:
 
 def _cut_short(said: Sentence, end: int) -> bool:
     """Whether what follows belongs to the plan ("paint their room"), so that it would be kept in part."""
-    return not said.gap(end) and said.low(end) in (PRONOUNS | DETERMINERS | PREPOSITIONS) - {
-        "i",
-        "i'm",
-        "my",
-        "we",
-        "it's",
-    }
+    following = (PRONOUNS | DETERMINERS | PREPOSITIONS) - {"i", "i'm", "my", "we", "it's"}
+    return not said.gap(end) and said.low(end) in following
 
 
 def _plan_end(said: Sentence, at: int) -> int:
@@ -372,9 +359,9 @@ def must_be(spot: Spot) -> Reading | None:
     """After "it has to be": a limit or a quality. Money fills one slot, so that it can be raised."""
     said = spot.said
     limit = said.match(_LIMITS, spot.at)
-    end = _limit_end(said, said.at[limit.end()]) if limit else spot.at + 1
+    end = run_end(said, said.at[limit.end()], _LIMITING) if limit else spot.at + 1
     if limit is None:
-        quality = _limit_end(said, spot.at)
+        quality = run_end(said, spot.at, _LIMITING)
         if _ATTRIBUTES.search(said.text(spot.at, quality).lower()) and quality - spot.at <= 4:
             end = quality
         elif said.low(spot.at) not in _QUALITIES:
@@ -390,19 +377,10 @@ def must_be(spot: Spot) -> Reading | None:
     return Reading((hear("requirement", text, item="price" if money else text, sentence=sentence),), end)
 
 
-def _limit_end(said: Sentence, at: int) -> int:
-    index = at
-    while index < len(said) and not (index > at and said.gap(index)):
-        if said.low(index) in FUNCTION and said.low(index) not in {"the", "a", "and", "next", "of"}:
-            break
-        index += 1
-    return index
-
-
 def budget(spot: Spot) -> Reading | None:
     said = spot.said
     limit = said.match(_LIMITS, spot.at)
-    end = _limit_end(said, said.at[limit.end()] if limit else spot.at)
+    end = run_end(said, said.at[limit.end()] if limit else spot.at, _LIMITING)
     text = said.text(spot.at, end) if spot.at < end <= spot.at + 6 else ""
     if not (_MONEY.search(text.lower()) and re.search(r"[0-9]|hundred|thousand|ty\b|teen\b", text.lower())):
         return None

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
-from echoic.english.lexicon import pattern
+from echoic.english.lexicon import pattern, table
 from echoic.english.phrases import slug
 from echoic.types import Category, Memory
 
@@ -54,69 +54,10 @@ class Slot:
     confidence: float = PLAIN
 
 
-SLOTS: Final[dict[str, Slot]] = {
-    "user_name": Slot(
-        key="user_name", sentence="The user's name is {}.", category="entity", confidence=STATED
-    ),
-    "last_name": Slot(
-        key="last_name", sentence="The user's last name is {}.", category="entity", confidence=STATED
-    ),
-    "home": Slot(key="home", sentence="The user lives in {}.", category="fact"),
-    "address": Slot(key="address", sentence="The user's address is {}.", category="fact"),
-    "origin": Slot(key="origin", sentence="The user is from {}.", category="fact"),
-    "birthplace": Slot(key="birthplace", sentence="The user was born in {}.", category="fact"),
-    "grew_up_in": Slot(key="grew_up_in", sentence="The user grew up in {}.", category="fact"),
-    "employer": Slot(key="employer", sentence="The user works at {}.", category="entity"),
-    "workplace": Slot(key="workplace", sentence="The user works at {}.", category="fact"),
-    "industry": Slot(key="industry", sentence="The user works in {}.", category="fact"),
-    "occupation": Slot(key="occupation", sentence="The user's occupation: {}.", category="fact"),
-    "age": Slot(key="age", sentence="The user is {} years old.", category="fact"),
-    "birthday": Slot(
-        key="birthday", sentence="The user's birthday is {}.", category="fact", confidence=STATED
-    ),
-    "birth_year": Slot(
-        key="birth_year", sentence="The user was born in {}.", category="fact", confidence=STATED
-    ),
-    "allergy": Slot(
-        key="allergy:{}", sentence="The user is allergic to {}.", category="fact", confidence=STATED
-    ),
-    "diet": Slot(key="diet:{}", sentence="The user's diet: {}.", category="preference", confidence=STATED),
-    "avoids": Slot(key="avoids:{}", sentence="The user does not eat or drink {}.", category="preference"),
-    "preference": Slot(key="preference:{}", sentence="The user {}.", category="preference"),
-    "hobby": Slot(key="hobby:{}", sentence="The user's hobby is {}.", category="preference"),
-    "avoid_topic": Slot(
-        key="avoid_topic:{}", sentence="The user does not want to talk about {}.", category="preference"
-    ),
-    "answer_length": Slot(
-        key="answer_length", sentence="The user wants {} answers.", category="preference", confidence=STATED
-    ),
-    "favourite": Slot(key="favourite:{}", sentence="The user's favourite {}: {}.", category="preference"),
-    "least_favourite": Slot(
-        key="least_favourite:{}", sentence="The user's least favourite {}: {}.", category="preference"
-    ),
-    "contact_time": Slot(
-        key="contact_time", sentence="The user wants to be called {}.", category="preference"
-    ),
-    "no_contact_time": Slot(
-        key="no_contact_time", sentence="The user does not want to be called {}.", category="preference"
-    ),
-    "child": Slot(key="child:{}", sentence="The user has a child called {}.", category="entity"),
-    "children": Slot(key="children", sentence="The user has {}.", category="fact"),
-    "pet": Slot(key="pet:{}", sentence="The user has a pet called {}.", category="entity"),
-    "pet_kind": Slot(key="pet:{}", sentence="The user has {}.", category="entity"),
-    "email": Slot(
-        key="email", sentence="The user's e-mail address is {}.", category="fact", confidence=STATED
-    ),
-    "phone": Slot(key="phone", sentence="The user's phone number is {}.", category="fact", confidence=STATED),
-    "timezone": Slot(
-        key="timezone", sentence="The user's time zone is {}.", category="fact", confidence=STATED
-    ),
-    "language": Slot(key="language:{}", sentence="The user speaks {}.", category="fact"),
-    "decision": Slot(key="decision:{}", sentence="The user decided to {}.", category="decision"),
-    "requirement": Slot(key="requirement:{}", sentence="The user needs {}.", category="requirement"),
-    "note": Slot(
-        key="note:{}", sentence="The user asked to remember: {}.", category="fact", confidence=STATED
-    ),
+SLOTS: Final = {
+    name: Slot(key=key, sentence=sentence, category=cast("Category", category), confidence=float(confidence))
+    for name, row in table("slots.slots").items()
+    for key, category, confidence, sentence in [row.split(" | ")]
 }
 
 

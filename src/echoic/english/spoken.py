@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from echoic.english.lexicon import FUNCTION, MONTHS, table
 from echoic.english.sentences import Sentence
+from echoic.temporal.dates import A_DAY, number_of_day
 
 PHONE_DIGITS: Final = range(6, 16)
 """Digits of a number worth keeping: E.164 allows 15 at most; under six it is an extension or a code."""
@@ -30,18 +31,8 @@ _TENS: Final = {
     word: 10 * value
     for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)
 } | {"fourty": 40}
-_ORDINALS: Final = {
-    word: value
-    for value, word in enumerate(
-        """
-        first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
-        fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
-        """.split(),
-        start=1,
-    )
-} | {"thirtieth": 30}
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_ORDINAL_DIGITS: Final = re.compile(r"([0-9]{1,2})(?:st|nd|rd|th)?")
+_A_DAY: Final = re.compile(rf"{A_DAY} ")
 _WRITTEN_DATE: Final = re.compile(r"[0-9]{1,4}[/.-][0-9]{1,2}[/.-][0-9]{2,4}")
 _WRITTEN_DIGITS: Final = re.compile(r"[+(]?[0-9][0-9()+./-]{0,30}")
 _EMAIL: Final = re.compile(r"[a-z0-9._+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,4}[a-z]{2,24}")
@@ -142,24 +133,14 @@ def _day_and_month(said: Sentence, at: int) -> tuple[int, int, int] | None:
 
 
 def _day(said: Sentence, at: int) -> Number | None:
-    word = said.low(at)
-    digits = _ORDINAL_DIGITS.fullmatch(word)
-    if digits:
-        found = Number(int(digits[1]), at + 1)
-    elif word in _ORDINALS:
-        found = Number(_ORDINALS[word], at + 1)
-    elif word in _TENS and said.low(at + 1) in _ORDINALS:
-        found = Number(_TENS[word] + _ORDINALS[said.low(at + 1)], at + 2)
+    written = said.match(_A_DAY, at)
+    if written:
+        found = Number(number_of_day(written.group().strip()), said.at[written.end()])
     else:
-        joined = word.split("-")
-        ordinal = len(joined) == 2 and joined[0] in _TENS and joined[1] in _ORDINALS
-        cardinal = _under_hundred(said, at)
-        if ordinal:
-            found = Number(_TENS[joined[0]] + _ORDINALS[joined[1]], at + 1)
-        elif cardinal:
-            found = cardinal
-        else:
+        cardinal = number(said, at)
+        if cardinal is None:
             return None
+        found = cardinal
     return found if 1 <= found.value <= 31 else None
 
 

@@ -9,12 +9,11 @@ equally the request is not clear, and nothing is touched: whoever talks to the u
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from echoic.english.forget_requests import ForgetRequest, forget_request
+from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
 from echoic.memory.claims import cut_up, stem_of
 from echoic.memory.mentions import Span, joined
 from echoic.ranking.entries import AGENT, USER
@@ -42,8 +41,7 @@ _SAME_TURN, _TURN_BEFORE = 0.5, 0.4
 _NEARBY: Final = 0.4
 """What a word of the request's surroundings counts."""
 _WORDS: Final = 2
-"""Words of a request that a sentence must share, with its turn and what it answers, where the request "
-"has more."""
+"""How many words of a request a sentence must share, counting its turn and what it answers."""
 _RECENT: Final = 3
 """Utterances of the user that a request may mean that only points."""
 _CLAUSE: Final = 4
@@ -51,7 +49,6 @@ _CLAUSE: Final = 4
 _ECHO_WITHIN: Final = 2
 """Turns of an agent behind what is forgotten, and behind the request, that may repeat it."""
 
-_SENTENCE: Final = re.compile(r"[^.!?…;\n]+[.!?…;]*")
 _EMPTY: Final = frozenset(
     stem_of(word)[:6]
     for word in (
@@ -287,9 +284,7 @@ class _Search:
     # -- what goes with it
 
     def _echoes(self, chosen: Sequence[_Line]) -> list[_Line]:
-        """What agents repeated of it, right behind it and right behind the request; and what says the "
-        "same.
-        """
+        """What agents repeated of it, right after it and right after the request, and what says the same."""
         if not chosen:
             return []
         told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY
@@ -360,7 +355,7 @@ def _lines(place: int, text: str) -> list[_Line]:
     visible = MARKER.sub(lambda found: " " * len(found.group()), text)
     return [
         _Line(place, (found.start(), found.end()), _stems(found.group()))
-        for found in _SENTENCE.finditer(visible)
+        for found in SENTENCE.finditer(visible)
         if found.group().strip()
     ]
 
