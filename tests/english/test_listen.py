@@ -337,3 +337,22 @@ def test_a_booking_is_a_requirement_only_where_the_thing_is_described(said, need
     assert [heard.text for heard in listen(said) if heard.key.startswith("requirement:")] == (
         [needs] if needs else []
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "text"),
+    [
+        ("I'm fluent in Portuguese.", "language:portuguese", "Portuguese"),
+        ("i prefer to be called sam", "user_name", "Sam"),
+        ("I've moved to Lyon.", "home", "Lyon"),
+        ("i've just moved back to porto", "home", "Porto"),
+        ("I'm working as a nurse.", "occupation", "nurse"),
+        ("I have a sister called Maya.", "sister_name", "Maya"),
+    ],
+)
+def test_one_thing_said_in_another_way_is_the_same_memory(said, key, text, texts):
+    assert texts(said) == {key: text}
+
+
+def test_a_correction_without_a_number_after_a_telephone_number_corrects_nothing():
+    assert listen("no wait", listen("my number is five five five one two three four")) == []

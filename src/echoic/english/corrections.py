@@ -1,7 +1,7 @@
-"""What a speaker puts right: "actually it's Paula", "I live in Bos-, sorry, in Cambridge", "not Jon, John".
+"""Corrections: "actually it's Paula", "I live in Bos-, sorry, in Cambridge", "not Jon, John".
 
-A correction gives no slot of its own: it is read as the slot that was filled last, and only if it is a value
-of that slot's kind and nothing follows that would make it another statement.
+A correction names no slot. It is read as a value of the slot that was filled last, and only if it is a value
+of that kind and nothing follows that would make it another statement.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a speaker asks of the memory itself: remember this, forget that, keep this to yourself."""
+"""Requests to the memory itself: remember this, forget that, keep this to yourself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ITEM: Final = pattern("requests.item")
 _SLOTS: Final = table("requests.slots")
 _NOT_ASKED: Final = words("requests.not_asked")
 _HUSH_WORDS: Final = 5
-"""Of "please don't write down that"; a longer sentence says something besides."""
+"""Length of "please don't write down that": a longer sentence says something else as well."""
 _POLITE_REST: Final = frozenset(["", "please", "thanks", "now", "too", "for me"])
 # What a clause to remember begins with. "Remember that time …" looks back, "remember that anything is
 # possible" gives advice, "remember to call" is an errand and "remember that you must …" an order.
@@ -99,13 +99,13 @@ def _item_key(asked: re.Match[str]) -> str:
 
 
 def hushed(said: Sentence) -> bool:
-    """Whether the sentence asks that what is said now be not kept."""
+    """Whether the sentence asks not to keep what is being said."""
     found = _hush(said)
     return found is not None and said.low(said.at[found.start()] - 1) not in _NOT_ASKED
 
 
 def only_hushes(said: Sentence) -> bool:
-    """Whether it asks nothing else, so that it can only mean what was said before."""
+    """Whether the sentence asks nothing else, so that it can only mean what was said before."""
     found = _hush(said)
     return bool(found and found["keep"]) and said.match(_HUSH, 0) is not None and len(said) <= _HUSH_WORDS
 

@@ -265,7 +265,7 @@ def self_employed(spot: Spot) -> Reading | None:
     return Reading((hear("occupation", "self-employed"),), spot.at)
 
 
-# -- kin
+# -- family and animals
 
 _IDIOM: Final = re.compile(r"in (?:this|that|the) (?:fight|race|hunt|contest|game) ")
 _COUNTS: Final = {

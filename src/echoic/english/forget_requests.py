@@ -1,9 +1,9 @@
-"""What a speaker asks to have forgotten, however it is put: "rub that out", "what I told you about …". Pure.
+"""Requests to forget, however they are put: "rub that out", "what I told you about …".
 
-A request is read only where the sentence gives an order or states a wish about what is kept. Verbs that
-people use for much else ("take it out", "cancel that") count only beside a sign that memory is meant: what
-was said or told, a file, a book, something private. "I forget his name", "don't forget …" and a bare "forget
-it" ask nothing.
+A request is read only where the sentence gives an order or states a wish about what is kept. Verbs with many
+other uses ("take it out", "cancel that") count only beside a sign that memory is meant: what was said or
+told, a file, a book, something private. "I forget his name", "don't forget …" and a bare "forget it" ask
+nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Span = tuple[int, int]
 
 SENTENCE: Final = re.compile(r"[^.!?…;\n]+[.!?…;]*")
 _MAX_CHARACTERS: Final = 2000
-"""Of an utterance that are looked at: requests are short."""
+"""How much of an utterance is read: requests are short."""
 
 # -- where an order may begin: a sentence, what follows a comma, and words that lead up to it
 _SEPARATED: Final = pattern("requests.separated")
@@ -48,7 +48,7 @@ _EVERYTHING: Final = pattern("requests.everything")
 _KEEPS: Final = pattern("requests.keeps")
 _FRAGMENT: Final = pattern("requests.fragment")
 _FRAGMENT_WORDS: Final = 7
-"""Of a sentence behind a request that names again what is meant: "The stent.", "All about the bishop."."""
+"""Most words of a sentence after a request that names again what is meant ("All about the bishop.")."""
 _VOCATIVE: Final = pattern("requests.vocative")
 _MONTH: Final = pattern("requests.month")
 _FAR: Final = pattern("requests.far")

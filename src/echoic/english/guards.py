@@ -1,7 +1,7 @@
-"""What must not be believed: suppositions, questions, other people's words, jokes, and what an agent says.
+"""Guards: suppositions, questions, other people's words, jokes and an agent's words are not believed.
 
-Two checks around every rule. Before it: whether a clause of the speaker's own begins here (`Ground`). After
-it: whether the rest of the sentence takes it back (`withdrawn`). Both look at words only.
+There are two checks around every rule. Before it, `Ground` says whether a clause of the speaker's own begins
+here; after it, `withdrawn` says whether the rest of the sentence takes it back. Both look at words only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TIMELESS: Final = tuple(
 
 
 def by_an_agent(utterance: Sequence[Sentence]) -> bool:
-    """Whether the words are an assistant's, or meant to instruct one."""
+    """Whether an assistant says this, or somebody who wants to instruct one."""
     first = utterance[0] if utterance else None
     labelled = first is not None and first.low(0) in _AGENTS and len(first) > 1 and first.gap(1)
     return labelled or any(_AGENT.search(said.line) for said in utterance)
@@ -149,7 +149,7 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
     Args:
         said: the sentence.
         end: the word after the value.
-        key: of the value.
+        key: the key of the value.
         denied: whether the value was denied ("I don't live in Rome").
     """
     if end >= len(said):

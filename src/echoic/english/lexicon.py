@@ -38,7 +38,7 @@ def words(name: str) -> frozenset[str]:
 @cache
 def table(name: str) -> dict[str, str]:
     """A table from words to words."""
-    return dict(line.split(" = ", 1) for line in _sections("words")[name])  # type: ignore[misc]
+    return dict(line.split(" = ", 1) for line in _sections("words")[name])
 
 
 @cache

@@ -1,8 +1,8 @@
-"""From an utterance to what is worth remembering of it. Pure: no store, no clock, no language model.
+"""Reads what an utterance says of its speaker, sentence by sentence.
 
-Sentence by sentence, every word is tried as the beginning of a clause of the speaker's own; the guards decide
-whether it is one, the rules what it says, and the corrections what of it still holds. English only: of other
-languages nothing is understood, though names in any script survive.
+Every word is tried as the beginning of a clause of the speaker's own: the guards decide whether it is one,
+the rules what it says, and corrections what of it still holds. English only: nothing is understood of other
+languages, though names in any script survive.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def listen(text: str, previous: Sequence[Heard] = (), since: str = "") -> list[H
             flight to Paris" it is Paris that "actually London" corrects, not where they live.
 
     Returns:
-        One entry a key. Empty where nothing is certain enough: questions, suppositions, other people's words,
-        passing states and jokes yield nothing. Never raises, whatever the text.
+        One entry per key. Empty if nothing is certain enough: questions, suppositions, other people's words,
+        passing states and jokes yield nothing. No text makes it raise.
     """
     storable = text[:_MAX_CHARACTERS].encode(errors="ignore").decode()  # lone surrogates cannot be kept
     spoken = sentences(storable)
@@ -67,7 +67,7 @@ class _Hearing:
         self._hushes_only = True
 
     def result(self) -> list[Heard]:
-        """What holds of everything heard."""
+        """What remains of everything heard."""
         if self._hushed:
             return retracted(self._previous) if self._hushes_only else []
         return settled(self._heard)

@@ -1,13 +1,9 @@
-"""People's names as a speaker gives them, with or without capitals. A word is a name only on evidence.
+"""Names of people, and where the name of a place or a firm ends, with and without capitals.
 
-`stated` reads where the frame admits only names ("my name is …"); `claimed` where almost anything may follow
-("I'm …") and the evidence must come from capitals, a greeting, a known name or what stands after it.
-
-
-Where the name of a place or a firm ends, with and without capitals, and how it is written.
-
-With capitals it is the run of capitals; without, the words up to the next one of the grammar or of ordinary
-English. Whether it is a place or a firm at all is for `places` and `employment` to say.
+A word is a name only on evidence. `stated` reads where only a name can follow ("my name is …"); `claimed`
+reads where almost anything may follow ("I'm …"), so capitals, a greeting, a known name or the next word must
+prove it. With capitals, a name is the run of capitals; without, the words up to the grammar or an ordinary
+English word.
 """
 
 from __future__ import annotations
@@ -202,7 +198,7 @@ def _title(word: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in parts)
 
 
-# -- runs
+# -- places and firms
 
 PLACE_WORDS: Final = words("names.place_words")
 """Ordinary words that many place names are made of."""

@@ -1,13 +1,9 @@
-"""When a preference applies, as it is said around it: "only at work", "when I'm driving", "unless it rains".
+"""Things without a name: what a speaker likes, avoids or needs, and the condition under which it holds.
 
-What is read here would otherwise be lost, and the preference said of all times. What may be a supposition,
-politeness or a memory ("if I may", "when I was a child") is none, and neither is what is about now alone.
-
-
-Things a speaker speaks of without a name: what is liked, avoided, needed. Whole phrases or nothing.
-
-A phrase that is cut short can say the opposite ("I like coffee when it's late"), so one that goes on with a
-condition, points at something only the listener can see ("this one"), or has no clear end is refused.
+A phrase is read whole or not at all. Cut short it can say the opposite ("I like coffee when it's late"), so
+one that goes on with an unknown condition, points at something only the listener can see ("this one"), or has
+no clear end is refused. Conditions are read ("only at work", "when I'm driving"); suppositions, politeness
+and memories ("if I may", "when I was a child") are none.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Places as a speaker names them: towns, regions, countries, street addresses. Anything else is refused.
+"""Places, employers, workplaces and trades.
 
-Employers, workplaces and trades as a speaker names them. A trade is one only if its last word is known.
-
-"I'm a nurse" is a trade and "I'm a night owl" is not: only a list can tell. Where the frame admits nothing
-but a trade ("I work as …") any word will do.
+A place is a town, a region, a country or a street address. "I'm a nurse" names a trade and "I'm a night owl"
+does not, which only a list can tell: a trade's last word must be known, unless nothing but a trade can follow
+("I work as …").
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from echoic.english.names import (
 from echoic.english.sentences import Sentence
 from echoic.english.spoken import Value, number
 
-# -- employment
+# -- employers and trades
 
 FIRM_WORDS: Final = words("places.firm_words")
 _SAINTS: Final = frozenset(["saint", "st", "san", "santa"])

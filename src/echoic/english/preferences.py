@@ -24,7 +24,7 @@ from echoic.english.sentences import Sentence
 from echoic.english.slots import hear
 from echoic.english.spoken import Value
 
-# -- tastes
+# -- likes, diets and calls
 
 _DIETS: Final = table("preferences.diets")
 PLURALS: Final = table("preferences.plurals")
@@ -62,7 +62,7 @@ def avoids(spot: Spot) -> Reading | None:
 
 
 def avoids_listed(spot: Spot) -> Reading | None:
-    """Of something from a closed list; "no coffee after noon" is no rule about coffee."""
+    """Something from a closed list; "no coffee after noon" is no rule about coffee."""
     what = spot.group("what")
     if not spot.said.gap(spot.at) and spot.said.low(spot.at) in _UNDER_CONDITIONS:
         return None
@@ -172,7 +172,7 @@ def call_time(spot: Spot) -> Reading | None:
     return Reading((hear(slot, said.text(spot.at, end)),), end)
 
 
-# -- plans
+# -- choices and requirements
 
 _CHOSEN: Final = words("preferences.chosen")
 _BOOKABLE: Final = words("preferences.bookable")

@@ -1,6 +1,7 @@
-"""An utterance as sentences of words, ready to be matched: cut, folded, freed of fillers and false starts.
+"""Cuts an utterance into sentences of words, folded and freed of fillers and false starts.
 
-It knows punctuation, quotation and stammering, and nothing of what the words mean. Linear in the text.
+This module knows punctuation, quotation and stammering, and nothing of what words mean. It is linear in the
+text.
 """
 
 from __future__ import annotations

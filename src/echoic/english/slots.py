@@ -1,9 +1,9 @@
-"""The slots a speaker can fill, and what is kept of each: key, category, sentence and how sure the rule is.
+"""The slots a speaker can fill, and what is kept of each: key, category, sentence and confidence.
 
-One-valued slots have a fixed key ("home"), so that a later statement supersedes an earlier one. Slots that
-add up have one key per thing ("allergy:peanuts", "child:tom"). Confidence is a constant of the slot's rule,
-not a probability: `STATED` where the frame admits nothing else, `PLAIN` for an ordinary statement, `INFERRED`
-where the words could have meant something else and only the evidence around them decided.
+A one-valued slot has a fixed key ("home"), so that a later statement supersedes an earlier one. Slots that
+add up have one key per thing ("allergy:peanuts", "child:tom"). Confidence is a constant of the slot, not a
+probability: `STATED` where nothing else can be meant, `PLAIN` for an ordinary statement, `INFERRED` where the
+words could have meant something else and only the evidence around them decided.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ class Heard:
     """A short sentence that stands by itself: "The user lives in Tel Aviv."."""
     category: Category
     retracts: bool = False
-    """The user took it back. Of a one-valued slot that concerns the value `text` only, or any if it is empty;
-    where the key names the thing ("preference:jazz") it concerns the key, whatever was said of it.
+    """Whether the user took it back. In a one-valued slot that concerns the value `text` only, or any value
+    if it is empty; where the key names the thing ("preference:jazz") it concerns the key as a whole.
     """
     context: str | None = None
     """When it applies, where that was said: "only at work"."""
     confidence: float
-    """Of the rule: 0.95, 0.85 or 0.7. Never computed from the words."""
+    """The confidence of the rule: 0.95, 0.85 or 0.7. It is never computed from the words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """What one kind of statement fills."""
+    """What is kept of one kind of statement."""
 
     key: str
-    """With {} where the thing itself is part of the key."""
+    """Contains {} where the thing itself is part of the key."""
     sentence: str
-    """With {} for the value."""
+    """Contains {} for the value."""
     category: Category
     confidence: float = PLAIN
 
@@ -62,10 +62,9 @@ SLOTS: Final = {
 
 
 def sentence_of(memory: Memory) -> str:
-    """`memory` as one sentence that says it on its own: of "Tel Aviv" that the user lives there.
+    """A sentence that says `memory` on its own: for "Tel Aviv", that the user lives there.
 
-    What was heard has its sentence; for what was set under a key it is made of key and value. A memory
-    without a key says what it says.
+    It is the memory's own statement where there is one, else it is made of key and value.
     """
     key = memory.key
     if memory.statement or key is None:
@@ -104,13 +103,13 @@ def ended(sentence: str) -> str:
 
 
 _RIVALS: Final = (frozenset(["diet:vegan", "diet:vegetarian", "diet:pescatarian"]),)
-"""Keys of which one at a time can hold: who says they are vegetarian is vegan no more."""
+"""Keys of which only one can hold at a time: a user who is vegetarian now is not vegan any more."""
 _OPPOSITES: Final = {"contact_time": "no_contact_time", "no_contact_time": "contact_time"}
 """Keys that cannot both hold the same value."""
 
 
 def rivals(heard: Heard) -> list[tuple[str, str]]:
-    """Keys, with the value (empty: any), that hold no longer once what was `heard` does."""
+    """Keys, each with a value (empty for any), that stop holding once `heard` holds."""
     gone = [(key, "") for keys in _RIVALS if heard.key in keys for key in sorted(keys - {heard.key})]
     opposite = _OPPOSITES.get(heard.key)
     return [*gone, (opposite, heard.text)] if opposite else gone
@@ -158,7 +157,7 @@ def hear_of(relation: str, name: str) -> Heard:
 
 
 def retraction(heard: Heard) -> Heard:
-    """`heard`, taken back."""
+    """The retraction of `heard`."""
     return Heard(
         key=heard.key,
         text=heard.text,
@@ -170,7 +169,7 @@ def retraction(heard: Heard) -> Heard:
 
 
 def emptied(slot: str) -> Heard:
-    """The whole of a one-valued slot, taken back."""
+    """The retraction of a one-valued slot, whatever its value."""
     kept = SLOTS[slot]
     return Heard(
         key=kept.key,
@@ -183,7 +182,7 @@ def emptied(slot: str) -> Heard:
 
 
 def emptied_item(key: str) -> Heard:
-    """What one key holds, whatever it is, taken back."""
+    """The retraction of one key, whatever its value."""
     kind = SLOTS.get(key.partition(":")[0])
     return Heard(
         key=key,

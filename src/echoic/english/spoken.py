@@ -1,6 +1,6 @@
-"""Numbers, dates, telephone numbers and e-mail addresses as people say them. Reads words, judges no sentence.
+"""Numbers, dates, telephone numbers and e-mail addresses as people say them.
 
-Every reader starts at a word and gives the written form and where it ended, or None: "twenty two" is 22,
+Every reader starts at a word and returns the written form and where it ended, or None: "twenty two" is 22,
 "double five" is 55, "ana at gmail dot com" is ana@gmail.com.
 """
 

@@ -31,11 +31,11 @@ _RARE: Final = 2.0
 _PLAIN: Final = 8.5
 """Rarity of words in one sentence said long before that outweighs what was said last."""
 _COVERED: Final = 0.5
-"""Of the request's words that were ever said before, how much a sentence must have."""
+"""Share of the request's words, among those ever said before, that a sentence must have."""
 _ECHOED: Final = 2.5
 """Rarity of words that an agent takes up, to be an echo."""
 _CLOSE: Final = 0.8
-"""Of the best sentence's score, from which another is meant as well."""
+"""Share of the best score from which another sentence is meant as well."""
 _SAME_TURN, _TURN_BEFORE = 0.5, 0.4
 """What a word counts that stands beside the sentence in its turn, or in what it answers."""
 _NEARBY: Final = 0.4
@@ -253,7 +253,7 @@ class _Search:
         return score
 
     def _before(self, place: int) -> frozenset[str]:
-        """Of what an agent said right before, which the turn may answer."""
+        """The stems of what an agent said right before, which the turn may answer."""
         turn = self._turns[place]
         if place and self._turns[place - 1].conversation == turn.conversation:
             return self._of_turn.get(place - 1, frozenset())
@@ -313,7 +313,7 @@ class _Search:
         return self._turns[one].conversation == self._turns[other].conversation
 
     def _own(self, chosen: Sequence[_Line]) -> list[_Line]:
-        """Of the request's own turn what asks, and what says it again."""
+        """The sentences of the request's own turn that ask, or say it again."""
         told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY if chosen else frozenset()
         found = []
         for line in self._lines:
@@ -361,7 +361,7 @@ def _lines(place: int, text: str) -> list[_Line]:
 
 
 def _stems(text: str) -> frozenset[str]:
-    """Of the words of `text` that say something, with what they speak of: a telephone number, an amount."""
+    """The stems of the content words of `text`, and marks for a telephone number or an amount."""
     words = cut_up(text)
     # "redundancy" is about what "made redundant" is about
     stems = {word.stem[:_PREFIX] for word in words if not word.stop}
