@@ -13,7 +13,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Protocol
 
 from echoic.errors import InvalidInput, StoreUnavailable
-from echoic.memory.directives import read_directives
+from echoic.memory.profile import read_directives
 from echoic.memory.records import MEMORY, memory_of
 from echoic.stores.base import Store
 from echoic.temporal import NOTHING, ZONE_KEYS, Event, Spans, may_mean_time, spans_of_phrase, zone_of
