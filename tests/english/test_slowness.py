@@ -40,8 +40,8 @@ FRAGMENTS = (
         "'s ",
     ),
 )
-SIZE = 2_000
-MEASURABLE_S = 0.004
+SIZE = 1_200
+MEASURABLE_S = 0.003
 
 
 def patterns():

@@ -161,7 +161,7 @@ def retraction(heard: Heard) -> Heard:
     return Heard(
         key=heard.key,
         text=heard.text,
-        sentence=f"No longer so: {heard.sentence}",
+        sentence=f"No longer true: {heard.sentence}",
         category=heard.category,
         retracts=True,
         confidence=heard.confidence,
