@@ -44,7 +44,7 @@ quick: .venv/.dev
 	@$(MAKE) --no-print-directory --jobs 2 check quick-suite
 
 quick-suite:
-	$(PYTEST) -n 2 -q -m "not (browser or crash or histories)" tests/memory tests/ranking tests/test_promises.py tests/test_surface.py
+	$(PYTEST) -n 2 -q -m "not (browser or crash or histories)" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
 
 # the workers share what is compiled here; what cannot be collected they tell
 collected: .venv/.dev

@@ -2,7 +2,7 @@
 
     python -m benchmarks.listening
 
-Both labelled parts of tests/memory/listening: the rules were developed on `utterances.jsonl`; `heldout.jsonl`
+Both labelled parts of tests/english: the rules were developed on `utterances.jsonl`; `heldout.jsonl`
 was written apart and is only ever counted: once its errors are looked at it belongs to development, and a new
 one has to be written. An entry counts as right if its key, its
 value and whether it is taken back all are. About half of the utterances must yield nothing; a memory made of
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from echoic.memory.listening import Heard, listen
+from echoic.english import Heard, listen
 
-LABELLED = Path(__file__).parents[1] / "tests" / "memory" / "listening"
+LABELLED = Path(__file__).parents[1] / "tests" / "english"
 PARTS = {"development": "utterances.jsonl", "held_out": "heldout.jsonl"}
 REPEATS = 20
 

@@ -42,8 +42,6 @@ MODULES = (
     "echoic.session.session",
     "echoic.stores.files",
     "echoic.stores.sqlite",
-    "dateparser.data.date_translation_data.en",
-    "dateparser.date",
     "genai_prices.data",
     "google.auth.aio.credentials",
     "google.genai",

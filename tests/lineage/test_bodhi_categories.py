@@ -6,7 +6,7 @@ import pytest
 
 import echoic
 from echoic import Turn
-from echoic.memory.listening import listen
+from echoic.english import listen
 
 ENTITIES = {
     "I work at Acme.": "Acme",

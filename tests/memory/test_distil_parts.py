@@ -19,16 +19,16 @@ from echoic.embedding import embedder_from
 from echoic.memory.concurrency import RunsPerUser
 from echoic.memory.distilling import Add, Confirm, Fact, Retract, Supersede
 from echoic.memory.distilling.consistent import consistent
-from echoic.memory.distilling.dates import dated
 from echoic.memory.distilling.duplicates import same_meaning, same_words
 from echoic.memory.distilling.grounded import grounded, instructs, is_grounded
 from echoic.memory.distilling.known import compared, known_of
 from echoic.memory.distilling.withheld import withheld
 from echoic.memory.records import index, record_of_memory
 from echoic.memory.service import MemoryService
-from echoic.memory.times.remembered import first_zone
+from echoic.memory.user_timezone import first_zone
 from echoic.stores import store_from
 from echoic.stores.base import Put
+from echoic.temporal import dated
 from echoic.types import Memory, Scope, Turn
 
 ROOT = Path(__file__).parents[2]
@@ -60,8 +60,8 @@ class TestDays:
         ],
     )
     async def test_a_day_counted_from_the_day_of_speaking_is_put_beside(self, said, kept):
-        assert await dated([said], WEDNESDAY) == [kept]
-        assert await dated([kept], WEDNESDAY) == [kept], "once"
+        assert dated([said], WEDNESDAY) == [kept]
+        assert dated([kept], WEDNESDAY) == [kept], "once"
 
     @pytest.mark.parametrize(
         "text",
@@ -75,12 +75,12 @@ class TestDays:
         ],
     )
     async def test_what_has_no_day_of_its_own_stays_as_it_was_said(self, text):
-        assert await dated([text], WEDNESDAY) == [text]
+        assert dated([text], WEDNESDAY) == [text]
 
     async def test_the_day_is_that_of_the_speaker(self):
         tokyo, behind = await first_zone(["Asia/Tokyo"]), await first_zone(["UTC-5"])
-        assert await dated(["tomorrow"], WEDNESDAY, tokyo) == ["tomorrow (8 May 2026)"]
-        assert await dated(["tomorrow"], WEDNESDAY, behind) == ["tomorrow (7 May 2026)"]
+        assert dated(["tomorrow"], WEDNESDAY, tokyo) == ["tomorrow (8 May 2026)"]
+        assert dated(["tomorrow"], WEDNESDAY, behind) == ["tomorrow (7 May 2026)"]
         assert await first_zone(["UTC+2"]) == timezone(timedelta(hours=2))
         assert await first_zone(["wherever I am", "UTC+5:30"]) == timezone(timedelta(hours=5, minutes=30))
         assert await first_zone(["Eastern"]) == ZoneInfo("America/New_York")
@@ -96,7 +96,7 @@ class TestDays:
         ],
     )
     async def test_at_the_end_of_time_a_day_stays_as_it_was_said(self, said_at, zone):
-        assert await dated(["next Friday", "plain"], said_at, zone) == ["next Friday", "plain"]
+        assert dated(["next Friday", "plain"], said_at, zone) == ["next Friday", "plain"]
 
 
 class TestDuplicates:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import echoic
 import echoic.sync
 from echoic import InvalidInput, NotAllowed, Turn
+from echoic.english.lexicon import COMMON
 from echoic.memory.experience import MAX_LESSONS_PER_KIND, objection
-from echoic.memory.listening.lexicon import COMMON
 from echoic.memory.sharing.wording import NAMES, VOCABULARY, names_among, words_of
 from echoic.types import EXPERIENCE_KINDS
 

@@ -16,14 +16,12 @@ import echoic
 from echoic import Hit, InvalidInput, Memory, Scope, Turn
 from echoic.embedding import embedder_from
 from echoic.memory.service import MemoryService
-from echoic.memory.times.calendar import FEASTS
-from echoic.memory.times.events import moment_of
-from echoic.memory.times.phrases import EARLIEST_MS, Event, Spans, may_mean_time, spans_of_phrase
-from echoic.memory.times.rules import RULES
-from echoic.memory.times.versions import in_time
-from echoic.memory.times.zones import zone_of
-from echoic.ranking import dates
+from echoic.ranking.time_filter import in_time
 from echoic.stores import store_from
+from echoic.temporal import Event, Spans, dates, may_mean_time, spans_of_phrase, zone_of
+from echoic.temporal.calendar import FEASTS
+from echoic.temporal.questions import EARLIEST_MS, moment_of
+from echoic.temporal.rules import RULES
 
 LISBON, NEW_YORK = ZoneInfo("Europe/Lisbon"), ZoneInfo("America/New_York")
 NOW = datetime(2026, 11, 18, 15, 30, tzinfo=UTC)
@@ -377,10 +375,10 @@ def test_an_unknown_zone_is_refused_by_name(name):
         zone_of(name)
 
 
-def test_importing_echoic_loads_no_parser_of_dates():
-    code = "import sys, echoic; echoic.open('memory://'); print([m for m in ('dateparser', 'dateutil') if m in sys.modules])"
+def test_importing_echoic_loads_no_calendar_library():
+    code = "import sys, echoic; echoic.open('memory://'); print('dateutil' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
+    assert out.stdout.strip() == "False"
 
 
 # -- versions
@@ -615,45 +613,22 @@ async def test_anothers_event_and_anothers_zone_mean_nothing(ana, at):
         )
 
 
-async def test_reading_the_time_never_holds_up_the_loop_and_a_deadline_does_without_it(ana, monkeypatch):
-    """The parser may be slow: it is in a thread of its own, and by the deadline the answer stands without a date."""
-    import threading
+async def test_by_the_deadline_the_answer_stands_without_a_date_that_is_not_read_yet(ana, monkeypatch):
+    """Reading a time may wait for the store: for the user's zone, or for the event that the question goes by."""
+    read = ana._times.zone
+    let_go = asyncio.Event()
 
-    import echoic.memory.times.reader as reader
-
-    let_go = threading.Event()
-    read_in = []
-
-    def slow(text, now, zone):
-        read_in.append(threading.get_ident())
-        assert let_go.wait(20)
-        return spans_of_phrase(text, now, zone)
+    async def slow(*args):
+        await let_go.wait()
+        return await read(*args)
 
     await talk(ana, ("2026-11-17T12:00:00+00:00", "user", "Water the ferns."))
-    monkeypatch.setattr(reader, "spans_of_phrase", slow)
+    monkeypatch.setattr(ana._times, "zone", slow)
     recall = await ana.recall("did I water the ferns yesterday", deadline_ms=500)
     let_go.set()
-    assert read_in
-    assert threading.get_ident() not in read_in
     assert recall.outcome == "deadline"
     assert recall.cut == ("date",)
     assert texts(recall.hits) == ["Water the ferns."]
-
-
-async def test_warming_loads_the_parser_and_the_partitions():
-    code = (
-        "import asyncio, sys, echoic\n"
-        "async def main():\n"
-        "    async with echoic.open('memory://', embedder='lexical') as memory:\n"
-        "        assert 'dateparser' not in sys.modules\n"
-        "        await memory.user('ana').warm()\n"
-        "        print('dateparser' in sys.modules)\n"
-        "asyncio.run(main())\n"
-    )
-    out = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert out.stdout.strip() == "True", out.stderr
 
 
 async def test_every_answer_says_what_it_was_cut_by(ana):

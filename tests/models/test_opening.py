@@ -67,7 +67,7 @@ def test_without_a_model_nothing_of_one_is_imported():
         "    async with echoic.open('memory://', embedder='lexical') as memory:\n"
         "        await memory.user('ana').set('a', 'b')\n"
         "asyncio.run(main())\n"
-        "print([m for m in ('pydantic_ai', 'pydantic', 'openai', 'dateparser', 'echoic.models') if m in sys.modules])"
+        "print([m for m in ('pydantic_ai', 'pydantic', 'openai', 'echoic.models') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -8,7 +8,7 @@ import pytest
 
 from echoic.embedding import embedder_from
 from echoic.errors import InvalidInput
-from echoic.memory.times.phrases import may_mean_time
+from echoic.temporal import may_mean_time
 from echoic_bench.latency import _questions, measure_latency
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from echoic.memory.listening.lexicon import wordlike
+from echoic.english.lexicon import wordlike
 from echoic.ranking.entries import key_words
 from echoic.types import Memory
 from echoic.words import STOP, fold, word_of

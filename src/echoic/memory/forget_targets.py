@@ -12,17 +12,16 @@ destroys it once the user agreed.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from echoic.english import listen
+from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
 from echoic.memory.claims import cut_up, stem_of
 from echoic.memory.distilling.turns import Stretch
 from echoic.memory.distilling.withheld import of_user, takes_back
 from echoic.memory.hiding import hide
-from echoic.memory.listening import listen
-from echoic.memory.listening.forget_requests import ForgetRequest, forget_request
 from echoic.memory.mentions import Span, joined
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.ranking.entries import AGENT, USER
@@ -41,18 +40,17 @@ _RARE: Final = 2.0
 _PLAIN: Final = 8.5
 """Rarity of words in one sentence said long before that outweighs what was said last."""
 _COVERED: Final = 0.5
-"""Of the request's words that were ever said before, how much a sentence must have."""
+"""Share of the request's words, among those ever said before, that a sentence must have."""
 _ECHOED: Final = 2.5
 """Rarity of words that an agent takes up, to be an echo."""
 _CLOSE: Final = 0.8
-"""Of the best sentence's score, from which another is meant as well."""
+"""Share of the best score from which another sentence is meant as well."""
 _SAME_TURN, _TURN_BEFORE = 0.5, 0.4
 """What a word counts that stands beside the sentence in its turn, or in what it answers."""
 _NEARBY: Final = 0.4
 """What a word of the request's surroundings counts."""
 _WORDS: Final = 2
-"""Words of a request that a sentence must share, with its turn and what it answers, where the request "
-"has more."""
+"""How many words of a request a sentence must share, counting its turn and what it answers."""
 _RECENT: Final = 3
 """Utterances of the user that a request may mean that only points."""
 _CLAUSE: Final = 4
@@ -60,7 +58,6 @@ _CLAUSE: Final = 4
 _ECHO_WITHIN: Final = 2
 """Turns of an agent behind what is forgotten, and behind the request, that may repeat it."""
 
-_SENTENCE: Final = re.compile(r"[^.!?…;\n]+[.!?…;]*")
 _EMPTY: Final = frozenset(
     stem_of(word)[:6]
     for word in (
@@ -265,7 +262,7 @@ class _Search:
         return score
 
     def _before(self, place: int) -> frozenset[str]:
-        """Of what an agent said right before, which the turn may answer."""
+        """The stems of what an agent said right before, which the turn may answer."""
         turn = self._turns[place]
         if place and self._turns[place - 1].conversation == turn.conversation:
             return self._of_turn.get(place - 1, frozenset())
@@ -296,9 +293,7 @@ class _Search:
     # -- what goes with it
 
     def _echoes(self, chosen: Sequence[_Line]) -> list[_Line]:
-        """What agents repeated of it, right behind it and right behind the request; and what says the "
-        "same.
-        """
+        """What agents repeated of it, right after it and right after the request, and what says the same."""
         if not chosen:
             return []
         told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY
@@ -327,7 +322,7 @@ class _Search:
         return self._turns[one].conversation == self._turns[other].conversation
 
     def _own(self, chosen: Sequence[_Line]) -> list[_Line]:
-        """Of the request's own turn what asks, and what says it again."""
+        """The sentences of the request's own turn that ask, or say it again."""
         told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY if chosen else frozenset()
         found = []
         for line in self._lines:
@@ -369,13 +364,13 @@ def _lines(place: int, text: str) -> list[_Line]:
     visible = MARKER.sub(lambda found: " " * len(found.group()), text)
     return [
         _Line(place, (found.start(), found.end()), _stems(found.group()))
-        for found in _SENTENCE.finditer(visible)
+        for found in SENTENCE.finditer(visible)
         if found.group().strip()
     ]
 
 
 def _stems(text: str) -> frozenset[str]:
-    """Of the words of `text` that say something, with what they speak of: a telephone number, an amount."""
+    """The stems of the content words of `text`, and marks for a telephone number or an amount."""
     words = cut_up(text)
     # "redundancy" is about what "made redundant" is about
     stems = {word.stem[:_PREFIX] for word in words if not word.stop}

@@ -1,12 +1,13 @@
-"""Where something that is known is said: which stretches of which texts say a memory. Pure.
+"""Finds where a memory is mentioned: which stretches of which texts say it. Pure.
 
 A value alone proves little: "Reading" is a town and a pastime, and two people may be called Marta. So a
-stretch says a memory when it holds its value and is about the same thing: the turn is one the memory was
-learned from, the rules hear it there, a word of its key ("sister", or what means the same) stands by, or it
-stands next to a stretch that says it: an answer to a question, an agent's echo. A value that is nobody else's
-(an address, a number) proves enough by itself.
+stretch mentions a memory if it contains the value and is about the same thing: the memory was learned from
+that turn, the rules read it there, a word of its key ("sister", or a synonym) is near, or it is next to a
+stretch that mentions it, as in an answer to a question or an agent's echo. A value that is nobody else's (an
+address, a number) is proof enough.
 
-Doubt hides: what was to be forgotten and is still told does more harm than a clause too few.
+In doubt a stretch counts: to tell what should have been forgotten does more harm than to hide a clause too
+many.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Final
 
+from echoic.english import listen
 from echoic.memory.claims import LONG, NUMBER_FIGURES, Claim, Token, cut_up, stem_of
-from echoic.memory.listening import listen
 from echoic.memory.records import Span, joined, masked
 from echoic.ranking.entries import AGENT, USER, key_words
 from echoic.types import Memory, Turn
@@ -28,7 +29,7 @@ from echoic.words import MARKER, STOP, fold
 TOLD_WITHIN: Final = timedelta(minutes=10)
 """A memory without a source turn was told by a tool: the turn it rests on was said shortly before."""
 _SOURCE_SHARE, _OTHER_SHARE = 0.5, 0.75
-"""Of a statement's words, how many a stretch must have: in a turn it was learned from, and in any other."""
+"""Share of a statement's words that a stretch must have: in a turn it was learned from, and in any other."""
 _EMPTY: Final = frozenset(map(stem_of, "has have user says said wants called".split()))
 """Words of a statement that a sentence need not have."""
 _SHORT: Final = 3
@@ -70,7 +71,7 @@ class Passage:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Of all words."""
+        """The stems of all words."""
         return frozenset(word.stem for word in self.words)
 
     def occurrences(self, claim: Claim) -> list[Span]:

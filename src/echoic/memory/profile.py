@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol, Self, TypeVar, runtime_checkable
 from echoic.errors import InvalidInput, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import CONVERSATION
-from echoic.memory.times.zones import ZONE_KEYS, zone_of
 from echoic.stores.base import Put, Record, Require, Store
+from echoic.temporal import ZONE_KEYS, zone_of
 from echoic.types import MAX_FREE_DIRECTIVES, PRESETS, Directives, Memory, Profile, Scope, checked_name
 
 KEYS: Final[Mapping[str, str]] = {

@@ -21,20 +21,19 @@ from echoic.memory.concurrency import Deadline, checked_deadline
 from echoic.memory.observed import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
-from echoic.memory.times.phrases import NOTHING, Spans
-from echoic.memory.times.versions import in_time
-from echoic.memory.times.within import filled, rooted
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank, unembedded
 from echoic.ranking.relevance import SILENCE
+from echoic.ranking.time_filter import filled, in_time, rooted
 from echoic.stores.base import Narrows, Record, Store
+from echoic.temporal import NOTHING, Spans
 from echoic.types import Cut, Hit, Outcome, Recall, Scope, Turn, checked_name
 
 if TYPE_CHECKING:
-    from echoic.memory.times.reader import TimeReader
+    from echoic.memory.user_timezone import TimeReader
 
 log = logging.getLogger(__name__)
 

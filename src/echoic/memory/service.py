@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-WARM_AFTER_S = 0.5
-"""When to load the date parser, off the event loop: not in a command that is over by then."""
-
 SETTLE_S = 5.0
 """How long closing waits for vectors of what was just written; the rest waits in the store."""
 
@@ -129,7 +126,6 @@ class MemoryService:
         )
         self.summarizer = summarizer
         """What summarises a long call for whoever goes on with it; None: facts and last turns do."""
-        self._warming: asyncio.Task[None] | None = None
         self._parts = Parts(
             store=store,
             door=door,
@@ -177,8 +173,6 @@ class MemoryService:
         if self._parts.judge is not None:
             self._parts.judge.start()
         self._abandoned.start()
-        if self._warming is None:
-            self._warming = asyncio.create_task(_warm(), name="echoic-warming")
         return self
 
     async def aclose(self) -> None:
@@ -191,10 +185,6 @@ class MemoryService:
             await self._let_go()
             return
         self._home.check()
-        if self._warming is not None:
-            self._warming.cancel()
-            await asyncio.wait([self._warming])
-            self._warming = None
         await self._abandoned.aclose()
         await self.settle(SETTLE_S)
         await self._parts.background.stop()
@@ -215,7 +205,6 @@ class MemoryService:
     async def _let_go(self) -> None:
         """Close what was left open in a loop that has ended: its tasks cannot be awaited, only dropped."""
         self._home.leave()
-        self._warming = None
         for worker in (self._parts.background, self._abandoned, self._parts.judge):
             if worker is not None:
                 worker.abandon()
@@ -480,11 +469,3 @@ def _kinds(global_writes: GlobalWrites, given: Collection[str] | None) -> frozen
             "leave it out, or use global_writes='auto'"
         )
     return frozenset()
-
-
-async def _warm() -> None:
-    """Load what the first question that names a time would wait 0.3 s for."""
-    from echoic.memory.times import rules
-
-    await asyncio.sleep(WARM_AFTER_S)
-    await asyncio.to_thread(rules.warm)

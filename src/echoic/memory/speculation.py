@@ -24,9 +24,9 @@ from typing import Protocol, Self
 from echoic.errors import EchoicError, InvalidInput, NotOpen
 from echoic.memory.concurrency import Deadline, checked_deadline
 from echoic.memory.recall import SearchOptions
-from echoic.memory.times.phrases import may_mean_time
 from echoic.partition import Partition
 from echoic.ranking.query import Query, query_of
+from echoic.temporal import may_mean_time
 from echoic.types import Hit, Recall, Scope, checked_query
 
 log = logging.getLogger(__name__)

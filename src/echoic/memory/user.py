@@ -19,7 +19,7 @@ from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.memory.speculation import InterimSearches, Speculation
 from echoic.memory.tasks import Result, Task
-from echoic.memory.times.reader import TimeReader
+from echoic.memory.user_timezone import TimeReader
 from echoic.stores.base import Store
 from echoic.types import (
     Category,
@@ -201,11 +201,10 @@ class UserMemory:
         return recall
 
     async def warm(self) -> None:
-        """Load what a recall needs, as when the phone rings: partitions, encoder, parser of times.
+        """Load what a recall needs, as when the phone rings: partitions and encoder.
 
         An embedder that cannot be reached is no error here: words and sounds answer without it.
         """
-        await self._times.warm()
         await self._search(_GREETING, SearchOptions(limit=1))
 
     def listen(

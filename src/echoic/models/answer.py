@@ -11,12 +11,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from echoic.english.phrases import slug
+from echoic.english.slots import SLOTS
 from echoic.errors import EchoicError
 from echoic.memory.distilling import Add, Change, Confirm, Fact, Retract, Supersede
 from echoic.memory.distilling.consistent import MOST_CHANGES
 from echoic.memory.distilling.grounded import MAX_CHARACTERS
-from echoic.memory.listening.phrases import slug
-from echoic.memory.listening.slots import SLOTS
 from echoic.types import Memory, Turn, checked_text
 
 _RELATION: Final = re.compile(r"[a-z][a-z_]{1,30}_name")

@@ -16,8 +16,8 @@ from typing import Self
 from echoic.partition import Flag
 from echoic.prompt.budget import Counter, checked_budget, trimmed
 from echoic.prompt.quoting import quoted
-from echoic.ranking.dates import MONTHS
 from echoic.ranking.entries import AGENT, USER, flags_of, key_words
+from echoic.temporal.dates import MONTHS
 from echoic.types import Hit, Memory, Outcome, Recall, Turn
 from echoic.words import content_words, cut
 

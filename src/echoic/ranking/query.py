@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
 from echoic.partition import Pieces
-from echoic.ranking.dates import NamedDate, dates_in
 from echoic.ranking.entries import AGENT, USER
+from echoic.temporal import NamedDate, Span, dates_in
 from echoic.words import STOP, Word, content_words, cut
 
-Span = tuple[int, int]
-"""First and last moment, Unix time in ms."""
 MAX_WORDS = 128
 """Content words of a query that are looked up, the first ones. Nobody asks at greater length."""
 

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from echoic.partition import number_of
-from echoic.ranking.dates import DAY_MS, spans_of
 from echoic.ranking.entries import USER, key_term
 from echoic.ranking.layout import Floats
 from echoic.ranking.lexicon import NEAR_SOUND_SPELLING, SAME_SOUND_SPELLING, alike
 from echoic.ranking.place import Place
-from echoic.ranking.query import Query, Span
+from echoic.ranking.query import Query
+from echoic.temporal import Span
+from echoic.temporal.dates import DAY_MS, spans_of
 from echoic.words import STOP, sound, word_of
 
 Name = tuple[str, ...]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic_ai import Agent, RunContext, Tool
 from pydantic_ai.realtime import RealtimeModel, RealtimeModelSettings
 
+from echoic.english.slots import sentence_of, with_context
 from echoic.errors import InvalidInput, brief
-from echoic.memory.listening.slots import sentence_of, with_context
 from echoic.types import Directives, Memory, checked_name, checked_text
 
 if TYPE_CHECKING:

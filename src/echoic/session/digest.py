@@ -15,11 +15,11 @@ from typing import Final
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart
 
+from echoic.english.slots import sentence_of, with_context
 from echoic.errors import EchoicError
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
-from echoic.memory.listening.slots import sentence_of, with_context
 from echoic.memory.user import UserMemory
 from echoic.prompt.budget import estimate_tokens
 from echoic.prompt.quoting import quoted

@@ -25,9 +25,9 @@ from echoic.embedding.base import Embedded, Embedder, Kind
 from echoic.errors import InvalidInput
 from echoic.memory.records import record_of_turn
 from echoic.memory.service import MemoryService
-from echoic.memory.times.phrases import may_mean_time
 from echoic.stores.base import Put
 from echoic.stores.sqlite import SQLiteStore
+from echoic.temporal import may_mean_time
 from echoic.types import Scope, Turn
 from echoic_bench.callers import START, people
 from echoic_bench.corpus import DEPLOYMENT, HeldEmbedder, Progress, settled, silent

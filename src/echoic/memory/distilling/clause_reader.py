@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.memory.listening.guards import Ground, by_an_agent, jokes
-from echoic.memory.listening.sentences import Sentence, sentences
+from echoic.english.guards import Ground, by_an_agent, jokes
+from echoic.english.sentences import Sentence, sentences
 from echoic.secrets import MARKER
 from echoic.types import Category
 

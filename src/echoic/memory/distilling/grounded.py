@@ -10,6 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from echoic.english.guards import by_an_agent
+from echoic.english.sentences import Sentence, sentences
+from echoic.english.spoken import digits, number
 from echoic.errors import InvalidInput
 from echoic.memory.distilling.changes import (
     FACT_CATEGORIES,
@@ -20,10 +23,7 @@ from echoic.memory.distilling.changes import (
     Retract,
     Supersede,
 )
-from echoic.memory.distilling.dates import mentions_a_day
-from echoic.memory.listening.guards import by_an_agent
-from echoic.memory.listening.sentences import Sentence, sentences
-from echoic.memory.listening.spoken import digits, number
+from echoic.temporal import mentions_a_day
 from echoic.types import Memory, Turn, checked_name, checked_text
 from echoic.words import content_words, cut, fold
 

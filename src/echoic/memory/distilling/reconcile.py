@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 
 from echoic.memory.distilling.changes import Add, Change, Confirm, Fact, Retract, Supersede, TakeBack, Unlearn
-from echoic.memory.distilling.dates import dated, mentions_a_day
 from echoic.memory.distilling.doubt import affirmed, is_doubted, is_sure, mentions
 from echoic.memory.distilling.duplicates import same_words, statement_of
 from echoic.memory.distilling.withheld import of_user
 from echoic.memory.ledger import Ledger
-from echoic.memory.times.remembered import remembered_zone
-from echoic.memory.times.zones import ZONE_KEYS
+from echoic.memory.user_timezone import remembered_zone
+from echoic.temporal import ZONE_KEYS, dated, mentions_a_day
 from echoic.types import Memory, Turn
 
 
@@ -236,7 +235,7 @@ class Reconciler:
     async def _memory(self, fact: Fact, cited: Sequence[Turn], last: Turn) -> Memory:
         said = [fact.text, fact.statement or "", fact.context or ""]
         if any(map(mentions_a_day, said)):
-            said = await dated(said, last.said_at, await self._zone())
+            said = dated(said, last.said_at, await self._zone())
         text, statement, context = said
         memory = Memory(
             id="",

@@ -1,14 +1,14 @@
-"""The rules of `memory/listening` as an extractor. Pure; needs no model, no network and no clock."""
+"""The rules of `english` as an extractor. Pure; needs no model, no network and no clock."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
 
+from echoic.english import Heard, listen
+from echoic.english.slots import rivals
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, TakeBack, Unlearn
 from echoic.memory.distilling.withheld import RECENT, of_user, withheld
-from echoic.memory.listening import Heard, listen
-from echoic.memory.listening.slots import rivals
 from echoic.types import Turn
 
 

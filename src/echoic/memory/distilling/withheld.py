@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from echoic.memory.listening import Heard, listen
-from echoic.memory.listening.explicit import hushed
-from echoic.memory.listening.sentences import sentences
+from echoic.english import Heard, listen
+from echoic.english.explicit import hushed
+from echoic.english.sentences import sentences
 from echoic.types import Turn
 from echoic.words import fold
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from echoic.memory.listening.lexicon import COMMON
+from echoic.english.lexicon import COMMON
 from echoic.memory.sharing.contacts import contacts
 from echoic.memory.sharing.gate import hides_something, holds_secret
 from echoic.memory.sharing.persons import about_a_person

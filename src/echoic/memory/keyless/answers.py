@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from echoic.english import listen
 from echoic.memory.keyless.intents import intent_of
 from echoic.memory.keyless.questions import Asked, somebody_in
 from echoic.memory.keyless.wording import listed, said_back
-from echoic.memory.listening import listen
 from echoic.types import Hit, Memory, Recall
 from echoic.words import content_words
 

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from echoic.memory.listening.names import stated
-from echoic.memory.listening.sentences import Sentence, sentences
+from echoic.english.names import stated
+from echoic.english.sentences import Sentence, sentences
 
 _POLITE: Final = r"(?:(?:please|ok|okay|well|so|and|hey|now|can you|could you|would you|i want you to) )*"
 _ERASE: Final = re.compile(

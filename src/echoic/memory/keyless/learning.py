@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from echoic.english import listen
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless.steps import Steps
 from echoic.memory.keyless.wording import acknowledged, listed, said_back
-from echoic.memory.listening import listen
 from echoic.memory.user import UserMemory
 from echoic.types import Memory, Turn
 

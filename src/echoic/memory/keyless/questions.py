@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from echoic.memory.listening.phrases import slug
+from echoic.english.phrases import slug
 from echoic.words import fold
 
 _KIN: Final = (

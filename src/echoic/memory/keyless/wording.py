@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from echoic.memory.listening.slots import SLOTS, be, ended, spoken_key, with_context
+from echoic.english.slots import SLOTS, be, ended, spoken_key, with_context
 from echoic.types import Memory, Receipt
 
 _ABOUT: Final = re.compile(r"^The user('s)? (?:(\w+(?:['’]\w+)?) )?", re.IGNORECASE)

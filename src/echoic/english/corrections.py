@@ -1,0 +1,201 @@
+"""Corrections: "actually it's Paula", "I live in Bos-, sorry, in Cambridge", "not Jon, John".
+
+A correction names no slot. It is read as a value of the slot that was filled last, and only if it is a value
+of that kind and nothing follows that would make it another statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final
+
+from echoic.english import names, phrases, spoken
+from echoic.english.facts import VALUES
+from echoic.english.lexicon import FIRMS, FUNCTION, GIVEN, PLACES, pattern, wordlike, words
+from echoic.english.sentences import Sentence, sentences
+from echoic.english.slots import SLOTS, Heard, hear, hear_of, retraction
+from echoic.english.spoken import Value
+from echoic.words import fold, sound
+
+# "No, Paula" and "I meant Paula" correct anything; "actually it's Paula" only what has one value.
+_CORRECTING: Final = pattern("corrections.correcting")
+_CONTRASTED: Final = re.compile(r"(?:it's|it is) ")
+_MEANT: Final = re.compile(r"\b(?:i mean|i meant|make that|or rather|correction) ")
+# Without one of these ("yeah", "well") the words only go on.
+_FIRM: Final = pattern("corrections.firm")
+_GIVEN_UP: Final = re.compile(r"(?:no wait|wait no|no sorry|sorry no|scratch that|oops|no no) ")
+_ALIKE: Final = 0.5
+_AGE_SLIP: Final = 20
+_KNOWN: Final = {
+    "home": PLACES,
+    "origin": PLACES,
+    "birthplace": PLACES,
+    "grew_up_in": PLACES,
+    "employer": FIRMS,
+}
+# Kinds whose readers take nothing else for them.
+_WRITTEN: Final = frozenset("age birthday email phone address".split())
+_REACH: Final = 8
+"""How many of the last things given a correction may mean."""
+_POLITE: Final = words("corrections.polite")
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A value put right."""
+
+    heard: tuple[Heard, ...]
+    """The value that holds; where the key is made of the value, also the retraction of the old one."""
+    end: int
+
+
+def corrected(said: Sentence, at: int, previous: Sequence[Heard], since: str = "") -> Repair | None:
+    """What the words at `at` put right among `previous`, oldest first; None if they correct nothing.
+
+    What was said `since` the last of them may be meant instead: then only a value that is denied by name is.
+    """
+    if not previous:
+        return None
+    opening = said.match(_CORRECTING, at) or said.match(_CONTRASTED, at)
+    if opening is None:
+        return None
+    marks = opening.groupdict().get("marks") or ""
+    firm = _FIRM.search(marks) is not None
+    for old in _candidates(said, at, previous):
+        repair = _reread(said, said.at[opening.end()], old, meant=_MEANT.search(marks) is not None)
+        denied = repair is not None and _denies(said, repair.end, old)
+        if repair and (denied or (firm and not _spoken_of(old.key, since))):
+            return Repair(repair.heard, _past_denial(said, repair.end, old))
+    return None
+
+
+def _spoken_of(key: str, since: str) -> bool:
+    """Whether something of the kind that fills `key` was said `since`, of which nothing was heard."""
+    slot = key.partition(":")[0]
+    strict = VALUES.get(slot) if slot in _WRITTEN else None
+    named = slot in _KNOWN or slot.endswith("_name")
+    for said in sentences(since) if strict or named else ():
+        if strict and any(strict(said, index) for index in range(len(said))):
+            return True
+        # a word that is not English is a name of somebody or something
+        words = (token.low for token in said.tokens)
+        if named and any(word.isalpha() and word not in FUNCTION and not wordlike(word) for word in words):
+            return True
+    return False
+
+
+def given_up(said: Sentence, at: int) -> bool:
+    """Whether the value before `at` is taken back by words that give no other."""
+    return said.match(_GIVEN_UP, at) is not None
+
+
+def _candidates(said: Sentence, at: int, previous: Sequence[Heard]) -> list[Heard]:
+    """What may be meant: the value that is denied by name ("not Jon"), else the one given last."""
+    stated = [old for old in previous[-_REACH:] if not old.retracts or old.key in SLOTS]
+    ahead = said.line[said.starts[at] : said.starts[at] + 200]
+    denied = [old for old in stated if f"not {old.text.lower()} " in ahead]
+    return denied[-1:] or stated[-1:] + [old for old in stated[-2:-1] if old.key == "user_name"]
+
+
+def _reread(said: Sentence, at: int, old: Heard, *, meant: bool) -> Repair | None:
+    """The value at `at` read as `old`'s kind."""
+    slot, _, item = old.key.partition(":")
+    if item:
+        return _other_item(said, at, old, slot) if meant else None
+    reader = VALUES.get(slot) or (names.stated if slot.endswith("_name") else None)
+    found = reader(said, at) if reader and at < len(said) else None
+    if found is None and slot == "phone":
+        found = _last_digits(said, at, old.text)
+    if found is None or not _ends(said, found.end) or not (meant or _akin(found.text, old, slot)):
+        return None
+    if slot in SLOTS:
+        return Repair((hear(slot, found.text),), found.end)
+    return Repair((hear_of(slot.removesuffix("_name").replace("_", " "), found.text),), found.end)
+
+
+def _akin(new: str, old: Heard, slot: str) -> bool:
+    """Whether `new` is likely the same kind of thing: "no, pepperoni" corrects nobody's name.
+
+    It is if it is a known name of that kind, or if it looks or sounds like what it would replace.
+    """
+    known = _KNOWN.get(slot, GIVEN if slot.endswith("_name") else None)
+    if slot == "age":
+        return abs(int(new) - int(old.text or new)) <= _AGE_SLIP
+    if known is None or old.retracts:
+        return True
+    words, before = fold(new).split(), fold(old.text).split()
+    alike = SequenceMatcher(None, fold(new), fold(old.text)).ratio() >= _ALIKE
+    return (
+        alike
+        or not known.isdisjoint(words)
+        or any(set(sound(w)) & set(sound(b)) for w in words for b in before)
+    )
+
+
+def _other_item(said: Sentence, at: int, old: Heard, slot: str) -> Repair | None:
+    """The old thing goes and the new one comes: "I like jazz", "I meant blues"."""
+    if slot not in {"preference", "allergy", "avoids", "favourite", "least_favourite"}:
+        return None
+    found = phrases.item(said, at, definite=True, limit=4)
+    if found is None or not _ends(said, found.end) or said.low(at) in FUNCTION:
+        return None
+    if slot in {"favourite", "least_favourite"}:
+        return Repair((hear(slot, found.text, item=old.key.partition(":")[2]),), found.end)
+    verb, thing, _ = old.text.lower().partition(old.key.partition(":")[2])
+    if not thing:
+        return None
+    text = f"{verb.removesuffix('the ')}{found.text}" if slot == "preference" else found.text
+    return Repair((retraction(old), hear(slot, text, item=found.text)), found.end)
+
+
+def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
+    """As many of the last digits as were said again: "… one two three four, sorry, one two three five"."""
+    run = spoken.digits(said, at)
+    if run is None or not 3 <= len(run.text) < len(old):
+        return None
+    return Value(old[: -len(run.text)] + run.text, run.end)
+
+
+def _ends(said: Sentence, end: int) -> bool:
+    """Whether a value can end there: also where it is put right again ("I mean Naples, I mean Florence")."""
+    if said.gap(end) or said.low(end) in _POLITE:
+        return True
+    again = said.match(_CORRECTING, end)
+    return again is not None and _FIRM.search(again["marks"]) is not None
+
+
+def _denies(said: Sentence, end: int, old: Heard) -> bool:
+    return old.retracts or (
+        end < len(said) and said.line.startswith(f"not {old.text.lower()} ", said.starts[end])
+    )
+
+
+def _past_denial(said: Sentence, end: int, old: Heard) -> int:
+    words = f"not {old.text.lower()} "
+    if end < len(said) and said.line.startswith(words, said.starts[end]):
+        return said.at.get(said.starts[end] + len(words), end)
+    return end
+
+
+def settled(heard: Sequence[Heard]) -> list[Heard]:
+    """What remains of everything heard in one utterance: the last word on each key, in the order said.
+
+    A retraction gives way to a value of the same key. What was said and taken back in one breath remains as a
+    retraction, since an earlier call may have stored it.
+    """
+    kept: dict[str, Heard] = {}
+    for one in heard:
+        earlier = kept.get(one.key)
+        if one.retracts and earlier and not earlier.retracts and one.text != earlier.text:
+            continue
+        kept.pop(one.key, None)
+        kept[one.key] = one
+    return list(kept.values())
+
+
+def retracted(previous: Sequence[Heard]) -> list[Heard]:
+    """Everything that was given, taken back."""
+    return [retraction(old) for old in settled(previous) if not old.retracts]

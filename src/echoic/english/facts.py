@@ -1,0 +1,451 @@
+"""Readers of the rules about who a speaker is: contact details, identity, work, family and animals.
+
+`data/rules.txt` names the reader of each rule: a function of this module, or a slot of `VALUES`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from echoic.english import names, places, spoken
+from echoic.english.grammar import Reading, Spot, one
+from echoic.english.lexicon import AUXILIARIES, FUNCTION, pattern, source, table, wordlike, words
+from echoic.english.names import closed, run_end
+from echoic.english.sentences import Sentence
+from echoic.english.slots import INFERRED, PLAIN, STATED, Heard, hear, hear_of
+from echoic.english.spoken import Value
+
+# -- contact
+
+_ZONES: Final = table("facts.zones")
+_IANA: Final = pattern("facts.iana")
+_LANGUAGES: Final = words("facts.languages")
+_HOW_WELL: Final = words("facts.how_well")
+_MEASURES: Final = pattern("facts.measures")
+
+
+def reached(spot: Spot) -> Reading | None:
+    number = one(spoken.phone(spot.said, spot.at), lambda text: hear("phone", text))
+    return number or one(spoken.email(spot.said, spot.at), lambda text: hear("email", text))
+
+
+def timezone(spot: Spot) -> Reading | None:
+    return _zone(spot, spelled=False)
+
+
+def in_timezone(spot: Spot) -> Reading | None:
+    """After "I'm in": only with the word "time", since one may be in Israel or in the mountain."""
+    return _zone(spot, spelled=True)
+
+
+def _zone(spot: Spot, *, spelled: bool) -> Reading | None:
+    """The zone's name, an abbreviation, an offset ("UTC plus two") or a database name ("Europe/Berlin")."""
+    said, at = spot.said, spot.at
+    if at < len(said) and _IANA.fullmatch(said.tokens[at].text):
+        return Reading((hear("timezone", said.tokens[at].text),), at + 1)
+    named = said.match(_NAMED_ZONE, at)
+    if named and (named["time"] or not spelled):
+        return Reading((hear("timezone", _ZONES[named["zone"]]),), said.at[named.end()])
+    code = said.match(_CODE, at)
+    return _offset_zone(spot, code) if code else None
+
+
+_NAMED_ZONE: Final = pattern("facts.named_zone")
+_CODE: Final = pattern("facts.code")
+
+
+def _offset_zone(spot: Spot, code: re.Match[str]) -> Reading | None:
+    said, end = spot.said, spot.said.at[code.end()]
+    sign = {"plus": "+", "minus": "-"}.get(said.low(end), "")
+    hours = spoken.number(said, end + 1) if sign else None
+    offset = f"{sign}{hours.value}" if hours else code["digits"] or ""
+    return Reading((hear("timezone", code["code"].upper() + offset),), hours.end if hours else end)
+
+
+def languages(spot: Spot) -> Reading | None:
+    """One key a language, "and" and commas between them; each may be "a little" or "fluent"."""
+    said, index, heard = spot.said, spot.at, list[Heard]()
+    end = index
+    while index < len(said):
+        measure = said.match(_MEASURES, index)
+        index = said.at[measure.end()] if measure else index
+        if said.low(index) not in _LANGUAGES:
+            break
+        heard.append(_language(said.low(index), (measure.group() if measure else "").strip()))
+        end = index = index + 1
+        index += said.low(index) == "and"
+    # "I don't speak French well": some French is spoken
+    if spot.group("no") and said.low(end) in _HOW_WELL:
+        return None
+    return Reading(tuple(heard), end) if heard else None
+
+
+def _language(low: str, measure: str) -> Heard:
+    name = low.capitalize()
+    some = measure if measure.startswith(("a ", "some", "basic", "broken")) else ""
+    return hear("language", name, sentence=f"The user speaks {some} {name}.".replace("  ", " "))
+
+
+# -- identity
+
+_ADULT: Final = range(10, 111)
+_ANY_AGE: Final = range(3, 121)
+_INTRODUCED: Final = frozenset("speaking calling here from".split())
+_AGE_CLOSERS: Final = words("facts.age_closers")
+_LASTING: Final = words("facts.lasting")
+# What puts a home in the past, up to some words behind it ("with my parents when I was five").
+_LONG_AGO: Final = pattern("facts.long_ago")
+# "I moved to Paris in 2010 and to London in 2015": on to the next.
+_THEN_ON: Final = pattern("facts.then_on")
+_NOT_CALLED: Final = words("facts.not_called")
+
+
+def called(spot: Spot) -> Reading | None:
+    """After "call me": a name, and nothing behind it that makes it something else."""
+    found = names.stated(spot.said, spot.at)
+    if found is None or not closed(spot.said, found.end) or spot.said.low(spot.at) in _NOT_CALLED:
+        return None
+    return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
+
+
+def claimed_name(spot: Spot) -> Reading | None:
+    found = names.claimed(spot.said, spot.at, greeted=spot.greeted)
+    if found is None:
+        return None
+    sure = PLAIN if spot.said.cased or spot.greeted else INFERRED
+    return one(found, lambda text: hear("user_name", text, confidence=sure))
+
+
+def introduced(spot: Spot) -> Reading | None:
+    """After "this is" or "it's": only with a greeting before it or "speaking" after it."""
+    found = names.claimed(spot.said, spot.at, greeted=True)
+    if found is None or not (spot.greeted or spot.said.low(found.end) in _INTRODUCED):
+        return None
+    return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
+
+
+def home(spot: Spot) -> Reading | None:
+    found = places.place(spot.said, spot.at)
+    if found is None or spot.said.match(_LONG_AGO, found.end):
+        return None
+    where = spot.group("where")
+    if where in {"", "in", "at", "to"}:
+        return one(found, lambda text: hear("home", text))
+    return Reading((_near(where, found.text),), found.end)
+
+
+def home_since(spot: Spot) -> Reading | None:
+    """After "I've lived in": a home if it lasts ("for years"); else it may be long ago."""
+    found = home(spot)
+    return found if found and spot.said.low(found.end) in _LASTING else None
+
+
+def moved_to(spot: Spot) -> Reading | None:
+    """After "I moved to": the last place, where one was moved on."""
+    said = spot.said
+    found = home(spot)
+    while found and (on := said.match(_THEN_ON, found.end)):
+        further = places.place(said, said.at[on.end()])
+        if further is None:
+            break
+        found = one(further, lambda text: hear("home", text))
+    return found
+
+
+def _near(where: str, text: str) -> Heard:
+    return hear("home", f"{where} {text}", sentence=f"The user lives {where} {text}.")
+
+
+def moved(spot: Spot) -> Reading | None:
+    """After "I moved from": the second place, "Berlin to Vienna"."""
+    said = spot.said
+    start = places.place(said, spot.at)
+    if start is None or said.low(start.end) != "to":
+        return None
+    return one(places.place(said, start.end + 1), lambda text: hear("home", text))
+
+
+def birth_year(spot: Spot) -> Reading | None:
+    born = spoken.year(spot.said, spot.at) or spoken.number(spot.said, spot.at)
+    if born is None or not (born.value >= 1900 or 30 <= born.value <= 99):
+        return None
+    value = born.value if born.value >= 1900 else 1900 + born.value  # "in sixty three"
+    return Reading((hear("birth_year", str(value)),), born.end)
+
+
+def age(spot: Spot) -> Reading | None:
+    """A bare number is an age only where nothing is counted: "34." but not "34 minutes away"."""
+    said = spot.said
+    found = spoken.number(said, spot.at)
+    if found is None:
+        return None
+    years = [said.low(found.end), said.low(found.end + 1)]
+    if years[0] in {"years", "year"} and years[1] in {"old", "young", "of"}:
+        end = found.end + (3 if years[1] == "of" else 2)
+        return _aged(found.value, end) if found.value in _ANY_AGE else None
+    counting = spoken.number(said, found.end) is not None  # "twenty, thirty minutes away"
+    ends = said.gap(found.end) or said.low(found.end) in _AGE_CLOSERS
+    return _aged(found.value, found.end) if found.value in _ADULT and ends and not counting else None
+
+
+def _aged(value: int, end: int) -> Reading:
+    return Reading((hear("age", str(value)),), end)
+
+
+# -- work
+
+_AT: Final = frozenset("at for with".split())
+# "my job is boring", "killing me", "changing": what a job is like ends as what one does.
+_DOINGS: Final = words("facts.doings")
+_FIGURATIVE: Final = re.compile(r"to (?:my|our|his|her|their|everyone|all|them|him|half) ")
+_EMPLOYED: Final = frozenset("for since all".split())
+
+
+def works_at(spot: Spot) -> Reading | None:
+    """The employer, and the trade where it follows: "at Google as an engineer"."""
+    heard, end = _works_at(spot.said, spot.at)
+    if not heard:
+        return None
+    if spot.said.low(end) == "as":
+        trade = places.role(spot.said, end + 1, certain=True)
+        if trade:
+            return Reading((*heard, hear("occupation", trade.text, confidence=STATED)), trade.end)
+    return Reading(heard, end)
+
+
+def works_at_since(spot: Spot) -> Reading | None:
+    """After "I've worked at": an employer if it lasts ("for ten years"); else it may be one of many."""
+    found = works_at(spot)
+    return found if found and spot.said.low(found.end) in _EMPLOYED else None
+
+
+def _works_at(said: Sentence, at: int) -> tuple[tuple[Heard, ...], int]:
+    firm = places.organisation(said, at)
+    if firm:
+        return (hear("employer", firm.text),), firm.end
+    kind = places.workplace(said, at)
+    return ((hear("workplace", kind.text),), kind.end) if kind else ((), at)
+
+
+def employee(spot: Spot) -> Reading | None:
+    return _trade(spot.said, spot.at, certain=True)
+
+
+def claimed_trade(spot: Spot) -> Reading | None:
+    article = spot.said.low(spot.at) in {"a", "an", "the"}
+    return _trade(spot.said, spot.at, certain=False) if article else None
+
+
+def _trade(said: Sentence, at: int, *, certain: bool) -> Reading | None:
+    """A trade, and the employer where "at …" or "of …" follows."""
+    found = places.role(said, at, certain=certain)
+    if found is None or not closed(said, found.end) or said.match(_FIGURATIVE, found.end):
+        return None
+    heard: tuple[Heard, ...] = (hear("occupation", found.text, confidence=STATED if certain else PLAIN),)
+    joined = said.low(found.end) in _AT or (said.low(found.end) == "of" and said.low(at) == "the")
+    firm = places.organisation(said, found.end + 1) if joined else None
+    return Reading((*heard, hear("employer", firm.text)), firm.end) if firm else Reading(heard, found.end)
+
+
+def occupation(spot: Spot) -> Reading | None:
+    """After "my job is": a trade, or what one does ("software testing")."""
+    said = spot.said
+    trade = places.role(said, spot.at, certain=True)
+    if trade:
+        return one(trade, lambda text: hear("occupation", text))
+    end = run_end(said, spot.at)
+    words = [said.low(i) for i in range(spot.at, end)]
+    gerund = 0 < len(words) <= 3 and words[-1] in _DOINGS and closed(said, end)
+    return Reading((hear("occupation", said.text(spot.at, end)),), end) if gerund else None
+
+
+def self_employed(spot: Spot) -> Reading | None:
+    return Reading((hear("occupation", "self-employed"),), spot.at)
+
+
+# -- family and animals
+
+_IDIOM: Final = re.compile(r"in (?:this|that|the) (?:fight|race|hunt|contest|game) ")
+_COUNTS: Final = {
+    word: n for n, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
+}
+_SAME: Final = table("facts.same")
+# In a text without capitals a verb after an unlisted word makes it somebody's name ("my dog biscuit is …").
+_THEIR_VERBS: Final = AUXILIARIES | frozenset(
+    """
+    and who likes loves lives works wants needs says said just also who's always never goes went got with
+    """.split()
+)
+
+
+# Who is named so and is no longer with the speaker: a pet that died, a partner who left.
+_GONE: Final = pattern("facts.gone")
+_PARTNERS: Final = words("facts.partners")
+_PARTED: Final = pattern("facts.parted")
+
+
+def _relation(spot: Spot) -> str:
+    return relation(spot.group("kin"))
+
+
+def relation(said: str) -> str:
+    """A word for a relative as keys have it: "mum" is mother, "older sister" is sister."""
+    return re.sub(r"^(?:older|younger|little|big) ", "", _SAME.get(said, said))
+
+
+def kin_named(spot: Spot) -> Reading | None:
+    found = names.stated(spot.said, spot.at)
+    if found is None or spot.match.group().endswith("after "):
+        return None
+    return one(found, lambda text: hear_of(_relation(spot), text))
+
+
+def kin_beside(spot: Spot) -> Reading | None:
+    """A name set beside the relation: "my wife Ana and I"."""
+    found = names.known_or_capital(spot.said, spot.at)
+    if found is None or not (_goes_on(spot, found.end) or spot.said.gap(found.end)):
+        return None
+    if _relation(spot) in _PARTNERS and spot.said.match(_PARTED, found.end):
+        return None
+    return one(found, lambda text: hear_of(_relation(spot), text))
+
+
+def _goes_on(spot: Spot, end: int) -> bool:
+    low = spot.said.low(end)
+    return low in FUNCTION or low in _THEIR_VERBS or low.endswith(("s", "ed"))
+
+
+def child_named(spot: Spot) -> Reading | None:
+    found = names.stated(spot.said, spot.at)
+    return one(found, lambda text: _child(text, spot.group("kin").split()[-1]))
+
+
+def child_beside(spot: Spot) -> Reading | None:
+    found = names.known_or_capital(spot.said, spot.at)
+    if found is None or not _goes_on(spot, found.end):
+        return None
+    return one(found, lambda text: _child(text, spot.group("kin").split()[-1]))
+
+
+def _child(name: str, kind: str) -> Heard:
+    kind = kind if kind in {"son", "daughter"} else "child"
+    return hear("child", name, sentence=f"The user has a {kind} called {name}.")
+
+
+def children(spot: Spot) -> Reading | None:
+    """Their names after "I have two kids": "Tom and Ann". Without names, how many there are."""
+    found, end = names.name_list(spot.said, _past_naming(spot))
+    count = spot.group("count")
+    if found and (_COUNTS.get(count) == len(found) or _past_naming(spot) > spot.at):
+        return Reading(tuple(_child(name, "child") for name in found), end)
+    text = f"{count} {spot.group('kind')}"
+    return Reading((hear("children", text),), spot.at) if count and closed(spot.said, spot.at) else None
+
+
+def _past_naming(spot: Spot) -> int:
+    """The word after "named" or "called", where it stands there."""
+    said = spot.said
+    index = spot.at + (said.low(spot.at) in {"who", "their"})
+    if said.low(index) == "names" and said.low(index + 1) == "are":
+        return index + 2
+    index += said.low(index) in {"are", "is"}
+    return index + (said.low(index) in {"named", "called"})
+
+
+def child_names(spot: Spot) -> Reading | None:
+    found, end = names.name_list(spot.said, spot.at)
+    return Reading(tuple(_child(name, "child") for name in found), end) if found else None
+
+
+def pet_named(spot: Spot) -> Reading | None:
+    """A pet's name may be any word ("whiskers", "tofu"), so long as it is the only one."""
+    said, at = spot.said, spot.at
+    found = names.stated(said, at) or _any_name(spot)
+    if found and said.match(_GONE, found.end):
+        return None
+    return one(found, lambda text: _pet(text, spot.group("kind"))) if found and said.low(at) else None
+
+
+def _any_name(spot: Spot) -> Value | None:
+    said, at = spot.said, spot.at
+    if said.low(at) in FUNCTION or not closed(said, at + 1) or (said.cased and not said.tokens[at].capital):
+        return None
+    return Value(names.titled(said.tokens[at : at + 1]), at + 1) if at < len(said) else None
+
+
+def pet_beside(spot: Spot) -> Reading | None:
+    said, at = spot.said, spot.at
+    found = names.known_or_capital(said, at)
+    if found is None and said.cased:
+        capital = at < len(said) and said.tokens[at].capital and said.low(at) not in FUNCTION
+        found = Value(said.tokens[at].text, at + 1) if capital else None
+    elif found is None and not wordlike(said.low(at)) and said.low(at + 1) in _THEIR_VERBS:
+        found = names.stated(said, at)
+    if found is None or said.match(_GONE, found.end):
+        return None
+    if not (_goes_on(spot, found.end) or said.gap(found.end)):
+        return None
+    return one(found, lambda text: _pet(text, spot.group("kind")))
+
+
+def _pet(name: str, kind: str) -> Heard:
+    article = "an" if kind[:1] in "aeiou" else "a"
+    return hear("pet", name, sentence=f"The user has {article} {kind} called {name}.")
+
+
+def pets(spot: Spot) -> Reading | None:
+    """Their names after "I have two dogs": "Rex and Bella". Without names, how many there are."""
+    found, end = names.name_list(spot.said, _past_naming(spot))
+    kind = spot.group("kind")
+    count = spot.group("count")
+    if found and (_COUNTS.get(count) == len(found) or _past_naming(spot) > spot.at or not count):
+        return Reading(tuple(_pet(name, "pet") for name in found), end)
+    if not count or not closed(spot.said, spot.at):
+        return None
+    return Reading((hear("pet_kind", f"{count} {kind}", item=kind),), spot.at)
+
+
+def one_pet(spot: Spot) -> Reading | None:
+    """After "I have a dog": its name where one is given, else that there is one."""
+    kind = spot.group("kind")
+    if spot.said.low(spot.at) in {"named", "called"}:
+        return pet_named(Spot(spot.said, spot.match, spot.at + 1, spot.greeted))
+    beside = spot.said.cased and spot.said.gap(spot.at) and names.known_or_capital(spot.said, spot.at)
+    if beside and spot.said.gap(beside.end):
+        return one(beside, lambda text: _pet(text, kind))
+    article = "an" if kind[:1] in "aeiou" else "a"
+    if spot.said.match(_IDIOM, spot.at) or not closed(spot.said, spot.at):
+        return None
+    return Reading((hear("pet_kind", f"{article} {kind}", item=kind),), spot.at)
+
+
+PEOPLE: Final = frozenset(
+    "|".join(source(f"facts.{kind}") for kind in ("kin", "others", "child", "children")).split("|")
+)
+"""Words for people in somebody's life."""
+
+
+def _spoken_age(said: Sentence, at: int) -> Value | None:
+    found = spoken.number(said, at)
+    return Value(str(found.value), found.end) if found and found.value in _ANY_AGE else None
+
+
+VALUES: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
+    "user_name": names.stated,
+    "last_name": names.stated,
+    "home": places.place,
+    "origin": places.origin,
+    "birthplace": places.place,
+    "grew_up_in": places.place,
+    "address": places.street,
+    "employer": places.organisation,
+    "industry": places.field_of_work,
+    "occupation": lambda said, at: places.role(said, at, certain=False),
+    "age": _spoken_age,
+    "birthday": spoken.date,
+    "email": spoken.email,
+    "phone": spoken.phone,
+}
+"""What reads the value of a slot: for rules without a reader of their own, and for corrections."""

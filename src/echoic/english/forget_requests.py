@@ -1,0 +1,221 @@
+"""Requests to forget, however they are put: "rub that out", "what I told you about …".
+
+A request is read only where the sentence gives an order or states a wish about what is kept. Verbs with many
+other uses ("take it out", "cancel that") count only beside a sign that memory is meant: what was said or
+told, a file, a book, something private. "I forget his name", "don't forget …" and a bare "forget it" ask
+nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from echoic.english.lexicon import MONTHS, pattern, source, table
+
+Span = tuple[int, int]
+
+SENTENCE: Final = re.compile(r"[^.!?…;\n]+[.!?…;]*")
+_MAX_CHARACTERS: Final = 2000
+"""How much of an utterance is read: requests are short."""
+
+# -- where an order may begin: a sentence, what follows a comma, and words that lead up to it
+_SEPARATED: Final = pattern("requests.separated")
+_OUT: Final = re.compile(r"\b(?:out|off|away)\b")
+_NEEDS_OUT: Final = frozenset({"take", "cut", "leave", "edit", "toss"})
+_ORDER: Final = pattern("requests.order")
+_SIDE_ORDER: Final = pattern("requests.side_order")
+_NOT_KEEP: Final = pattern("requests.not_keep")
+_COULD_NOT: Final = pattern("requests.could_not")
+_UNWANTED: Final = pattern("requests.unwanted")
+_WANTED_WIPED: Final = pattern("requests.wanted_wiped")
+_WANTED_GONE: Final = pattern("requests.wanted_gone")
+_YOU_TO_KEEP: Final = pattern("requests.you_to_keep")
+_SHOULD_NOT: Final = pattern("requests.should_not")
+# -- what shows that memory is meant
+_TOLD: Final = pattern("requests.told")
+_RECORDS: Final = pattern("requests.records")
+_PRIVATE: Final = pattern("requests.private")
+_INFORMATION: Final = pattern("requests.information")
+_CLAUSE: Final = pattern("requests.clause")
+_LAST: Final = pattern("requests.last")
+_OWN: Final = pattern("requests.own")
+_NAMED_BEFORE: Final = pattern("requests.named_before")
+# -- what is no request
+_NOT_MEANT: Final = pattern("requests.not_meant")
+_EVERYTHING: Final = pattern("requests.everything")
+_KEEPS: Final = pattern("requests.keeps")
+_FRAGMENT: Final = pattern("requests.fragment")
+_FRAGMENT_WORDS: Final = 7
+"""Most words of a sentence after a request that names again what is meant ("All about the bishop.")."""
+_VOCATIVE: Final = pattern("requests.vocative")
+_MONTH: Final = pattern("requests.month")
+_FAR: Final = pattern("requests.far")
+
+
+_NAMES_IT: Final = pattern("requests.names_it")
+
+
+_THAT: Final = pattern("requests.that")
+_STRONG: Final = pattern("requests.strong")
+_POINTING: Final = re.compile(rf"\b{source('requests.that')}\b|\bi (?:ever )?(?:said|spoke)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """What one utterance asks to have forgotten."""
+
+    asking: tuple[Span, ...]
+    """The sentences that ask."""
+    topic: tuple[str, ...]
+    """Sentences that say what is meant, with the words that ask."""
+    nearby: tuple[str, ...]
+    """Sentences right before, which may say it."""
+    spared: str
+    """What is to be kept beside it, as said."""
+    before: tuple[Span, ...]
+    """Sentences before the request in the same utterance that it may point to."""
+    points_back: bool
+    """Whether its object is only pointed to: "that", "it"."""
+    far: bool
+    """Whether it speaks of what was said at some other time."""
+    months: tuple[int, ...]
+    """Months it was said in, as numbers."""
+
+
+def forget_request(text: str) -> ForgetRequest | None:
+    """What `text` asks to have forgotten; None where it asks nothing, or asks to forget everything."""
+    text = text[:_MAX_CHARACTERS]
+    if not _MAY_ASK.search(text.lower()):
+        return None
+    spans = [(m.start(), m.end()) for m in SENTENCE.finditer(text) if m.group().strip()]
+    lows = [_low(text[first:last]) for first, last in spans]
+    whole = " . ".join(lows)
+    if _EVERYTHING.search(whole):
+        return None
+    asked = [at for at, low in enumerate(lows) if _asks(low, whole)]
+    if not asked:
+        return None
+    return _read(text, spans, lows, asked)
+
+
+def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> ForgetRequest:
+    first = asked[0]
+    names = set(_VOCATIVE.findall(text))
+    points = all(_points(lows[at]) for at in asked)
+    topic: list[str] = []
+    nearby: list[str] = []
+    spared: list[str] = []
+    for at in range(len(lows)):
+        said = text[spans[at][0] : spans[at][1]]
+        if at in asked or (at < first and first - at <= _BEFORE) or (at > first and _names_again(lows[at])):
+            wanted, kept = _divided(said)
+            names_it = at >= first or (_NAMES_IT.search(lows[at]) and first - at <= _BEFORE)
+            (topic if names_it else nearby).extend([wanted] if wanted else [])
+            spared += kept
+        elif _KEEPS.search(lows[at]):
+            spared.append(said)
+    near = range(max(0, first - _BEFORE), first)
+    whole = " . ".join(lows)
+    return ForgetRequest(
+        asking=tuple(spans[at] for at in asked),
+        topic=tuple(_without(said, names) for said in topic),
+        nearby=tuple(_without(said, names) for said in nearby),
+        spared=" ".join(spared),
+        before=tuple(spans[at] for at in near),
+        points_back=points,
+        far=bool(_MONTH.search(whole) or _FAR.search(whole)),
+        months=tuple(sorted({MONTHS.index(name) + 1 for name in _MONTH.findall(whole)})),
+    )
+
+
+def _names_again(low: str) -> bool:
+    return len(low.split()) <= _FRAGMENT_WORDS and _FRAGMENT.match(low) is not None
+
+
+_BEFORE: Final = 3
+"""Sentences before a request that may say what it means."""
+_MAY_ASK: Final = pattern("requests.may_ask")
+
+
+def _low(said: str) -> str:
+    low = re.sub(r"\s+", " ", said.lower().replace("’", "'")).strip(" .!?…;\"'“”")
+    return _MIND.sub(lambda found: f"please {_PLAIN[found['verb']]}", low)
+
+
+_PLAIN: Final = table("requests.plain")
+_MIND: Final = pattern("requests.mind")
+
+
+def _asks(low: str, whole: str) -> bool:
+    """Whether a sentence asks to forget; `whole`: all that was said with it."""
+    if _NOT_MEANT.search(low):
+        return False
+    memory = bool(_TOLD.search(whole) or _RECORDS.search(whole) or _PRIVATE.search(whole))
+    if any(pattern.search(low) for pattern in (_COULD_NOT, _UNWANTED, _WANTED_WIPED, _YOU_TO_KEEP)):
+        return True
+    if memory and (_WANTED_GONE.search(low) or _SHOULD_NOT.search(low)):
+        return True
+    if (kept := _NOT_KEEP.search(low)) is not None:
+        pointed = _THAT.match(kept["object"]) or not re.search(r"\bkeep", kept.group())
+        return memory or (not low.startswith("keep") and bool(pointed))
+    if _SEPARATED.search(low):
+        return True
+    orders = [found for pattern in (_ORDER, _SIDE_ORDER) for found in pattern.finditer(low)]
+    return any(_is_order(found["verb"], found["object"], low, memory=memory) for found in orders)
+
+
+def _is_order(verb: str, what: str, low: str, *, memory: bool) -> bool:
+    if verb == "forget":
+        return _forgets(what, memory=memory, led=bool(_NAMED_BEFORE.match(low)))
+    if verb in _NEEDS_OUT and not _OUT.search(low):
+        return False
+    own, pointed, clause = bool(_OWN.match(what)), bool(_LAST.match(what)), bool(_CLAUSE.match(what))
+    known = own and bool(_INFORMATION.search(what))
+    if verb == "erase" or verb.endswith((" out", " off")):
+        return own or pointed or clause or memory
+    if _STRONG.fullmatch(verb):
+        return known or pointed or clause or memory
+    if verb in {"delete", "remove", "scrap", "purge"}:
+        return known or clause or memory
+    return (known and verb in {"bin", "lose"}) or (
+        memory and (pointed or (own and verb != "cancel") or not what.strip(" ,"))
+    )
+
+
+def _forgets(what: str, *, memory: bool, led: bool) -> bool:
+    bare = what.strip(" ,")
+    if re.match(r"(?:about )?it\b", bare) or not bare:
+        return memory or led
+    if re.match(r"of (?:the|my|that|what|him|her|his)\b", bare):
+        return True
+    return bool(
+        _LAST.match(what)
+        or _CLAUSE.match(what)
+        or _OWN.match(what)
+        or re.match(r"(?:he|she|they|we|i|you) ", bare)
+    )
+
+
+def _points(low: str) -> bool:
+    """Whether a request points to what it means."""
+    return _POINTING.search(low) is not None
+
+
+def _divided(said: str) -> tuple[str, list[str]]:
+    """What of a sentence says what is meant, and what of it is to be kept."""
+    parts = re.split(r"(?<=[,;—–])\s+", said)
+    kept = [part for part in parts if _KEEPS.search(_low(part)) and not _asks_in(part)]
+    return " ".join(part for part in parts if part not in kept), kept
+
+
+def _asks_in(part: str) -> bool:
+    return bool(re.search(r"\b(?:don't|not|never|forget|delete|erase|out|off)\b", _low(part)))
+
+
+def _without(said: str, names: set[str]) -> str:
+    """`said` without names of who is spoken to."""
+    for name in names:
+        said = re.sub(rf"(?:(?<=,)|(?<=^))\s*{re.escape(name)}\s*(?=[,.!?…]|$)", " ", said)
+    return said.strip()

@@ -1,0 +1,270 @@
+"""Cuts an utterance into sentences of words, folded and freed of fillers and false starts.
+
+This module knows punctuation, quotation and stammering, and nothing of what words mean. It is linear in the
+text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from echoic.english.lexicon import table, words
+from echoic.words import fold
+
+FILLERS: Final = words("sentences.fillers")
+
+# A stammer repeats small words, never a name: "New York New York" and "Duran Duran" stay as they are.
+_REPEATABLE: Final = words("sentences.repeatable")
+_RESTARTS = frozenset("in at from near as".split())
+_REPAIRS: Final = words("sentences.repairs")
+_CONTRACTIONS: Final = table("sentences.contractions")
+# Words whose full stop does not end a sentence.
+_TITLES: Final = words("sentences.titles")
+_ABBREVIATIONS = _TITLES | frozenset("sr jr vs etc approx ave apt inc corp ltd".split())
+_CLIPPED = ("'cause", "'cos", "'em", "'til", "'bout", "'n")
+
+_OPENING = "\"“„«‘'([{¿¡*_"
+_CLOSING = "\"”“»’')]}*_,.;:!?…–—-"
+_MAX_WORD = 80
+"""Characters; anything longer is not speech and is passed over."""
+_DASHES = re.compile(r"[–—]|--|…|\.{2,}")
+_INITIALS = re.compile(r"(?:[a-z]\.){1,4}[a-z]?")
+_KNOWN_AFTER: Final = words("sentences.known_after")
+_KNOWN_BEFORE: Final = words("sentences.known_before")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word as it was said."""
+
+    text: str
+    """Without the punctuation around it."""
+    low: str
+    """Folded: lower case, no accents, straight apostrophes; never holds a space."""
+    gap: bool
+    """Whether a comma, colon, dash or bracket stands before it."""
+    quoted: bool
+    """Whether it stands inside quotation marks."""
+
+    @property
+    def capital(self) -> bool:
+        """Whether it is written as a name: an upper-case letter, or a script that has no cases."""
+        return any(c.isupper() for c in self.text) or self.foreign
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it has letters outside the Latin script, so that it cannot be an English word."""
+        return any(c > "\u024f" and c.isalpha() and not "\u1e00" <= c <= "\u1eff" for c in self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Words up to a full stop, question mark, exclamation mark, semicolon or line end."""
+
+    tokens: tuple[Token, ...]
+    cased: bool
+    """Whether the utterance was written with capitals, so that their absence means something."""
+    question: bool
+    line: str = field(init=False)
+    """The folded words, each followed by one space: what patterns are matched against."""
+    starts: tuple[int, ...] = field(init=False)
+    """Where each word starts in `line`."""
+    at: dict[int, int] = field(init=False)
+    """The word that starts at an offset of `line`; the end of the line gives the number of words."""
+
+    def __post_init__(self) -> None:
+        starts: list[int] = []
+        offset = 0
+        for token in self.tokens:
+            starts.append(offset)
+            offset += len(token.low) + 1
+        at = {start: index for index, start in enumerate(starts)}
+        at[offset] = len(self.tokens)
+        object.__setattr__(self, "line", "".join(token.low + " " for token in self.tokens))
+        object.__setattr__(self, "starts", tuple(starts))
+        object.__setattr__(self, "at", at)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def low(self, index: int) -> str:
+        """The folded word at `index`; empty outside the sentence."""
+        return self.tokens[index].low if 0 <= index < len(self.tokens) else ""
+
+    def gap(self, index: int) -> bool:
+        """Whether something breaks the words before `index`: punctuation or an end of the sentence."""
+        return not 0 < index < len(self.tokens) or self.tokens[index].gap
+
+    def text(self, start: int, end: int) -> str:
+        """The words from `start` to before `end`, as said, with commas where they stood."""
+        parts = [self.tokens[start].text]
+        parts += [("," if t.gap else "") + " " + t.text for t in self.tokens[start + 1 : end]]
+        return "".join(parts)
+
+    def offset(self, index: int) -> int:
+        """Where the word `index` starts in `line`; the end of the line past the last word."""
+        return self.starts[index] if index < len(self.tokens) else len(self.line)
+
+    def match(self, pattern: re.Pattern[str], index: int) -> re.Match[str] | None:
+        """`pattern` matched at the word `index`; None past the last word."""
+        return pattern.match(self.line, self.offset(index)) if index < len(self.tokens) else None
+
+
+def sentences(text: str) -> list[Sentence]:
+    """`text` as sentences. Fillers, broken-off words and stammered small words are left out.
+
+    A text in capitals throughout is read as if it were in lower case: some recognisers write so.
+    """
+    shouted = text.upper() == text and text.lower() != text and " " in text.strip()
+    if shouted:
+        text = text.lower()
+    cased = any(c.isupper() for c in text)
+    found: list[Sentence] = []
+    for raw, ending in _split(text):
+        tokens = _mended(raw)
+        if tokens:
+            found.append(Sentence(tuple(tokens), cased, question="?" in ending))
+    return found
+
+
+def _split(text: str) -> Iterator[tuple[list[Token], str]]:
+    """Tokens and the punctuation that ended them, sentence by sentence."""
+    for line in text.splitlines():
+        tokens: list[Token] = []
+        gap = False
+        quotes = _Quotes()
+        chunks = _DASHES.sub(" , ", line.replace(" - ", " , ").replace("\0", " ")).split()
+        for index, chunk in enumerate(chunks):
+            word, opening, closing = _stripped(chunk)
+            if word.endswith("-"):
+                word = "" if _said_again(word[:-1], chunks[index + 1 : index + 6]) else word[:-1]
+                closing = "—" + closing
+            quotes.open(opening)
+            if len(word) <= _MAX_WORD and fold(word).split():
+                tokens.append(_token(word, gap=gap or "(" in opening, quoted=quotes.inside))
+                gap = False
+            quotes.close(closing)
+            gap = gap or any(c in closing for c in ",:)–—")
+            if _ends(word, closing):
+                yield tokens, closing
+                tokens, gap = [], False
+            elif "." in closing and word.lower() not in _TITLES and len(word) > 1:
+                gap = True
+        yield tokens, ""
+
+
+def _said_again(start: str, following: list[str]) -> bool:
+    """Whether a word that ends in a hyphen was broken off ("Bos- uh in Boston"); else it is a dash."""
+    return any(chunk.lower().startswith(start.lower()) for chunk in following)
+
+
+def _token(word: str, *, gap: bool, quoted: bool) -> Token:
+    low = "".join(fold(word).split())
+    return Token(word, _CONTRACTIONS.get(low, low), gap, quoted)
+
+
+def _stripped(chunk: str) -> tuple[str, str, str]:
+    """The word of `chunk`, and the punctuation before and after it; a word broken off keeps its hyphen."""
+    if chunk.lower().replace("’", "'").startswith(_CLIPPED):
+        chunk = chunk[1:]
+    body = chunk.lstrip(_OPENING + ",.;:!?")
+    opening = chunk[: len(chunk) - len(body)]
+    word = body.rstrip(_CLOSING)
+    closing = body[len(word) :]
+    if not word:
+        return "", "", opening + closing
+    return (word + "-", opening, closing[1:]) if closing.startswith("-") else (word, opening, closing)
+
+
+def _ends(word: str, closing: str) -> bool:
+    if any(c in closing for c in "?!;"):
+        return True
+    if "." not in closing:
+        return False
+    low = word.lower()
+    initial = len(word) == 1 and word.isupper() and word != "I"
+    return not (low in _ABBREVIATIONS or initial or _INITIALS.fullmatch(low + "."))
+
+
+class _Quotes:
+    """Whether the words read now stand between quotation marks."""
+
+    def __init__(self) -> None:
+        self._mark = ""
+
+    @property
+    def inside(self) -> bool:
+        return bool(self._mark)
+
+    def open(self, opening: str) -> None:
+        for c in opening:
+            if c in "\"“„«‘'":
+                self._mark = "" if self._mark == c == '"' else c
+
+    def close(self, closing: str) -> None:
+        pairs = {'"': '"', "“": "”", "„": "“”", "«": "»", "‘": "’'", "'": "'’"}
+        if self._mark and any(c in pairs[self._mark] for c in closing):
+            self._mark = ""
+
+
+def _mended(raw: list[Token]) -> list[Token]:
+    """`raw` without fillers, "you know" and stammered small words."""
+    tokens: list[Token] = []
+    gap = False
+    skip = False
+    for index, token in enumerate(raw):
+        before = raw[index - 1].low if index else ""
+        after = raw[index + 1].low if index + 1 < len(raw) else ""
+        if skip or token.low in FILLERS or _is_you_know(before, token.low, after, _after(raw, index + 2)):
+            skip = not skip and token.low == "you"
+            gap = gap or token.gap
+            continue
+        tokens.append(Token(token.text, token.low, token.gap or gap, token.quoted))
+        gap = False
+        _unstammered(tokens)
+        _restarted(tokens)
+    return tokens
+
+
+def _after(raw: list[Token], index: int) -> str:
+    return raw[index].low if index < len(raw) else ""
+
+
+def _is_you_know(before: str, word: str, after: str, then: str) -> bool:
+    if (word, after) != ("you", "know") or before in _KNOWN_AFTER:
+        return False
+    return then not in _KNOWN_BEFORE or then in {"i", "i'm", "my"}
+
+
+def _unstammered(tokens: list[Token]) -> None:
+    """Drop small words that the last ones only repeat: "in in", "my name my name", "i i'm"."""
+    if len(tokens) > 1 and tokens[-1].low.startswith(tokens[-2].low + "'") and tokens[-2].low in _REPEATABLE:
+        del tokens[-2]
+    for size in (3, 2, 1):
+        last = [token.low for token in tokens[-size:]]
+        if (
+            len(tokens) >= 2 * size
+            and last == [token.low for token in tokens[-2 * size : -size]]
+            and _REPEATABLE.issuperset(last)
+        ):
+            del tokens[-size:]
+            return
+
+
+def _restarted(tokens: list[Token]) -> None:
+    """Drop what a speaker began again from the same small word ("in San, sorry, in Santa Fe")."""
+    if tokens[-1].low not in _RESTARTS:
+        return
+    marks = len(tokens) - 1
+    while marks > 0 and tokens[marks - 1].low in _REPAIRS:
+        marks -= 1
+    said = [token.low for token in tokens[marks:-1]]
+    if not said or said[0] == "mean" or said[-1] == "i":
+        return
+    for start in range(marks - 1, max(marks - 5, -1), -1):
+        if tokens[start].low == tokens[-1].low:
+            del tokens[start:-1]
+            return

@@ -1,0 +1,194 @@
+"""The slots a speaker can fill, and what is kept of each: key, category, sentence and confidence.
+
+A one-valued slot has a fixed key ("home"), so that a later statement supersedes an earlier one. Slots that
+add up have one key per thing ("allergy:peanuts", "child:tom"). Confidence is a constant of the slot, not a
+probability: `STATED` where nothing else can be meant, `PLAIN` for an ordinary statement, `INFERRED` where the
+words could have meant something else and only the evidence around them decided.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, cast
+
+from echoic.english.lexicon import pattern, table
+from echoic.english.phrases import slug
+from echoic.types import Category, Memory
+
+STATED: Final = 0.95
+PLAIN: Final = 0.85
+INFERRED: Final = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """One thing a speaker said of themselves, or took back."""
+
+    key: str
+    """The slot: "user_name", "home", "allergy:peanuts", "sister_name"."""
+    text: str
+    """The value as a speaker would say it back; empty where a whole slot is taken back."""
+    sentence: str
+    """A short sentence that stands by itself: "The user lives in Tel Aviv."."""
+    category: Category
+    retracts: bool = False
+    """Whether the user took it back. In a one-valued slot that concerns the value `text` only, or any value
+    if it is empty; where the key names the thing ("preference:jazz") it concerns the key as a whole.
+    """
+    context: str | None = None
+    """When it applies, where that was said: "only at work"."""
+    confidence: float
+    """The confidence of the rule: 0.95, 0.85 or 0.7. It is never computed from the words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """What is kept of one kind of statement."""
+
+    key: str
+    """Contains {} where the thing itself is part of the key."""
+    sentence: str
+    """Contains {} for the value."""
+    category: Category
+    confidence: float = PLAIN
+
+
+SLOTS: Final = {
+    name: Slot(key=key, sentence=sentence, category=cast("Category", category), confidence=float(confidence))
+    for name, row in table("slots.slots").items()
+    for key, category, confidence, sentence in [row.split(" | ")]
+}
+
+
+def sentence_of(memory: Memory) -> str:
+    """A sentence that says `memory` on its own: for "Tel Aviv", that the user lives there.
+
+    It is the memory's own statement where there is one, else it is made of key and value.
+    """
+    key = memory.key
+    if memory.statement or key is None:
+        return memory.statement or memory.text
+    slot = SLOTS.get(key)
+    if slot is not None and "{}" not in slot.key:
+        return slot.sentence.format(memory.text)
+    whose = "The" if memory.visibility == "global" else "The user's"
+    return ended(f"{whose} {spoken_key(key)} {be(key)} {memory.text}")
+
+
+def with_context(sentence: str, context: str | None) -> str:
+    """`sentence` with the condition under which it applies, unless it says that itself."""
+    if not context or context.casefold() in sentence.casefold():
+        return sentence
+    body = sentence.rstrip(" .!?…")
+    return f"{body}, {context}." if _CONDITION.match(context) else f"{body} ({context})."
+
+
+_CONDITION: Final = pattern("slots.condition")
+
+
+def spoken_key(key: str) -> str:
+    """A key as words: "favourite_coffee" is "favourite coffee"."""
+    return re.sub(r"[_:]+", " ", key).strip()
+
+
+def be(key: str) -> str:
+    """The verb between a key and its value."""
+    return "are" if re.search(r"[^su]s$", key, re.IGNORECASE) else "is"
+
+
+def ended(sentence: str) -> str:
+    """`sentence` with an end."""
+    return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
+
+
+_RIVALS: Final = (frozenset(["diet:vegan", "diet:vegetarian", "diet:pescatarian"]),)
+"""Keys of which only one can hold at a time: a user who is vegetarian now is not vegan any more."""
+_OPPOSITES: Final = {"contact_time": "no_contact_time", "no_contact_time": "contact_time"}
+"""Keys that cannot both hold the same value."""
+
+
+def rivals(heard: Heard) -> list[tuple[str, str]]:
+    """Keys, each with a value (empty for any), that stop holding once `heard` holds."""
+    gone = [(key, "") for keys in _RIVALS if heard.key in keys for key in sorted(keys - {heard.key})]
+    opposite = _OPPOSITES.get(heard.key)
+    return [*gone, (opposite, heard.text)] if opposite else gone
+
+
+def hear(
+    slot: str,
+    text: str,
+    *,
+    item: str | None = None,
+    sentence: str | None = None,
+    confidence: float | None = None,
+) -> Heard:
+    """A value for a slot of `SLOTS`.
+
+    Args:
+        slot: the slot's name.
+        text: the value as it will be said back.
+        item: the thing the key is made of, where that is not the value ("jazz" of "likes jazz").
+        sentence: the whole sentence, where the slot's own does not fit.
+        confidence: where this rule is less sure than the slot's usual one.
+    """
+    kept = SLOTS[slot]
+    thing = slug(item if item is not None else text)
+    filled = kept.sentence.count("{}") == 2
+    plain = kept.sentence.format(thing, text) if filled else kept.sentence.format(text)
+    return Heard(
+        key=kept.key.format(thing)[:200],
+        text=text,
+        sentence=sentence or plain,
+        category=kept.category,
+        confidence=confidence or kept.confidence,
+    )
+
+
+def hear_of(relation: str, name: str) -> Heard:
+    """The name of somebody in the user's life: "sister", "Maya" fills "sister_name"."""
+    return Heard(
+        key=f"{relation.replace(' ', '_')}_name",
+        text=name,
+        sentence=f"The user's {relation} is called {name}.",
+        category="entity",
+        confidence=PLAIN,
+    )
+
+
+def retraction(heard: Heard) -> Heard:
+    """The retraction of `heard`."""
+    return Heard(
+        key=heard.key,
+        text=heard.text,
+        sentence=f"No longer true: {heard.sentence}",
+        category=heard.category,
+        retracts=True,
+        confidence=heard.confidence,
+    )
+
+
+def emptied(slot: str) -> Heard:
+    """The retraction of a one-valued slot, whatever its value."""
+    kept = SLOTS[slot]
+    return Heard(
+        key=kept.key,
+        text="",
+        sentence=f"The user asked to forget: {slot.replace('_', ' ')}.",
+        category=kept.category,
+        retracts=True,
+        confidence=STATED,
+    )
+
+
+def emptied_item(key: str) -> Heard:
+    """The retraction of one key, whatever its value."""
+    kind = SLOTS.get(key.partition(":")[0])
+    return Heard(
+        key=key,
+        text="",
+        sentence=f"The user asked to forget: {key.replace('_', ' ').replace(':', ' ')}.",
+        category=kind.category if kind else "entity",
+        retracts=True,
+        confidence=STATED,
+    )

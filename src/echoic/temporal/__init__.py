@@ -1,0 +1,29 @@
+"""Time as people say it: dates, ranges, "two weeks ago", time zones. Pure: no store, no clock, no search.
+
+`spans_of_phrase` reads which time a question means, `dated` puts the date beside "tomorrow" in a statement,
+`dates_in` finds dates that are named outright, and `zone_of` finds a time zone by any of its names.
+"""
+
+from __future__ import annotations
+
+from echoic.temporal.dates import NamedDate, dates_in, find_dates, spans_of
+from echoic.temporal.questions import NOTHING, Event, Span, Spans, may_mean_time, spans_of_phrase
+from echoic.temporal.relative import dated, mentions_a_day
+from echoic.temporal.zones import ZONE_KEYS, zone_of
+
+__all__ = [
+    "NOTHING",
+    "ZONE_KEYS",
+    "Event",
+    "NamedDate",
+    "Span",
+    "Spans",
+    "dated",
+    "dates_in",
+    "find_dates",
+    "may_mean_time",
+    "mentions_a_day",
+    "spans_of",
+    "spans_of_phrase",
+    "zone_of",
+]

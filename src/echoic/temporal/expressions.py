@@ -1,0 +1,281 @@
+"""Finds expressions of time in a text: by the rules, and dates that are named outright.
+
+An expression may say in which greater one it lies: "in March last year", "last week on Tuesday". Alone,
+"March" is the latest there was; beside "last year" it is that year's, so it is read again as at the end of
+that year.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import isleap
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from echoic.temporal.calendar import Calendar, Interval
+from echoic.temporal.dates import A_DAY, NamedDate, find_dates, number_of_day
+from echoic.temporal.rules import CLOSED, RULES, Rule
+
+_WHICH = re.compile(r"\b(?:(?P<how>last|this past|this) )?(?:(?P<third>early|mid|late)[- ])?$", re.IGNORECASE)
+_THIRDS = {"early": (1, 10), "mid": (11, 10), "late": (21, 11)}
+"""First day of the month, and days."""
+BETWEEN = re.compile(r"\b(?:between|from) (?:the )?$", re.IGNORECASE)
+"""What opens a range."""
+_JOINT = r"(?: ?[-\u2013] ?| (?:to|until|till|through|(?P<and>and)) )(?:the )?"
+_DAY_BEFORE = re.compile(rf"(?<![\w.,:/$-])(?P<day>{A_DAY}){_JOINT}$", re.IGNORECASE)
+_DAY_BEHIND = re.compile(
+    rf"{_JOINT}(?P<day>{A_DAY})\b(?![.:]\d)(?:,? (?:of )?(?P<year>(?:19|20)\d\d)\b|{CLOSED})",
+    re.IGNORECASE,
+)
+_BEGINS_WITH_DAY = re.compile(rf"{A_DAY}\b", re.IGNORECASE)
+_UNIT = "week|month|year"
+_FRAME = re.compile(
+    rf"(?:earlier )?(?:last|past|this past|this) (?P<unit>{_UNIT})|the (?P<before>{_UNIT}) before last"
+    rf"|(?:(?!(?:couple|few|several|half)\b)[\w-]{{1,12}} ){{1,4}}(?P<ago>{_UNIT})s? ago",
+    re.IGNORECASE,
+)
+_UNFRAMED = re.compile(r"\b(?:today|tonight|this|weekend)\b", re.IGNORECASE)
+"""What goes by the moment of speaking alone."""
+_IN_FRAME = re.compile(r",? (?:of |in )?", re.IGNORECASE)
+_OF_FRAME = re.compile(r"(?:['’]s)?,? (?:(?:in|on|at|over|during) )?(?:the )?", re.IGNORECASE)
+_OPENED = re.compile(r",? (?:between|from|since|until|till|before|after) (?:the )?", re.IGNORECASE)
+_LISTED = re.compile(
+    r"(?: ?,| ?-|,? (?:and|or|to|until|till|through)) ?(?:(?:in|on) )?(?:the )?", re.IGNORECASE
+)
+_MOMENT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One expression found in a text."""
+
+    interval: Interval
+    start: int
+    """Where in the text it begins."""
+    end: int
+    past: bool = False
+    """Whether its wording lies in the past ("last May"); where not, the sentence decides ("in May")."""
+    exact: bool = False
+    """Whether it names its year: then it means the same whenever it is said."""
+    loose: bool = False
+    """Whether it is a date without its year: earlier years have it as well."""
+
+
+def find_expressions(text: str, at: Calendar) -> list[Expression]:
+    """Every expression in `text`, in order, without overlaps: the longer of two wins."""
+    return _framed(text, _apart(text, at), at)
+
+
+def _apart(text: str, at: Calendar) -> list[Expression]:
+    """Each expression by itself, whatever stands beside it."""
+    found = sorted(
+        [*_by_rules(text, at), *_by_dates(text, at)], key=lambda e: (e.start - e.end, e.start, not e.past)
+    )
+    kept: list[Expression] = []
+    for one in found:
+        if all(one.end <= other.start or other.end <= one.start for other in kept):
+            kept.append(one)
+    return sorted(kept, key=lambda e: e.start)
+
+
+def may_hold_time(text: str) -> bool:
+    """Whether `find_expressions` could find anything in `text`. Cheap: for most texts a search for
+    substrings.
+    """
+    return any(rule.pattern.search(text) for rule in _likely(text)) or bool(find_dates(text))
+
+
+def _likely(text: str) -> Iterator[Rule]:
+    """The rules worth trying: to try all takes three times as long."""
+    folded = text.casefold()
+    return (rule for rule in RULES if rule.may_match(folded))
+
+
+def _by_rules(text: str, at: Calendar) -> Iterator[Expression]:
+    for rule in _likely(text):
+        for said in rule.pattern.finditer(text):
+            with suppress(OverflowError, ValueError):  # "200 decades ago" lies before any calendar
+                interval = rule.meaning(said, at)
+                if interval is not None:
+                    exact = bool(said.groupdict().get("year"))
+                    yield Expression(interval, *said.span("core"), past=rule.past, exact=exact)
+
+
+def _by_dates(text: str, at: Calendar) -> Iterator[Expression]:
+    named = find_dates(text)
+    years = [named_date.year for named_date, _, _ in named if named_date.year is not None]
+    after = 0
+    for named_date, start, end in named:
+        # "May or June 2023": a year counts for all
+        year = named_date.year or (years[-1] if years else None)
+        with suppress(ValueError):  # such as the 31st of June: there is no such day
+            yield _dated(named_date._replace(year=year), text, start, end, at)
+        with suppress(ValueError):
+            yield from _days_of_month(named_date._replace(year=year), text, start, end, at, behind=after)
+        after = end
+
+
+def _days_of_month(
+    named: NamedDate, text: str, start: int, end: int, at: Calendar, *, behind: int
+) -> Iterator[Expression]:
+    """The days of "from 3 to 5 May" or "May 3 to 5", where `named` is the date with the month.
+
+    Text before `behind` belongs to another date.
+    """
+    if named.day is None:
+        return
+    if _BEGINS_WITH_DAY.match(text, start) and (said := _DAY_BEFORE.search(text, behind, start)):
+        start, first, last = said.start("day"), number_of_day(said["day"]), named.day
+    elif said := _DAY_BEHIND.match(text, end):
+        end, first, last = said.end(), named.day, number_of_day(said["day"])
+        named = named._replace(year=int(said["year"])) if said["year"] else named
+    else:
+        return
+    # "on 3 and 5 May" is two days, and "from 9 to 5 May" begins at something else
+    opened = BETWEEN.search(text[:start])
+    if first < last and (opened or not said["and"]):
+        one = _dated(named._replace(day=first), text, start, end, at)
+        begins = one.interval.first
+        interval = Interval(begins, at.days(begins.date().replace(day=last)).after)
+        yield replace(one, interval=interval, start=opened.start() if opened else one.start)
+
+
+def _dated(named: NamedDate, text: str, start: int, end: int, at: Calendar) -> Expression:
+    said = _WHICH.search(text[:start])
+    how, third = ((said[name] or "").lower() for name in ("how", "third")) if said else ("", "")
+    year = named.year or _year_of(named, how, at)
+    if named.month is None:
+        interval = at.year(year)
+    elif named.day is not None:
+        interval = at.days(date(year, named.month, named.day))
+    elif third:
+        first, days = _THIRDS[third]
+        interval = at.days(date(year, named.month, first), days)
+    else:
+        interval = at.month(year, named.month)
+    return Expression(
+        interval,
+        said.start() if said and (how or third) else start,
+        end,
+        past=how in {"last", "this past"},
+        exact=named.year is not None,
+        loose=named.year is None and not how,
+    )
+
+
+def _year_of(named: NamedDate, how: str, at: Calendar) -> int:
+    """The year of the latest such day or month; with "last", of the latest that is over."""
+    assert named.month is not None
+    month = named.month
+    if how == "this":
+        return at.today.year
+    if named.day is None:
+        first = at.latest(lambda year: date(year, month, 1))
+        goes_on = (first.year, first.month) == (at.today.year, at.today.month)
+        return first.year - (how == "last" and goes_on)
+    day = named.day
+    if (month, day) == (2, 29):  # not every year has it
+        return next(y for y in range(at.today.year, 0, -1) if isleap(y) and date(y, 2, 29) <= at.today)
+    return at.latest(lambda year: date(year, month, day), before_today=how == "last").year
+
+
+def _framed(text: str, found: Sequence[Expression], at: Calendar) -> list[Expression]:
+    """`found`, with expressions that lie inside a greater one placed there: "in March last year" is one
+    interval.
+
+    An expression that the greater time contains several times or not at all ("on Friday last month") adds
+    nothing to it.
+    """
+    kept = list(found)
+    for place, frame in enumerate(found):
+        whole = _whole(text[frame.start : frame.end], frame, at)
+        if whole is None:
+            continue
+        inside = _before(text, found[:place], frame) or _behind(text, frame, found[place + 1 :])
+        placed = [_placed(text, one, whole, at) for one in inside]
+        kept = [one for one in kept if one not in inside]
+        if not inside:
+            continue
+        kept.remove(frame)
+        if None in placed:
+            start, end = min(frame.start, inside[0].start), max(frame.end, inside[-1].end)
+            kept.append(replace(frame, start=start, end=end))
+        else:
+            kept += [
+                _with_frame(text, replace(one, interval=interval, past=frame.past, loose=False), frame)
+                for one, interval in zip(inside, placed, strict=True)
+                if interval is not None
+            ]
+    return sorted(kept, key=lambda one: one.start)
+
+
+def _whole(said: str, frame: Expression, at: Calendar) -> Interval | None:
+    """The calendar week, month or year that `frame` means, if it means one."""
+    match = _FRAME.fullmatch(said)
+    if match is None:
+        return None
+    unit = (match["unit"] or match["before"] or match["ago"]).lower()
+    # what was "two years ago" reaches half a year to either side
+    day = (frame.interval.first + (frame.interval.after - frame.interval.first) / 2).date()
+    if unit == "week":
+        return at.week(day)
+    return at.month(day.year, day.month) if unit == "month" else at.year(day.year)
+
+
+def _before(text: str, found: Sequence[Expression], frame: Expression) -> list[Expression]:
+    """Expressions right before `frame` that lie inside it."""
+    inside: list[Expression] = []
+    joint, start = _IN_FRAME, frame.start
+    for one in reversed(found):
+        if not (_may_lie_inside(text, one) and joint.fullmatch(text[one.end : start])):
+            break
+        inside.insert(0, one)
+        joint, start = _LISTED, one.start
+    return inside
+
+
+def _behind(text: str, frame: Expression, found: Sequence[Expression]) -> list[Expression]:
+    """Expressions right behind `frame` that lie inside it."""
+    inside: list[Expression] = []
+    joints, end = (_OF_FRAME, _OPENED), frame.end
+    for one in found:
+        between = text[end : one.start]
+        if not (_may_lie_inside(text, one) and any(joint.fullmatch(between) for joint in joints)):
+            break
+        inside.append(one)
+        joints, end = (_LISTED, _LISTED), one.end
+    return inside
+
+
+def _with_frame(text: str, one: Expression, frame: Expression) -> Expression:
+    """`one`, extended over an adjacent `frame`; what opens it ("since") has to stand before."""
+    if _IN_FRAME.fullmatch(text[one.end : frame.start]):
+        return replace(one, end=frame.end)
+    if _OF_FRAME.fullmatch(text[frame.end : one.start]):
+        return replace(one, start=frame.start)
+    return one
+
+
+def _may_lie_inside(text: str, one: Expression) -> bool:
+    return not (one.past or one.exact or _UNFRAMED.search(text[one.start : one.end]))
+
+
+def _placed(text: str, one: Expression, whole: Interval, at: Calendar) -> Interval | None:
+    """What `one` means inside `whole`, if it is there exactly once: read again as at the end of `whole`."""
+    latest = _as_of(text, one, Calendar(whole.after - _MOMENT, at.zone))
+    if latest is None or not whole.first <= latest.first < whole.after:
+        return None
+    day = at.days(latest.first.date()).first
+    earlier = _as_of(text, one, Calendar(day - _MOMENT, at.zone))
+    return latest if earlier is None or earlier.first < whole.first else None
+
+
+def _as_of(text: str, one: Expression, at: Calendar) -> Interval | None:
+    """What the same words mean at another moment."""
+    again = (other for other in _apart(text, at) if (other.start, other.end) == (one.start, one.end))
+    return next((other.interval for other in again), None)
+
+
+__all__ = ["BETWEEN", "Expression", "find_expressions", "may_hold_time"]

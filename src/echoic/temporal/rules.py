@@ -1,0 +1,323 @@
+"""Patterns of spoken time, each with the interval it means on a calendar.
+
+The patterns are strict: a general date parser reads "We" as Wednesday and "the sun" as Sunday.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, time, timedelta
+from math import ceil
+from typing import NamedTuple
+
+from echoic.temporal.calendar import DAY, FEASTS, SEASONS, Calendar, Interval, months_before
+from echoic.temporal.dates import number_of_day
+
+_DIGITS = "one two three four five six seven eight nine".split()
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+_TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60}
+_NUMBERS = {word: n for n, word in enumerate(_DIGITS + _TEENS, 1)} | _TENS
+_NUMBERS |= {
+    f"{ten}{joint}{unit}": value + n
+    for ten, value in _TENS.items()
+    for n, unit in enumerate(_DIGITS, 1)
+    for joint in " -"
+}
+_VAGUE = {f"{a}couple{of}": (1.5, 3.0) for a in ("a ", "") for of in (" of", "")}
+_VAGUE |= {"a few": (2.0, 5.0), "few": (2.0, 5.0), "several": (3.0, 8.0)}
+"""At least and at most, in units."""
+_UP_LATE = time(4)
+"""Until this hour somebody who is still up means the night before by "tonight"."""
+_DAYS_OF = {
+    "minute": 1 / 1440,
+    "hour": 1 / 24,
+    "day": 1.0,
+    "week": 7.0,
+    "fortnight": 14.0,
+    "month": 30.44,
+    "year": 365.24,
+    "decade": 3652.4,
+}
+MONTHS_OF = {"month": 1, "year": 12, "decade": 120}
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+
+COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted([*_NUMBERS, *_VAGUE], key=len, reverse=True))}|an?)"
+_UNIT = rf"(?P<unit>{'|'.join(_DAYS_OF)})"
+_PART = r"(?: (?P<part>morning|afternoon|evening|night))?"
+WEEKDAY = rf"(?:{'|'.join(_WEEKDAYS)})(?: (?:morning|afternoon|evening|night))?"
+"""Pattern of a weekday, or a part of it, by its name alone."""
+_WEEKDAY = rf"(?P<weekday>{'|'.join(_WEEKDAYS)})"
+_FEASTS = [name.replace("'", "['’]?") for name in sorted(FEASTS, key=len, reverse=True)]
+_FEAST = f"(?P<feast>{'|'.join(_FEASTS)})"
+_LAST = r"(?P<how>last|past|this past)"
+_HALF, _LATER_HALF = r"(?P<half> and a half)?", r"(?: and a half)?"
+_SEASON = rf"(?P<season>{'|'.join(SEASONS)})"
+_LATER_DAY = r"(?P<day>\d{1,2}(?:st|nd|rd|th)|(?:(?:twenty|thirty)[- ])?[a-z]+(?:st|nd|rd|th))"
+_RELATION = r"(?:on|since|until|till|by|before|after|from|between|and|to) "
+_OF_YEAR = r"(?:,? (?:of |in )?(?P<year>(?:19|20)\d\d))?"
+CLOSED = (
+    r"(?=\s*(?:$|[,.?!;]|and\b|what\b|where\b|who\b|when\b|how\b|did\b|do\b|was\b|were\b|we\b|i\b|you\b))"
+)
+"""Pattern of what may follow a number that belongs to nothing else."""
+_ANY_LATER_DAY = _LATER_DAY.replace("P<day>", ":")
+_TO_A_DAY = rf"(?= (?:to|until|till|through) the {_ANY_LATER_DAY}{CLOSED})"
+
+
+class Rule(NamedTuple):
+    """One pattern. Its group "core" is the expression; what stands before that group only introduces it."""
+
+    pattern: re.Pattern[str]
+    meaning: Callable[[re.Match[str], Calendar], Interval | None]
+    past: bool
+    """Whether its wording lies in the past; where not, the sentence decides."""
+    needs: tuple[str, ...]
+    """Substrings, one of which every matching text contains: most texts are ruled out by these alone."""
+
+    def may_match(self, folded: str) -> bool:
+        """Whether a casefolded text may match."""
+        return any(piece in folded for piece in self.needs)
+
+
+def _ago(said: re.Match[str], at: Calendar) -> Interval:
+    """The day of "three days ago"; half a unit to either side of "two weeks ago", which nobody means to the
+    day.
+    """
+    unit, count = _group(said, "unit"), _group(said, "count")
+    if count in _VAGUE:
+        return _between(at, unit, *_VAGUE[count])
+    if _group(said, "half"):
+        return _between(at, unit, number(count) + 0.25, number(count) + 0.75)
+    now, days = at.now.astimezone(UTC), _DAYS_OF[unit]
+    if unit in MONTHS_OF:
+        moment = months_before(now, number(count) * MONTHS_OF[unit])
+    else:
+        moment = now - timedelta(days=number(count) * days)
+    if days < 1:
+        half = timedelta(days=days / 2)
+        return Interval(moment - half, moment + half)
+    aside = int(days // 2)
+    return at.days(moment.astimezone(at.zone).date() - aside * DAY, 2 * aside + 1)
+
+
+def _weekdays_ago(said: re.Match[str], at: Calendar) -> Interval | None:
+    """The day of "two Fridays ago"; of a vague number, from the first to the last it may be."""
+    count, part = _group(said, "count"), _group(said, "part")
+    least, most = (ceil(bound) for bound in _VAGUE.get(count) or (number(count),) * 2)
+    if not least:
+        return None
+    latest = latest_weekday(_group(said, "weekday"), at.today, before_today=True)
+    first, last = (latest - 7 * (number - 1) * DAY for number in (most, least))
+    days = [at.part(day, part) if part else at.days(day) for day in (first, last)]
+    return Interval(days[0].first, days[1].after)
+
+
+def _half_ago(said: re.Match[str], at: Calendar) -> Interval:
+    return _between(at, _group(said, "unit"), 0.35, 0.65)
+
+
+def _between(at: Calendar, unit: str, least: float, most: float) -> Interval:
+    # in UTC: an hour ago is an hour ago, whatever clocks did meanwhile
+    days, now = _DAYS_OF[unit], at.now.astimezone(UTC)
+    first, after = now - timedelta(days=most * days), now - timedelta(days=least * days)
+    if days < 1:
+        return Interval(first, after)
+    first, after = first.astimezone(at.zone), after.astimezone(at.zone)
+    return Interval(at.days(first.date()).first, at.days(after.date()).after)
+
+
+def _in_the_last(said: re.Match[str], at: Calendar) -> Interval:
+    most = at_most(_group(said, "count") or "one")
+    return Interval(_between(at, _group(said, "unit"), most, most).first, at.now)
+
+
+def _group(said: re.Match[str], name: str) -> str:
+    return (said.groupdict().get(name) or "").lower()
+
+
+def at_most(count: str) -> float:
+    """How many a spoken `COUNT`, in lower case, may be: 3 for "a couple of"."""
+    return _VAGUE[count][1] if count in _VAGUE else number(count)
+
+
+def number(said: str) -> int:
+    """The number that "a", "3" or "twenty-one" says."""
+    return 1 if said in {"a", "an"} else _NUMBERS.get(said) or int(said)
+
+
+def _day(back: int, name: str = "") -> Callable[[re.Match[str], Calendar], Interval]:
+    def meaning(said: re.Match[str], at: Calendar) -> Interval:
+        day, part = at.today - back * DAY, name or _group(said, "part")
+        if part and not back and at.now.time() < _UP_LATE and at.now < at.part(day, part).first:
+            day -= DAY  # who is still up after midnight means the evening that goes on
+        return at.part(day, part) if part else at.days(day)
+
+    return meaning
+
+
+def _before(back: int) -> Callable[[re.Match[str], Calendar], Interval]:
+    """The calendar's week, month, year or weekend, `back` before this one."""
+
+    def meaning(said: re.Match[str], at: Calendar) -> Interval:
+        unit, today = _group(said, "unit"), at.today
+        if unit == "week":
+            return at.week(today - back * 7 * DAY)
+        if unit == "month":
+            return at.month(today.year, today.month - back)
+        if unit == "year":
+            return at.year(today.year - back)
+        # on a Sunday "last weekend" is the one before, on a Monday it has just been
+        return at.weekend(back if today.weekday() >= 5 else max(back - 1, 0))
+
+    return meaning
+
+
+def latest_weekday(name: str, today: date, *, before_today: bool = False) -> date:
+    """The latest day of that name: today, unless only days before it count."""
+    since = (today.weekday() - _WEEKDAYS.index(name)) % 7
+    return today - (since or 7 * before_today) * DAY
+
+
+def _weekday(*, before_today: bool) -> Callable[[re.Match[str], Calendar], Interval]:
+    def meaning(said: re.Match[str], at: Calendar) -> Interval:
+        day = latest_weekday(_group(said, "weekday"), at.today, before_today=before_today)
+        part = _group(said, "part")
+        return at.part(day, part) if part else at.days(day)
+
+    return meaning
+
+
+_LATEST_WEEKDAY, _LAST_WEEKDAY = _weekday(before_today=False), _weekday(before_today=True)
+
+
+def _day_of_month(said: re.Match[str], at: Calendar) -> Interval | None:
+    number = number_of_day(_group(said, "day"))
+    for back in range(3):
+        first = at.month(at.today.year, at.today.month - back).first.date()
+        day = first + (number - 1) * DAY
+        if day.month == first.month and day <= at.today:
+            return at.days(day)
+    return None
+
+
+def _feast(said: re.Match[str], at: Calendar) -> Interval:
+    name = _group(said, "feast").replace("’", "").replace("'", "")
+    day_in, count = next(feast for known, feast in FEASTS.items() if known.replace("'", "") == name)
+    year = _group(said, "year")
+    day = day_in(int(year)) if year else at.latest(day_in, before_today=bool(_group(said, "how")))
+    return at.days(day, count)
+
+
+def _season(said: re.Match[str], at: Calendar) -> Interval:
+    name, year = _group(said, "season"), _group(said, "year")
+    latest = at.season(name, int(year) if year else None)
+    is_now = latest.first <= at.now < latest.after
+    return at.season(name, None, 1) if is_now and _group(said, "how") == "last" else latest
+
+
+def _rule(
+    core: str,
+    meaning: Callable[[re.Match[str], Calendar], Interval | None],
+    *,
+    needs: str,
+    intro: str = "",
+    past: bool = True,
+) -> Rule:
+    pattern = re.compile(rf"\b{intro}(?P<core>{core})\b", re.IGNORECASE)
+    return Rule(pattern, meaning, past, tuple(needs.split()))
+
+
+_SEASONS = " ".join(SEASONS)
+_FEAST_WORDS = " ".join(name.split("'")[0].split()[-1] for name in FEASTS)
+
+RULES: tuple[Rule, ...] = (
+    _rule(rf"half an? {_UNIT} ago", _half_ago, needs="ago"),
+    _rule(rf"{COUNT} {_UNIT}s? ago", _ago, needs="ago"),
+    _rule(rf"{COUNT}(?P<half> and a half) {_UNIT}s? ago", _ago, needs="ago"),
+    _rule(rf"{COUNT} {_UNIT}s?(?P<half> and a half) ago", _ago, needs="ago"),
+    _rule(rf"{COUNT} {_WEEKDAY}{_PART}s? ago", _weekdays_ago, needs="ago"),
+    _rule(rf"the (?:last|past) {COUNT} {_UNIT}s?(?! of\b)", _in_the_last, needs="last past"),
+    _rule(
+        rf"the (?:last|past) {_UNIT}(?! of\b)",
+        _in_the_last,
+        needs="last past",
+        intro="(?:in|over|during|within|for) ",
+    ),
+    _rule(rf"(?:the|this|these) past {_UNIT}(?! of\b)", _in_the_last, needs="past"),
+    _rule(rf"yesterday{_PART}", _day(1), needs="yesterday"),
+    _rule(r"(?:the )?day before yesterday", _day(2), needs="yesterday"),
+    _rule(r"last (?:night|evening)", _day(1, "night"), needs="last"),
+    _rule(r"(?:the )?night before last", _day(2, "night"), needs="last"),
+    _rule(r"the other (?:day|night|week)", lambda _, at: at.days(at.today - 10 * DAY, 10), needs="other"),
+    _rule(rf"{_LAST} (?P<unit>week|weekend|month|year)(?! of\b)", _before(1), needs="last past"),
+    _rule(r"the (?P<unit>week|weekend|month|year) before last", _before(2), needs="last"),
+    _rule(rf"{_LAST} {_WEEKDAY}{_PART}", _LAST_WEEKDAY, needs="last past"),
+    _rule(rf"{_LAST} {_SEASON}", _season, needs="last past"),
+    _rule(rf"{_LAST} {_FEAST}", _feast, needs="last past"),
+    # these may lie ahead as well
+    _rule(r"(?:earlier )?today", _day(0), needs="today", past=False),
+    _rule(r"tonight", _day(0, "night"), needs="tonight", past=False),
+    _rule(r"this (?P<part>morning|afternoon|evening)", _day(0), needs="this", past=False),
+    _rule(
+        r"(?:earlier )?this (?P<unit>week|weekend|month|year)(?! of\b)",
+        _before(0),
+        needs="this",
+        past=False,
+    ),
+    _rule(
+        r"the weekend",
+        lambda _, at: at.weekend(0),
+        needs="weekend",
+        intro="(?:at|on|over|during) ",
+        past=False,
+    ),
+    _rule(
+        rf"(?:this )?{_WEEKDAY}{_PART}",
+        _LATEST_WEEKDAY,
+        needs="day",
+        intro=f"{_RELATION}(?:the )?",
+        past=False,
+    ),
+    _rule(
+        rf"{_WEEKDAY}{_PART}",
+        _LATEST_WEEKDAY,
+        needs="day",
+        intro=rf"(?:from|between) {WEEKDAY}(?: ?[-\u2013] ?| through )",
+        past=False,
+    ),
+    _rule(rf"this {_WEEKDAY}{_PART}", _LATEST_WEEKDAY, needs="this", past=False),
+    _rule(
+        rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)",
+        _LATEST_WEEKDAY,
+        needs="day",
+        past=False,
+    ),
+    # only where nothing follows that it could belong to: not "on the first floor"
+    _rule(
+        rf"the {_LATER_DAY}(?:{CLOSED}|{_TO_A_DAY})",
+        _day_of_month,
+        needs="st nd rd th",
+        intro=_RELATION,
+        past=False,
+    ),
+    _rule(
+        rf"the {_LATER_DAY}{CLOSED}",
+        _day_of_month,
+        needs="through",
+        intro=rf"(?:from|on) the {_ANY_LATER_DAY} through ",
+        past=False,
+    ),
+    _rule(
+        rf"{_SEASON}{_OF_YEAR}",
+        _season,
+        needs=_SEASONS,
+        intro=rf"(?:{_RELATION}|in |over |during )(?:the )?",
+        past=False,
+    ),
+    _rule(rf"this {_SEASON}", _season, needs="this", past=False),
+    _rule(rf"{_SEASON} (?:of |in )?(?P<year>(?:19|20)\d\d)", _season, needs=_SEASONS, past=False),
+    _rule(rf"{_FEAST}{_OF_YEAR}", _feast, needs=_FEAST_WORDS, past=False),
+)
+"""What is looked for. Of two that overlap in a text the longer one counts."""
+
+__all__ = ["CLOSED", "COUNT", "MONTHS_OF", "RULES", "WEEKDAY", "Rule", "at_most", "latest_weekday", "number"]
