@@ -146,7 +146,7 @@ async def test_control_without_a_stable_prefix_or_marks_little_is_read(call_with
         count = iter(range(100))
 
         async def unstable(self, said):
-            self.talk.instructions = f"{next(count)} {self.talk.instructions}"
+            self._call.talk.instructions = f"{next(count)} {self._call.talk.instructions}"
             return await settled(self, said)
 
         monkeypatch.setattr(Serving, "before", unstable)

@@ -9,8 +9,8 @@ import pytest
 
 from adapters.conftest import AUTH_TOKEN
 from echoic.adapters.twilio import CallFailed, Pace, SimulatedCall
-from echoic.adapters.twilio.kept import CallLog
 from echoic.adapters.twilio.settings import FILLERS
+from echoic.session.text_recorder import TextRecorder
 
 STORE = ("store_conversation", {"key": "blue harvest", "summary": "Plans."})
 RECALL = ("recall_conversation", {"key": "old ship"})
@@ -298,7 +298,7 @@ async def test_a_call_whose_end_fails_holds_no_line_and_says_nothing_in_the_log(
     phone = await line(lambda _said, _given: "Noted.", max_calls=1)
     call = await phone.call()
     await call.say("Hello.")
-    monkeypatch.setattr(CallLog, "complete", broken)
+    monkeypatch.setattr(TextRecorder, "complete", broken)
     await call.hang_up()
     assert not phone.phone.busy
     assert "RuntimeError" in caplog.text

@@ -184,10 +184,12 @@ def _transfer_tool(names: tuple[str, ...]) -> Tool[CallContext]:
             return f"There is no colleague called so. There are: {', '.join(names)}."
         return "The call is being handed over."
 
-    description = (
-        f"Hand the call over to a colleague: {', '.join(names)}. Say so to the caller in a few words."
-    )
-    return Tool(transfer_call, name=TRANSFER_TOOL, description=description)
+    return Tool(transfer_call, name=TRANSFER_TOOL, description=transfer_description(names))
 
 
-__all__ = ["TRANSFER_TOOL", "CallContext", "Hook", "InCall", "TurnHook", "VoiceAgent"]
+def transfer_description(names: Sequence[str]) -> str:
+    """What the model is told of the tool that hands a call over to one of `names`."""
+    return f"Hand the call over to a colleague: {', '.join(names)}. Say so to the caller in a few words."
+
+
+__all__ = ["TRANSFER_TOOL", "CallContext", "Hook", "InCall", "TurnHook", "VoiceAgent", "transfer_description"]

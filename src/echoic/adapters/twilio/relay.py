@@ -154,7 +154,8 @@ class Relay:
     async def _prompt(self, message: dict[str, Any]) -> None:
         said, language = _text(message, "voicePrompt")[:_MAX_SAID], _text(message, "lang")[:_MAX_TAG]
         if message.get("last") is False:
-            self._call.hearing(said, language)
+            self._call.heard_in(language)
+            self._call.hearing(said)
             return
         self._call.heard_in(language)
         await self._tune()

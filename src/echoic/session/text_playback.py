@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from echoic.adapters.twilio.heard import estimated_part, heard_part, says
+from echoic.session.calls import Exchange
+from echoic.session.heard import estimated_part, heard_part, says
 
 _SLOWEST: Final = 2.0
 """How many times longer than reckoned a reply may take to be spoken."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Spoken:
+class Reply:
     """One reply.
 
     Over webhooks it is played in pieces, each when the one before was played; over a socket it is one piece
@@ -35,6 +36,8 @@ class Spoken:
     """Where it begins in the model's history; None: no model said it."""
     apart: bool = False
     """Whether each piece was handed over when the one before was played."""
+    exchange: Exchange | None = None
+    """Of the record, that it belongs to."""
     overtaken: bool = False
     """Whether the caller said the next thing before all of it was there: they had not heard it then. Whoever
     speaks while it sounds cuts in, and who does not had heard it.
@@ -101,7 +104,7 @@ class Spoken:
 
 
 def cut_in(
-    before: Sequence[Spoken], last: Spoken | None, until: str, now: float, characters_per_s: float
+    before: Sequence[Reply], last: Reply | None, until: str, now: float, characters_per_s: float
 ) -> list[str]:
     """What was heard of each of several replies where the caller cut in when the line had come to `until`.
 
@@ -131,9 +134,9 @@ def cut_in(
     return [heard.get(one.id, one.text) for one in (*before, *newest)]
 
 
-def broken_off(before: Sequence[Spoken], now: float, characters_per_s: float) -> list[str]:
+def broken_off(before: Sequence[Reply], now: float, characters_per_s: float) -> list[str]:
     """What was heard by now of each of these replies, behind which another is on its way."""
     return [one.so_far(now, characters_per_s) if one.overtaken else one.text for one in before]
 
 
-__all__ = ["Spoken", "broken_off", "cut_in"]
+__all__ = ["Reply", "broken_off", "cut_in"]
