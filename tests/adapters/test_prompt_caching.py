@@ -14,7 +14,7 @@ from pydantic_ai import Agent
 from pydantic_ai.capabilities import Caching
 
 from echoic import Turn
-from echoic.adapters.twilio.figures import RECORD
+from echoic.adapters.twilio.lines import RECORD
 
 ROOT = str(Path(__file__).parents[2])
 LONG = [

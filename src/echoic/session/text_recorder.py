@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
 
 from echoic.capability.runner import history_of
 from echoic.errors import EchoicError, InvalidInput, WriteConflict
 from echoic.memory.block import estimate_tokens
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
+from echoic.memory.retry import until_written
 from echoic.memory.user import UserMemory
-from echoic.session.calls import Call, CallLog, Exchange, read_call, read_exchanges
-from echoic.session.checkpoints import RecordSessionStore, store_of
+from echoic.session.calls import Call, CallLog, Exchange, Spoken, ToolRun, read_call, read_exchanges
+from echoic.session.checkpoints import RecordSessionStore, kept_of_earlier_calls, store_of
 from echoic.session.digest import Digest, with_summary
-from echoic.session.going_on import kept_of_earlier_calls
-from echoic.session.history import read, settled, written
-from echoic.session.turns import storable
+from echoic.session.history import read, settled, trimmed, written
+from echoic.session.text_playback import TextPlayback
+from echoic.session.text_recall import HeardMemory
+from echoic.session.text_runner import TextRunner
+from echoic.session.turns import given_in, storable
 from echoic.types import Checkpoint, Turn
 
 log = logging.getLogger(__name__)
@@ -74,6 +77,10 @@ class TextRecorder:
         self._durable = 0
         self._cuts: dict[str, tuple[str, str | None]] = {}
         """What is kept as wholly heard and was not, by the turn: how much was, and which turn it answers."""
+        self._over = False
+        self._exchange: Exchange | None = None
+        self._given = 0
+        """Messages of the history that were looked through for what the model was given."""
         self._writing = asyncio.Lock()
 
     @property
@@ -143,24 +150,98 @@ class TextRecorder:
 
     def let_go(self) -> None:
         """Let go of every word: the call is over, and what was to be kept is."""
-        self.turns, self._digest, self.log = [], None, self._new_log(self._agent, self._model)
+        self.turns, self._digest, self._exchange = [], None, None
+        self.log = self._new_log(self._agent, self._model)
 
     async def complete(self) -> None:
         """The call is over: what is kept of it is distilled from now on, and nobody takes it up again."""
         if not (self.keeping and await self._flush() and self._opened is not None):
             return
         try:
-            if self.log.exchanges:
-                self.log.call.ended_at, self.log.call.reason = datetime.now(UTC), "ended"
-                self.log.changed()
-                await self.log.write(store_of(self.memory), self.memory.scope)
-            await self._sessions.delete(self.memory.scope, self.name)
-            await self._opened.complete()
+            async with self._writing:
+                self._over = True
+                if self.log.exchanges:
+                    self.log.call.ended_at, self.log.call.reason = datetime.now(UTC), "ended"
+                    self.log.changed()
+                    await self.log.write(store_of(self.memory), self.memory.scope)
+                await self._sessions.delete(self.memory.scope, self.name)
+                await self._opened.complete()
         except EchoicError as error:
             log.error("a call could not be marked as completed: %s", type(error).__name__)  # noqa: TRY400 - no content
         finally:
             if self._digest is not None:
                 await self._digest.aclose()
+
+    # -- the record
+
+    def begin(self, turn: Turn, agent: str) -> Exchange:
+        """The caller's turn is complete: a new exchange, in which `agent` serves."""
+        self._exchange = self.log.begin(agent)
+        self._exchange.user_turn = turn.id
+        self.log.stamp("transcript", self._exchange)
+        return self._exchange
+
+    def seen(self, event: Any) -> None:
+        """Note which tools an agent's run calls."""
+        if self._exchange is None:
+            return
+        tools = self._exchange.tools
+        if isinstance(event, FunctionToolCallEvent):
+            part = event.part
+            tools.append(ToolRun(call=part.tool_call_id, name=part.tool_name, began_ms=self.log.now_ms))
+        elif isinstance(event, FunctionToolResultEvent):
+            for run in tools:
+                if run.call == event.part.tool_call_id and run.ended_ms is None:
+                    run.ended_ms, run.outcome = (
+                        self.log.now_ms,
+                        str(getattr(event.part, "outcome", "retried")),
+                    )
+        else:
+            return
+        self.log.touched(self._exchange)
+
+    def transferred(self, agent: str) -> None:
+        """The call was handed to `agent`."""
+        self.log.call.agents.append(agent)
+        self.log.call.gaps_ms.append(0.0)
+        self.log.changed()
+
+    def ran(self, block: Mapping[str, str], history: Sequence[ModelMessage], memory: HeardMemory) -> None:
+        """Note what an agent's run was given, and what was recalled for it.
+
+        Args:
+            block: the memory block, by the name of the section.
+            history: of the call, after the run.
+            memory: as the run had it.
+        """
+        if self._exchange is None:
+            return
+        if not self._given:
+            for name, text in block.items():
+                if text:
+                    self.log.give("instructions", name, text)
+        for role, name, text in given_in(history[self._given :]):
+            self.log.give(role, name, text)
+        self._given = len(history)
+        recalled = memory.recalled(block, self.name)
+        if recalled is not None:
+            self._exchange.recall = replace(recalled, turn_id=self._exchange.user_turn)
+            self.log.stamp("recalled", self._exchange)
+
+    def spoken(self, exchange: Exchange | None, turn: Turn, text: str, ms_per_character: float) -> None:
+        """Note how much of `text` was heard: the words of `turn`."""
+        if exchange is None:
+            return
+        whole = turn.text.rstrip() == text.rstrip()
+        exchange.spoken.append(
+            Spoken(
+                turn=turn.id,
+                played_ms=len(turn.text) * ms_per_character,
+                generated_ms=len(text) * ms_per_character,
+                source="whole" if whole else "estimated",
+            )
+        )
+        self.log.touched(exchange)
 
     # -- for whoever goes on with the call
 
@@ -173,7 +254,7 @@ class TextRecorder:
             speaking: what the agent is saying, as far as it was heard, where that is no turn yet.
         """
         async with self._writing:
-            if not (self.keeping and self._durable and self._opened is not None):
+            if self._over or not (self.keeping and self._durable and self._opened is not None):
                 return
             unkept = [*self.turns[self._durable :], *([speaking] if speaking is not None else [])]
             try:
@@ -183,6 +264,24 @@ class TextRecorder:
                 self._lose("another process has it, or it was forgotten")
             except EchoicError as error:
                 log.warning("the checkpoint of a call is not kept yet: %s", type(error).__name__)
+
+    async def follow(self, talk: TextRunner, playback: TextPlayback) -> None:
+        """Save a checkpoint now, and again when what is being said will have been spoken."""
+        reply = playback.reply
+        while True:
+            so_far, left_s = playback.so_far()
+            messages = list(talk.history) or history_of(self.turns)
+            speaking: Turn | None = None
+            if reply is not None and reply is playback.reply:
+                heard = reply.kept(so_far)
+                if reply.start is not None:
+                    messages = trimmed(messages, reply.start, heard)
+                if heard.strip():
+                    speaking = Turn(speaker="agent", text=storable(heard), said_at=reply.said_at, id=reply.id)
+            await asyncio.shield(self.save(talk.current, messages, speaking))
+            if reply is None or reply is not playback.reply or so_far.rstrip() == reply.text.rstrip():
+                return
+            await asyncio.sleep(max(0.05, left_s))
 
     async def take_up(self) -> tuple[str, list[ModelMessage]] | None:
         """Go on with what another process kept of this very call, where any of it was.
@@ -200,13 +299,11 @@ class TextRecorder:
             return None
         if task.conversation.status == "completed":
             raise CallOver
-        checkpoint = await self._sessions.load(self.memory.scope, self.name)
+        checkpoint = await until_written(self._taken_over, "the checkpoint of a call")
         opened = self._opened = await self.memory.conversation(self.name, agent=self._agent)
         kept = list(task.turns)
         messages = history_of(kept)
         if checkpoint is not None:
-            # whoever still goes on with this call finds at its next write that it is no longer theirs
-            await self._sessions.save(self.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
             if checkpoint.unkept:
                 await opened.append(*checkpoint.unkept, learn=checkpoint.learns)
             handed = {turn.id for turn in checkpoint.unkept}
@@ -218,7 +315,7 @@ class TextRecorder:
             self._digest.take_up(checkpoint)
             await self._go_on_recording()
         self.turns = [*kept, *self.turns]
-        self._durable = len(kept)
+        self._durable, self._given = len(kept), len(messages)
         return (checkpoint.agent if checkpoint is not None else self._agent), messages
 
     def resume(self, turns: Sequence[Turn]) -> None:
@@ -242,6 +339,13 @@ class TextRecorder:
 
     def _new_digest(self, opened: OpenConversation) -> Digest:
         return Digest(self.memory, opened, self._summarizer, budget_tokens=_HISTORY_TOKENS)
+
+    async def _taken_over(self) -> Checkpoint | None:
+        """The checkpoint, written anew: a process that still has the call finds that it has it no longer."""
+        checkpoint = await self._sessions.load(self.memory.scope, self.name)
+        if checkpoint is not None:
+            await self._sessions.save(self.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
+        return checkpoint
 
     async def _go_on_recording(self) -> None:
         """What was written down of the call so far stays."""

@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     UserPromptPart,
 )
+from pydantic_ai.models import Model
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RunUsage
 
@@ -61,6 +62,15 @@ class TextRunner:
     def agent(self) -> Agent[Any, str]:
         """Who serves."""
         return self.agents[self.current]
+
+    @property
+    def model(self) -> tuple[str, str]:
+        """Provider and name of the model of whoever serves."""
+        model = self.agent.model
+        if isinstance(model, Model):
+            return model.system, model.model_name
+        provider, _, name = str(model or "").partition(":")
+        return provider, name
 
     @property
     def start(self) -> int:

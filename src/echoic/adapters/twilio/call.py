@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from dataclasses import KW_ONLY, dataclass
+from hashlib import blake2b
+from typing import Any, Final, Protocol, cast
 
 from pydantic_ai import Agent
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, Caching
+from pydantic_ai.settings import ModelSettings
 
-from echoic.adapters.twilio.caching import caching_of
 from echoic.adapters.twilio.callers import Caller
 from echoic.adapters.twilio.claims import masked
-from echoic.adapters.twilio.figures import RECORD, Figures
+from echoic.adapters.twilio.lines import RECORD
 from echoic.adapters.twilio.phrases import Phrases
 from echoic.adapters.twilio.serving import Number, Serving
+from echoic.adapters.twilio.settings import CacheFor
 from echoic.adapters.twilio.tools import AnotherCaller, PhoneMemory
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
-from echoic.session.captions import Caption
+from echoic.session.hooks import Caption
 from echoic.session.text_call import Excuse, Restart, TextCall
 
 _RECALL_SHARE: Final = 0.5
@@ -116,8 +119,8 @@ class Call(TextCall):
             input_tokens=usage.input_tokens,
             cached_tokens=usage.cache_read_tokens,
             output_tokens=usage.output_tokens,
-            recalls=self._recalls + self.ear.recalls,
-            recalls_ready=self._ready + self.ear.ready,
+            recalls=sum(ear.recalls for ear in self._ears),
+            recalls_ready=sum(ear.ready for ear in self._ears),
             language=self.language,
             kept=self.recorder.keeping,
         )
@@ -199,4 +202,61 @@ class Call(TextCall):
         return [*caching_of(self.talk.agent, more, self._phone.settings.prompt_cache, self.name), *more]
 
 
-__all__ = ["Call"]
+@dataclass
+class CallCaching(Caching):
+    """`Caching` of PydanticAI, and for OpenAI a key that brings the requests of a call to one cache."""
+
+    _: KW_ONLY
+    conversation: str
+    """The call's id; a hash of it is sent."""
+
+    def get_model_settings(self) -> ModelSettings | None:
+        """What stands in every request of the call."""
+        key = blake2b(self.conversation.encode(), digest_size=16).hexdigest()
+        settings = {**(super().get_model_settings() or {}), "openai_prompt_cache_key": key}
+        return cast("ModelSettings", settings)  # a provider's own settings are no part of the common type
+
+
+def caching_of(
+    agent: Agent[Any, str], more: Sequence[AbstractCapability[Any]], asked: CacheFor, conversation: str
+) -> list[AbstractCapability[Any]]:
+    """What is added to `agent` and `more` for a call; nothing where caching is off, or theirs already."""
+    own: list[AbstractCapability[Any]] = []
+    for capability in (agent.root_capability, *more):
+        capability.apply(own.append)
+    if not asked or any(isinstance(capability, Caching) for capability in own):
+        return []
+    return [CallCaching(asked, conversation=conversation)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What a call took. No content."""
+
+    turns: int
+    interruptions: int
+    input_tokens: int
+    """Sent to the model, those from its provider's cache included."""
+    cached_tokens: int
+    """Of these, those the provider had in its cache."""
+    output_tokens: int = 0
+    recalls: int = 0
+    """Turns whose words were heard before they were complete, so that memory could be searched ahead."""
+    recalls_ready: int = 0
+    """Of these, those whose answer was there when the turn ended."""
+    language: str = ""
+    """The line's, at the end."""
+    kept: bool
+
+    @property
+    def cached_share(self) -> float:
+        """Of the tokens sent, those the provider had in its cache; 0 where none were sent."""
+        return self.cached_tokens / self.input_tokens if self.input_tokens else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as it is recorded and reported."""
+        counts = {name: getattr(self, name) for name in Figures.__slots__}
+        return {**counts, "cached_share": round(self.cached_share, 4)}
+
+
+__all__ = ["Call", "CallCaching", "Figures", "caching_of"]

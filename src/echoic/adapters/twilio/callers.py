@@ -16,8 +16,7 @@ from typing import Final
 from uuid import uuid4
 
 from echoic.adapters.twilio.claims import same_name
-from echoic.adapters.twilio.figures import RECORD
-from echoic.adapters.twilio.lines import AGENT, Line, Lines
+from echoic.adapters.twilio.lines import AGENT, RECORD, Line, Lines
 from echoic.adapters.twilio.pins import Pins
 from echoic.adapters.twilio.settings import PhoneSettings, Trust
 from echoic.errors import NotAllowed

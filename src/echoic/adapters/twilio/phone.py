@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
 
-from echoic.adapters.twilio.call import Call
+from echoic.adapters.twilio.call import Call, Figures
 from echoic.adapters.twilio.callers import Callers
-from echoic.adapters.twilio.figures import Figures
 from echoic.adapters.twilio.lines import AGENT
 from echoic.adapters.twilio.linking import LinkCodes
 from echoic.adapters.twilio.settings import PhoneSettings
@@ -23,7 +22,7 @@ from echoic.adapters.twilio.signing import Signatures
 from echoic.errors import InvalidInput
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
-from echoic.session.captions import Caption
+from echoic.session.hooks import Caption
 
 if TYPE_CHECKING:
     from pydantic_ai.realtime import RealtimeModel
