@@ -16,12 +16,12 @@ from pydantic_ai import Agent
 
 import echoic
 from adapters.conftest import AUTH_TOKEN, Script
-from echoic.adapters.twilio import SimulatedCall
 from echoic.adapters.twilio.settings import FILLERS
 from echoic.memory.conversation import OpenConversation
 from echoic.session import read_call, read_exchanges, read_given
 from echoic.session.checkpoints import CHECKPOINT
 from echoic.session.why import exchange_with, found_in, why
+from echoic_loopback.twilio import SimulatedCall
 
 QUESTION = "What is the name of my boat in the harbour?"
 
@@ -30,7 +30,7 @@ async def recorded(phone, call):
     """The user's turn of the last exchange, once it is written down."""
     memory = phone.memory()
     async with asyncio.timeout(30):
-        while not (there := await read_exchanges(memory.store, memory.scope, f"call:{call.sid}")):
+        while not (there := await read_exchanges(memory.backing_store, memory.scope, f"call:{call.sid}")):
             await asyncio.sleep(0.01)
     return there[-1]
 
@@ -57,17 +57,17 @@ async def test_why_is_answered_on_a_telephone_call(line, channel):
     await call.say(QUESTION)
     await over(phone, call)
     turn = (await phone.turns(call)).turns[0]
-    exchange = await exchange_with(memory.store, memory.scope, turn.id)
+    exchange = await exchange_with(memory.backing_store, memory.scope, turn.id)
     assert exchange.recall.outcome == "complete"
     assert {"transcript", "recalled", "first_audio", "generated"} <= exchange.stages.keys()
-    answer = await why(memory.store, memory.scope, exchange, "boat")
+    answer = await why(memory.backing_store, memory.scope, exchange, "boat")
     assert (answer.id, answer.rank) == (boat.id, 1)
     assert answer.reason in {"shown", "in_block"}
-    given = await read_given(memory.store, memory.scope, f"call:{call.sid}", f"call:{call.sid}")
+    given = await read_given(memory.backing_store, memory.scope, f"call:{call.sid}", f"call:{call.sid}")
     assert "Nellie" in str(given)
-    reasons = {each.reason for each in await found_in(memory.store, memory.scope, exchange)}
+    reasons = {each.reason for each in await found_in(memory.backing_store, memory.scope, exchange)}
     assert reasons <= {"shown", "in_block", "over_budget", "here"}
-    record = await read_call(memory.store, memory.scope, f"call:{call.sid}")
+    record = await read_call(memory.backing_store, memory.scope, f"call:{call.sid}")
     assert (record.agents, record.reason) == (["robin"], "ended")
 
 
@@ -107,8 +107,8 @@ async def test_nothing_is_recorded_of_a_call_that_is_not_kept(line, retention):
     await call.say("I like opera.")
     await over(phone, call)
     memory = phone.memory()
-    assert await read_call(memory.store, memory.scope, f"call:{call.sid}") is None
-    assert await memory.store.scan(memory.scope, CHECKPOINT) == []
+    assert await read_call(memory.backing_store, memory.scope, f"call:{call.sid}") is None
+    assert await memory.backing_store.scan(memory.scope, CHECKPOINT) == []
 
 
 async def test_a_call_that_is_forgotten_in_mid_call_leaves_neither_record_nor_checkpoint(line):
@@ -120,7 +120,7 @@ async def test_a_call_that_is_forgotten_in_mid_call_leaves_neither_record_nor_ch
     await memory.forget()
     await call.say("And my brother is called Wexcombe.")
     await over(phone, call)
-    left = str([await memory.export(), await memory.store.scan(memory.scope, CHECKPOINT)])
+    left = str([await memory.export(), await memory.backing_store.scan(memory.scope, CHECKPOINT)])
     assert "Quillhilda" not in left
     assert "Wexcombe" not in left, "nothing comes back with its end"
 
@@ -132,7 +132,7 @@ async def test_a_turn_is_written_once(line, monkeypatch):
     await recorded(phone, call)
     await phone.service.settle()
     writes, opened = [], []
-    write, begin = type(phone.memory().store).write, OpenConversation.begin
+    write, begin = type(phone.memory().backing_store).write, OpenConversation.begin
 
     async def counted(self, scope, changes):
         writes.append([change.record.kind for change in changes if hasattr(change, "record")])
@@ -142,7 +142,7 @@ async def test_a_turn_is_written_once(line, monkeypatch):
         opened.append(self.id)
         await begin(self)
 
-    monkeypatch.setattr(type(phone.memory().store), "write", counted)
+    monkeypatch.setattr(type(phone.memory().backing_store), "write", counted)
     monkeypatch.setattr(OpenConversation, "begin", begun)
     await call.say("Where is the harbour?")
     turns = [kinds.count("turn") for kinds in writes if "turn" in kinds]
@@ -167,7 +167,7 @@ async def test_a_telephone_call_is_handed_to_another_agent_which_goes_on_at_once
     assert spoken(await call.say("and my order")) == "Casey here, about and my order"
     await over(phone, call)
     memory = phone.memory()
-    record = await read_call(memory.store, memory.scope, f"call:{call.sid}")
+    record = await read_call(memory.backing_store, memory.scope, f"call:{call.sid}")
     assert record.agents == ["robin", "casey"]
     said = [turn.text.split() for turn in (await phone.turns(call)).turns]
     assert said[3] == "One moment. Casey here, about my bill".split()
@@ -261,8 +261,8 @@ async def server(tmp_path):
 
 async def checkpoint_of(service, call):
     """The checkpoint of a call that says who serves, once it holds what was said last."""
-    for scope in await service.user("x").store.scopes("default"):
-        for record in await service.user("x").store.scan(scope, CHECKPOINT):
+    for scope in await service.user("x").backing_store.scopes("default"):
+        for record in await service.user("x").backing_store.scan(scope, CHECKPOINT):
             if record.id == f"call:{call.sid}":
                 return record.data
     return None

@@ -9,7 +9,7 @@ from echoic.errors import InvalidInput
 from echoic.memory.records import CALL, CHECKPOINT, CONVERSATION, EXCHANGE, GIVEN, MEMORY, TURN, scan_all
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.checkpoints import RecordSessionStore, from_json, store_of
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")
 FORGETFUL = SessionSettings(checkpoint_every_s=0.05, memory=False)
@@ -146,7 +146,7 @@ async def test_turns_that_are_not_to_be_learned_from_are_found_as_they_were_said
     turn = echoic.Turn(speaker="user", text="my name is Zuleika", id="t1")
     await opened.append(turn, learn=False)
     await opened.append(turn)  # it comes again: what was said of it stands
-    await opened.listen()
+    await opened.learn()
     await opened.complete()
     await memory.distil()
     assert await ana.facts() == []

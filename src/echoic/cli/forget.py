@@ -23,6 +23,11 @@ from echoic.types import Receipt
     help="Destroy one conversation with all that was said in it; what was learned from it stays.",
 )
 @click.option("--id", "name", metavar="ID", help="Destroy one memory or one turn, by its id.")
+@click.option(
+    "--asked",
+    metavar="ID",
+    help="Destroy what the user asked to have forgotten in one turn, by the id of that turn.",
+)
 @click.option("--all", "everything", is_flag=True, help="Destroy all that is kept of the user.")
 @click.option("--yes", is_flag=True, help="Do not ask first; needed where there is no terminal to ask at.")
 @click.pass_context
@@ -32,26 +37,35 @@ def forget_command(
     key: str | None,
     conversation: str | None,
     name: str | None,
+    asked: str | None,
     everything: bool,
     yes: bool,
 ) -> int:
     """Destroy what is kept, and print the receipt.
 
     It says what was removed, and whether its bytes are gone. Takes exactly one of --key, --conversation,
-    --id and --all. Of a key or an id the words that said it go from every turn; the rest of the turn stays
-    and is counted as rewritten. It asks first, and without a terminal it needs --yes. Nothing brings back
-    what is forgotten; to take back what only no longer holds, use `echoic delete`.
+    --id, --asked and --all. Of a key or an id the words that said it go from every turn; the rest of the
+    turn stays and is counted as rewritten. It asks first, and without a terminal it needs --yes. Nothing
+    brings back what is forgotten; to take back what only no longer holds, use `echoic delete`.
     """
-    if sum((key is not None, conversation is not None, name is not None, everything)) != 1:
-        raise click.UsageError("say what to forget: --key KEY, --conversation ID, --id ID or --all", ctx)
-
-    what = f"key {key!r}" if key is not None else f"conversation {conversation!r}"
-    what = "everything" if everything else what if name is None else f"memory or turn {name!r}"
+    named = {
+        f"key {key!r}": key,
+        f"conversation {conversation!r}": conversation,
+        f"memory or turn {name!r}": name,
+        f"what turn {asked!r} asks to forget": asked,
+        "everything": everything or None,
+    }
+    given = [what for what, value in named.items() if value is not None]
+    if len(given) != 1:
+        raise click.UsageError(
+            "say what to forget: --key KEY, --conversation ID, --id ID, --asked ID or --all", ctx
+        )
+    what = given[0]
     if not yes:
         _ask_first(f"{what} of user {settings_of(ctx).user!r}")
 
     async def work(desk: Desk) -> Result:
-        receipt = await desk.user.forget(key=key, conversation=conversation, id=name)
+        receipt = await desk.user.forget(key=key, conversation=conversation, id=name, asked=asked)
         desk.output.say(f"forgot {what} of user {desk.settings.user!r}")
         if not receipt.verified:
             desk.output.note("it could not be verified that every byte is gone: run it again")

@@ -38,6 +38,12 @@ LEXICAL = "words and sounds only: the lexical embedder knows no meaning; --embed
     help="The least relevance of a hit. Without it nothing is shown where no hit is likely to answer; "
     "0 shows everything that was found.",
 )
+@click.option(
+    "--besides",
+    multiple=True,
+    metavar="ID",
+    help="Leave out the conversation, turn or memory with this id. May be given several times.",
+)
 @click.option("--explain", is_flag=True, help="Add the relevance, and the rank and score each channel gave.")
 @click.pass_context
 def query_command(
@@ -48,6 +54,7 @@ def query_command(
     deadline_ms: float | None,
     past: bool,
     min_relevance: float | None,
+    besides: tuple[str, ...],
     explain: bool,
 ) -> int:
     """Search by meaning, words and sounds, best hit first.
@@ -69,6 +76,7 @@ def query_command(
             deadline_ms=deadline_ms,
             include_past=past,
             min_relevance=min_relevance,
+            besides=besides or None,
         )
         recall = await _recalled(desk, ask)
         _explain_outcome(desk, recall, deadline_ms)

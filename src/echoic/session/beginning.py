@@ -15,6 +15,7 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.realtime import RealtimeModel
 
+from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.distilling import Summarizer
 from echoic.session.agents import LATE, CallContext, VoiceAgent
 from echoic.session.calls import Call, CallLog, read_call, read_exchanges
@@ -26,7 +27,6 @@ from echoic.session.hooks import Hooks, Listener
 from echoic.session.live import Live, Session
 from echoic.session.playback import Playback
 from echoic.session.recalling import CallRecall
-from echoic.types import Checkpoint, PendingTool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,7 +134,7 @@ async def taken_up(
         live.turns |= {turn.id: turn for turn in kept}
     # what the other process kept and died before learning from: the model is to know it from its first word
     if live.settings.memory:
-        await live.conversation.listen()
+        await live.conversation.learn()
     again = [tool for tool in checkpoint.pending if tool.idempotent and tool.name in agent.toolbox]
     results = await asyncio.gather(*(_again(tool, agent, context, model) for tool in again))
     by_call: dict[str, Any] = {tool.call: result for tool, result in zip(again, results, strict=True)}

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from uuid import uuid4
 
 from echoic.errors import EchoicError, WriteConflict, brief
-from echoic.memory.checkpoints import as_json, from_json
+from echoic.memory.checkpoints import Checkpoint, as_json, from_json
 from echoic.memory.records import CHECKPOINT, CONVERSATION, scan_all
 from echoic.stores.base import Drop, Put, Record, Require, Store
-from echoic.types import Checkpoint, Scope, checked_name
+from echoic.types import Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
@@ -109,7 +109,7 @@ class NoSessionStore:
 
 def store_of(memory: UserMemory) -> Store:
     """Where a user's memory is kept."""
-    return memory.store
+    return memory.backing_store
 
 
 _MISSED: Final = 5
@@ -141,7 +141,7 @@ async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> N
     if await memory.find_conversation(checkpoint.conversation) is not None:  # else it was forgotten
         conversation = await memory.conversation(checkpoint.conversation)
         await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
-        await conversation.listen()
+        await conversation.learn()
     data = {**record.data, "unkept": [], "cursor": checkpoint.cursor + len(checkpoint.unkept)}
     await store_of(memory).write(memory.scope, [Put.over(record, replace(record, data=data))])
 

@@ -26,9 +26,9 @@ from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput
 from echoic.memory.block import estimate_tokens
+from echoic.memory.checkpoints import PendingTool
 from echoic.session.agents import FAILED, CallContext
 from echoic.session.playback import Utterance
-from echoic.types import PendingTool
 
 log = logging.getLogger(__name__)
 

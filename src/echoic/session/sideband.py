@@ -28,10 +28,11 @@ from typing import Any, Final
 from pydantic_ai.realtime import RealtimeModel
 
 from echoic.errors import InvalidInput
+from echoic.memory.checkpoints import Checkpoint
 from echoic.session.checkpoints import SessionStore
 from echoic.session.heard import DEFAULT_MS_PER_UNIT, PAUSE_CHARACTERS
 from echoic.session.playback import SAMPLE_BYTES, Playback, Utterance
-from echoic.types import Checkpoint, Scope
+from echoic.types import Scope
 
 _TOLD: Final = (
     "response.content_part.added",

@@ -130,7 +130,7 @@ class TextCall(Background):
         """What lasts of what is said to them."""
         self._exchange = None
         if self._ears:  # what was found for one caller is never given to another
-            self.later(self.ear.aclose())
+            self.later(self._ears[-1].aclose())
         self.ear = Ear(memory)
         """Hears what the caller says before they have said it."""
         self._ears.append(self.ear)
@@ -180,11 +180,10 @@ class TextCall(Background):
 
     def _excuse(self, why: Excuse) -> str:
         """What is said in place of a reply."""
-        del why
-        return ""
+        raise NotImplementedError
 
     async def _ended(self) -> None:
-        """Keep what else is to be kept, before the call is marked as over."""
+        """Keep what else is to be kept before the call is marked as over."""
 
     def _memory(self, memory: UserMemory) -> CallerMemory:
         """Memory as the agent is given it in one run."""
@@ -444,7 +443,8 @@ class TextCall(Background):
     async def _end(self) -> None:
         try:
             await self.cut_off()
-            await self._stop_saving()
+            if self._saving is not None:
+                self._saving.cancel()
             await self.settle(_SETTLE_S)
             await self._ended()
             await self.recorder.complete()
@@ -494,11 +494,6 @@ class TextCall(Background):
         if not self.over and self.recorder.keeping:
             self._saving = asyncio.ensure_future(self.recorder.follow(self.talk, self.playback))
             self._saving.add_done_callback(_asked)
-
-    async def _stop_saving(self) -> None:
-        if self._saving is not None:
-            self._saving.cancel()
-            await asyncio.gather(self._saving, return_exceptions=True)
 
 
 def _noting(words: list[str], out: Out) -> Out:

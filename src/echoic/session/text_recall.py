@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
@@ -47,7 +47,7 @@ class Ear:
         """Take in what the recogniser made of the utterance so far. Never waits."""
         if partial.strip():
             self._heard = True
-            self._listening.hear(partial[:_MAX_PARTIAL])
+            self._listening.partial(partial[:_MAX_PARTIAL])
 
     async def final(self, said: str, deadline_ms: float) -> HeardMemory:
         """The memory to answer `said` from, with what `said` calls to mind at hand if that was found ahead.
@@ -117,7 +117,7 @@ class HeardMemory(UserMemory):
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
-        besides: str | None = None,
+        besides: str | Collection[str] | None = None,
     ) -> Recall:
         """See `UserMemory.recall`."""
         unset = all(each is None for each in (timezone, min_relevance, besides))

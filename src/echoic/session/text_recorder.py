@@ -17,9 +17,10 @@ from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent,
 from echoic.capability.runner import history_of
 from echoic.errors import EchoicError, InvalidInput, WriteConflict
 from echoic.memory.block import estimate_tokens
+from echoic.memory.checkpoints import Checkpoint
+from echoic.memory.concurrency import until_written
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
-from echoic.memory.retry import until_written
 from echoic.memory.user import UserMemory
 from echoic.session.calls import Call, CallLog, Exchange, Spoken, ToolRun, read_call, read_exchanges
 from echoic.session.checkpoints import RecordSessionStore, kept_of_earlier_calls, store_of
@@ -29,7 +30,7 @@ from echoic.session.text_playback import TextPlayback
 from echoic.session.text_recall import HeardMemory
 from echoic.session.text_runner import TextRunner
 from echoic.session.turns import given_in, storable
-from echoic.types import Checkpoint, Turn
+from echoic.types import Turn
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class TextRecorder:
             said = {turn.id for turn in self.turns}
             # the conversation first: whoever is distilling it then writes nothing more
             await self.memory.forget(conversation=self.name)
-            await _unlearn(self.memory, said)
+            await self.memory.forget(learned_from=said)
             self._durable, self._cuts, self._opened, self._digest = 0, {}, None, None
             self._sessions = RecordSessionStore(store_of(self.memory))
 
@@ -421,21 +422,6 @@ class TextRecorder:
 
 class CallOver(Exception):
     """The call was completed before: what comes now is a replay."""
-
-
-async def _unlearn(user: UserMemory, turns: set[str]) -> None:
-    """Destroy what was learned from these turns alone; what they corrected or confirmed is taken back."""
-    known = [*await user.facts(), *await user.past()]
-    learned = [memory for memory in known if memory.source and set(memory.source) <= turns]
-    for key in dict.fromkeys(memory.key for memory in learned if memory.key is not None):
-        versions = await user.history(key)
-        if all(version.source and set(version.source) <= turns for version in versions):
-            await user.forget(key=key)
-        elif any(memory.key == key and memory.current for memory in learned):
-            await user.delete(key)
-    for memory in learned:
-        if memory.key is None:
-            await user.forget(id=memory.id)
 
 
 def turn_of(said: str, speaker: str, name: str, confidence: float | None = None) -> Turn:

@@ -22,6 +22,7 @@ from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 from echoic.adapters.browser.call import BrowserCall, IsKnown
 from echoic.adapters.browser.line import FAILED, Manners, Socket, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
+from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session import (
     CallLimits,
@@ -33,7 +34,7 @@ from echoic.session import (
 )
 from echoic.session.checkpoints import store_of
 from echoic.session.sideband import call_of
-from echoic.types import Checkpoint, Scope, checked_name
+from echoic.types import Scope, checked_name
 
 _TICKETS: Final = 10_000
 """That may be out at once; the oldest goes first."""

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from echoic.adapters.twilio.phone import Phone
     from echoic.adapters.twilio.phrases import Phrases
     from echoic.adapters.twilio.settings import Pace, PhoneSettings, Retention
-    from echoic.adapters.twilio.simulator import CallFailed, SimulatedCall
     from echoic.adapters.twilio.webhooks import phone_app, phone_router, uvicorn_options
 
 _WHERE: Final = {
     "Call": "call",
-    "CallFailed": "simulator",
     "Caller": "callers",
     "Figures": "call",
     "LinkCodes": "linking",
@@ -33,7 +31,6 @@ _WHERE: Final = {
     "PhoneSettings": "settings",
     "Phrases": "phrases",
     "Retention": "settings",
-    "SimulatedCall": "simulator",
     "phone_app": "webhooks",
     "phone_router": "webhooks",
     "uvicorn_options": "webhooks",
@@ -48,7 +45,6 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "Call",
-    "CallFailed",
     "Caller",
     "Figures",
     "LinkCodes",
@@ -57,7 +53,6 @@ __all__ = [
     "PhoneSettings",
     "Phrases",
     "Retention",
-    "SimulatedCall",
     "phone_app",
     "phone_router",
     "uvicorn_options",

@@ -18,8 +18,8 @@ from typing import Final
 
 from echoic.adapters.twilio.claims import CODE_DIGITS
 from echoic.errors import InvalidInput
+from echoic.memory.concurrency import until_written
 from echoic.memory.records import LINK_GUESSES, PHONE_PIN
-from echoic.memory.retry import until_written
 from echoic.memory.service import MemoryService
 from echoic.memory.telephone import PIN_GUESSES, line_key
 from echoic.stores.base import Drop, Put, Record, Store
@@ -55,7 +55,7 @@ class Pins:
         # apart from what else is made with the secret
         self._secret = hmac.digest(secret.encode(), b"echoic phone pin", hashlib.sha256)
         memory = service.user(PHONE_PIN, deployment)  # of nobody: only the deployment's own is used
-        self._store = memory.store
+        self._store = memory.backing_store
         self._guesses = Guesses(self._store, memory.scope.everyone, clock, WITHIN_S)
 
     async def set(self, user: str, pin: str) -> None:

@@ -17,12 +17,15 @@ router = APIRouter(tags=["erasure"])
 
 
 class Forget(Asked):
-    """What is to be destroyed: exactly one of the four."""
+    """What is to be destroyed: exactly one of the five."""
 
     everything: Literal[True] | None = Field(default=None, description="All that is kept of the caller.")
     key: str | None = Field(default=None, description="One key with its history.")
     conversation: str | None = Field(default=None, description="One conversation with its turns.")
     id: str | None = Field(default=None, description="One memory or one turn, by the id it is shown with.")
+    asked: str | None = Field(
+        default=None, description="What the caller asked to have forgotten in the turn of this id."
+    )
 
 
 @router.post("/api/forget", summary="Destroy what is kept", responses=responses(401, 413, 422, 429, 503))
@@ -30,14 +33,15 @@ async def forget(caller: AsCaller, asked: Forget) -> ShownReceipt:
     """Records, words, sounds and vectors go from every place the store keeps bytes in. It cannot be undone,
     so nothing is meant by leaving a field out: `{"everything": true}` has to be said.
     """
-    named = [name for name in (asked.everything, asked.key, asked.conversation, asked.id) if name is not None]
-    if len(named) != 1:
+    named = (asked.everything, asked.key, asked.conversation, asked.id, asked.asked)
+    if sum(name is not None for name in named) != 1:
         raise InvalidInput(
-            "name exactly one of 'everything', 'key', 'conversation' and 'id'; nothing was destroyed"
+            "name exactly one of 'everything', 'key', 'conversation', 'id' and 'asked'; nothing was destroyed"
         )
-    return ShownReceipt.of(
-        await caller.memory.forget(key=asked.key, conversation=asked.conversation, id=asked.id)
+    receipt = await caller.memory.forget(
+        key=asked.key, conversation=asked.conversation, id=asked.id, asked=asked.asked
     )
+    return ShownReceipt.of(receipt)
 
 
 @router.get(

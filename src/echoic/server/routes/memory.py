@@ -41,6 +41,7 @@ class Operation(Asked):
     query: Any = _OTHERS
     limit: Any = _OTHERS
     min_relevance: Any = _OTHERS
+    besides: Any = _OTHERS
     category: Any = _OTHERS
     context: Any = _OTHERS
 
@@ -92,6 +93,9 @@ class Query(Operation):
         le=1,
         description="The least relevance of a hit. Absent: nothing where no hit is likely to answer; 0: "
         "everything that was found.",
+    )
+    besides: list[str] | None = Field(
+        default=None, description="Ids of conversations, turns and memories to leave out."
     )
 
 
@@ -211,7 +215,9 @@ async def _done(memory: UserMemory, asked: AnyOperation) -> Answer:
             deleted = await memory.delete(asked.key, id=asked.id)
             return Answer(success=deleted, result=Deleted(deleted=deleted, deleted_count=int(deleted)))
         case Query():
-            recall = await memory.recall(asked.query, limit=asked.limit, min_relevance=asked.min_relevance)
+            recall = await memory.recall(
+                asked.query, limit=asked.limit, min_relevance=asked.min_relevance, besides=asked.besides
+            )
             return Answer.of(recall)
         case List():
             return Answer(success=True, result=[ShownMemory.of(m) for m in await memory.facts()])
