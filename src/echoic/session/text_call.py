@@ -20,6 +20,7 @@ from pydantic_ai.capabilities import AbstractCapability
 
 from echoic.capability.memory import CallerMemory
 from echoic.errors import EchoicError
+from echoic.memory.concurrency import noted as retrieved
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.session.calls import Exchange
@@ -84,23 +85,17 @@ class TextCall(Background):
         """The model's side."""
         self._give_up_s, self._recall_ms = give_up_s, recall_ms
         self._summarizer, self._captions = summarizer, captions
-        self._ears: list[Ear] = []
-        """Of everybody who was served, for what was counted."""
+        self._ears: list[Ear] = []  # of everybody who was served, for what was counted
         self._speaking = asyncio.Lock()
-        self._settling = asyncio.Lock()
-        """Held while it is written down what was heard: a call is not over before."""
+        self._settling = asyncio.Lock()  # while it is written down what was heard: a call is not over before
         self.playback = TextPlayback(characters_per_s)
-        """Replies on their way to the caller."""
         self._exchange: Exchange | None = None
         self._saving: asyncio.Task[None] | None = None
-        self._unanswered: dict[str, str] = {}
-        """What was said and is not noted yet, by turn."""
-        self._early: set[str] = set()
-        """Turns in which the caller spoke while a reply was still being made."""
+        self._unanswered: dict[str, str] = {}  # what was said and is not noted yet, by turn
+        self._early: set[str] = set()  # turns in which the caller spoke while a reply was still being made
         self._turns = self._interruptions = 0
         self._replying: asyncio.Task[Any] | None = None
-        self._replying_to = ""
-        """The turn that is being answered, or was last."""
+        self._replying_to = ""  # the turn that is being answered, or was last
         self._ending: asyncio.Task[None] | None = None
         self.leaving = asyncio.Event()
         """Set once the agent asked to hang up: the line ends the call when its last words were spoken."""
@@ -347,10 +342,6 @@ class TextCall(Background):
         """Note that the line has played `text`."""
         self.playback.played(text)
 
-    def sounds_s(self) -> float:
-        """How long the reply may still be heard; 0 once the line reported that all of it was played."""
-        return self.playback.left_s()
-
     async def interrupt(self, until: str) -> None:
         """The caller cut in when the line had come to `until`: what was not heard was not said."""
         now = time.monotonic()
@@ -491,9 +482,9 @@ class TextCall(Background):
         """Save a checkpoint beside the call; once more when what is being said was spoken."""
         if self._saving is not None:
             self._saving.cancel()
-        if not self.over and self.recorder.keeping:
+        if self.recorder.keeping and not self.over:
             self._saving = asyncio.ensure_future(self.recorder.follow(self.talk, self.playback))
-            self._saving.add_done_callback(_asked)
+            self._saving.add_done_callback(retrieved)
 
 
 def _noting(words: list[str], out: Out) -> Out:
@@ -504,11 +495,6 @@ def _noting(words: list[str], out: Out) -> Out:
         await out(text)
 
     return noted
-
-
-def _asked(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.warning("the checkpoint of a call is not kept yet: %s", type(error).__name__)
 
 
 __all__ = ["Excuse", "Out", "Restart", "TextCall"]
