@@ -25,8 +25,8 @@ from pydantic_ai.realtime import RealtimeModel
 from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput
-from echoic.memory.block import estimate_tokens
 from echoic.memory.checkpoints import PendingTool
+from echoic.prompt.budget import estimate_tokens
 from echoic.session.agents import FAILED, CallContext
 from echoic.session.playback import Utterance
 

@@ -13,9 +13,9 @@ from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 from echoic.errors import EchoicError
-from echoic.memory.block import quoted
-from echoic.memory.block.sections import memory_line
 from echoic.memory.user import UserMemory
+from echoic.prompt.block import memory_line
+from echoic.prompt.quoting import quoted
 from echoic.session.recalling import Fate, Recalled, found_of
 from echoic.types import Hit, Recall
 

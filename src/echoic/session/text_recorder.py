@@ -16,12 +16,12 @@ from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent,
 
 from echoic.capability.runner import history_of
 from echoic.errors import EchoicError, InvalidInput, WriteConflict
-from echoic.memory.block import estimate_tokens
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.concurrency import until_written
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
+from echoic.prompt.budget import estimate_tokens
 from echoic.session.calls import Call, CallLog, Exchange, Spoken, ToolRun, read_call, read_exchanges
 from echoic.session.checkpoints import RecordSessionStore, kept_of_earlier_calls, store_of
 from echoic.session.digest import Digest, with_summary

@@ -12,7 +12,7 @@ from typing import Final
 
 from echoic.cli.importers.base import FLAWS, Skipped, Source, reason_of
 from echoic.errors import InvalidInput, brief
-from echoic.memory.global_facts import Fact
+from echoic.memory.global_facts import GlobalFact
 from echoic.types import MAX_TEXT_BYTES, checked_category, checked_name, checked_text
 
 _BULLET: Final = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
@@ -24,9 +24,9 @@ _MOST_BYTES: Final = 4 * MAX_TEXT_BYTES
 _FIELDS: Final = frozenset({"key", "text", "value", "category", "context"})
 
 
-def read_facts(source: Source) -> Iterator[Fact | Skipped]:
+def read_facts(source: Source) -> Iterator[GlobalFact | Skipped]:
     """The facts of `source`, in its order. A second fact under a key that says something else is left out."""
-    under: dict[str, tuple[int, Fact]] = {}
+    under: dict[str, tuple[int, GlobalFact]] = {}
     for number, line in _lines(source):
         try:
             fact = _fact(line)
@@ -69,7 +69,7 @@ def _lines(source: Source) -> Iterator[tuple[int, str | bytes]]:
         yield begun
 
 
-def _fact(line: str | bytes) -> Fact:
+def _fact(line: str | bytes) -> GlobalFact:
     """Raises:
     InvalidInput: it is none.
     """
@@ -77,10 +77,10 @@ def _fact(line: str | bytes) -> Fact:
         raise InvalidInput("it is not UTF-8")
     if line.startswith("{"):
         return _of_json(line)
-    return Fact(text=checked_text(_EMPHASIS.sub(r"\2", line), "the fact"))
+    return GlobalFact(text=checked_text(_EMPHASIS.sub(r"\2", line), "the fact"))
 
 
-def _of_json(line: str) -> Fact:
+def _of_json(line: str) -> GlobalFact:
     try:
         fields = json.loads(line)
     except json.JSONDecodeError as error:
@@ -88,7 +88,7 @@ def _of_json(line: str) -> Fact:
     if not isinstance(fields, dict) or not _FIELDS.issuperset(fields):
         raise InvalidInput(f"it may have {', '.join(sorted(_FIELDS))}, and nothing else")
     key, context = fields.get("key"), fields.get("context")
-    return Fact(
+    return GlobalFact(
         text=checked_text(fields.get("text", fields.get("value")), "its text"),
         key=None if key is None else checked_name(key, "its key"),
         category=checked_category(fields.get("category", "fact")),

@@ -1,4 +1,4 @@
-"""What everyone knows, in the hands of the operator: listed, written, edited, withdrawn."""
+"""Routes by which an operator lists, writes, edits and withdraws global facts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Query
 from pydantic import Field
 
 from echoic.errors import InvalidInput
-from echoic.memory.global_facts import Fact
+from echoic.memory.global_facts import GlobalFact
 from echoic.server.callers import AsOperator, OperatedDeployment, Shared
 from echoic.server.models import Asked, Shown, ShownMemory
 from echoic.server.problems import not_found, responses
@@ -27,8 +27,8 @@ class GlobalMemories(Shown):
     memories: list[ShownMemory]
 
 
-class GlobalFact(Asked):
-    """One fact that everyone shall know, as it stands: nothing is taken out of it but secrets."""
+class FactToWrite(Asked):
+    """A fact for all users, kept as it is written: only secrets are taken out."""
 
     text: str = Field(examples=["We ship worldwide in 3 to 5 days."])
     key: str | None = Field(
@@ -44,7 +44,7 @@ class GlobalFact(Asked):
 class Facts(Asked):
     """Facts to be written together. The same again changes nothing."""
 
-    facts: list[GlobalFact] = Field(min_length=1, max_length=_MOST)
+    facts: list[FactToWrite] = Field(min_length=1, max_length=_MOST)
 
 
 class FactsFilled(Shown):
@@ -71,8 +71,12 @@ async def list_global(shared: Shared, deployment: OperatedDeployment) -> GlobalM
 async def set_global(
     shared: Shared, deployment: OperatedDeployment, asked: Annotated[Facts, Body()], by: By = None
 ) -> FactsFilled:
-    """All of them or, where one cannot be kept, none. What is global and not among them stays."""
-    facts = [Fact(text=f.text, key=f.key, category=f.category, context=f.context) for f in asked.facts]
+    """Writes nothing where one of them cannot be kept.
+
+    They are written a hundred at a time: after a 503 some may be there. Send all of them again; what is there
+    already is not written twice. What is global and not among them stays.
+    """
+    facts = [GlobalFact(text=f.text, key=f.key, category=f.category, context=f.context) for f in asked.facts]
     filled = await shared.memory.global_facts(deployment).fill(facts, by=by)
     return FactsFilled(
         memories=[ShownMemory.of(memory) for memory in filled.memories],

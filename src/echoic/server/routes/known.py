@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.block.tokens import counter_of
+from echoic.prompt.budget import counter_of
 from echoic.server.callers import AsCaller, Shared
 from echoic.server.models import Shown
 from echoic.server.problems import responses
