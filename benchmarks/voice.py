@@ -45,7 +45,7 @@ from echoic import EmbedderMissing
 from echoic.memory.service import MemoryService
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.agents import TRANSFER_TOOL
-from echoic.session.collector import freeze_heap
+from echoic.session.limits import freeze_heap
 from echoic.session.recalling import Recalled
 from echoic_loopback.realtime import Calls, Repeat, Says, Script, ToolCall, UserSays, speech, words_heard
 

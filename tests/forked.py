@@ -38,7 +38,7 @@ MODULES = (
     "echoic.models",
     "echoic.server",
     "echoic.server.voice",
-    "echoic.session.collector",
+    "echoic.session.limits",
     "echoic.session.session",
     "echoic.stores.files",
     "echoic.stores.sqlite",

@@ -13,8 +13,7 @@ from echoic import InvalidInput
 from echoic.adapters.browser import Manners
 from echoic.adapters.browser.call import BrowserCall
 from echoic.adapters.browser.line import WAITING, Allowance, Line
-from echoic.adapters.browser.telling import told
-from echoic.adapters.browser.wire import REPLACED, BargeIn, HangUp, Muted, Played, Typed, read, written
+from echoic.adapters.browser.wire import REPLACED, BargeIn, HangUp, Muted, Played, Typed, read, told, written
 from echoic.session import Event
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from echoic.adapters.twilio.interim import Ear, HeardMemory
+from echoic.session.text_recall import Ear, HeardMemory
 
 QUESTION = "What is the name of my boat in the harbour"
 
@@ -33,7 +33,7 @@ async def test_what_a_turn_calls_to_mind_was_found_before_it_ended(relay):
     for said in (QUESTION, "And what was in room 7", QUESTION):
         await phone.service.settle()
         await call.send({"type": "prompt", "voicePrompt": said, "lang": "en-US", "last": False})
-        while not held.serving.ear._heard or held.serving.ear._listening._running:
+        while not held.ear._heard or held.ear._listening._running:
             await asyncio.sleep(0.01)
         await call.say(said)
     assert "Nellie" in phone.script.sent[-1]
@@ -115,7 +115,7 @@ async def test_an_answer_at_hand_is_the_one_that_looking_gives_and_is_given_once
     phone = await relay()
     memory = phone.memory()
     ear = Ear(memory)
-    assert await ear.final(QUESTION, 500) is memory, "nothing was heard before"
+    assert (await ear.final(QUESTION, 500))._ahead is None, "nothing was heard before"
     ear.hear(QUESTION)
     await asyncio.sleep(0.2)
     heard = await ear.final(QUESTION, 500)

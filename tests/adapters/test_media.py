@@ -226,7 +226,9 @@ async def test_what_is_said_is_kept_at_once_though_something_before_could_not_be
         phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
         call = await phone.call()
         async with asyncio.timeout(10):
-            while "I live in Lisbon" not in [turn.text for turn in phone.phone.known(call.sid).log.turns]:
+            while "I live in Lisbon" not in [
+                turn.text for turn in phone.phone.known(call.sid).recorder.turns
+            ]:
                 await asyncio.sleep(0.02)
         await call.hang_up()
 

@@ -123,9 +123,9 @@ async def test_after_a_call_the_process_holds_no_word_of_it(line):
     call = await phone.call()
     await call.say(SECRET)
     held = phone.phone.known(call.sid)
-    assert "Wexcombe" in str(held.log.turns)
+    assert "Wexcombe" in str(held.recorder.turns)
     await call.hang_up()
-    assert (held.log.turns, held.talk.history, held.dialogue, held.moment) == ([], [], None, "")
+    assert (held.recorder.turns, held.talk.history, held.dialogue, held.moment) == ([], [], None, "")
     assert await call.dial() == "", "and a webhook that comes late ends the call again"
 
 
@@ -134,7 +134,7 @@ async def test_somebody_else_is_not_served_as_the_one_before_even_if_nothing_can
 ):
     from echoic import StoreUnavailable
     from echoic.adapters.twilio.callers import Callers
-    from echoic.adapters.twilio.kept import CallLog
+    from echoic.session.text_recorder import TextRecorder
 
     phone = await line(lambda _said, _given: "Yes.")
     first = await phone.call()
@@ -146,7 +146,7 @@ async def test_somebody_else_is_not_served_as_the_one_before_even_if_nothing_can
         raise StoreUnavailable("planted")
 
     monkeypatch.setattr(Callers, "another", down)
-    monkeypatch.setattr(CallLog, "drop", down)
+    monkeypatch.setattr(TextRecorder, "drop", down)
     call = await phone.call()
     before = len(phone.script.sent)
     await call.say("This is not Ana, it's Ben.")

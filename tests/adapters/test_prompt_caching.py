@@ -14,7 +14,7 @@ from pydantic_ai import Agent
 from pydantic_ai.capabilities import Caching
 
 from echoic import Turn
-from echoic.adapters.twilio.figures import RECORD
+from echoic.adapters.twilio.lines import RECORD
 
 ROOT = str(Path(__file__).parents[2])
 LONG = [
@@ -146,7 +146,7 @@ async def test_control_without_a_stable_prefix_or_marks_little_is_read(call_with
         count = iter(range(100))
 
         async def unstable(self, said):
-            self.talk.instructions = f"{next(count)} {self.talk.instructions}"
+            self._call.talk.instructions = f"{next(count)} {self._call.talk.instructions}"
             return await settled(self, said)
 
         monkeypatch.setattr(Serving, "before", unstable)

@@ -10,9 +10,9 @@ import pytest
 
 from echoic import StoreUnavailable, Turn
 from echoic.adapters.twilio import Pace
-from echoic.adapters.twilio.interim import Ear
 from echoic.adapters.twilio.settings import FILLERS
 from echoic.memory.conversation import OpenConversation
+from echoic.session.text_recall import Ear
 from echoic_loopback.twilio import CallFailed
 
 LONG = "Your train leaves at nine from platform four and the last word is zanzibar so do not be late"
@@ -371,7 +371,7 @@ async def test_who_cuts_in_on_a_reply_with_another_waiting_behind_it_heard_neith
     assert "timbuktu" not in phone.script.sent[-1]
     assert "'weather'" in phone.script.sent[-1]
     if retention == "ask":
-        assert await phone.phone.known(call.sid).log.keep()
+        assert await phone.phone.known(call.sid).recorder.keep()
     heard = await heard_in(phone, call)
     assert heard[:4] == ["train", "Your train leaves at nine", "weather", "Thank you."]
     await phone.service.settle()

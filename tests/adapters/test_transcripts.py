@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from echoic.adapters.twilio.heard import estimated_part, heard_part
 from echoic.adapters.twilio.transcripts import meant_by, page, passages, sound_alike
 from echoic.prompt.budget import estimate_tokens
+from echoic.session.heard import estimated_part, heard_part
 from echoic.types import Conversation, Turn
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

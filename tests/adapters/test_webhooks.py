@@ -9,13 +9,20 @@ import pytest
 
 from adapters.conftest import AUTH_TOKEN
 from echoic.adapters.twilio import Pace
-from echoic.adapters.twilio.kept import CallLog
 from echoic.adapters.twilio.settings import FILLERS
+from echoic.session.text_recorder import TextRecorder
 from echoic_loopback.twilio import CallFailed, SimulatedCall
 
 STORE = ("store_conversation", {"key": "blue harvest", "summary": "Plans."})
 RECALL = ("recall_conversation", {"key": "old ship"})
 CHAINED = ("recall_conversation", {"key": "old harbour"})
+
+
+def bare(heard):
+    """A reply without what a busy machine may have said to pass the time, and without blanks."""
+    for filler in FILLERS:
+        heard = heard.replace(filler, "")
+    return "".join(heard.split())
 
 
 async def stored(memory, key, *words):
@@ -43,9 +50,7 @@ async def test_several_tools_in_one_reply_and_a_chained_one_are_all_run_and_answ
     await stored(phone.memory(), "old harbour", "the harbour is Boston")
     call = await phone.call()
     heard = await call.say("Please do it all.")
-    assert heard.split() == (
-        "Let me see to that. One more thing. Stored, and the ship is called Nellie.".split()
-    )
+    assert bare(heard) == bare("Let me see to that. One more thing. Stored, and the ship is called Nellie.")
     await call.hang_up()
     assert "blue harvest" in [c.recall_key for c in await phone.memory().conversations()]
     turns = (await phone.turns(call)).turns
@@ -265,7 +270,7 @@ async def test_a_reply_longer_than_any_answer_may_be_is_heard_in_several(line, w
     async with Counting(phone.url, AUTH_TOKEN) as call:
         await call.dial()
         heard = await call.say("Tell me everything.")
-        assert "".join(heard.split()) == "".join(reply.split())
+        assert bare(heard) == bare(reply)
         await call.hang_up()
     assert max(sizes) < 64_000
     assert len(sizes) > 6
@@ -299,7 +304,7 @@ async def test_a_call_whose_end_fails_holds_no_line_and_says_nothing_in_the_log(
     phone = await line(lambda _said, _given: "Noted.", max_calls=1)
     call = await phone.call()
     await call.say("Hello.")
-    monkeypatch.setattr(CallLog, "complete", broken)
+    monkeypatch.setattr(TextRecorder, "complete", broken)
     await call.hang_up()
     assert not phone.phone.busy
     assert "RuntimeError" in caplog.text

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -127,6 +127,11 @@ class CallerMemory(Memory):
     def get_instructions(self) -> Sequence[Callable[[], InstructionPart]]:
         """The block, section by section, as it stands when a request is made."""
         return [self._instruction(name) for name in _PARTS]
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The block as it was read last, by the name of the section."""
+        return self._texts
 
     def get_toolset(self) -> FunctionToolset[Any]:
         """`agentMemory`, `store_conversation` and `recall_conversation`."""

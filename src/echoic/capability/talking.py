@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from echoic.capability.memory import Memory
+from echoic.capability.runner import ToolCall, Words, history_of, pieces
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import Reply
@@ -48,20 +49,6 @@ _HITS: Final = 8
 
 class ModelFailed(Exception):
     """The language model gave no answer. What the user said is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A piece of the answer, as it came."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """The model uses a tool."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +134,7 @@ class Talker:
         steps = Steps()
         before = await memory.facts()
         turns = await conversation.turns()
-        history = _history(turns[-_TURNS:])
+        history = history_of(turns[-_TURNS:])
         with steps.step("recall"):
             recall = await memory.recall(text, limit=_HITS, deadline_ms=self._recall_deadline_ms)
         said: list[str] = []
@@ -193,13 +180,11 @@ class Talker:
         )
         try:
             async with asyncio.timeout(self._timeout_s), run as events:
-                async for event in events:
-                    piece = _piece(event, again=spoken)
+                async for piece in pieces(events):
                     if isinstance(piece, Words) and not spoken:
                         spoken = True
                         steps.timings_ms["first words"] = (time.perf_counter() - started) * 1000
-                    if piece is not None:
-                        yield piece
+                    yield piece
         except EchoicError:  # could not look: that says nothing of the model
             raise
         except Exception as error:  # whatever a model, its driver or its answer brings about
@@ -229,40 +214,6 @@ class Talker:
 
 def _deployment(deps: Any) -> str:
     return str(deps.deployment)
-
-
-def _piece(event: object, *, again: bool) -> Words | ToolCall | None:
-    """What of an event of a run is worth telling."""
-    from pydantic_ai.messages import (
-        FunctionToolCallEvent,
-        PartDeltaEvent,
-        PartStartEvent,
-        TextPart,
-        TextPartDelta,
-    )
-
-    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
-        # words on either side of a tool's call are two texts
-        begun = f"{' ' if again else ''}{event.part.content}"
-        return Words(begun) if begun else None
-    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
-        return Words(event.delta.content_delta)
-    if isinstance(event, FunctionToolCallEvent):
-        return ToolCall(event.part.tool_name)
-    return None
-
-
-def _history(turns: Sequence[Turn]) -> list[ModelMessage]:
-    """What was said, as a model reads it: what was heard of its own words, from the user's first on."""
-    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
-
-    messages: list[ModelMessage] = []
-    for turn in turns:
-        if turn.speaker == "user":
-            messages.append(ModelRequest(parts=[UserPromptPart(turn.text)]))
-        elif messages and turn.heard_text:  # several providers take no conversation that a model begins
-            messages.append(ModelResponse(parts=[TextPart(turn.heard_text)]))
-    return messages
 
 
 async def _heard(conversation: OpenConversation, text: str, known: set[str]) -> Turn | None:

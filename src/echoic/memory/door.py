@@ -16,8 +16,10 @@ from typing import Any, Final, Literal
 
 from echoic.errors import EchoicError
 from echoic.memory.records import (
+    CALL,
     CHECKPOINT,
     CONVERSATION,
+    EXCHANGE,
     LINK_CODE,
     LINK_GUESSES,
     MEMORY,
@@ -47,8 +49,8 @@ Secrets = Literal["mask", "keep"]
 """What becomes of passwords, card numbers and the like. mask: a marker is kept. keep: they are, word for
 word."""
 
-_OURS: Final = frozenset({LINK_CODE, LINK_GUESSES, "revocation", "judgement"})
-"""Kinds that hold hashes, ids and times of our own, and nothing anybody said."""
+_OURS: Final = frozenset({CALL, EXCHANGE, LINK_CODE, LINK_GUESSES, "revocation", "judgement"})
+"""Kinds that hold hashes, ids and times of our own, and nothing anybody said: an id may look like a key."""
 _SCOPES: Final = 1024
 _SECRETS: Final = 32
 _TELLING: Final = 6

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from echoic.session.agents import CallContext, VoiceAgent
     from echoic.session.calls import Call, Exchange, read_call, read_calls, read_exchanges, read_given
-    from echoic.session.captions import Caption
     from echoic.session.checkpoints import RecordSessionStore, SessionStore, as_json, from_json
-    from echoic.session.collector import freeze_heap
     from echoic.session.heard import Heard, SpeechTrace, divide
-    from echoic.session.hooks import Event
-    from echoic.session.limits import CallLimits
+    from echoic.session.hooks import Caption, Event
+    from echoic.session.limits import CallLimits, freeze_heap
     from echoic.session.live import SessionSettings, State
     from echoic.session.playback import Flush, Frame, Playback
     from echoic.session.profile import ProviderProfile
     from echoic.session.session import VoiceSession
+    from echoic.session.text_call import TextCall
 
 __all__ = [
     "Call",
@@ -41,6 +40,7 @@ __all__ = [
     "SessionStore",
     "SpeechTrace",
     "State",
+    "TextCall",
     "VoiceAgent",
     "VoiceSession",
     "as_json",
@@ -56,16 +56,15 @@ __all__ = [
 _MODULES = {
     "agents": ("CallContext", "VoiceAgent"),
     "calls": ("Call", "Exchange", "read_call", "read_calls", "read_exchanges", "read_given"),
-    "captions": ("Caption",),
     "checkpoints": ("RecordSessionStore", "SessionStore", "as_json", "from_json"),
-    "collector": ("freeze_heap",),
     "heard": ("Heard", "SpeechTrace", "divide"),
-    "hooks": ("Event",),
-    "limits": ("CallLimits",),
+    "hooks": ("Caption", "Event"),
+    "limits": ("CallLimits", "freeze_heap"),
     "live": ("SessionSettings", "State"),
     "playback": ("Flush", "Frame", "Playback"),
     "profile": ("ProviderProfile",),
     "session": ("VoiceSession",),
+    "text_call": ("TextCall",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -1,13 +1,17 @@
-"""Who speaks on a call: agents as the application writes them, and what they are given while they do."""
+"""Who speaks on a call: agents as the application writes them, what they get, a guard for their tools."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pydantic_ai import Agent, RunContext, Tool
+from pydantic_ai import Agent, RunContext, Tool, ToolDefinition
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.realtime import RealtimeModel, RealtimeModelSettings
 
 from echoic.english.slots import sentence_of, with_context
@@ -184,10 +188,101 @@ def _transfer_tool(names: tuple[str, ...]) -> Tool[CallContext]:
             return f"There is no colleague called so. There are: {', '.join(names)}."
         return "The call is being handed over."
 
-    description = (
-        f"Hand the call over to a colleague: {', '.join(names)}. Say so to the caller in a few words."
-    )
-    return Tool(transfer_call, name=TRANSFER_TOOL, description=description)
+    return Tool(transfer_call, name=TRANSFER_TOOL, description=transfer_description(names))
 
 
-__all__ = ["TRANSFER_TOOL", "CallContext", "Hook", "InCall", "TurnHook", "VoiceAgent"]
+def transfer_description(names: Sequence[str]) -> str:
+    """What the model is told of the tool that hands a call over to one of `names`."""
+    return f"Hand the call over to a colleague: {', '.join(names)}. Say so to the caller in a few words."
+
+
+log = logging.getLogger(__name__)
+
+FAILED: Final = (
+    "That did not work just now. Tell the caller so in a few words, and offer to try something else."
+)
+LATE: Final = (
+    "That is taking longer than it should. Tell the caller so, and that you cannot say yet how it ends."
+)
+_KEPT: Final = 256
+"""Results that are at hand for a call that is made again."""
+
+
+@dataclass
+class ToolShield(AbstractCapability[Any]):
+    """Around every tool of one agent on one call."""
+
+    timeout_s: float = 10.0
+    id: str | None = "tool-shield"
+    _runs: dict[str, asyncio.Task[Any]] = field(default_factory=dict, init=False, repr=False)
+    _stopped: bool = field(default=False, init=False, repr=False)
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        """None: it belongs to one call."""
+        return None
+
+    async def wrap_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, handler: Any
+    ) -> Any:
+        """Run a tool once for its call id; what takes too long goes on, and the model is told so."""
+        del ctx
+        run = self._runs.get(call.tool_call_id)
+        if run is None:
+            run = asyncio.ensure_future(handler(args))
+            self._keep(call.tool_call_id, run)
+        done, _ = await asyncio.wait({run}, timeout=self.timeout_s)
+        if done:
+            if run.cancelled() and not self._stopped:  # by its own doing: nobody here asked for it
+                raise RuntimeError("the tool was cancelled")
+            return run.result()
+        log.warning("the tool %s has not answered within %.1f s", tool_def.name, self.timeout_s)
+        return LATE
+
+    async def on_tool_execute_error(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: Any,
+        error: Exception,
+    ) -> Any:
+        """Say that it failed instead of ending the call."""
+        del ctx, args
+        # its message may quote what was said
+        log.warning("the tool %s failed: %s", tool_def.name, type(error).__name__)
+        self._runs.pop(call.tool_call_id, None)  # the same call made again is tried again
+        return FAILED
+
+    def stop(self) -> None:
+        """End what still runs, as when the call is over."""
+        self._stopped = True
+        for run in self._runs.values():
+            run.cancel()
+
+    def _keep(self, call: str, run: asyncio.Task[Any]) -> None:
+        self._runs[call] = run
+        run.add_done_callback(_asked)
+        done = [name for name, kept in self._runs.items() if kept.done()]
+        for name in done[: max(0, len(self._runs) - _KEPT)]:
+            del self._runs[name]
+
+
+def _asked(run: asyncio.Task[Any]) -> None:
+    if not run.cancelled():
+        run.exception()  # a late failure is nobody's any more; asking keeps the loop from complaining
+
+
+__all__ = [
+    "FAILED",
+    "LATE",
+    "TRANSFER_TOOL",
+    "CallContext",
+    "Hook",
+    "InCall",
+    "ToolShield",
+    "TurnHook",
+    "VoiceAgent",
+    "transfer_description",
+]

@@ -1,4 +1,4 @@
-"""What a session is opened with: its memory warm, its record begun, and where it resumes, what was before.
+"""How a session begins or resumes: its memory warm, its record begun, and what was said before taken up.
 
 Opens no line to the provider; see `Lines`.
 """
@@ -6,24 +6,27 @@ Opens no line to the provider; see `Lines`.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
+from pydantic_ai.messages import ModelMessage
 from pydantic_ai.realtime import RealtimeModel
 
-from echoic.memory.checkpoints import Checkpoint
+from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.distilling import Summarizer
-from echoic.session.agents import VoiceAgent
+from echoic.session.agents import LATE, CallContext, VoiceAgent
 from echoic.session.calls import Call, CallLog, read_call, read_exchanges
 from echoic.session.checkpoints import SessionStore, store_of
-from echoic.session.confidence import Confidences
-from echoic.session.digest import Digest
+from echoic.session.digest import Digest, with_summary
+from echoic.session.doubt import Confidences
+from echoic.session.history import read, run_again, settled
 from echoic.session.hooks import Hooks, Listener
-from echoic.session.live import Live
+from echoic.session.live import Live, Session
 from echoic.session.playback import Playback
 from echoic.session.recalling import CallRecall
-from echoic.session.whole import Session
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,4 +110,43 @@ class Beginning:
         )
 
 
-__all__ = ["Beginning"]
+log = logging.getLogger(__name__)
+
+
+async def taken_up(
+    checkpoint: Checkpoint, live: Live, agent: VoiceAgent, context: CallContext, model: RealtimeModel
+) -> list[ModelMessage]:
+    """The history to go on with; what was said and not yet kept is kept, and what may be is run again.
+
+    Raises:
+        InvalidInput: the checkpoint cannot be read.
+        WriteConflict: the call goes on in another process.
+        StoreUnavailable: what was said could not be kept.
+    """
+    history = read(checkpoint.messages)
+    # whoever still goes on with this call finds at its next write that it is no longer theirs
+    await live.sessions.save(live.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
+    live.digest.take_up(checkpoint)
+    live.kept = checkpoint.cursor
+    if checkpoint.unkept:
+        kept = await live.conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
+        live.kept += len(kept)
+        live.turns |= {turn.id: turn for turn in kept}
+    # what the other process kept and died before learning from: the model is to know it from its first word
+    if live.settings.memory:
+        await live.conversation.learn()
+    again = [tool for tool in checkpoint.pending if tool.idempotent and tool.name in agent.toolbox]
+    results = await asyncio.gather(*(_again(tool, agent, context, model) for tool in again))
+    by_call: dict[str, Any] = {tool.call: result for tool, result in zip(again, results, strict=True)}
+    return with_summary(settled(history, by_call, checkpoint.pending), checkpoint.summary)
+
+
+async def _again(tool: PendingTool, agent: VoiceAgent, context: CallContext, model: RealtimeModel) -> Any:
+    try:
+        async with asyncio.timeout(agent.tool_timeout_s):
+            return await run_again(agent.toolbox[tool.name], tool, context, model)
+    except TimeoutError:
+        return LATE
+
+
+__all__ = ["Beginning", "taken_up"]

@@ -5,17 +5,22 @@ By default in the store that keeps everything else; any other place implements `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, Protocol
 from uuid import uuid4
 
-from echoic.errors import WriteConflict, brief
+from echoic.errors import EchoicError, WriteConflict, brief
 from echoic.memory.checkpoints import Checkpoint, as_json, from_json
-from echoic.memory.records import CHECKPOINT, CONVERSATION
+from echoic.memory.records import CHECKPOINT, CONVERSATION, scan_all
 from echoic.stores.base import Drop, Put, Record, Require, Store
 from echoic.types import Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
+
+log = logging.getLogger(__name__)
 
 
 class SessionStore(Protocol):
@@ -107,6 +112,40 @@ def store_of(memory: UserMemory) -> Store:
     return memory.backing_store
 
 
+_MISSED: Final = 5
+"""Checkpoints that did not come, after which a call with words on its way is taken for dead."""
+
+
+async def kept_of_earlier_calls(memory: UserMemory, session_id: str, every_s: float) -> None:
+    """Keep what was said on calls of this caller whose process died before it kept it, and learn from it.
+
+    Who is cut off calls again, and seldom resumes. While words are on their way a call that lives saves a
+    checkpoint every time. What could not be kept now is kept at a later call.
+
+    Args:
+        memory: the caller's.
+        session_id: of the call that begins; it takes up its own.
+        every_s: how often a call saves a checkpoint.
+    """
+    dead = datetime.now(UTC) - timedelta(seconds=_MISSED * every_s)
+    try:
+        for record in await scan_all(store_of(memory), memory.scope, CHECKPOINT):
+            checkpoint = from_json(record.data)
+            if checkpoint.unkept and checkpoint.saved_at < dead and checkpoint.session != session_id:
+                await _keep(memory, checkpoint, record)
+    except EchoicError as error:
+        log.warning("what was said on an earlier call is not kept yet: %s", type(error).__name__)
+
+
+async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> None:
+    if await memory.find_conversation(checkpoint.conversation) is not None:  # else it was forgotten
+        conversation = await memory.conversation(checkpoint.conversation)
+        await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
+        await conversation.learn()
+    data = {**record.data, "unkept": [], "cursor": checkpoint.cursor + len(checkpoint.unkept)}
+    await store_of(memory).write(memory.scope, [Put.over(record, replace(record, data=data))])
+
+
 __all__ = [
     "CHECKPOINT",
     "NoSessionStore",
@@ -114,5 +153,6 @@ __all__ = [
     "SessionStore",
     "as_json",
     "from_json",
+    "kept_of_earlier_calls",
     "store_of",
 ]

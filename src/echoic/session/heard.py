@@ -7,6 +7,7 @@ instead.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -24,6 +25,7 @@ SHARE: Final = 0.5
 PAUSE_MS: Final = 120
 """Of silence that parts words. Shorter ones are inside words too: before a "t" or a "k"."""
 _FRAME_MS: Final = 10
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _QUIET: Final = 328
 """Of 32,767: below one hundredth of full scale nobody speaks."""
 
@@ -166,6 +168,65 @@ def _by_stamps(text: str, stamps: Sequence[Stamp]) -> list[Timed]:
     return timed
 
 
+# -- speech that somebody else makes of text: by the words they report, or by the pace of speech
+
+
+def heard_part(said: str, until: str) -> str:
+    """The beginning of `said` that was heard, where `until` is what speech output reports it had come to.
+
+    The report may begin later than `said` (with the last utterance), and differ in blanks, case and signs.
+    Its words are looked for in order; what cannot be found was not heard.
+    """
+    words = [(match.group().casefold(), match.end()) for match in _WORD.finditer(said)]
+    wanted = [match.group().casefold() for match in _WORD.finditer(until)]
+    if not wanted or not words:
+        return ""
+    names = [word for word, _ in words]
+    start = next((at for at in range(len(names)) if names[at : at + len(wanted)] == wanted), None)
+    if start is not None:
+        last = start + len(wanted) - 1
+    else:
+        # the last word may be cut in the middle, or written otherwise: as far as both agree from a start
+        last = (
+            max(_agreeing(names, wanted, at) for at in range(len(names)) if names[at] == wanted[0])
+            if (wanted[0] in names)
+            else -1
+        )
+    return _with_signs(said, words[last][1]) if last >= 0 else ""
+
+
+def says(said: str, until: str) -> bool:
+    """Whether the words of `until` stand in `said`, one behind the other."""
+    names = [match.group().casefold() for match in _WORD.finditer(said)]
+    wanted = [match.group().casefold() for match in _WORD.finditer(until)]
+    return bool(wanted) and any(names[at : at + len(wanted)] == wanted for at in range(len(names)))
+
+
+def _agreeing(names: Sequence[str], wanted: Sequence[str], start: int) -> int:
+    """The place in `names` of the last word that both have, going on from `start`."""
+    count = 0
+    for name, want in zip(names[start:], wanted, strict=False):
+        if name != want:
+            break
+        count += 1
+    return start + count - 1
+
+
+def _with_signs(said: str, end: int) -> str:
+    """`said` up to `end`, with the signs that belong to its last word."""
+    while end < len(said) and not said[end].isspace() and not said[end].isalnum():
+        end += 1
+    return said[:end]
+
+
+def estimated_part(said: str, seconds: float, characters_per_s: float) -> str:
+    """The beginning of `said` that can have been spoken in `seconds`, in whole words."""
+    room = int(max(0.0, seconds) * characters_per_s)
+    if room >= len(said):
+        return said
+    return said[: said.rfind(" ", 0, room + 1) + 1].rstrip() if " " in said[: room + 1] else ""
+
+
 __all__ = [
     "DEFAULT_MS_PER_UNIT",
     "PAUSE_CHARACTERS",
@@ -176,5 +237,8 @@ __all__ = [
     "SpeechTrace",
     "Stamp",
     "divide",
+    "estimated_part",
+    "heard_part",
     "lead_of",
+    "says",
 ]

@@ -13,8 +13,10 @@ from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    ModelResponsePart,
     SpeechPart,
     SystemPromptPart,
+    TextPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -25,9 +27,8 @@ from pydantic_ai.usage import RunUsage
 from echoic.errors import InvalidInput
 from echoic.memory.checkpoints import PendingTool
 from echoic.prompt.budget import estimate_tokens
-from echoic.session.agents import CallContext
+from echoic.session.agents import FAILED, CallContext
 from echoic.session.playback import Utterance
-from echoic.session.shield import FAILED
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +86,8 @@ def turns_in(messages: Sequence[ModelMessage]) -> int:
         for part in message.parts
         if isinstance(part, UserPromptPart) or (isinstance(part, SpeechPart) and part.transcript)
     )
-    return sum(1 for _ in said)
+    answers = sum(any(isinstance(part, TextPart) for part in message.parts) for message in messages)
+    return sum(1 for _ in said) + answers
 
 
 def _text_of(part: Any) -> str:
@@ -162,6 +164,50 @@ def utterance_of(part: SpeechPart, waiting: list[Utterance]) -> Utterance | None
     if found is not None:
         waiting.remove(found)
     return found
+
+
+def trimmed(messages: Sequence[ModelMessage], start: int, heard: str) -> list[ModelMessage]:
+    """`messages` where the agent's text from place `start` on is cut to the `heard` beginning of it.
+
+    What tools were called and gave stays: it happened, whoever heard of it. A response of which nothing is
+    left goes.
+    """
+    left = _signs(heard)
+    kept = list(messages[:start])
+    for message in messages[start:]:
+        if not isinstance(message, ModelResponse):
+            kept.append(message)
+            continue
+        parts: list[ModelResponsePart] = []
+        cut = False
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                text = _first(part.content, left)
+                left -= _signs(text)
+                cut = cut or text != part.content
+                parts += [replace(part, content=text)] if text else []
+            else:
+                parts.append(part)
+        if parts:
+            kept.append(replace(message, parts=parts, state="interrupted") if cut else message)
+    return kept
+
+
+def _signs(text: str) -> int:
+    """Characters but blanks: those between two parts are nobody's."""
+    return sum(not character.isspace() for character in text)
+
+
+def _first(text: str, signs: int) -> str:
+    """The beginning of `text` that has so many characters but blanks; all of it where it has no more."""
+    if _signs(text) <= signs:
+        return text
+    seen = 0
+    for at, character in enumerate(text):
+        if seen == signs:
+            return text[:at].rstrip() if signs else ""
+        seen += not character.isspace()
+    return text
 
 
 def settled(
@@ -253,6 +299,7 @@ __all__ = [
     "run_again",
     "settled",
     "tokens_of",
+    "trimmed",
     "turns_in",
     "utterance_of",
     "without_requests",

@@ -1,18 +1,28 @@
-"""What an application is told of a call while it goes on. Hooks run beside the call and cannot break it."""
+"""What an application is told of a call while it goes on: events, and captions of what is being said.
+
+Hooks run beside the call and cannot break it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic_ai.messages import PartDeltaEvent, PartEndEvent, PartStartEvent, SpeechPart, SpeechPartDelta
+from pydantic_ai.realtime import RealtimeEvent
+
+from echoic.session.leg import Leg
 
 if TYPE_CHECKING:
     from echoic.session.agents import CallContext
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 What = Literal[
     "session_start",
@@ -92,4 +102,91 @@ def cancelled_here(error: BaseException) -> bool:
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
-__all__ = ["Event", "Hooks", "Listener", "What", "cancelled_here"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caption:
+    """All that is known by now of one thing that is said."""
+
+    id: str
+    """Of the turn it becomes."""
+    speaker: Literal["user", "agent"]
+    agent: str
+    """Who serves."""
+    text: str
+    final: bool
+    """Whether no more words will come. How much of an agent's words is heard, the turn tells."""
+
+
+Captions = Callable[[Caption], None]
+"""Told each; must not wait."""
+
+
+def caption_of(leg: Leg, event: RealtimeEvent) -> Caption | None:
+    """What an event adds, once `leg` has taken it in; None: no words."""
+    if isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
+        return _caption(leg, event.index, event.part.speaker, final=isinstance(event, PartEndEvent))
+    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):
+        if event.delta.transcript is None:
+            return None
+        return _caption(leg, event.index, event.delta.speaker, final=False)
+    return None
+
+
+def _caption(leg: Leg, index: int, speaker: str | None, *, final: bool) -> Caption | None:
+    agent = leg.setup.agent.name
+    if speaker == "assistant":
+        utterance = leg.utterances.get(index)
+        if utterance is None or not utterance.trace.text:
+            return None
+        return Caption(
+            id=utterance.turn_id, speaker="agent", agent=agent, text=utterance.trace.text, final=final
+        )
+    said = leg.said.get(index)
+    if said is None or not said.text:
+        return None
+    return Caption(id=said.turn_id, speaker="user", agent=agent, text=said.text, final=final)
+
+
+class Background:
+    """Work beside a call that is to end before the call does."""
+
+    def __init__(self) -> None:
+        self._in_flight: set[asyncio.Task[Any]] = set()
+
+    async def in_flight(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do `work`; the call is not over before it is done."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._in_flight.add(task)
+        try:
+            return await work
+        finally:
+            self._in_flight.discard(task)
+
+    def later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do `work` beside everything else."""
+        task = asyncio.ensure_future(work)
+        self._in_flight.add(task)
+        task.add_done_callback(self._in_flight.discard)
+        return task
+
+    async def durably(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do `work` to its end, even if nobody waits for it any more."""
+        await asyncio.shield(self.later(work))
+
+    async def settle(self, timeout_s: float) -> None:
+        """Wait for what is under way, so long."""
+        if self._in_flight:
+            await asyncio.wait(self._in_flight, timeout=timeout_s)
+
+
+__all__ = [
+    "Background",
+    "Caption",
+    "Captions",
+    "Event",
+    "Hooks",
+    "Listener",
+    "What",
+    "cancelled_here",
+    "caption_of",
+]

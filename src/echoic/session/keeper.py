@@ -14,15 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pydantic_ai.messages import (
-    InstructionPart,
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    SpeechPart,
-    SystemPromptPart,
-    ToolReturnPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelResponse, SpeechPart
 from pydantic_ai.realtime import RealtimeError
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
@@ -38,6 +30,7 @@ from echoic.session.playback import Utterance
 from echoic.session.turns import (
     NOTHING,
     agent_turn,
+    given_in,
     note_turn,
     parts_of,
     resumption_of,
@@ -340,22 +333,9 @@ class Keeper:
             if leg.name not in self._noted:
                 for name, text in leg.setup.opening_texts:
                     self._live.log.give("instructions", name, text)
-            for message in messages[self._noted.get(leg.name, 0) :]:
-                for part in message.parts if isinstance(message, ModelRequest) else ():
-                    self._note_part(part)
+            for role, name, text in given_in(messages[self._noted.get(leg.name, 0) :]):
+                self._live.log.give(role, name, text)
             self._noted[leg.name] = len(messages)
-
-    def _note_part(self, part: Any) -> None:
-        if isinstance(part, SystemPromptPart):
-            self._live.log.give("system-prompt", "", part.content)
-        elif isinstance(part, ToolReturnPart):
-            self._live.log.give("tool-return", part.tool_name, part.model_response_str())
-        elif isinstance(part, InstructionPart) or str(getattr(part, "part_kind", "")).startswith(
-            "instruction"
-        ):
-            content = getattr(part, "content", None)
-            if isinstance(content, str) and content:
-                self._live.log.give(part.part_kind, getattr(part, "name", None) or "", content)
 
     # -- checkpoints
 

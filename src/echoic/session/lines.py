@@ -15,17 +15,15 @@ from pydantic_ai.usage import UsageLimits
 
 from echoic.capability import CallerMemory
 from echoic.memory.service import MemoryService
-from echoic.session.agents import CallContext, Hook, VoiceAgent
-from echoic.session.confidence import Confidences, with_confidence
+from echoic.session.agents import CallContext, Hook, ToolShield, VoiceAgent
+from echoic.session.doubt import Confidences, with_confidence
 from echoic.session.history import without_requests
 from echoic.session.hooks import cancelled_here
 from echoic.session.leg import Leg, Setup
+from echoic.session.live import Session
 from echoic.session.playback import Playback
 from echoic.session.profile import ProviderProfile, waits_to_be_asked
-from echoic.session.remote import RemotePlayback
-from echoic.session.shield import ToolShield
-from echoic.session.sideband import ProviderCall, observed
-from echoic.session.whole import Session
+from echoic.session.sideband import ProviderCall, RemotePlayback, observed
 from echoic.types import Directives
 
 log = logging.getLogger(__name__)

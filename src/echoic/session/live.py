@@ -1,22 +1,22 @@
-"""What the parts of one session share, and how it was set up. No behaviour."""
+"""What the parts of one session share, how it was set up, and what they may ask of it. No behaviour."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
+from echoic.session.agents import InCall, VoiceAgent
 from echoic.session.calls import CallLog
 from echoic.session.checkpoints import SessionStore
-from echoic.session.confidence import Confidences
 from echoic.session.digest import Digest
-from echoic.session.doubt import THRESHOLD
+from echoic.session.doubt import THRESHOLD, Confidences
 from echoic.session.hooks import Hooks
 from echoic.session.leg import Leg
 from echoic.session.playback import Playback
@@ -148,4 +148,22 @@ class Live:
         return task
 
 
-__all__ = ["Live", "RecallMode", "SessionSettings", "State"]
+class Session(InCall, Protocol):
+    """The whole that a part belongs to."""
+
+    agents: Mapping[str, VoiceAgent]
+    """Who may serve, by name."""
+    settings: SessionSettings
+    deps: Any
+    """The application's own."""
+
+    def agent(self, name: str) -> VoiceAgent:
+        """One of the session's agents.
+
+        Raises:
+            InvalidInput: there is none of that name.
+        """
+        ...
+
+
+__all__ = ["Live", "RecallMode", "Session", "SessionSettings", "State"]

@@ -133,7 +133,9 @@ class CallRecall:
             query=text,
             outcome=recall.outcome,
             text=packed,
-            found=tuple(_found(hit, fates.get(place, "repeated")) for place, hit in enumerate(_each(recall))),
+            found=tuple(
+                found_of(hit, fates.get(place, "repeated")) for place, hit in enumerate(_each(recall))
+            ),
             cut=recall.cut,
             ready=listening.statistics.ready > ready_before,
             delay_ms=1000 * (time.perf_counter() - begun),
@@ -221,7 +223,8 @@ async def _of(packing: asyncio.Task[Packed | None]) -> Packed | None:
     return await asyncio.shield(packing)
 
 
-def _found(hit: Hit, fate: Fate) -> Found:
+def found_of(hit: Hit, fate: Fate) -> Found:
+    """A hit as it is recorded."""
     ranks = {channel: (rank.rank, rank.score) for channel, rank in hit.ranks.items()}
     kind: Literal["memory", "turn"] = "memory" if hit.memory else "turn"
     return Found(id=_name(hit), kind=kind, score=hit.score, ranks=ranks, fate=fate, relevance=hit.relevance)
@@ -231,4 +234,4 @@ def _name(hit: Hit) -> str:
     return hit.memory.id if hit.memory else hit.turn.id if hit.turn else ""
 
 
-__all__ = ["DEFAULT_DEADLINE_MS", "CallRecall", "Fate", "Found", "Recalled"]
+__all__ = ["DEFAULT_DEADLINE_MS", "CallRecall", "Fate", "Found", "Recalled", "found_of"]

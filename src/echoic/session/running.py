@@ -14,23 +14,20 @@ from pydantic_ai.realtime import RealtimeEvent, RealtimeOutputSpeechStartEvent
 
 from echoic.errors import NotOpen
 from echoic.session.agents import VoiceAgent
-from echoic.session.beginning import Beginning
-from echoic.session.captions import Captions, caption_of
-from echoic.session.confidence import Confidences, with_confidence
+from echoic.session.beginning import Beginning, taken_up
+from echoic.session.checkpoints import kept_of_earlier_calls
+from echoic.session.doubt import Confidences, with_confidence
 from echoic.session.ending import Plans, line_lost, wind_up
-from echoic.session.going_on import kept_of_earlier_calls, taken_up
 from echoic.session.history import without_requests
+from echoic.session.hooks import Captions, caption_of
 from echoic.session.keeper import Keeper
 from echoic.session.leg import Leg
 from echoic.session.lines import Lines
-from echoic.session.live import Live, State
+from echoic.session.live import Live, Session, State
 from echoic.session.playback import Playback
 from echoic.session.pump import Pump
-from echoic.session.reattach import reattach
-from echoic.session.remote import RemotePlayback
-from echoic.session.sideband import ProviderCall
-from echoic.session.transfer import hand_over
-from echoic.session.whole import Session
+from echoic.session.sideband import ProviderCall, RemotePlayback
+from echoic.session.transfer import hand_over, reattach
 
 if TYPE_CHECKING:
     from echoic.memory.service import MemoryService

@@ -24,10 +24,9 @@ from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
 from echoic.session.beginning import Beginning
-from echoic.session.captions import Captions
 from echoic.session.checkpoints import NoSessionStore, RecordSessionStore, SessionStore, store_of
 from echoic.session.history import request as marked
-from echoic.session.hooks import Listener
+from echoic.session.hooks import Captions, Listener
 from echoic.session.limits import CallLimits
 from echoic.session.live import Live, SessionSettings, State
 from echoic.session.playback import Flush, Frame

@@ -6,17 +6,23 @@ second sideband of one call is refused what the first has made already. The mode
 it lets the session see those events and makes the numbers the connection's own. It overrides the two methods
 of the connection that read and write a frame; `tests/session/test_sideband.py` fails when an upgrade moves
 them.
+
+Playback on such a call is the provider's. It says when a response begins to sound, when it has been played or
+dropped, and at which millisecond an item was cut off. How long the words of an item last is not told:
+`RemotePlayback` works it out from the pace of what was played whole on this call before.
 """
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import re
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic_ai.realtime import RealtimeModel
@@ -24,6 +30,8 @@ from pydantic_ai.realtime import RealtimeModel
 from echoic.errors import InvalidInput
 from echoic.memory.checkpoints import Checkpoint
 from echoic.session.checkpoints import SessionStore
+from echoic.session.heard import DEFAULT_MS_PER_UNIT, PAUSE_CHARACTERS
+from echoic.session.playback import SAMPLE_BYTES, Playback, Utterance
 from echoic.types import Scope
 
 _TOLD: Final = (
@@ -108,4 +116,204 @@ def call_of(checkpoint: Checkpoint) -> str | None:
     return found[1] if found else None
 
 
-__all__ = ["CallCheckpoints", "ProviderCall", "call_of", "observed"]
+_SILENT_S: Final = 5.0
+"""How long a finished utterance may take to begin to sound before it is taken for one that never will."""
+_KEPT: Final = 64
+
+
+@dataclass(slots=True)
+class _Sound:
+    """A response on its way to the caller."""
+
+    items: list[str] = field(default_factory=list)
+    began_s: float | None = None
+    """While it sounds."""
+    before_ms: float = 0.0
+    """Of it that sounded before it paused."""
+    begun: bool = False
+
+    @property
+    def ms(self) -> float:
+        """That has sounded by now."""
+        now_ms = 0.0 if self.began_s is None else 1000 * (time.monotonic() - self.began_s)
+        return self.before_ms + now_ms
+
+
+class RemotePlayback(Playback):
+    """For one call of a provider, whichever line follows it. Feeds nothing, hands nothing out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sounds: dict[str, _Sound] = {}
+        """By response."""
+        self._response_of: dict[str, str] = {}
+        """By item."""
+        self._utterances: dict[str, Utterance] = {}
+        """By item; the last ones."""
+        self._truncated: dict[str, float] = {}
+        """By item: where the provider says that it was cut off."""
+        self._paces: list[float] = []
+        """Milliseconds for a unit of text, of what was played whole."""
+
+    # -- what the provider tells
+
+    def heed(self, event: Mapping[str, Any]) -> None:
+        """Take in an event of the provider's, of any kind. It may come twice, and before the words."""
+        kind, response = event.get("type"), str(event.get("response_id", ""))
+        if kind == "response.content_part.added" and event.get("part", {}).get("type") == "audio":
+            self._sound(response).items.append(str(event["item_id"]))
+            self._response_of[str(event["item_id"])] = response
+        elif kind == "output_audio_buffer.started":
+            sound = self._sound(response)
+            sound.begun = True
+            sound.began_s = time.monotonic() if sound.began_s is None else sound.began_s
+        elif kind == "output_audio_buffer.stopped":
+            self._stopped(response)
+        elif kind == "output_audio_buffer.cleared":
+            self._cleared(response)
+        elif kind == "conversation.item.truncated":
+            self._truncate(str(event["item_id"]), float(event["audio_end_ms"]))
+        else:
+            return
+        self.moved.set()
+
+    # -- what the session asks
+
+    @property
+    def reported(self) -> bool:
+        """Yes: the provider says where it was cut off."""
+        return True
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing sounds or is about to."""
+        return all(said.settled for said in self._utterances.values())
+
+    @property
+    def sounding(self) -> Utterance | None:
+        """What the caller hears now, or would hear next."""
+        return next((said for said in self._utterances.values() if not said.settled), None)
+
+    def announced(self, utterance: Utterance) -> None:
+        """The agent begins to say something."""
+        if utterance.item is None or utterance.item in self._utterances:
+            return
+        utterance.elsewhere = True
+        utterance.pace_ms = self._pace
+        utterance.sounds_ms = lambda: self.progress(utterance)
+        self._utterances[utterance.item] = utterance
+        while len(self._utterances) > _KEPT:
+            del self._utterances[next(iter(self._utterances))]
+        if utterance.item in self._truncated:
+            self._truncate(utterance.item, self._truncated[utterance.item])
+
+    def finished(self, utterance: Utterance) -> None:
+        """All of it was generated; it may have been played by now."""
+        sound = self._sound_of(utterance)
+        if sound is not None and sound.begun and sound.began_s is None:
+            self._whole(utterance, sound)
+        elif sound is None or not sound.begun:
+            asyncio.get_running_loop().call_later(_SILENT_S, self._given_up, utterance)
+
+    def progress(self, utterance: Utterance) -> float:
+        """Milliseconds of it that have sounded by now, while it does."""
+        sound = self._sound_of(utterance)
+        return 0.0 if sound is None else max(0.0, sound.ms - self._ahead_ms(utterance, sound))
+
+    def feed(self, utterance: Utterance, pcm: bytes) -> None:
+        """Nothing: no audio comes here."""
+
+    def played(self, total_bytes: int, *, flushed: bool = False) -> None:
+        """Nothing: the provider is believed, not the device."""
+
+    def cut(self) -> list[Utterance]:
+        """What sounds is heard no further than now; the provider's word, when it comes, is better."""
+        cut = [said for said in self._utterances.values() if not said.settled]
+        for said in cut:
+            self._cut_at(said, self.progress(said))
+        self.moved.set()
+        return cut
+
+    def close(self) -> None:
+        """Nothing more will be known."""
+        self.cut()
+        super().close()
+
+    # -- inside
+
+    @property
+    def _pace(self) -> float:
+        return sum(self._paces) / len(self._paces) if self._paces else DEFAULT_MS_PER_UNIT
+
+    def _sound(self, response: str) -> _Sound:
+        while len(self._sounds) > _KEPT:
+            del self._sounds[next(iter(self._sounds))]
+        return self._sounds.setdefault(response, _Sound())
+
+    def _sound_of(self, utterance: Utterance) -> _Sound | None:
+        return self._sounds.get(self._response_of.get(utterance.item or "", ""))
+
+    def _ahead_ms(self, utterance: Utterance, sound: _Sound) -> float:
+        """What sounds of the same response before this does."""
+        before = sound.items[: sound.items.index(utterance.item)] if utterance.item in sound.items else []
+        return sum(self._length_ms(self._utterances[item]) for item in before if item in self._utterances)
+
+    def _length_ms(self, utterance: Utterance) -> float:
+        return utterance.trace.audio_ms or _units(utterance.trace.text) * self._pace
+
+    def _stopped(self, response: str) -> None:
+        sound = self._sound(response)
+        sound.before_ms, sound.began_s = sound.ms, None
+        for item in sound.items:
+            said = self._utterances.get(item)
+            if said is not None and said.ended:  # else it only paused: more of it is being generated
+                self._whole(said, sound)
+
+    def _cleared(self, response: str) -> None:
+        sound = self._sound(response)
+        for item in sound.items:
+            said = self._utterances.get(item)
+            if said is not None and item not in self._truncated and (said.elsewhere or said.cut):
+                self._cut_at(said, self.progress(said))
+        sound.before_ms, sound.began_s = sound.ms, None
+
+    def _truncate(self, item: str, ms: float) -> None:
+        self._truncated[item] = ms
+        while len(self._truncated) > _KEPT:
+            del self._truncated[next(iter(self._truncated))]
+        if (said := self._utterances.get(item)) is not None:
+            self._cut_at(said, ms)
+
+    def _whole(self, said: Utterance, sound: _Sound) -> None:
+        if said.cut or not said.elsewhere:
+            return
+        alone = len(sound.items) == 1
+        ms = sound.ms if alone else self._length_ms(said)
+        said.trace.audio_bytes = said.played_bytes = _bytes(said, ms)
+        said.elsewhere = False
+        if alone and (units := _units(said.trace.text)):
+            self._paces.append(ms / units)
+        self.moved.set()
+
+    def _cut_at(self, said: Utterance, ms: float) -> None:
+        said.cut, said.elsewhere = True, False
+        said.played_bytes = _bytes(said, ms)
+
+    def _given_up(self, said: Utterance) -> None:
+        sound = self._sound_of(said)
+        if said.elsewhere and (sound is None or not sound.begun):
+            self._cut_at(said, 0.0)
+            self.moved.set()
+
+
+def _bytes(said: Utterance, ms: float) -> int:
+    return SAMPLE_BYTES * int(ms * said.trace.rate_hz / 1000)
+
+
+def _units(text: str) -> int:
+    """The length of a text as it is spoken; see `heard`."""
+    words = text.split()
+    return sum(map(len, words)) + PAUSE_CHARACTERS * len(words)
+
+
+__all__ = ["CallCheckpoints", "ProviderCall", "RemotePlayback", "call_of", "observed"]

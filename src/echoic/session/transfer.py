@@ -1,7 +1,10 @@
-"""Handing a call from one agent to another: the new line is made before the old one is broken.
+"""Transfer of a call from one agent to another.
 
-The caller's frames go to the one until the other is ready, then to the other, in order. What the first agent
-was saying is played to its end.
+Where audio goes through the session (`hand_over`), the new connection is opened before the old one is closed:
+the caller's frames go to the first agent until the next is ready, then to that one, in order, and what the
+first was saying is played to its end. Where it goes elsewhere (`reattach`), the next agent takes the place
+beside the provider's call. Both sidebands see the same events and would act on them: the first agent falls
+silent at the moment the second listens.
 """
 
 from __future__ import annotations
@@ -103,4 +106,42 @@ async def _until(done: Callable[[], bool], seconds: float) -> None:
         await asyncio.sleep(_LOOK_S)
 
 
-__all__ = ["hand_over"]
+_REPLY_S: Final = 1.0
+"""How long the sentence that follows on a tool may take to begin."""
+
+
+async def reattach(
+    live: Live, lines: Lines, agent: VoiceAgent, on_event: Callable[[Leg, RealtimeEvent], None]
+) -> None:
+    """Have `agent` go on with the call, where it is.
+
+    Args:
+        live: the call.
+        lines: opens the new one.
+        agent: who goes on.
+        on_event: told what happens on the new line.
+
+    Raises:
+        RealtimeError: the new line could not be opened; the old one goes on.
+    """
+    old = live.leg
+    await _until(lambda: not old.pending_tools(), _TOOLS_S)
+    await _until(lambda: not old.owes_reply or not old.is_open, _REPLY_S)
+    await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
+    context = await lines.context(agent)
+    new = await lines.open(agent, context, [], live.playback, on_event)
+    new.before = old
+    old.fall_silent()
+    live.legs.append(new)
+    live.log.call.agents.append(agent.name)
+    live.log.call.gaps_ms.append(0.0)  # no frame of the caller's passes here, so none waits
+    live.log.changed()
+    live.hooks.tell(context, "transfer", **{"from": old.setup.agent.name, "to": agent.name, "gap_ms": 0.0})
+    live.dirty.set()
+    await lines.leave(old)
+    await old.stop()
+    await lines.enter(new, history=())
+    live.dirty.set()
+
+
+__all__ = ["hand_over", "reattach"]

@@ -10,7 +10,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SpeechPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SpeechPart,
+    SystemPromptPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
 from echoic.session.calls import Exchange, Spoken
 from echoic.session.history import utterance_of
@@ -112,6 +120,21 @@ def note_turn(exchange: Exchange, turn: Turn, utterance: Utterance | None) -> No
     )
 
 
+def given_in(messages: Sequence[ModelMessage]) -> list[tuple[str, str, str]]:
+    """What a model was given in `messages` beside what was spoken: role, name and text of each."""
+    given: list[tuple[str, str, str]] = []
+    for part in (part for message in messages if isinstance(message, ModelRequest) for part in message.parts):
+        if isinstance(part, SystemPromptPart):
+            given.append(("system-prompt", "", part.content))
+        elif isinstance(part, ToolReturnPart):
+            given.append(("tool-return", part.tool_name, part.model_response_str()))
+        elif part.part_kind.startswith("instruction"):
+            content: Any = getattr(part, "content", None)
+            if isinstance(content, str) and content:
+                given.append((part.part_kind, getattr(part, "name", None) or "", content))
+    return given
+
+
 def text_of(part: Any) -> str:
     """The words of a part."""
     if isinstance(part, SpeechPart):
@@ -130,6 +153,7 @@ def storable(text: str) -> str:
 __all__ = [
     "NOTHING",
     "agent_turn",
+    "given_in",
     "note_turn",
     "parts_of",
     "resumption_of",

@@ -5,8 +5,7 @@ Knows no web framework: it is given sockets (`Socket`) and callers that were rec
 """
 
 from echoic.adapters.browser.call import BrowserCall
-from echoic.adapters.browser.line import Socket
-from echoic.adapters.browser.manners import FAILED, Manners, Transport
+from echoic.adapters.browser.line import FAILED, Manners, Socket, Transport
 from echoic.adapters.browser.switchboard import Admission, NoSuchCall, Switchboard, serve
 from echoic.adapters.browser.wire import SUBPROTOCOL
 

@@ -12,14 +12,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from echoic.adapters.browser.line import Line, Socket
-from echoic.adapters.browser.manners import FAILED, Manners, Transport
-from echoic.adapters.browser.telling import RESUMABLE, captioned, told
-from echoic.adapters.browser.uplink import Uplink
-from echoic.adapters.browser.wire import REPLACED
+from echoic.adapters.browser.line import FAILED, Line, Manners, Socket, Transport, Uplink
+from echoic.adapters.browser.wire import REPLACED, RESUMABLE, captioned, told
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreError
 from echoic.session import CallContext, Event, Frame, VoiceSession
-from echoic.session.captions import Caption
+from echoic.session.hooks import Caption
 from echoic.session.lines import GO_ON
 
 log = logging.getLogger(__name__)

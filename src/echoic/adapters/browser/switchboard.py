@@ -1,4 +1,4 @@
-"""Who may open which call: tickets, limits, and the calls of one server by name.
+"""Who may open which call: tickets, WebRTC offers, limits, and the calls of one server by name.
 
 A ticket is one use of one call by one caller. Calls of others are answered like calls that never were.
 """
@@ -16,12 +16,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import uuid4
 
-from pydantic_ai.realtime import RealtimeModel
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 
 from echoic.adapters.browser.call import BrowserCall, IsKnown
-from echoic.adapters.browser.line import Socket
-from echoic.adapters.browser.manners import Manners, Transport
-from echoic.adapters.browser.offers import Answer, answered, hung_up
+from echoic.adapters.browser.line import FAILED, Manners, Socket, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
@@ -318,4 +317,64 @@ async def serve(call: BrowserCall, socket: Socket) -> None:
         await call.serve(socket)
 
 
-__all__ = ["Admission", "NoSuchCall", "Switchboard", "serve"]
+MAX_SDP_CHARACTERS: Final = 64 * 1024
+_FROM_THE_PAGE: Final = frozenset({400, 422})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the page is told, and the call it opened."""
+
+    sdp: str
+    call: str
+    """The provider's id of it."""
+
+
+async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) -> Answer:
+    """Have the provider answer an offer. Until a session is beside the call, nobody speaks on it.
+
+    Neither instructions nor memory are in what is sent here: the sideband brings them.
+
+    Args:
+        model: that will speak.
+        sdp: the page's offer.
+        settings: of the session that will be beside the call.
+
+    Raises:
+        InvalidInput: this is no offer, or not one that the provider takes.
+        RealtimeError, ModelAPIError, UserError: the provider could not be reached, or refused.
+    """
+    if not sdp.startswith("v=0") or len(sdp) > MAX_SDP_CHARACTERS:
+        raise InvalidInput("the body must be a WebRTC offer, as RTCPeerConnection.createOffer makes it")
+    first = settings.recalls_first
+    try:
+        answer = await model.answer_webrtc_offer(
+            sdp, model_settings=ProviderProfile.of(model).settings(None, recall_first=first)
+        )
+    except ModelHTTPError as error:
+        if error.status_code in _FROM_THE_PAGE:
+            raise InvalidInput("the provider does not take this offer; make a new one") from error
+        raise
+    except FAILED:
+        raise
+    except Exception as error:  # the transport's own, of whichever HTTP client PydanticAI uses
+        raise RealtimeError(model_name=model.model_name, message=type(error).__name__) from error
+    return Answer(sdp=answer.sdp, call=answer.session.session_id)
+
+
+async def hung_up(model: RealtimeModel, answer: Answer) -> None:
+    """End a call that nobody came to steer. One that cannot be reached ends when its caller leaves."""
+    with contextlib.suppress(Exception):
+        await model.hang_up(WebRTCSession(model.system, session_id=answer.call))
+
+
+__all__ = [
+    "MAX_SDP_CHARACTERS",
+    "Admission",
+    "Answer",
+    "NoSuchCall",
+    "Switchboard",
+    "answered",
+    "hung_up",
+    "serve",
+]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from echoic.errors import InvalidInput, brief
+from echoic.session import Event
+from echoic.session.hooks import Caption
 
 SUBPROTOCOL: Final = "echoic.voice.v1"
 MAX_TEXT_BYTES: Final = 32 * 1024
@@ -97,18 +99,78 @@ def written(kind: str, **fields: Any) -> str:
     return json.dumps({"type": kind, **{name: value for name, value in fields.items() if value is not None}})
 
 
+Message = tuple[str, dict[str, Any]]
+"""A type, and its fields."""
+
+RESUMABLE: Final = frozenset({"left", "lost", "suspended"})
+"""Ends of a session after which its checkpoint is there."""
+_TROUBLE: Final = {
+    "transcription": "what you said could not be understood; please say it again",
+    "StoreUnavailable": "the memory cannot be reached at the moment; the call goes on",
+    "StoreFull": "the memory is full: what you say is not kept",
+}
+_ANY_TROUBLE: Final = "something went wrong for a moment; if no answer comes, please say it again"
+
+
+def captioned(caption: Caption) -> Message:
+    """What is being said."""
+    fields = {
+        "id": caption.id,
+        "speaker": caption.speaker,
+        "agent": caption.agent if caption.speaker == "agent" else None,
+        "text": caption.text,
+        "final": caption.final,
+    }
+    return "transcript", fields
+
+
+def told(agent: str, event: Event) -> Message | None:
+    """What the page is told of `event`, in which `agent` serves; None: nothing."""
+    details = event.details
+    match event.what:
+        case "turn":
+            spoken = details["speaker"] == "agent"
+            fields = {
+                "id": details["id"],
+                "speaker": details["speaker"],
+                "agent": agent if spoken else None,
+                "text": details["text"],
+                "final": True,
+                "heard": details["heard"] if spoken else None,
+            }
+            return "transcript", fields
+        case "state":
+            return "state", {"state": details["state"]}
+        case "transfer":
+            return "transfer", {"agent": details["to"]}
+        case "recall":
+            return "recall", {
+                "outcome": details["outcome"],
+                "hits": details["shown"],
+                "ms": details["delay_ms"],
+            }
+        case "error":
+            return "problem", {"error": _TROUBLE.get(str(details["kind"]), _ANY_TROUBLE)}
+        case _:
+            return None
+
+
 __all__ = [
     "MAX_AUDIO_BYTES",
     "MAX_TEXT_BYTES",
     "REFUSED",
     "REPLACED",
+    "RESUMABLE",
     "SUBPROTOCOL",
     "BargeIn",
     "HangUp",
+    "Message",
     "Muted",
     "Played",
     "Said",
     "Typed",
+    "captioned",
     "read",
+    "told",
     "written",
 ]

@@ -13,29 +13,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from echoic.adapters.twilio.app import phone_app, uvicorn_options
-    from echoic.adapters.twilio.call import Call
+    from echoic.adapters.twilio.call import Call, Figures
     from echoic.adapters.twilio.callers import Caller
-    from echoic.adapters.twilio.figures import Figures
     from echoic.adapters.twilio.linking import LinkCodes
     from echoic.adapters.twilio.phone import Phone
     from echoic.adapters.twilio.phrases import Phrases
     from echoic.adapters.twilio.settings import Pace, PhoneSettings, Retention
-    from echoic.adapters.twilio.webhooks import phone_router
+    from echoic.adapters.twilio.webhooks import phone_app, phone_router, uvicorn_options
 
 _WHERE: Final = {
     "Call": "call",
     "Caller": "callers",
-    "Figures": "figures",
+    "Figures": "call",
     "LinkCodes": "linking",
     "Pace": "settings",
     "Phone": "phone",
     "PhoneSettings": "settings",
     "Phrases": "phrases",
     "Retention": "settings",
-    "phone_app": "app",
+    "phone_app": "webhooks",
     "phone_router": "webhooks",
-    "uvicorn_options": "app",
+    "uvicorn_options": "webhooks",
 }
 
 

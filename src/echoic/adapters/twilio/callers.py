@@ -16,14 +16,13 @@ from typing import Final
 from uuid import uuid4
 
 from echoic.adapters.twilio.claims import same_name
-from echoic.adapters.twilio.figures import RECORD
-from echoic.adapters.twilio.kept import CallLog
-from echoic.adapters.twilio.lines import AGENT, Line, Lines
+from echoic.adapters.twilio.lines import AGENT, RECORD, Line, Lines
 from echoic.adapters.twilio.pins import Pins
 from echoic.adapters.twilio.settings import PhoneSettings, Trust
 from echoic.errors import NotAllowed
 from echoic.memory.service import MemoryService
 from echoic.memory.telephone import line_key
+from echoic.session.text_recorder import TextRecorder
 
 _NUMBER = re.compile(r"\+[1-9][0-9]{5,14}")
 _WITHHELD: Final = frozenset({"+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253"})
@@ -253,13 +252,13 @@ class Callers:
             if conversation.updated_at < known.linked_at:
                 continue
             said = [turn for turn in task.turns if turn.speaker == "user"]
-            kept = CallLog(own, conversation.id, conversation.agent or AGENT, keeping=True)
+            kept = TextRecorder(own, conversation.id, conversation.agent or AGENT, keeping=True)
             for turn in said:
                 await kept.add(turn)
             if not await kept.keep():
                 continue
             await kept.complete()
-            taken = CallLog(theirs, conversation.id, conversation.agent or AGENT, keeping=True)
+            taken = TextRecorder(theirs, conversation.id, conversation.agent or AGENT, keeping=True)
             taken.resume(list(task.turns))
             await taken.drop()
             moved += 1

@@ -19,6 +19,8 @@ from echoic.stores.base import Change, Drop, Put, Record
 from echoic.types import Scope, checked_name
 
 AGENT: Final = "phone"
+RECORD: Final = "phone_call"
+"""The name of the result a kept call's figures are recorded under; see `UserMemory.task`."""
 MAX_MAY_PROVE: Final = 5
 """Users at most who may prove themselves on a line that is not theirs; the oldest goes for a new one."""
 _CLAIMED: Final = "another person's memories are on this telephone, and they did not prove who they are"
@@ -157,4 +159,4 @@ class Lines:
         return self._service.user(user, self._deployment).scope
 
 
-__all__ = ["AGENT", "MAX_MAY_PROVE", "Line", "Lines"]
+__all__ = ["AGENT", "MAX_MAY_PROVE", "RECORD", "Line", "Lines"]

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from echoic.adapters.twilio.claims import CODE_DIGITS
-from echoic.adapters.twilio.guessing import Guesses
+from echoic.adapters.twilio.pins import Guesses
 from echoic.errors import WriteConflict
 from echoic.memory.concurrency import until_written
 from echoic.memory.ledger import memory_id

@@ -38,11 +38,11 @@ from echoic.adapters.audio import (
 )
 from echoic.adapters.twilio.call import Call
 from echoic.adapters.twilio.claims import CODE_DIGITS
-from echoic.adapters.twilio.heard import estimated_part
 from echoic.adapters.twilio.phone import Phone
 from echoic.adapters.twilio.relay import closed, expect_another, messages, opened_socket, sent
-from echoic.adapters.twilio.talk import said_before
 from echoic.adapters.twilio.tools import AnotherCaller
+from echoic.capability.runner import history_of
+from echoic.session.heard import estimated_part
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class Bridge:
         await asyncio.shield(self._call.opened)
         self._line = asyncio.ensure_future(self._listen())
         # on another socket, or in another process, the call goes on; whoever else speaks begins anew
-        before = said_before(self._call.log.turns)
+        before = history_of(self._call.recorder.turns)
         try:
             for _ in range(_SESSIONS):
                 if await self._serve(before):
@@ -139,7 +139,7 @@ class Bridge:
             model,
             deps=call.talk.deps,
             capabilities=call.capabilities(),
-            conversation_id=call.conversation,
+            conversation_id=call.name,
             instructions=call.talk.instructions,
             message_history=before or None,
             usage=call.talk.usage,
@@ -173,7 +173,7 @@ class Bridge:
                     if isinstance(error, Exception):
                         raise error
         except AnotherCaller as found:
-            await call.is_another(found.name)
+            await call.is_another(found)
             await self._clear()
             return False
         except (RealtimeError, UserError) as error:

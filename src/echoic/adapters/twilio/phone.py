@@ -7,21 +7,22 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
 
-from echoic.adapters.twilio.call import Call
+from echoic.adapters.twilio.call import Call, Figures
 from echoic.adapters.twilio.callers import Callers
-from echoic.adapters.twilio.figures import Figures
 from echoic.adapters.twilio.lines import AGENT
 from echoic.adapters.twilio.linking import LinkCodes
 from echoic.adapters.twilio.settings import PhoneSettings
 from echoic.adapters.twilio.signing import Signatures
+from echoic.errors import InvalidInput
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
+from echoic.session.hooks import Caption
 
 if TYPE_CHECKING:
     from pydantic_ai.realtime import RealtimeModel
@@ -43,7 +44,12 @@ class Phone:
         deps: makes the agent's dependencies for a call; None: they are None.
         capabilities: more for each run of the agent.
         realtime: the voice model of calls whose audio is streamed (channel "media").
+        colleagues: more agents, each with a name of its own, that a call can be handed to.
+        captions: told what is being said in a call, while it is said; must not wait.
         ended: told what a call took once it is over.
+
+    Raises:
+        InvalidInput: two agents have the same name.
     """
 
     def __init__(
@@ -55,6 +61,8 @@ class Phone:
         deps: Callable[[Call], Any] | None = None,
         capabilities: Sequence[AbstractCapability[Any]] = (),
         realtime: RealtimeModel | None = None,
+        colleagues: Sequence[Agent[Any, str]] = (),
+        captions: Callable[[Call, Caption], None] | None = None,
         ended: Callable[[Figures], None] | None = None,
     ) -> None:
         self.service = service
@@ -62,6 +70,10 @@ class Phone:
         self.settings = settings
         self.capabilities = tuple(capabilities)
         self.realtime = realtime
+        self.colleagues = tuple(colleagues)
+        self.captions = captions
+        if len(self.agents) <= len(self.colleagues):
+            raise InvalidInput("the agents of a phone need names that differ")
         self.callers = Callers(service, settings)
         self.links = LinkCodes(service, settings.deployment)
         """Gives out codes that link a telephone to a user; see `LinkCodes.give`."""
@@ -78,6 +90,11 @@ class Phone:
     def name(self) -> str:
         """Of the agent, under which its calls and its experience are kept."""
         return self.agent.name or AGENT
+
+    @property
+    def agents(self) -> Mapping[str, Agent[Any, str]]:
+        """Who may serve, by name; the first one begins."""
+        return {self.name: self.agent} | {agent.name or AGENT: agent for agent in self.colleagues}
 
     @property
     def busy(self) -> bool:

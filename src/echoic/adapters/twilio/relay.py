@@ -154,7 +154,8 @@ class Relay:
     async def _prompt(self, message: dict[str, Any]) -> None:
         said, language = _text(message, "voicePrompt")[:_MAX_SAID], _text(message, "lang")[:_MAX_TAG]
         if message.get("last") is False:
-            self._call.hearing(said, language)
+            self._call.heard_in(language)
+            self._call.hearing(said)
             return
         self._call.heard_in(language)
         await self._tune()
@@ -212,7 +213,7 @@ class Relay:
     async def _leaves(self) -> bool:
         """Whether the agent hangs up; then its last words have been spoken, and the caller said no more."""
         leaving = self._call.leaving
-        while leaving.is_set() and (left_s := self._call.sounds_s()) > 0:
+        while leaving.is_set() and (left_s := self._call.playback.left_s()) > 0:
             self._news.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(left_s):

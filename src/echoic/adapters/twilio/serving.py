@@ -17,16 +17,14 @@ from pydantic_ai import Agent
 
 from echoic.adapters.twilio.callers import Caller, Callers
 from echoic.adapters.twilio.claims import claim_in
-from echoic.adapters.twilio.interim import Ear
-from echoic.adapters.twilio.kept import CallLog
 from echoic.adapters.twilio.linking import Code, LinkCodes
 from echoic.adapters.twilio.proving import Proving
 from echoic.adapters.twilio.settings import PhoneSettings
-from echoic.adapters.twilio.talk import Talk
 from echoic.errors import EchoicError, NotAllowed
-from echoic.memory.tasks import Task
 from echoic.memory.telephone import line_key
 from echoic.memory.user import UserMemory
+from echoic.session.text_call import TextCall
+from echoic.session.text_recorder import TextRecorder
 from echoic.types import Conversation
 
 log = logging.getLogger(__name__)
@@ -79,22 +77,20 @@ class Serving:
 
     Args:
         phone: who answers.
-        conversation: the id the call's words are kept under.
+        call: the engine of the call.
         number: where it comes from, as given.
         attestation: whether the carrier vouches for it, as given.
         deps: makes what the agent depends on, for every caller anew.
     """
 
     def __init__(
-        self, phone: Number, conversation: str, number: str, attestation: str, deps: Callable[[], Any]
+        self, phone: Number, call: TextCall, number: str, attestation: str, deps: Callable[[], Any]
     ) -> None:
         self._phone = phone
+        self._call = call
         self._deps = deps
-        self._conversation = conversation
         self._number, self._attestation = number, attestation
         self._proving = Proving(phone)
-        self._recalls = self._ready = 0
-        self._ear: Ear | None = None
         self.language = phone.settings.language
         """What the line speaks and understands, as a tag of its own."""
         self.next: Caller | None = None
@@ -104,18 +100,11 @@ class Serving:
         self.stored: list[Conversation] = []
         """What can be recalled, as it stood when the caller was known."""
         self.serve(phone.callers.guest())
-        self.talk = Talk(agent=phone.agent, deps=None, conversation=conversation)
 
     @property
     def memory(self) -> UserMemory:
         """Of whoever is calling."""
         return self._phone.memory_of(self.caller.user)
-
-    @property
-    def ear(self) -> Ear:
-        """Hears what they say before they have said it."""
-        assert self._ear is not None
-        return self._ear
 
     @property
     def is_guest(self) -> bool:
@@ -140,16 +129,6 @@ class Serving:
         line = self.caller.line
         return {} if line is None or self.caller.user == line else {"line": line_key(line)}
 
-    @property
-    def recalls(self) -> int:
-        """How many utterances were heard before their end."""
-        return self._recalls + self.ear.recalls
-
-    @property
-    def recalls_ready(self) -> int:
-        """Of these, those whose recall was there at their end."""
-        return self._ready + self.ear.ready
-
     async def identify(self) -> None:
         """Find out who is calling. Where that cannot be looked up they are a guest: nothing is guessed."""
         try:
@@ -170,17 +149,11 @@ class Serving:
         held = caller.line is not None and caller.unproven
         owner = self._phone.callers.lines.held(caller.line) if caller.line and held else caller.user
         keeping = self._phone.settings.retention == "keep" and (held or not caller.guest)
-        self.log = CallLog(
-            self._phone.memory_of(owner), self._conversation, self._phone.name, keeping=keeping
-        )
-        before, self._ear = self._ear, Ear(self.memory)
-        if before is not None:  # what was found for one caller is never given to another
-            self._recalls, self._ready = self._recalls + before.recalls, self._ready + before.ready
-            self._phone.later(before.aclose())
+        self._call.serve(self.memory, kept_in=self._phone.memory_of(owner), keeping=keeping)
 
     async def prepare(self) -> None:
         """What of the caller's memory must stand still for the rest of the call."""
-        self.talk.deps = self._deps()
+        self._call.talk.deps = self._deps()
         self.stored = []
         if not self.is_guest:
             try:
@@ -198,7 +171,7 @@ class Serving:
             (_UNPROVEN if self.caller.unproven else _GUEST) if self.is_guest else "",
             _LANGUAGE.format(language=self.language) if other else "",
         ]
-        self.talk.instructions = " ".join(part for part in said if part)
+        self._call.talk.instructions = " ".join(part for part in said if part)
 
     async def forget_guest(self) -> None:
         """What was noted for somebody nobody can be again goes."""
@@ -210,18 +183,6 @@ class Serving:
         except EchoicError as error:
             log.error("a guest could not be forgotten: %s", type(error).__name__)  # noqa: TRY400 - no content
 
-    async def resume(self) -> Task | None:
-        """What another process kept of this very call; it is taken up, unless it is over."""
-        if not self.log.keeping:
-            return None
-        with suppress(EchoicError):
-            task = await self.log.user.task(self._conversation)
-            if task is not None and task.conversation.status != "completed":
-                self.log.resume(list(task.turns))
-                self.talk.resume(task.turns)
-            return task
-        return None
-
     async def change(self, caller: Caller, *, denied: bool) -> None:
         """Serve somebody else. Nothing the model saw for the one before reaches it again.
 
@@ -229,7 +190,7 @@ class Serving:
             caller: who it is.
             denied: the words so far were never the other's: they leave that memory and go with the caller.
         """
-        before, was = self.log, self.caller
+        before, was = self._call.recorder, self.caller
         self.serve(caller)  # first of all: whatever fails from here on, nobody is served as the one before
         if denied:
             try:
@@ -238,17 +199,17 @@ class Serving:
                 log.error("another's words could not be taken out yet: %s", type(error).__name__)  # noqa: TRY400 - no content
         elif not was.guest:
             await before.complete()
-        self.talk.forget()
+        self._call.talk.forget()
         if denied or was.guest:
             # the agent's words stay behind: they may tell of the one before
             for turn in before.turns:
                 if turn.speaker == "user":
-                    await self.log.add(turn)
+                    await self._call.recorder.add(turn)
         if was.guest:
             await self._adopt(before, was.user, denied=denied)
         await self.prepare()
 
-    async def _adopt(self, before: CallLog, guest: str, *, denied: bool) -> None:
+    async def _adopt(self, before: TextRecorder, guest: str, *, denied: bool) -> None:
         """What was noted for a guest becomes the caller's, unless it was never theirs; no copy stays."""
         try:
             noted = self._phone.memory_of(guest)
@@ -260,7 +221,7 @@ class Serving:
                     await self.memory.set(memory.key, memory.text, category=memory.category)
             if facts:
                 await noted.forget()
-            if before.durable and self.log.keeping and await self.log.keep():
+            if before.durable and self._call.recorder.keeping and await self._call.recorder.keep():
                 await before.drop()
         except EchoicError as error:
             log.error("what a guest said could not be taken over yet: %s", type(error).__name__)  # noqa: TRY400 - no content
@@ -285,7 +246,8 @@ class Serving:
             words to answer, if any, and what was said as it may be kept and shown to a model.
         """
         await self._told()
-        last = self.log.turns[-1] if self.log.turns else None
+        turns = self._call.recorder.turns
+        last = turns[-1] if turns else None
         spoken = last.heard_text if last is not None and last.speaker == "agent" else ""
         phrases = self._phone.settings.phrases_in(self.language)
         heard = await self._proving.hear(said, spoken, self.caller, self.language, phrases)

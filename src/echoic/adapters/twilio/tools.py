@@ -18,6 +18,8 @@ from echoic.capability.memory import CallerMemory
 from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, Seen
 from echoic.errors import NotAllowed
 from echoic.memory.user import UserMemory
+from echoic.session.text_call import Restart
+from echoic.session.text_recorder import TextRecorder
 from echoic.types import Conversation
 
 GUEST: Final = "I can't keep this call for you, because I don't know who is calling. Tell me who you are."
@@ -65,7 +67,7 @@ _PAGE_SHARE: Final = 2
 _SEARCHED: Final = 40
 
 
-class AnotherCaller(Exception):
+class AnotherCaller(Restart):
     """The agent found that somebody else is speaking: what it was about to do, it must not do for them."""
 
     def __init__(self, name: str | None) -> None:
@@ -81,10 +83,10 @@ class Held(Protocol):
         """Who is calling, and where their words go."""
         ...
 
-    @property
-    def moment(self) -> str:
-        """What the caller said last."""
-        ...
+    moment: str
+    """What the caller said last."""
+    recorder: TextRecorder
+    """What lasts of what is said to whoever is calling."""
 
     @property
     def recall_tokens(self) -> int:
@@ -128,7 +130,7 @@ class PhoneTools(MemoryTools):
         changed: Callable[[], Awaitable[None]],
     ) -> None:
         super().__init__(
-            user, lambda: call.serving.log.conversation, lambda: agent, timeout_s=timeout_s, changed=changed
+            user, lambda: call.recorder.name, lambda: agent, timeout_s=timeout_s, changed=changed
         )
         self._call = call
         self._stored = stored
@@ -229,8 +231,8 @@ class PhoneTools(MemoryTools):
     async def _store(self, key: str, summary: str | None) -> Answer:
         if self._call.serving.is_guest:
             return {"success": False, "say": UNPROVEN if self._call.serving.caller.unproven else GUEST}
-        words = self._call.serving.log
-        others = [c.recall_key or "" for c in await self._recallable() if c.id != words.conversation]
+        words = self._call.recorder
+        others = [c.recall_key or "" for c in await self._recallable() if c.id != words.name]
         if not await words.keep():
             raise TimeoutError  # what was said is not durable: then the key would name half a conversation
         answer = await super()._store(key, summary)
@@ -276,13 +278,13 @@ class PhoneTools(MemoryTools):
 
     async def _remember(self, *, remember: bool) -> Answer:
         if not remember:
-            await self._call.serving.log.drop()
+            await self._call.recorder.drop()
             await self._changed()
             told = {"say": FORGOTTEN, "note": AFTER_FORGETTING}
             return {"success": True, "result": {"remembered": False}, **told}
         if self._call.serving.is_guest:
             return {"success": False, "say": UNPROVEN if self._call.serving.caller.unproven else GUEST}
-        if not await self._call.serving.log.keep():
+        if not await self._call.recorder.keep():
             raise TimeoutError
         return {"success": True, "result": {"remembered": True}}
 

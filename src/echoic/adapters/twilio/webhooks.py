@@ -1,4 +1,4 @@
-"""The webhooks of a call, each answered within two seconds, whatever the model does.
+"""The routes of a phone: its webhooks are answered within two seconds each, whatever the model does.
 
 A webhook that comes again, and Twilio's do, gets the answer it got: answers are kept by call, step and part.
 The model runs beside them; `/phone/poll` hands over what it has come to meanwhile.
@@ -11,12 +11,15 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response, WebSocket
+from fastapi import APIRouter, FastAPI, Request, Response, WebSocket
 from starlette.datastructures import FormData
 
+from echoic.adapters.connections import guarded
+from echoic.adapters.limits import Limits
 from echoic.adapters.twilio.call import Call
 from echoic.adapters.twilio.media import serve_media
 from echoic.adapters.twilio.phone import Phone
@@ -323,4 +326,35 @@ def _number(value: object) -> float | None:
         return None
 
 
-__all__ = ["FIGURES", "phone_router"]
+def phone_app(phone: Phone) -> FastAPI:
+    """The routes of `phone` and nothing else. Ends its calls when the app ends; memory stays open."""
+
+    @asynccontextmanager
+    async def opened(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await phone.aclose()
+
+    app = FastAPI(
+        title="Echoic phone",
+        lifespan=opened,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        # a trace of a request would hold a token, and a number
+        telemetry={"tracing": False},
+    )
+    app.include_router(phone_router(phone))
+    return app
+
+
+def uvicorn_options(limits: Limits | None = None) -> dict[str, Any]:
+    """What `uvicorn.Config` needs for calls: sockets on, nobody waited for, nothing of a call in a log.
+
+    Args:
+        limits: how many connections there may be at once. Only what it says of connections, and of the
+            proxies that may have any number of them, counts here: who may call, a signature says.
+    """
+    return {"ws_max_size": 64 * 1024, **guarded(limits)}
+
+
+__all__ = ["FIGURES", "phone_app", "phone_router", "uvicorn_options"]

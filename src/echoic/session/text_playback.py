@@ -1,20 +1,24 @@
-"""Replies on their way to the caller's ear: what was said of them, and how much can have been heard. Pure."""
+"""Replies on their way to the caller's ear: what was said of them, and how much can have been heard."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from echoic.adapters.twilio.heard import estimated_part, heard_part, says
+from echoic.session.calls import Exchange
+from echoic.session.heard import estimated_part, heard_part, says
 
+_ON_THEIR_WAY: Final = 8
+"""Replies at most that wait to be spoken: no more prompts wait either."""
 _SLOWEST: Final = 2.0
 """How many times longer than reckoned a reply may take to be spoken."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Spoken:
+class Reply:
     """One reply.
 
     Over webhooks it is played in pieces, each when the one before was played; over a socket it is one piece
@@ -35,6 +39,8 @@ class Spoken:
     """Where it begins in the model's history; None: no model said it."""
     apart: bool = False
     """Whether each piece was handed over when the one before was played."""
+    exchange: Exchange | None = None
+    """Of the record, that it belongs to."""
     overtaken: bool = False
     """Whether the caller said the next thing before all of it was there: they had not heard it then. Whoever
     speaks while it sounds cuts in, and who does not had heard it.
@@ -101,7 +107,7 @@ class Spoken:
 
 
 def cut_in(
-    before: Sequence[Spoken], last: Spoken | None, until: str, now: float, characters_per_s: float
+    before: Sequence[Reply], last: Reply | None, until: str, now: float, characters_per_s: float
 ) -> list[str]:
     """What was heard of each of several replies where the caller cut in when the line had come to `until`.
 
@@ -131,9 +137,82 @@ def cut_in(
     return [heard.get(one.id, one.text) for one in (*before, *newest)]
 
 
-def broken_off(before: Sequence[Spoken], now: float, characters_per_s: float) -> list[str]:
+def broken_off(before: Sequence[Reply], now: float, characters_per_s: float) -> list[str]:
     """What was heard by now of each of these replies, behind which another is on its way."""
     return [one.so_far(now, characters_per_s) if one.overtaken else one.text for one in before]
 
 
-__all__ = ["Spoken", "broken_off", "cut_in"]
+class TextPlayback:
+    """The replies of one call that are on their way, the last of them still being made.
+
+    Args:
+        characters_per_s: how fast speech is, where the line does not report what it played.
+    """
+
+    def __init__(self, characters_per_s: float) -> None:
+        self._speed = characters_per_s
+        self.ms_per_character = 1000 / characters_per_s
+        self.reply: Reply | None = None
+        """The one under way; None: there is none, or it was taken."""
+        self._before: list[tuple[Reply, object]] = []
+        """Replies before that one, noted as heard and maybe still to be spoken; where they were noted."""
+
+    def hand_over(self, text: str, *, apart: bool) -> Reply | None:
+        """Note that `text` of the reply goes to the line; the reply, if there is one."""
+        if self.reply is None or not text:
+            return None
+        now = time.monotonic()
+        if not apart:  # it is spoken behind what was handed over before
+            now = max([now, *(one.ends(self._speed) for one, _ in self._before if one.overtaken)])
+        self.reply.hand_over(text, now, apart=apart)
+        return self.reply
+
+    def played(self, text: str) -> None:
+        """Note that the line has played `text`."""
+        now = time.monotonic()
+        before = (one for one, _ in self._before if one.sounds(now, self._speed))
+        sounding = next(before, self.reply)
+        if sounding is not None:
+            sounding.report(text)
+
+    def left_s(self) -> float:
+        """How long the reply may still be heard; 0 once the line reported that all of it was played."""
+        return self.reply.left_s(time.monotonic(), self._speed) if self.reply is not None else 0.0
+
+    def so_far(self) -> tuple[str, float]:
+        """What was heard by now of the reply under way, and in how many seconds all of it will have been."""
+        if self.reply is None:
+            return "", 0.0
+        now = time.monotonic()
+        return self.reply.so_far(now, self._speed), max(0.0, self.reply.ends(self._speed) - now)
+
+    def pass_by(self, reply: Reply, owner: object, *, overtaken: bool) -> None:
+        """The next reply follows `reply`, which is noted in `owner` as heard."""
+        if not reply.apart:
+            reply.overtaken = overtaken
+            self._before = [*self._before, (reply, owner)][-_ON_THEIR_WAY:]
+
+    def take_earlier(self, owner: object) -> list[Reply]:
+        """Replies before the one under way that may not have been heard whole, in order; no more will be."""
+        earlier = [reply for reply, where in self._before if where is owner]
+        self._before = []
+        return earlier
+
+    def cut_in(self, earlier: Sequence[Reply], until: str, at: float) -> list[tuple[Reply, str]]:
+        """What was heard of `earlier` and the reply under way where the caller cut in; see `cut_in`."""
+        return self._paired(earlier, cut_in(earlier, self.reply, until, at, self._speed))
+
+    def broken_off(self, earlier: Sequence[Reply], last: str, at: float) -> list[tuple[Reply, str]]:
+        """The same where the line broke, and `last` was heard of the reply under way."""
+        return self._paired(earlier, [*broken_off(earlier, at, self._speed), last])
+
+    def _paired(self, earlier: Sequence[Reply], parts: Sequence[str]) -> list[tuple[Reply, str]]:
+        replies = [*earlier, *([self.reply] if self.reply is not None else [])]
+        return list(zip(replies, parts, strict=False))
+
+    def clear(self) -> None:
+        """Let go of every word."""
+        self.reply, self._before = None, []
+
+
+__all__ = ["Reply", "TextPlayback", "broken_off", "cut_in"]

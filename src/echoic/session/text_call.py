@@ -1,0 +1,500 @@
+"""A call in text: a channel hears and speaks for it, agents answer, memory keeps what was said and heard.
+
+It has what a `VoiceSession` has: one reply at a time, barge-in, heard text, transfer, captions, checkpoint
+and record. A channel passes on what the caller said (`hearing`, `speak`), what went to the caller and was
+played (`hand_over`, `played`), and that the caller cut in or the line broke (`interrupt`, `cut_off`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import AbstractCapability
+
+from echoic.capability.memory import CallerMemory
+from echoic.errors import EchoicError
+from echoic.memory.concurrency import noted as retrieved
+from echoic.memory.distilling import Summarizer
+from echoic.memory.user import UserMemory
+from echoic.session.calls import Exchange
+from echoic.session.hooks import Background, Caption, Captions
+from echoic.session.text_playback import Reply, TextPlayback
+from echoic.session.text_recall import Ear, HeardMemory
+from echoic.session.text_recorder import CallOver, TextRecorder, turn_of
+from echoic.session.text_runner import TextRunner
+from echoic.session.turns import storable
+from echoic.types import Turn
+
+log = logging.getLogger(__name__)
+
+_SETTLE_S: Final = 5.0
+"""How long the end of a call waits for what is being written."""
+_RECALL_MS: Final = 1500.0
+
+Out = Callable[[str], Awaitable[None]]
+Excuse = Literal["failed", "too_long", "left"]
+"""Why something is said in place of a reply: the model or a tool failed, it took too long, or the agent hung
+up without a word."""
+
+
+class Restart(Exception):
+    """What was being answered must be answered anew, by a model that has seen nothing so far: somebody else
+    speaks. Raised by a tool.
+    """
+
+
+class TextCall(Background):
+    """For one event loop. `serve` says for whom; derive from it to screen what is said.
+
+    Args:
+        name: the id of the call, and of the conversation it is kept in.
+        agents: who may serve, by name; the first one begins.
+        characters_per_s: how fast speech is, where the line does not report what it played.
+        give_up_s: how long a reply may take.
+        recall_ms: how long the search for what was said may take.
+        summarizer: a language model's, for the checkpoint of a long call.
+        captions: told what is being said.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        agents: Mapping[str, Agent[Any, str]],
+        *,
+        characters_per_s: float = 15.0,
+        give_up_s: float = 120.0,
+        recall_ms: float = _RECALL_MS,
+        summarizer: Summarizer | None = None,
+        captions: Captions | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.talk = TextRunner(
+            agents=agents,
+            conversation=name,
+            seen=lambda event: self.recorder.seen(event),  # noqa: PLW0108 - the recorder changes with the caller
+            transferred=lambda agent: self.recorder.transferred(agent),  # noqa: PLW0108 - likewise
+        )
+        """The model's side."""
+        self._give_up_s, self._recall_ms = give_up_s, recall_ms
+        self._summarizer, self._captions = summarizer, captions
+        self._ears: list[Ear] = []  # of everybody who was served, for what was counted
+        self._speaking = asyncio.Lock()
+        self._settling = asyncio.Lock()  # while it is written down what was heard: a call is not over before
+        self.playback = TextPlayback(characters_per_s)
+        self._exchange: Exchange | None = None
+        self._saving: asyncio.Task[None] | None = None
+        self._unanswered: dict[str, str] = {}  # what was said and is not noted yet, by turn
+        self._early: set[str] = set()  # turns in which the caller spoke while a reply was still being made
+        self._turns = self._interruptions = 0
+        self._replying: asyncio.Task[Any] | None = None
+        self._replying_to = ""  # the turn that is being answered, or was last
+        self._ending: asyncio.Task[None] | None = None
+        self.leaving = asyncio.Event()
+        """Set once the agent asked to hang up: the line ends the call when its last words were spoken."""
+        self.moment = ""
+        """What the caller said last, as it may be kept."""
+        self.opened: asyncio.Task[None] = asyncio.ensure_future(self._open())
+
+    # -- for whom
+
+    def serve(self, memory: UserMemory, *, kept_in: UserMemory | None = None, keeping: bool = True) -> None:
+        """Serve this user from now on, with nothing said so far.
+
+        Args:
+            memory: the user's.
+            kept_in: where the words of the call go; None: there.
+            keeping: whether they are kept as they are said; else once `recorder.keep` is called, if ever.
+        """
+        self.memory = memory
+        self.recorder = TextRecorder(
+            kept_in or memory,
+            self.name,
+            self.talk.current,
+            model=self.talk.model,
+            keeping=keeping,
+            summarizer=self._summarizer,
+        )
+        """What lasts of what is said to them."""
+        self._exchange = None
+        if self._ears:  # what was found for one caller is never given to another
+            self.later(self._ears[-1].aclose())
+        self.ear = Ear(memory)
+        """Hears what the caller says before they have said it."""
+        self._ears.append(self.ear)
+
+    async def resume(self) -> bool:
+        """Go on with what another process kept of this very call; whether it was over already."""
+        if not self.recorder.keeping:
+            return False
+        try:
+            found = await self.recorder.take_up()
+        except CallOver:
+            return True
+        except EchoicError as error:
+            log.warning("a call could not be taken up: %s", type(error).__name__)
+            return False
+        if found is not None:
+            self.talk.resume(*found)
+        return False
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._ending is not None
+
+    # -- what a channel may derive from
+
+    async def _open(self) -> None:
+        """Find out for whom the call is, and take it up where another process began it."""
+        if await self.resume():
+            self._ending = asyncio.ensure_future(self._close())  # long over: this is a replay
+
+    async def _close(self) -> None:
+        """Let go of the line."""
+
+    async def _screened(self, said: str) -> tuple[str, str]:
+        """Words to answer at once, if any, and what was said as it may be kept and shown to a model. It may
+        call `serve` for somebody else.
+        """
+        return "", said
+
+    def _masked(self, said: str) -> str:
+        """What was said, as memory may be searched for it before it was screened."""
+        return said
+
+    async def _restarted(self, why: Restart) -> None:
+        """Serve whom a tool found to be speaking."""
+
+    def _excuse(self, why: Excuse) -> str:
+        """What is said in place of a reply."""
+        raise NotImplementedError
+
+    async def _ended(self) -> None:
+        """Keep what else is to be kept before the call is marked as over."""
+
+    def _memory(self, memory: UserMemory) -> CallerMemory:
+        """Memory as the agent is given it in one run."""
+        raise NotImplementedError
+
+    def _more(self) -> Sequence[AbstractCapability[Any]]:
+        """What the agent is given besides."""
+        return ()
+
+    # -- a turn
+
+    def hearing(self, partial: str) -> None:
+        """Take in what the caller said so far: memory is searched while they speak. Never waits."""
+        self.leaving.clear()
+        if not self.opened.done() or self.over:
+            return
+        partial = self._masked(partial)
+        self.ear.hear(partial)
+        self._caption("user", "", partial, final=False)
+
+    def unanswered(self, said: str, turn: str) -> None:
+        """Note that `said` waits for an answer: it is kept, even where none comes."""
+        if self.over:
+            return
+        self.leaving.clear()
+        if turn not in self._unanswered and (self._unanswered or self._replying is not None):
+            self._early.add(turn)
+        self._unanswered[turn] = said
+
+    async def speak(self, said: str, *, turn: str, confidence: float | None = None, out: Out) -> None:
+        """Answer what the caller said; `out` gets the words as they come. One at a time, in order.
+
+        Args:
+            said: as the recogniser wrote it.
+            turn: its id within the call; the same again is answered again, but kept once.
+            confidence: the recogniser's, 0 to 1.
+            out: where the words go.
+        """
+        self.unanswered(said, turn)
+        words: list[str] = []
+
+        noted = _noting(words, out)
+        async with self._speaking:
+            self._replying, self._replying_to = asyncio.current_task(), turn
+            try:
+                await asyncio.shield(self.opened)
+                if self.over:
+                    return
+                excuse = await self._try_to_answer(said, turn, confidence, noted)
+                if self.leaving.is_set():  # nobody is asked to say again what was said at parting
+                    excuse = "" if "".join(words).strip() else self._excuse("left")
+                if excuse:
+                    await out(excuse)
+            finally:
+                self._replying = None
+                self._note_generated()
+
+    async def _try_to_answer(self, said: str, turn: str, confidence: float | None, out: Out) -> str:
+        """Answer; what is to be said instead where a model or an agent's own tool fails, however it does."""
+        try:
+            async with asyncio.timeout(self._give_up_s):
+                await self._answer(said, turn, confidence, out)
+        except TimeoutError:
+            return self._excuse("too_long")
+        except Exception as error:  # noqa: BLE001 - the caller hears a sentence, not silence
+            log.error("a reply failed: %s", type(error).__name__)  # noqa: TRY400 - its message may hold words
+            return self._excuse("failed")
+        return ""
+
+    async def _answer(self, said: str, turn: str, confidence: float | None, out: Out) -> None:
+        ear = self.ear
+        memory = await ear.final(self._masked(said), self._recall_ms)  # before anything is written
+        async with self._settling:  # what broke off before is noted before what follows it is answered
+            await self.hear(keep=False)  # whoever answers has heard what was said before
+        own, said = await self._screened(said)
+        self.moment = said
+        if ear is not self.ear:  # somebody else is served by now
+            memory = HeardMemory(self.memory, said)
+        heard = turn_of(said, "user", f"{self._id(turn)}:user", confidence)
+        exchange = await self._take_in(heard)
+        self._unanswered.pop(turn, None)
+        self.playback.reply = Reply(
+            id=f"{self._id(turn)}:agent", said_at=datetime.now(UTC), exchange=exchange
+        )
+        if own:
+            await out(own)
+            return
+        before: list[str] = []
+
+        try:
+            await self._run(said, _noting(before, out), memory)
+        except Restart as why:
+            self.leaving.clear()
+            await self._restarted(why)
+            self.playback.reply.unkept = "".join(before)  # it was said to them, but from another's memory
+            self.playback.reply.exchange = self.recorder.begin(heard, self.talk.current)
+            await self._run(said, out, HeardMemory(self.memory, said))
+
+    async def _run(self, said: str, out: Out, memory: HeardMemory) -> None:
+        made: list[CallerMemory] = []
+
+        def capabilities() -> list[AbstractCapability[Any]]:
+            made.append(self._memory(memory))
+            return [made[-1], *self._more()]
+
+        try:
+            async with aclosing(self.talk.reply(said, capabilities)) as words:
+                async for text in words:
+                    await out(text)
+        finally:
+            if self.playback.reply is not None:
+                self.playback.reply.start = self.talk.start
+            if made:
+                self.recorder.ran(made[-1].texts, self.talk.history, memory)
+
+    async def _take_in(self, turn: Turn) -> Exchange:
+        """Keep what the caller said; the exchange that begins with it."""
+        self._turns += 1
+        exchange = self._exchange = self.recorder.begin(turn, self.talk.current)
+        self._caption("user", turn.id, turn.text, final=True)
+        await self.durably(self.recorder.add(turn))
+        return exchange
+
+    # -- what a voice model says and hears, which answers by itself
+
+    def capabilities(self) -> list[AbstractCapability[Any]]:
+        """What it is given."""
+        return [self._memory(self.memory), *self._more()]
+
+    async def overhear(self, said: str, turn: str) -> str:
+        """Keep what the caller said to it; words to answer all the same, if any."""
+        own, kept = await self._screened(said)
+        self.moment = kept
+        await self._take_in(turn_of(kept, "user", f"{self._id(turn)}:user"))
+        self._save_soon()
+        return own
+
+    async def spoke(self, heard: str, turn: str, *, interrupted: bool) -> None:
+        """Keep what was heard of a voice model's words."""
+        self._interruptions += interrupted
+        if heard.strip():
+            said = turn_of(heard, "agent", f"{self._id(turn)}:agent")
+            self.recorder.spoken(self._exchange, said, heard, self.playback.ms_per_character)
+            await self.durably(self.recorder.add(said))
+            self._save_soon()
+
+    # -- what was heard
+
+    def hand_over(self, text: str, *, apart: bool = False) -> None:
+        """Note that `text` of the reply goes to the line; `apart`: as a piece of its own."""
+        reply = self.playback.hand_over(text, apart=apart)
+        if reply is None:
+            return
+        if len(reply.pieces) == 1 and reply.exchange is not None:
+            self.recorder.log.stamp("first_audio", reply.exchange)
+        self._caption("agent", reply.id, reply.text, final=False)
+        if apart:
+            self._save_soon()
+
+    def played(self, text: str) -> None:
+        """Note that the line has played `text`."""
+        self.playback.played(text)
+
+    async def interrupt(self, until: str) -> None:
+        """The caller cut in when the line had come to `until`: what was not heard was not said."""
+        now = time.monotonic()
+        self.leaving.clear()
+        stopped = self._replying is not None
+        await self._stop()
+        async with self._settling:
+            earlier = self.playback.take_earlier(self.recorder)
+            if earlier or self.playback.reply:
+                self._interruptions += 1
+                self.recorder.log.stamp("barge_in")
+            await self._heard(self.playback.cut_in(earlier, until, now))
+            if stopped:
+                await self._heed(self._replying_to)  # nobody will answer it any more
+        self._save_soon()
+
+    async def cut_off(self) -> None:
+        """The line broke, or was hung up: the reply ends where it had come to."""
+        now, reply = time.monotonic(), self.playback.reply
+        so_far, _ = self.playback.so_far()
+        await self._stop()
+        async with self._settling:
+            earlier = self.playback.take_earlier(self.recorder)
+            last = so_far if self.playback.reply is reply else ""
+            await self._heard(self.playback.broken_off(earlier, last, now))
+            with suppress(Exception):
+                await asyncio.shield(self.opened)
+            for turn in list(self._unanswered):
+                await self._heed(turn)
+        self._save_soon()
+
+    async def hear(self, heard: str | None = None, *, keep: bool = True) -> None:
+        """The reply is over and was heard so far, None: all of it. History and memory hold no more.
+
+        Args:
+            heard: its beginning that was heard.
+            keep: False: it is kept with what is said next.
+        """
+        reply, self.playback.reply = self.playback.reply, None
+        if reply is None:
+            return
+        part = reply.kept(reply.text if heard is None else heard)
+        if heard is None:
+            self.playback.pass_by(reply, self.recorder, overtaken=self._replying_to in self._early)
+        elif reply.start is not None:
+            self.talk.hear(part, start=reply.start)
+        if not part.strip():
+            return
+        turn = Turn(speaker="agent", text=storable(part), said_at=reply.said_at, id=reply.id)
+        self.recorder.spoken(reply.exchange, turn, reply.text, self.playback.ms_per_character)
+        if keep:
+            await self.durably(self.recorder.add(turn))
+        else:
+            self.recorder.note(turn)
+
+    async def _heard(self, replies: list[tuple[Reply, str]]) -> None:
+        """Of what is on its way these beginnings were heard, and no more will be."""
+        for reply, part in reversed(replies):  # the last in the history first
+            if reply is self.playback.reply:
+                await self.hear(part)
+            elif part.rstrip() != reply.text.rstrip():
+                kept = reply.kept(part)
+                if reply.start is not None:
+                    self.talk.hear(kept, start=reply.start)
+                await self.durably(self.recorder.cut(reply.id, storable(kept)))
+
+    async def _heed(self, turn: str) -> None:
+        """Keep what the caller said in `turn`, if nobody did and nobody will answer it."""
+        said = self._unanswered.pop(turn, None)
+        if said is None:
+            return
+        with suppress(EchoicError):
+            await self.overhear(said, turn)
+            self.talk.ask(self.moment)
+
+    # -- its end
+
+    def leave(self) -> bool:
+        """Hang up once the reply under way was spoken; False: the caller has said more, which comes first."""
+        if not self._unanswered:
+            self.leaving.set()
+        return self.leaving.is_set()
+
+    async def hang_up(self) -> None:
+        """It is over: the reply under way ends, what is being written is written. May be called twice."""
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
+        try:
+            await self.cut_off()
+            if self._saving is not None:
+                self._saving.cancel()
+            await self.settle(_SETTLE_S)
+            await self._ended()
+            await self.recorder.complete()
+            await self.ear.aclose()
+        # whatever a store or an agent's own code raises: the line is free for the next caller
+        except Exception as error:  # noqa: BLE001
+            log.error("the end of a call failed: %s", type(error).__name__)  # noqa: TRY400 - its message may hold words
+        finally:
+            await self._close()
+
+    def forget_words(self) -> None:
+        """Let go of all that was said: the call is over, and what was to be kept is."""
+        self.talk.forget()
+        self.recorder.let_go()
+        self.moment, self._unanswered = "", {}
+        self.playback.clear()
+        self._exchange = None
+
+    # -- work beside it
+
+    async def _stop(self) -> None:
+        replying = self._replying
+        if replying is not None and replying is not asyncio.current_task():
+            replying.cancel()
+            await asyncio.wait({replying})
+
+    # -- checkpoint, record and captions
+
+    def _id(self, turn: str) -> str:
+        """Of a turn: without the prefix of the call's name."""
+        return f"{self.name.removeprefix('call:')}:{turn}"
+
+    def _note_generated(self) -> None:
+        if self.playback.reply is not None and self.playback.reply.exchange is not None:
+            self.recorder.log.stamp("generated", self.playback.reply.exchange)
+            self._caption("agent", self.playback.reply.id, self.playback.reply.text, final=True)
+        self._save_soon()
+
+    def _caption(self, speaker: Literal["user", "agent"], turn: str, text: str, *, final: bool) -> None:
+        if self._captions is not None and text.strip():
+            self._captions(Caption(id=turn, speaker=speaker, agent=self.talk.current, text=text, final=final))
+
+    def _save_soon(self) -> None:
+        """Save a checkpoint beside the call; once more when what is being said was spoken."""
+        if self._saving is not None:
+            self._saving.cancel()
+        if self.recorder.keeping and not self.over:
+            self._saving = asyncio.ensure_future(self.recorder.follow(self.talk, self.playback))
+            self._saving.add_done_callback(retrieved)
+
+
+def _noting(words: list[str], out: Out) -> Out:
+    """`out`, with what goes there added to `words`."""
+
+    async def noted(text: str) -> None:
+        words.append(text)
+        await out(text)
+
+    return noted
+
+
+__all__ = ["Excuse", "Out", "Restart", "TextCall"]

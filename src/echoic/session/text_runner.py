@@ -1,0 +1,215 @@
+"""The model's side of a call in text: a run for each turn, and a history that holds what was heard."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai import Agent, Tool
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import (
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.usage import RunUsage
+
+from echoic.capability.runner import Words, pieces
+from echoic.errors import InvalidInput, brief
+from echoic.session.agents import TRANSFER_TOOL, transfer_description
+from echoic.session.history import trimmed
+
+Capabilities = Callable[[], Sequence[AbstractCapability[Any]]]
+_HANDED_OVER = "The call was handed over. It is yours now: go on with it, and say who you are."
+
+
+@dataclass(kw_only=True)
+class TextRunner:
+    """Runs the agents of a call turn by turn; the first of them begins."""
+
+    agents: Mapping[str, Agent[Any, str]]
+    conversation: str
+    deps: Any = None
+    instructions: str = ""
+    history: list[ModelMessage] = field(default_factory=list)
+    usage: RunUsage = field(default_factory=RunUsage)
+    current: str = ""
+    """Who serves."""
+    seen: Callable[[Any], None] = lambda _event: None
+    """Called with each event of a run."""
+    transferred: Callable[[str], None] = lambda _agent: None
+    """Called with the name of an agent that the call was handed to."""
+    _start: int = 0
+    """Where in the history the last reply begins."""
+    _next: str | None = None
+    """Who is to go on with the reply."""
+    _open: dict[str, Any] = field(default_factory=dict)
+    """Of the last response: what its tool calls gave, by id; None: nothing yet."""
+
+    def __post_init__(self) -> None:
+        self.current = self.current or next(iter(self.agents))
+
+    @property
+    def agent(self) -> Agent[Any, str]:
+        """Who serves."""
+        return self.agents[self.current]
+
+    @property
+    def model(self) -> tuple[str, str]:
+        """Provider and name of the model of whoever serves."""
+        model = self.agent.model
+        if isinstance(model, Model):
+            return model.system, model.model_name
+        provider, _, name = str(model or "").partition(":")
+        return provider, name
+
+    @property
+    def start(self) -> int:
+        """Where in the history the last reply begins."""
+        return self._start
+
+    def transfer(self, agent: str) -> None:
+        """Have `agent` go on with the reply under way once the tools of it have answered.
+
+        Raises:
+            InvalidInput: the call has no such agent.
+        """
+        if agent not in self.agents:
+            raise InvalidInput(f"this call has no agent {brief(agent)}: it has {', '.join(self.agents)}")
+        self._next = agent
+
+    async def reply(self, prompt: str, capabilities: Capabilities) -> AsyncGenerator[str, None]:
+        """The agent's words as they come; all tools it asks for are run on the way. Where one of them hands
+        the call over, the next agent goes on with the same reply.
+
+        Closed early, the run is cancelled; the history then holds what there was of it. After an error it
+        holds what it held before.
+        """
+        before, self._start, self._next = self.history, len(self.history), None
+        said: str | None = prompt
+        last = ""
+        while True:
+            base, first = self.history, said is not None
+            events: Any = None
+            try:
+                async with (
+                    self.agent.run_stream_events(
+                        said,
+                        message_history=base or None,
+                        deps=self.deps,
+                        capabilities=capabilities(),
+                        toolsets=self._transfers(),
+                        conversation_id=self.conversation,
+                        instructions=self.instructions or None,
+                    ) as events,
+                    contextlib.aclosing(pieces(self._until_transfer(events), after=last)) as words,
+                ):
+                    async for piece in words:
+                        if isinstance(piece, Words):
+                            last = piece.text[-1]
+                            yield piece.text
+            except (asyncio.CancelledError, GeneratorExit):
+                self._take(events, base, first=first)
+                if len(self.history) == self._start:  # it had not begun
+                    self.ask(prompt)
+                raise
+            except BaseException:
+                self.history = before
+                raise
+            self._take(events, base, first=first)
+            if self._next is None:
+                return
+            if not self._hand_over(self._next):
+                return
+            said = None
+
+    def hear(self, heard: str, *, start: int) -> None:
+        """Cut the reply that begins at `start` in the history to what was heard of it.
+
+        Of several the last is cut first: the places of those before it stay what they are.
+        """
+        self.history = trimmed(self.history, start, heard)
+
+    def ask(self, prompt: str) -> None:
+        """Note that the caller said `prompt`, and was not answered."""
+        self.history = [*self.history, ModelRequest(parts=[UserPromptPart(prompt)])]
+
+    def forget(self) -> None:
+        """Begin anew: somebody else is speaking."""
+        self.history, self._start = [], 0
+
+    def resume(self, agent: str, history: Sequence[ModelMessage]) -> None:
+        """Go on after what was said before, as far as it is known."""
+        self.current = agent if agent in self.agents else self.current
+        self.history = list(history)
+        self._start = len(self.history)
+
+    # -- inside
+
+    def _transfers(self) -> list[FunctionToolset[Any]]:
+        others = tuple(name for name in self.agents if name != self.current)
+        if not others:
+            return []
+
+        async def transfer_call(agent: str) -> dict[str, Any]:
+            """Hand the call over to a colleague.
+
+            Args:
+                agent: the colleague's name.
+            """
+            if agent not in others:
+                return {"success": False, "note": f"There are these colleagues: {', '.join(others)}."}
+            self.transfer(agent)
+            return {"success": True, "note": _HANDED_OVER}
+
+        tool = Tool(
+            transfer_call, takes_ctx=False, name=TRANSFER_TOOL, description=transfer_description(others)
+        )
+        return [FunctionToolset([tool], id="transfer")]
+
+    async def _until_transfer(self, events: Any) -> AsyncGenerator[Any, None]:
+        """The events of a run; where it hands the call over, up to the last result of that response."""
+        self._open = {}
+        async for event in events:
+            self.seen(event)
+            yield event
+            if isinstance(event, FunctionToolCallEvent):
+                self._open[event.part.tool_call_id] = None
+            elif isinstance(event, FunctionToolResultEvent):
+                self._open[event.part.tool_call_id] = event.part
+                if self._next is not None and all(part is not None for part in self._open.values()):
+                    return
+
+    def _hand_over(self, agent: str) -> bool:
+        """Have `agent` serve from now on; whether the model is to go on with the reply at once."""
+        self._next, self.current = None, agent
+        self.transferred(agent)
+        last = self.history[-1] if self.history else None
+        if isinstance(
+            last, ModelResponse
+        ):  # the next run begins with what the tools of the last response gave
+            given = [part for part in self._open.values() if part is not None]
+            self.history = [*self.history, ModelRequest(parts=given)] if given else self.history
+        return bool(self.history) and isinstance(self.history[-1], ModelRequest)
+
+    def _take(self, events: Any, base: list[ModelMessage], *, first: bool) -> None:
+        self.history = base
+        if events is None:
+            return
+        with contextlib.suppress(UserError):  # it had not begun
+            self.history = events.all_messages()
+            if first:  # the run may have put messages of before into one: it does not begin where they ended
+                self._start = len(self.history) - len(events.new_messages())
+            self.usage += events.usage
+
+
+__all__ = ["Capabilities", "TextRunner"]
