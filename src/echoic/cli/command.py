@@ -1,5 +1,6 @@
-"""What makes a click command one of ours: the global options, one line for an error, an exit code that means
-something. Where commands are run is `running`.
+"""Echoic's click commands: the global options on each, one line for an error, a meaningful exit code.
+
+`running` runs them.
 """
 
 from __future__ import annotations
@@ -20,36 +21,36 @@ from echoic.errors import EchoicError
 
 
 class Command(click.Command):
-    """A command that takes the global options after its name as well, and reports what goes wrong in it."""
+    """A command that takes the global options after its name too, and reports its own errors."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["params"] = [*(kwargs.get("params") or []), *global_options(hidden=True)]
         super().__init__(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the command; its exit code, whatever happens."""
+        """Run the command and return its exit code, whatever happens."""
         return _guarded(ctx, super().invoke)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write where the other options are."""
+        """Say where the global options are listed."""
         super().format_epilog(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text("Global options, such as --user and --json, are listed by `echoic --help`.")
 
 
 class Group(click.Group):
-    """Such commands under one name, in the order they were added."""
+    """Commands under one name, in the order they were added."""
 
     command_class = Command
 
     def __init__(self, *args: Any, hide_global: bool = True, **kwargs: Any) -> None:
         kwargs["params"] = [*(kwargs.get("params") or []), *global_options(hidden=hide_global)]
-        # else click fails with the whole help as its message, which is no line of an error
+        # otherwise click would print the whole help as its error
         super().__init__(*args, **{"no_args_is_help": False, **kwargs})
         self._sections: list[tuple[str, list[str]]] = []
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the command that was named; its exit code, whatever happens."""
+        """Run the subcommand and return its exit code, whatever happens."""
         return _guarded(ctx, super().invoke)
 
     def add_section(self, title: str, commands: Sequence[click.Command]) -> None:
@@ -59,12 +60,12 @@ class Group(click.Group):
         self._sections.append((title, [command.name or "" for command in commands]))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of adding."""
+        """The names of the commands, in the order they were added."""
         del ctx
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, section by section."""
+        """Write the commands by section."""
         if not self._sections:
             super().format_commands(ctx, formatter)
             return
@@ -81,28 +82,28 @@ def _guarded(ctx: click.Context, invoke: Callable[[click.Context], Any]) -> int:
         return int(invoke(ctx) or 0)
     except (click.exceptions.Exit, click.UsageError):
         raise
-    # The outermost frame: whatever happened becomes one line and an exit code.
+    # The outermost frame: every error becomes one line and an exit code.
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
         return report(output_of(ctx), settings_of(ctx), error)
 
 
 def output_of(ctx: click.Context) -> Output:
-    """Where the command of `ctx` prints; `ctx.obj` is when it began."""
+    """The output of the command of `ctx`; `ctx.obj` is when it started."""
     started = ctx.obj if isinstance(ctx.obj, float) else time.perf_counter()
     return Output(settings_of(ctx), ctx.command_path.partition(" ")[2], started)
 
 
 def report(output: Output, settings: Settings, error: BaseException) -> int:
-    """Print what `error` means for a person or a program; the exit code."""
+    """Print `error` for a person or a program, and return the exit code."""
     kind = type(error).__name__
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        kind, message = INTERRUPTED_KIND, "interrupted; what was acknowledged is kept"
-    elif isinstance(error, click.ClickException):  # whose kinds differ from one release of click to another
+        kind, message = INTERRUPTED_KIND, "interrupted; everything acknowledged is stored"
+    elif isinstance(error, click.ClickException):  # whose types differ between releases of click
         kind, message = "UsageError", error.format_message()
     elif isinstance(error, EchoicError):
         message = str(error)
-    else:  # its message may hold what was said, so only its type is told
-        message = f"unexpected {kind}; run it again with --debug to see where"
+    else:  # the message may hold what a caller said, so only the type is printed
+        message = f"unexpected {kind}; run the command again with --debug to see where"
     if settings.debug:
         traceback.print_exception(error, file=sys.stderr)
     output.fail(kind, message)
@@ -110,6 +111,6 @@ def report(output: Output, settings: Settings, error: BaseException) -> int:
 
 
 command = cast("Callable[..., Callable[[Callable[..., Any]], Command]]", partial(click.command, cls=Command))
-"""As `click.command`, for a command of ours."""
+"""`click.command` for a `Command`."""
 
 __all__ = ["Command", "Group", "command", "output_of", "report"]
