@@ -141,7 +141,7 @@ class ShownDecision(Shown):
     """One decision of an operator."""
 
     what: Decided
-    of: Literal["fact", "lesson"]
+    subject: Literal["fact", "lesson"] = Field(alias="of")
     key: str = Field(description="The key of a fact, or the agent of a lesson.")
     text: str | None = Field(description="Null if it was rejected: a rejected text is destroyed.")
     by: str
