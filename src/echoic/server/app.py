@@ -1,17 +1,14 @@
-"""The application: routes behind guards, the page, and how uvicorn runs them."""
+"""The application: routes behind guards, and how uvicorn runs it."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import FileResponse
+from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -25,22 +22,12 @@ from echoic.server.callers import Served
 from echoic.server.guards import Admission, BodyGuard, OriginGuard, SecurityHeaders, Watch
 from echoic.server.live import Live
 from echoic.server.routes import ROUTERS, voice
+from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
 from echoic.server.tokens import Tokens
 
 if TYPE_CHECKING:
     from echoic.capability.talking import Talker
-
-STATIC = Path(str(files("echoic.server") / "static"))
-
-page_router = APIRouter(include_in_schema=False)
-
-
-@page_router.get("/")
-async def page() -> FileResponse:
-    """The page."""
-    return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
-
 
 MAX_MESSAGE = 64 * 1024
 """Bytes of one message on a socket: a second of audio at 24 kHz, and more words than anybody says."""
@@ -165,7 +152,6 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(voice.sockets)
-    app.include_router(page_router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 
@@ -210,4 +196,4 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
     return guards
 
 
-__all__ = ["MAX_MESSAGE", "STATIC", "MemoryServer", "create_app", "uvicorn_config"]
+__all__ = ["MAX_MESSAGE", "MemoryServer", "create_app", "uvicorn_config"]

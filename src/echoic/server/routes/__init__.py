@@ -13,6 +13,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     memories.erasure,
     global_memory.router,
     health.router,
+    health.page_router,
 )
 
 __all__ = ["ROUTERS"]

@@ -1,11 +1,14 @@
-"""Liveness, readiness and version. Public; reveals nothing that is stored."""
+"""What needs no identity: liveness, readiness, version, and the page. Reveals nothing that is stored."""
 
 from __future__ import annotations
 
 import asyncio
+from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from fastapi import APIRouter, Response
+from fastapi.responses import FileResponse
 from pydantic import Field
 
 from echoic.adapters.twilio.settings import TRUST_MEANS, Trust
@@ -15,6 +18,16 @@ from echoic.server.callers import Shared
 from echoic.server.models import Shown
 
 router = APIRouter(tags=["health"])
+STATIC = Path(str(files("echoic.server") / "static"))
+
+page_router = APIRouter(include_in_schema=False)
+
+
+@page_router.get("/")
+async def page() -> FileResponse:
+    """The page."""
+    return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
+
 
 _PROBE_S = 5.0
 
@@ -110,4 +123,4 @@ async def _embedder_works(memory: MemoryService) -> bool:
     return True
 
 
-__all__ = ["router"]
+__all__ = ["STATIC", "page_router", "router"]
