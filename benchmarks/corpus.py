@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from echoic.bench.voice_corpus import SYSTEMS, Chosen, measure_corpus
-from echoic.cli.corpus import draw
 from echoic.embedding import embedder_from
+from echoic_bench.cli.corpus import draw
+from echoic_bench.voice_corpus import SYSTEMS, Chosen, measure_corpus
 from echoic_corpus.grading import VERSIONS
 from echoic_corpus.report import charts, table
 

@@ -20,14 +20,14 @@ import numpy as np
 
 from benchmarks import machine
 from benchmarks.filled import Filled, Searchable
-from echoic.bench.attributes import ATTRIBUTES
-from echoic.bench.callers import START, Question, people, told
-from echoic.bench.keyvalue import measure_keyvalue
-from echoic.bench.plots import plot_recall
 from echoic.embedding import embedder_from
 from echoic.ranking import query_of, rank
 from echoic.ranking.query import Query
 from echoic.types import Memory, Scope, Turn
+from echoic_bench.attributes import ATTRIBUTES
+from echoic_bench.callers import START, Question, people, told
+from echoic_bench.keyvalue import measure_keyvalue
+from echoic_bench.plots import plot_recall
 
 __all__ = ["ATTRIBUTES", "START", "System", "measure", "people", "run"]
 

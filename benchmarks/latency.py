@@ -13,9 +13,9 @@ import json
 from pathlib import Path
 
 from benchmarks import machine
-from echoic.bench.latency import CALLERS, SIZES, measure_latency
-from echoic.bench.plots import plot_latency
 from echoic.embedding import embedder_from
+from echoic_bench.latency import CALLERS, SIZES, measure_latency
+from echoic_bench.plots import plot_latency
 
 
 def main() -> None:

@@ -20,13 +20,13 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.arguments import parsed, parser_for_locomo
-from echoic.bench.corpus import VectorsOnly, corpus_of
-from echoic.bench.locomo import CATEGORIES
-from echoic.bench.plots import plot_recall
-from echoic.bench.reading import read
-from echoic.bench.recall import RecallFound, measure_recall
 from echoic.embedding import embedder_from
 from echoic.types import Memory, Turn
+from echoic_bench.corpus import VectorsOnly, corpus_of
+from echoic_bench.locomo import CATEGORIES
+from echoic_bench.plots import plot_recall
+from echoic_bench.reading import read
+from echoic_bench.recall import RecallFound, measure_recall
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.arguments import parsed, parser_for_locomo
-from echoic.bench.hearing import HEARD, measure_noise
-from echoic.bench.plots import plot_noise
-from echoic.bench.reading import read
 from echoic.embedding import embedder_from
+from echoic_bench.hearing import HEARD, measure_noise
+from echoic_bench.plots import plot_noise
+from echoic_bench.reading import read
 
 FUSIONS = ("blend", "rrf", "text", "vector")
 

@@ -26,7 +26,6 @@ import numpy as np
 
 from benchmarks import machine
 from benchmarks.locomo import Conversation, Question, load
-from echoic.bench.locomo import CATEGORIES
 from echoic.embedding import embedder_from
 from echoic.embedding.weights import find
 from echoic.memory.block.quoting import quoted
@@ -36,6 +35,7 @@ from echoic.memory.user import UserMemory
 from echoic.ranking.packing import Packed
 from echoic.stores import store_from
 from echoic.types import Turn
+from echoic_bench.locomo import CATEGORIES
 
 BUDGETS = (100, 200, 300, 600, 1200)
 _SEEN_CHARACTERS = 60

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.arguments import parsed, parser_for_locomo
-from echoic.bench.peers.comparing import measure_peers
-from echoic.bench.plots import plot_peers
-from echoic.bench.reading import read
 from echoic.embedding import embedder_from
+from echoic_bench.peers.comparing import measure_peers
+from echoic_bench.plots import plot_peers
+from echoic_bench.reading import read
 
 
 def main() -> None:

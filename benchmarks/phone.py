@@ -43,7 +43,8 @@ import echoic
 from benchmarks import machine, phone_caching
 from echoic import Turn
 from echoic.adapters.audio import Resampler, pcm_of, samples_of
-from echoic.adapters.twilio import Pace, Phone, PhoneSettings, SimulatedCall, phone_app, uvicorn_options
+from echoic.adapters.twilio import Pace, Phone, PhoneSettings, phone_app, uvicorn_options
+from echoic_loopback.twilio import SimulatedCall
 
 AUTH_TOKEN = "of the account of this benchmark"
 SALT = "of this benchmark, and long enough"
@@ -237,7 +238,7 @@ async def interim(turns: int, folder: str) -> dict[str, Any]:
 
 async def one_stream(server: Server, number: int) -> tuple[SimulatedCall, bool]:
     """A call as audio; whether the caller heard exactly the answer."""
-    from echoic.testing.realtime import speech, words_heard
+    from echoic_loopback.realtime import speech, words_heard
 
     asked, answered = speech(ASKED), speech(ANSWERED)
     await asyncio.sleep(number / 10)
@@ -253,8 +254,8 @@ async def one_stream(server: Server, number: int) -> tuple[SimulatedCall, bool]:
 
 async def provide(count: int) -> None:
     """Run the stand-in for a voice provider until told to stop: every caller is answered alike."""
-    from echoic.testing.openai_realtime import OpenAIRealtimeServer
-    from echoic.testing.realtime import Says, Script, UserSays
+    from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+    from echoic_loopback.realtime import Says, Script, UserSays
 
     script = Script(UserSays(ASKED, after_ms=300), Says(ANSWERED, pace=0.5), open_ended=True)
     async with OpenAIRealtimeServer(*[script] * count, keep_audio=False, keep_events=100) as server:

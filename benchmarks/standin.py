@@ -28,9 +28,9 @@ from pydantic_ai.realtime import RealtimeModel
 from pydantic_ai.realtime.google import GoogleRealtimeModel
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
-from echoic.testing.gemini_live import GeminiLiveServer
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Script
+from echoic_loopback.gemini_live import GeminiLiveServer
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Script
 
 PROVIDERS = ("openai", "gemini")
 _LOOK_S = 0.01

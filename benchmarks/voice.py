@@ -2,7 +2,7 @@
 
     python -m benchmarks.voice                    # and --turns, --cuts, --transfers, --calls, --minutes
 
-The real client libraries talk to `echoic.testing.openai_realtime` and `.gemini_live`, in a process of their
+The real client libraries talk to `echoic_loopback.openai_realtime` and `.gemini_live`, in a process of their
 own on this machine, with the local encoder where it is installed. What a provider's model or network takes is
 not in any figure. As in `echoic serve`, the heap is frozen once everything is loaded (`freeze_heap`).
 
@@ -47,7 +47,7 @@ from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.agents import TRANSFER_TOOL
 from echoic.session.collector import freeze_heap
 from echoic.session.recalling import Recalled
-from echoic.testing.realtime import Calls, Repeat, Says, Script, ToolCall, UserSays, speech, words_heard
+from echoic_loopback.realtime import Calls, Repeat, Says, Script, ToolCall, UserSays, speech, words_heard
 
 AT_ONCE = 10
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.99)

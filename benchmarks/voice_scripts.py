@@ -9,9 +9,9 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from echoic.testing.openai_realtime import OpenAISession
-from echoic.testing.openai_realtime.transcripts import KIND as TRANSCRIPTION
-from echoic.testing.realtime import Says, Script, UserSays
+from echoic_loopback.openai_realtime import OpenAISession
+from echoic_loopback.openai_realtime.transcripts import KIND as TRANSCRIPTION
+from echoic_loopback.realtime import Says, Script, UserSays
 
 WORD_MS = 400
 """150 words a minute."""

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from echoic.bench.asked import Asked, asked_of, tally_of
-from echoic.bench.corpus import corpus_of
-from echoic.bench.reading import read
 from echoic.embedding import embedder_from
 from echoic.ranking import fusion
 from echoic.ranking.fusion import BROAD, CLOSE, Weights
+from echoic_bench.asked import Asked, asked_of, tally_of
+from echoic_bench.corpus import corpus_of
+from echoic_bench.reading import read
 
 LEFT_OUT = ("late", "text", "meaning", "speaker", "date", "answer", "when", "asking", "length", "many")
 MULTIPLIED = ("late", "text", "meaning", "speaker", "date", "answer")

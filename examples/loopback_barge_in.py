@@ -14,8 +14,8 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.realtime import RealtimeInputSpeechStartEvent, RealtimeTurnCompleteEvent
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Pause, Says, Script, UserSays, speech, words_heard
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Pause, Says, Script, UserSays, speech, words_heard
 
 REPLY = "your flight leaves at nine from gate seven"
 PLAYED_MS = 1010

@@ -16,9 +16,9 @@ from pydantic_ai.realtime import RealtimeModel, RealtimeSessionReconnectEvent, R
 from pydantic_ai.realtime.google import GoogleRealtimeModel
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
-from echoic.testing.gemini_live import GeminiLiveServer
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Drop, Says, Script
+from echoic_loopback.gemini_live import GeminiLiveServer
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Drop, Says, Script
 
 SETTINGS: Any = {"reconnect": {"max_attempts": 3, "base_delay": 0.01}}
 

@@ -23,7 +23,8 @@ from pydantic_ai.messages import ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import DeltaToolCall, DeltaToolCalls, FunctionModel
 
 import echoic
-from echoic.adapters.twilio import Phone, PhoneSettings, SimulatedCall, phone_app, uvicorn_options
+from echoic.adapters.twilio import Phone, PhoneSettings, phone_app, uvicorn_options
+from echoic_loopback.twilio import SimulatedCall
 
 MENU = "mushroom soup, roast duck with plums, and lemon tart"
 ACCOUNT = "any text, on both ends"

@@ -16,8 +16,8 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 import echoic
 from echoic.memory.service import MemoryService
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Says, Script, UserSays
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Says, Script, UserSays
 
 FIRST = Script(
     Says("hello, who is calling"),

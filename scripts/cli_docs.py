@@ -64,7 +64,8 @@ only its owner may read. `{OPERATOR_KEY}` (likewise) opens the operator's routes
 def commands(group: click.Group, parent: click.Context) -> Iterator[tuple[str, str]]:
     """The full name and the help of every command under `group`, in order."""
     for name in group.list_commands(parent):
-        command = group.commands[name]
+        command = group.get_command(parent, name)
+        assert command is not None
         ctx = click.Context(command, parent=parent, info_name=name, terminal_width=WIDTH)
         yield ctx.command_path, ctx.get_help()
         if isinstance(command, click.Group):

@@ -5,7 +5,7 @@
 Fitted to the telephone corpus's `train` callers, to stores of a few rows of the same lives, and to the
 made-up callers of `echoic bench keyvalue`. Asked are their own questions, questions about other callers'
 lives with the names replaced, questions without an answer, remarks, and the lines of
-`echoic.bench.offtopic` that are for choosing. Nothing here reads the `test` callers, and nothing LoCoMo.
+`echoic_bench.offtopic` that are for choosing. Nothing here reads the `test` callers, and nothing LoCoMo.
 What was embedded is kept under --cache.
 """
 
@@ -23,13 +23,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.bench.attributes import ATTRIBUTES
-from echoic.bench.callers import dataset_of
-from echoic.bench.corpus import DEPLOYMENT, Corpus, corpus_of
-from echoic.bench.labelled import Dataset, Item, Labelled, Question
-from echoic.bench.offtopic import CHOOSING
-from echoic.bench.silence import about_others
-from echoic.bench.telephone import callers_of
 from echoic.embedding import embedder_from
 from echoic.memory.records import index
 from echoic.partition import Partition, Pieces
@@ -40,6 +33,13 @@ from echoic.ranking.place import Place
 from echoic.ranking.relevance import ANSWERED_BY, KINDS, RIGHT_BY, features, hits_of
 from echoic.stores.sqlite import SQLiteStore
 from echoic.types import Memory, Scope, Turn
+from echoic_bench.attributes import ATTRIBUTES
+from echoic_bench.callers import dataset_of
+from echoic_bench.corpus import DEPLOYMENT, Corpus, corpus_of
+from echoic_bench.labelled import Dataset, Item, Labelled, Question
+from echoic_bench.offtopic import CHOOSING
+from echoic_bench.silence import about_others
+from echoic_bench.telephone import callers_of
 from echoic_corpus import Caller, read_all
 
 TARGET = Path(__file__).parents[1] / "src/echoic/ranking/relevance_weights.py"

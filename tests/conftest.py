@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import gc
-import socket
 from collections import Counter
 
 import pytest
 
 import forked
 import scale
-
-_connect = socket.socket.connect
+from this_machine import only_this_machine  # noqa: F401 - for every test
 
 
 def pytest_report_header() -> str:
@@ -73,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (_waits(item), _folder(item) not in HEAVY, -sizes[item.path]))
 
 
-HEAVY = ("adapters", "bench", "cli", "embedding", "server", "session", "stores")
+HEAVY = ("adapters", "cli", "embedding", "server", "session", "stores")
 """Folders whose tests start servers, processes or models: a file of them left for the end would keep one worker."""
 
 
@@ -114,19 +112,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(pytest_report_header())
         for line in lines:
             terminalreporter.line(line)
-
-
-@pytest.fixture(autouse=True)
-def _only_this_machine(monkeypatch):
-    """No test talks to anything but this machine."""
-
-    def connect(self, address):
-        host = address[0] if isinstance(address, tuple) else "127.0.0.1"
-        if host not in {"127.0.0.1", "::1", "localhost"}:
-            raise AssertionError(f"a test tried to reach {address!r}")
-        return _connect(self, address)
-
-    monkeypatch.setattr(socket.socket, "connect", connect)
 
 
 def pytest_sessionfinish() -> None:

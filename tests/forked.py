@@ -35,7 +35,7 @@ MODULES = (
     "echoic.memory.weights",
     "echoic.models",
     "echoic.server",
-    "echoic.server.voice",
+    "echoic.server.routes.voice",
     "echoic.session.collector",
     "echoic.session.session",
     "echoic.stores.files",

@@ -30,7 +30,7 @@ def test_all_features_stand_there_once_and_in_order():
 def test_a_feature_has_a_place_and_names_tests_that_exist(row):
     number, feature, place, difference, tests = cells(row)
     assert all((number, feature, place, difference))
-    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", tests)
+    named = re.findall(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)(?:::(\w+))?`", tests)
     assert named, f"no test in {row}"
     for file, test in named:
         # a file without a test is of a feature that is proved as a whole

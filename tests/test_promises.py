@@ -43,23 +43,37 @@ def test_a_promise_names_a_test_that_exists(row):
             assert re.search(rf"(def|class) {part}\b|^{part} = ", text, re.MULTILINE), f"{file} has no {part}"
 
 
-def test_make_test_runs_every_promise_whatever_the_scale():
-    """It chooses nothing: not by name, mark, folder or file. Scale is how much of each, never which."""
-    asked = ["make", "-n", "test", "WORKERS=4"]
-    made = subprocess.run(
+def made(target):
+    """The words after `pytest` of the one run of tests that `make` starts for `target`."""
+    asked = ["make", "-n", target, "WORKERS=4"]
+    lines = subprocess.run(
         asked, cwd=ROOT, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]}
-    ).stdout
-    lines = [line for line in made.splitlines() if line.startswith(".venv/bin/pytest")]
-    (command,) = [line for line in lines if "--collect-only" not in line]
-    words = command.split()[1:]
-    assert words == ["-n", "4", "--dist", "loadscope", "--no-loadscope-reorder"]
+    ).stdout.splitlines()
+    (command,) = [
+        line for line in lines if line.startswith(".venv/bin/pytest") and "--collect-only" not in line
+    ]
+    return command.split()[1:]
+
+
+@pytest.mark.parametrize(("target", "places"), [("test", []), ("test-packages", ["packages"])])
+def test_ci_runs_every_promise_whatever_the_scale(target, places):
+    """It chooses nothing: not by name, mark, folder or file. Scale is how much of each, never which."""
+    assert made(target) == ["-n", "4", "--dist", "loadscope", "--no-loadscope-reorder", *places]
+    assert f"make {target}" in (ROOT / ".ci" / "run").read_text().splitlines()
     settings = (ROOT / "pyproject.toml").read_text()
-    assert 'testpaths = ["tests", "packages/echoic-corpus/tests"]' in settings
+    assert 'testpaths = ["tests"]' in settings
     assert 'addopts = ["--strict-config", "--strict-markers", "-ra", "--import-mode=importlib"]' in settings
 
 
+def test_every_promised_test_is_where_one_of_them_looks():
+    named = {name for row in ROWS for name in re.findall(r"`([\w/.-]+\.py)::", row)}
+    outside = {n for n in named if not re.match(r"tests/|packages/[\w-]+/tests/", n)}
+    # suites for stores and embedders, which tests subclass
+    assert {n for n in outside if not n.startswith("src/echoic/testing/")} == set()
+
+
 def test_no_promised_test_is_skipped_by_what_it_says_itself():
-    named = {name for row in ROWS for name in re.findall(r"`tests/([\w/]+\.py)::", row)}
+    named = {n for row in ROWS for n in re.findall(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)::", row)}
     for file in named:
-        text = (ROOT / "tests" / file).read_text()
+        text = (ROOT / file).read_text()
         assert not re.search(r"mark\.skip\(|pytest\.mark\.xfail", text), file

@@ -12,7 +12,8 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 import echoic
-from echoic.adapters.twilio import Pace, Phone, PhoneSettings, SimulatedCall, phone_app, uvicorn_options
+from echoic.adapters.twilio import Pace, Phone, PhoneSettings, phone_app, uvicorn_options
+from echoic_loopback.twilio import SimulatedCall
 
 AUTH_TOKEN = "of the account of these tests"
 SALT = "of these tests, and long enough"

@@ -15,8 +15,8 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from echoic.adapters.audio import SILENCE, Resampler, mulaw_decode, pcm_of, samples_of
 from echoic.adapters.twilio import Pace
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays, speech, words_heard
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays, speech, words_heard
 
 BROKEN = {"{", "[]"}
 

@@ -15,8 +15,8 @@ import pytest
 
 import forked
 from echoic.adapters.audio import Resampler, pcm_of, samples_of
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Says, Script, UserSays, speech, words_heard
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Says, Script, UserSays, speech, words_heard
 
 ROOT = Path(__file__).parents[2]
 AGENT = "examples.phone_dinner:agent"

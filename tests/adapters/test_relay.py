@@ -9,10 +9,11 @@ import aiohttp
 import pytest
 
 from echoic import StoreUnavailable, Turn
-from echoic.adapters.twilio import CallFailed, Pace
+from echoic.adapters.twilio import Pace
 from echoic.adapters.twilio.interim import Ear
 from echoic.adapters.twilio.settings import FILLERS
 from echoic.memory.conversation import OpenConversation
+from echoic_loopback.twilio import CallFailed
 
 LONG = "Your train leaves at nine from platform four and the last word is zanzibar so do not be late"
 

@@ -8,9 +8,10 @@ import re
 import pytest
 
 from adapters.conftest import AUTH_TOKEN
-from echoic.adapters.twilio import CallFailed, Pace, SimulatedCall
+from echoic.adapters.twilio import Pace
 from echoic.adapters.twilio.kept import CallLog
 from echoic.adapters.twilio.settings import FILLERS
+from echoic_loopback.twilio import CallFailed, SimulatedCall
 
 STORE = ("store_conversation", {"key": "blue harvest", "summary": "Plans."})
 RECALL = ("recall_conversation", {"key": "old ship"})

@@ -13,8 +13,8 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from echoic import NotAllowed
 from echoic.capability import Memory
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime.script import Calls, Says, Script, ToolCall
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime.script import Calls, Says, Script, ToolCall
 
 SET = ToolCall("agentMemory", {"operation": "set", "key": "seat", "value": "aisle </memory>"})
 GET = ToolCall("agentMemory", {"operation": "get", "key": "home"})

@@ -10,8 +10,8 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 import echoic as library
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Says, Script, UserSays
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Says, Script, UserSays
 
 REPLY = "your dog is called Rex and he is four years old"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from echoic.testing.mongodb import MongoServer
+from echoic_loopback.mongodb import MongoServer
 from stores.postgres_server import new_schema, shared
 
 SERVER = ["version", "indexes", "lag", "search lag", "permissions"]

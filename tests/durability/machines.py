@@ -18,8 +18,8 @@ from echoic.stores.base import Change, Erasable, Erased, Index
 from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite_changes import ScopeChanges
 from echoic.stores.sqlite_writer import Writer
-from echoic.testing.disks import Fault, Operation, PowerDisk, at_chance, broken
 from echoic.types import EmbeddingSpec, Scope
+from echoic_loopback.disks import Fault, Operation, PowerDisk, at_chance, broken
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from echoic.errors import NotOpen, StoreError, WriteConflict
 from echoic.stores import sqlite_schema, sqlite_writer
 from echoic.stores.base import Attach, Drop, Put, Record
 from echoic.stores.sqlite import SQLiteStore
-from echoic.testing.disks import Disk, at, killed
 from echoic.types import EmbeddingSpec, Scope
+from echoic_loopback.disks import Disk, at, killed
 
 SHARED = Scope("shared", "everybody")
 

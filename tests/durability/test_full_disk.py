@@ -33,8 +33,8 @@ from echoic.errors import StoreFull, StoreUnavailable, WriteConflict
 from echoic.stores import sqlite_writer
 from echoic.stores.base import Drop, Put, Record
 from echoic.stores.sqlite import SQLiteStore
-from echoic.testing.disks import Disk, Fault, Operation, Plan, broken, full, nothing
 from echoic.types import Scope
+from echoic_loopback.disks import Disk, Fault, Operation, Plan, broken, full, nothing
 from scale import many
 
 STEPS = 8

@@ -15,7 +15,7 @@ from durability.machines import Machine
 from durability.workload import SPEC, State, after, found, history, index, perform, read_back
 from echoic.errors import WriteConflict
 from echoic.stores import sqlite_writer
-from echoic.testing.disks import PowerDisk
+from echoic_loopback.disks import PowerDisk
 from scale import many
 
 LIVES = 6

@@ -19,8 +19,8 @@ from echoic.errors import StoreUnavailable
 from echoic.stores import sqlite_schema
 from echoic.stores.base import Attach, Put, Record
 from echoic.stores.sqlite import SQLiteStore
-from echoic.testing.disks import Disk, Fault, Operation, broken, full, nothing
 from echoic.types import Scope
+from echoic_loopback.disks import Disk, Fault, Operation, broken, full, nothing
 
 GONE, STAYS = Scope("acme", "Zbigniew"), Scope("acme", "Eudora")
 SECRETS = tuple(f"Wrzeszczyński {number} has the quixotic code {number * 7919}" for number in range(30))

@@ -20,7 +20,7 @@ from durability.programs import grouped
 from durability.workload import SPEC, State, Step, after, history, index, perform
 from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
 from echoic.stores import sqlite_writer
-from echoic.testing.disks import Fault, Kind, PowerDisk
+from echoic_loopback.disks import Fault, Kind, PowerDisk
 from scale import many
 
 STEPS = 14

@@ -22,7 +22,7 @@ from durability.workload import SPEC, history, index, perform
 from echoic.errors import WriteConflict
 from echoic.stores import sqlite_writer
 from echoic.stores.sqlite import SQLiteStore
-from echoic.testing.disks import Disk, Fault, Operation
+from echoic_loopback.disks import Disk, Fault, Operation
 from scale import many
 
 RUN_S = 5

@@ -7,7 +7,7 @@ from pydantic_ai import RunContext
 
 from echoic import Turn
 from echoic.session import CallContext, VoiceAgent, VoiceSession
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
 
 async def test_facts_handed_to_an_agent_are_sentences(memory, provider, serve, phone, eventually):

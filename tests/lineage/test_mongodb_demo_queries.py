@@ -7,7 +7,7 @@ import json
 import pytest
 from playwright.async_api import expect
 
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from server.browsing import CONTRAST, Process, say, visiting
 from server.calls_in_browser import call, hang_up, heard_out, last, served, speak
 from server.conftest import browser, calling_browser, playwright

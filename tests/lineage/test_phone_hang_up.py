@@ -10,10 +10,11 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from adapters.test_media import heard_words
-from echoic.adapters.twilio import CallFailed, Pace
+from echoic.adapters.twilio import Pace
 from echoic.adapters.twilio.phrases import KNOWN
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Calls, Reply, Says, Script, ToolCall, UserSays
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Calls, Reply, Says, Script, ToolCall, UserSays
+from echoic_loopback.twilio import CallFailed
 
 HANG_UP = ("hang_up", {})
 FORGET = ("remember_call", {"remember": False})

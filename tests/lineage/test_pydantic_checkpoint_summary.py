@@ -17,7 +17,7 @@ from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.agents import TRANSFER_TOOL
 from echoic.session.checkpoints import CHECKPOINT, store_of
 from echoic.session.history import read, recent, tokens_of, turns_in
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
 AGENTS = [VoiceAgent(name="front", instructions="You are the front desk."), VoiceAgent(name="billing")]
 SHORT = SessionSettings(checkpoint_every_s=0.05, history_tokens=40)

@@ -9,7 +9,7 @@ from echoic.errors import InvalidInput
 from echoic.memory.records import CALL, CHECKPOINT, CONVERSATION, EXCHANGE, GIVEN, MEMORY, TURN, scan_all
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.checkpoints import RecordSessionStore, from_json, store_of
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")
 FORGETFUL = SessionSettings(checkpoint_every_s=0.05, memory=False)

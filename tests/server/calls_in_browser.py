@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from playwright.async_api import expect
 
-from echoic.testing.gemini_live import GeminiLiveServer
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Says, silence, speech
+from echoic_loopback.gemini_live import GeminiLiveServer
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Says, silence, speech
 from server.browsing import Process
 
 SPEED = 3.0
@@ -72,7 +72,7 @@ async def served(way, directory, *scripts, embedder="lexical", speed=SPEED):
         else:
             media = None
             if way == "webrtc":
-                from echoic.testing.openai_realtime.webrtc import Media
+                from echoic_loopback.openai_realtime.webrtc import Media
 
                 media = Media()
             provider = await stack.enter_async_context(OpenAIRealtimeServer(*scripts, media=media, **manner))

@@ -9,7 +9,7 @@ import re
 import pytest
 from playwright.async_api import expect
 
-from echoic.testing.realtime import Says, Script, UserSays, words_heard
+from echoic_loopback.realtime import Says, Script, UserSays, words_heard
 from server.browsing import CONTRAST, IMAGES, card, launched, visiting
 from server.calls_in_browser import (
     MICROPHONE,

@@ -14,7 +14,7 @@ from echoic.adapters.limits import Limits, address_of
 from echoic.errors import InvalidInput
 from echoic.server import CellLimiter, Rate
 from echoic.session import CallLimits, VoiceAgent
-from echoic.testing.realtime import Script
+from echoic_loopback.realtime import Script
 from server.voice_calling import admitted, calling, providing
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

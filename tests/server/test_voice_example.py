@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 
 import forked
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from server.test_voice_kill import Identity
 from server.voice_calling import calling
 

@@ -16,9 +16,9 @@ import pytest
 
 import echoic
 import forked
-from echoic.testing.gemini_live import GeminiLiveServer
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
-from echoic.testing.realtime import Says, Script, UserSays
+from echoic_loopback.gemini_live import GeminiLiveServer
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Says, Script, UserSays
 from server.voice_calling import Page, admitted, calling, connecting
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"

@@ -13,7 +13,7 @@ import websockets
 from echoic.adapters.browser import Manners
 from echoic.server.routes.voice import GREETING
 from echoic.session import CallLimits, SessionSettings, VoiceAgent
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays, speech, words_heard
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays, speech, words_heard
 from server.voice_calling import Page, admitted, calling, connected, connecting, providing
 
 QUICK = SessionSettings(checkpoint_every_s=0.1)

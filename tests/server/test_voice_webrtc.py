@@ -9,7 +9,7 @@ import pytest
 
 from echoic.server.routes.voice import GREETING
 from echoic.session import SessionSettings, VoiceAgent
-from echoic.testing.realtime import (
+from echoic_loopback.realtime import (
     Calls,
     Pause,
     Says,
@@ -34,7 +34,7 @@ ALONE = {"voice_transport": "webrtc", "voice_agents": [ROBIN], "voice_settings":
 
 
 def media():
-    from echoic.testing.openai_realtime.webrtc import Media
+    from echoic_loopback.openai_realtime.webrtc import Media
 
     return Media()
 

@@ -11,8 +11,8 @@ from pydantic_ai.realtime.google import GoogleRealtimeModel
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 import echoic
-from echoic.testing.gemini_live import GeminiLiveServer
-from echoic.testing.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.gemini_live import GeminiLiveServer
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 
 PROVIDERS = ("openai", "gemini")
 

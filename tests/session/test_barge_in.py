@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from echoic.session import Flush, Frame, SessionSettings, VoiceAgent, VoiceSession
-from echoic.testing.realtime import Says, Script, UserSays, speech, words_heard
+from echoic_loopback.realtime import Says, Script, UserSays, speech, words_heard
 
 REPLY = "your flight to Porto leaves at nine from gate seven on the upper deck"
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")

@@ -9,7 +9,7 @@ import pytest
 from echoic import InvalidInput, NotAllowed, NotOpen
 from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.lines import Lines
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
 
 def robin(**more):

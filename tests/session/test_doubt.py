@@ -5,7 +5,7 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeConnection, OpenAIRealtime
 
 from echoic.session import VoiceAgent, VoiceSession
 from echoic.session.doubt import affirms, confidence_of
-from echoic.testing.realtime import Says, Script, UserSays
+from echoic_loopback.realtime import Says, Script, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")
 

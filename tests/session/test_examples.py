@@ -6,7 +6,7 @@ from pathlib import Path
 
 import forked
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.testing.realtime import Says, Script, UserSays
+from echoic_loopback.realtime import Says, Script, UserSays
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

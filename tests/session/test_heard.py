@@ -7,7 +7,7 @@ import random
 import pytest
 
 from echoic.session.heard import SpeechTrace, Stamp, divide, lead_of
-from echoic.testing.realtime import speech
+from echoic_loopback.realtime import speech
 
 RATE = 24_000
 TEXTS = [

@@ -7,7 +7,7 @@ from pydantic_ai.realtime import RealtimeError, RealtimeSession
 
 from echoic.session import VoiceAgent, VoiceSession
 from echoic.session.leg import Leg
-from echoic.testing.realtime import Drop, Refusal, Says, Script, UserSays
+from echoic_loopback.realtime import Drop, Refusal, Says, Script, UserSays
 
 
 def test_what_tells_changed_instructions_is_still_there():

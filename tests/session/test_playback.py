@@ -7,7 +7,7 @@ import pytest
 from echoic import InvalidInput
 from echoic.session.heard import SpeechTrace
 from echoic.session.playback import Flush, Frame, Playback, Utterance
-from echoic.testing.realtime import speech
+from echoic_loopback.realtime import speech
 
 RATE = 24_000
 MS = 48

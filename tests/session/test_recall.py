@@ -15,7 +15,7 @@ from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_excha
 from echoic.session.checkpoints import store_of
 from echoic.session.recalling import CallRecall
 from echoic.session.why import exchange_with, found_in, why
-from echoic.testing.realtime import Says, Script, UserSays
+from echoic_loopback.realtime import Says, Script, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")
 ASKS = UserSays(

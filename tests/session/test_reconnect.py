@@ -10,7 +10,7 @@ from pydantic_ai.realtime.google import GoogleRealtimeConnection
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection
 
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.testing.realtime import Calls, Drop, Pause, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Drop, Pause, Says, Script, ToolCall, UserSays
 
 ASKED = UserSays("what is my dog called", after_ms=300)
 LONG = "one two three four five six seven eight nine ten eleven twelve"

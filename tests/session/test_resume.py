@@ -26,8 +26,8 @@ from echoic.session import SessionSettings, VoiceAgent, VoiceSession, as_json, f
 from echoic.session.checkpoints import CHECKPOINT, RecordSessionStore, store_of
 from echoic.session.history import UNFINISHED
 from echoic.stores import store_from
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
 from echoic.types import Checkpoint, PendingTool, Turn
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from session import calling
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from echoic.memory.records import CHECKPOINT, scan_all
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
-from echoic.testing.realtime import Calls, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from leaks import leaked
 
 SECRETS = ("4111", "four one one one", "8361", "eight three six one", "bluebird")

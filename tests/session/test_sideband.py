@@ -10,7 +10,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from echoic import InvalidInput
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_exchanges
 from echoic.session.checkpoints import store_of
-from echoic.testing.realtime import Calls, Pause, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Pause, Says, Script, ToolCall, UserSays
 
 OFFER = "v=0\r\no=- 46117317 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:1\r\na=sctp-port:5000\r\n"
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")

@@ -7,7 +7,7 @@ import gc
 import weakref
 
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
-from echoic.testing.realtime import Repeat, Says, Script, UserSays
+from echoic_loopback.realtime import Repeat, Says, Script, UserSays
 
 CALLS, TURNS = 8, 6
 

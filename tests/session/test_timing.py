@@ -12,7 +12,7 @@ import pytest
 
 from echoic.session.heard import PAUSE_MS, SpeechTrace, divide, lead_of
 from echoic.session.timing import Arrivals, timed
-from echoic.testing.realtime import Speech, silence, speech
+from echoic_loopback.realtime import Speech, silence, speech
 
 RATE = 24_000
 WORDS = "a an on at of the and gate seven flight table booked representative international o'clock".split()

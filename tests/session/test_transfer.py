@@ -12,7 +12,7 @@ from echoic.errors import NotOpen
 from echoic.session import VoiceAgent, VoiceSession, read_call
 from echoic.session.agents import TRANSFER_TOOL
 from echoic.session.checkpoints import store_of
-from echoic.testing.realtime import Calls, Refusal, Reply, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Refusal, Reply, Says, Script, ToolCall, UserSays
 
 TO_BILLING = Calls(ToolCall(TRANSFER_TOOL, {"agent": "billing"}))
 

@@ -12,7 +12,7 @@ import pytest
 
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.why import exchange_with, why
-from echoic.testing.realtime import Says, Script, UserSays
+from echoic_loopback.realtime import Says, Script, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")
 QUESTION = "tell me about the dogs of my friends"

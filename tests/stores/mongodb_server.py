@@ -9,7 +9,7 @@ from functools import cache
 import pymongo
 import pytest
 
-from echoic.testing.mongodb import MongoServer
+from echoic_loopback.mongodb import MongoServer
 
 URI = os.environ.get("ECHOIC_TEST_MONGODB_URI", "")
 REAL = bool(URI)

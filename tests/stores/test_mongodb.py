@@ -29,7 +29,6 @@ from echoic.stores.base import Drop, Narrows, Store
 from echoic.stores.mongodb import MongoDBStore
 from echoic.stores.mongodb_documents import packed, unpacked
 from echoic.stores.mongodb_url import mongodb_store
-from echoic.testing.mongodb import MongoServer
 from echoic.testing.store_subject import (
     ANA,
     SPEC,
@@ -47,6 +46,7 @@ from echoic.testing.store_subject import (
     unit,
 )
 from echoic.types import EmbeddingSpec, Scope
+from echoic_loopback.mongodb import MongoServer
 from stores import mongodb_server
 
 pytestmark = pytest.mark.usefixtures("closed_while_connecting")

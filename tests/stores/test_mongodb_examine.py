@@ -14,8 +14,8 @@ from echoic.stores.mongodb import MongoDBStore
 from echoic.stores.mongodb_facts import _NEEDED
 from echoic.stores.mongodb_schema import TEXT_INDEX, VECTOR_INDEX
 from echoic.stores.mongodb_url import mongodb_store
-from echoic.testing.mongodb import MongoServer
 from echoic.testing.store_subject import ANA, memory, opened, put
+from echoic_loopback.mongodb import MongoServer
 from stores import mongodb_server
 
 pytestmark = pytest.mark.usefixtures("closed_while_connecting")

@@ -17,7 +17,6 @@ from echoic.stores.base import Drop
 from echoic.stores.mongodb import MongoDBStore
 from echoic.stores.mongodb_url import mongodb_store
 from echoic.stores.sqlite import SQLiteStore
-from echoic.testing.mongodb import MongoServer
 from echoic.testing.store_subject import (
     ANA,
     attach,
@@ -31,6 +30,7 @@ from echoic.testing.store_subject import (
     unit,
 )
 from echoic.types import Scope
+from echoic_loopback.mongodb import MongoServer
 from stores import mongodb_server
 
 pytestmark = [

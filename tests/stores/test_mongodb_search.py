@@ -16,7 +16,6 @@ from echoic.stores.mongodb import MongoDBStore
 from echoic.stores.mongodb_search import pipelines
 from echoic.stores.mongodb_url import mongodb_store
 from echoic.stores.narrowing import segments_around
-from echoic.testing.mongodb import MongoServer
 from echoic.testing.store_subject import (
     ANA,
     OTHER_SPEC,
@@ -28,6 +27,7 @@ from echoic.testing.store_subject import (
     unit,
 )
 from echoic.types import Scope
+from echoic_loopback.mongodb import MongoServer
 from stores import mongodb_golden, mongodb_server
 
 pytestmark = pytest.mark.usefixtures("closed_while_connecting")

@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
 import click
@@ -17,7 +18,7 @@ import click
 from echoic.cli.exits import exit_code
 from echoic.cli.output import INTERRUPTED_KIND, Output
 from echoic.cli.settings import Settings, global_options, settings_of
-from echoic.errors import EchoicError
+from echoic.errors import EchoicError, InvalidInput
 
 
 class Command(click.Command):
@@ -53,28 +54,92 @@ class Group(click.Group):
         """Run the subcommand and return its exit code, whatever happens."""
         return _guarded(ctx, super().invoke)
 
-    def add_section(self, title: str, commands: Sequence[click.Command]) -> None:
-        """Add `commands`, listed together under `title` in the help."""
-        for command in commands:
-            self.add_command(command)
-        self._sections.append((title, [command.name or "" for command in commands]))
+    def add_section(self, title: str, commands: Sequence[click.Command | str]) -> None:
+        """Add `commands`, listed under `title` in the help.
+
+        A command of another package is given by its name.
+        """
+        for each in commands:
+            if not isinstance(each, str):
+                self.add_command(each)
+        self._sections.append(
+            (title, [each if isinstance(each, str) else each.name or "" for each in commands])
+        )
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, loaded from another package if it is not one of Echoic's own."""
+        return super().get_command(ctx, cmd_name) or _installed_command([*_path(ctx), cmd_name])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands, in the order they were added."""
-        del ctx
-        return list(self.commands)
+        """The names of the commands in the order they were added, then those of other packages."""
+        ours = [*self.commands] + [name for _, names in self._sections for name in names]
+        before = "".join(f"{word}." for word in _path(ctx))
+        installed = (name.removeprefix(before) for name in _providers() if name.startswith(before))
+        return list(dict.fromkeys([*ours, *(name for name in installed if "." not in name)]))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by section."""
         if not self._sections:
             super().format_commands(ctx, formatter)
             return
-        width = max(len(name) for name in self.commands)
-        for title, names in self._sections:
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        known = {name for _, names in self._sections for name in names}
+        others = [name for name in found if name not in known]
+        width = max(map(len, found))
+        for title, names in [*self._sections, ("Other packages", others)]:
+            listed = [(name, each) for name in names if (each := found[name]) is not None]
+            if not listed:
+                continue
             with formatter.section(title):
                 limit = formatter.width - 6 - width
-                rows = [(n.ljust(width), self.commands[n].get_short_help_str(limit)) for n in names]
-                formatter.write_dl(rows)
+                formatter.write_dl(
+                    [(name.ljust(width), each.get_short_help_str(limit)) for name, each in listed]
+                )
+
+
+_PROVIDERS = {"bench": "echoic-bench", "tune": "echoic-bench", "phone.simulate": "echoic-loopback"}
+"""The package to install for each command that is not part of Echoic, by the command's name."""
+
+
+def _providers() -> dict[str, EntryPoint | None]:
+    """Commands of other packages by name, such as `phone.simulate`; None if the package is not installed."""
+    installed = {point.name: point for point in entry_points(group="echoic.commands")}
+    return {**dict.fromkeys(_PROVIDERS), **installed}
+
+
+def _installed_command(path: Sequence[str]) -> click.Command | None:
+    """The command at `path` of another package.
+
+    A command that cannot be loaded says what to install when it runs.
+    """
+    name = ".".join(path)
+    providers = _providers()
+    if name not in providers:
+        return None
+    point = providers[name]
+    package = _PROVIDERS.get(name) or (point.dist.name if point and point.dist else name)
+    why = f"needs the package {package}"
+    if point is not None:
+        try:
+            return cast("click.Command", point.load())
+        except ImportError as error:
+            why = f"needs {error.name or 'a package'}, which is not installed"
+        # an error in another package must not break `echoic --help`
+        except Exception as error:  # noqa: BLE001
+            why = f"cannot be loaded from {package} ({type(error).__name__})"
+
+    def fail(**_given: Any) -> int:
+        checkout = f" (in a checkout: pip install ./packages/{package})" if name in _PROVIDERS else ""
+        raise InvalidInput(f"`echoic {' '.join(path)}` {why}: pip install {package}{checkout}")
+
+    words = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)
+    taken = {"ignore_unknown_options": True}
+    return Command(path[-1], callback=fail, params=[words], context_settings=taken, short_help=f"It {why}.")
+
+
+def _path(ctx: click.Context) -> list[str]:
+    """The words of a group's name after `echoic`."""
+    return ctx.command_path.split()[1:]
 
 
 def _guarded(ctx: click.Context, invoke: Callable[[click.Context], Any]) -> int:

@@ -1,11 +1,12 @@
-"""`echoic phone`: answer calls over Twilio, call such a server from a terminal, and repair a line's links."""
+"""`echoic phone`: answer calls over Twilio, and repair a line's links."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,7 +28,6 @@ from echoic.cli.hosting import (
     url_of,
 )
 from echoic.cli.output import Output, Result
-from echoic.cli.phone_simulate import auth_token, installed, simulate_command
 from echoic.cli.running import Desk, embedder_at, memory_at, run, run_apart, words_only
 from echoic.cli.settings import Settings
 from echoic.errors import EmbedderError, InvalidInput
@@ -112,6 +112,8 @@ def _line_text(line: Line, moved: int) -> str:
     return f"{linked}{people}" + (f"; {moved} calls given back" if moved else "")
 
 
+AUTH_TOKEN = "ECHOIC_TWILIO_AUTH_TOKEN"  # noqa: S105 - the name of a variable
+_EXTRA = "the telephone needs packages that are not installed ({name}): pip install 'echoic[phone]'"
 _PERSONA = "You are Robin, a friendly assistant on the telephone. You remember who calls you."
 
 
@@ -299,7 +301,27 @@ async def _serve(
     return Result(data=None)
 
 
-phone_group.add_command(simulate_command)
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """Name the extra to install if an import inside fails."""
+    try:
+        yield
+    except ImportError as error:
+        raise InvalidInput(_EXTRA.format(name=error.name)) from error
+
+
+def auth_token() -> str:
+    """The Auth Token that signs Twilio's requests.
+
+    Raises:
+        InvalidInput: it is not set.
+    """
+    token = os.environ.get(AUTH_TOKEN)
+    if not token:
+        raise InvalidInput(f"set {AUTH_TOKEN} to the account's Auth Token, which verifies Twilio's requests")
+    return token
+
+
 phone_group.add_command(line_command)
 
-__all__ = ["phone_group"]
+__all__ = ["auth_token", "phone_group"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from echoic.cli.bench import bench_group
 from echoic.cli.calls import calls_group, why_command
 from echoic.cli.chat import chat_command
 from echoic.cli.command import Group
@@ -25,7 +24,6 @@ from echoic.cli.memories import (
 )
 from echoic.cli.phone import phone_group
 from echoic.cli.serve import serve_command
-from echoic.cli.tune import tune_command
 from echoic.cli.upkeep import distil_command, reindex_command, users_command
 
 
@@ -71,6 +69,6 @@ root.add_section(
         reindex_command,
     ],
 )
-root.add_section("Measure", [bench_group, tune_command])
+root.add_section("Measure", ["bench", "tune"])
 
 __all__ = ["root"]

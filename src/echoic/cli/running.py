@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from echoic.cli.deferred import DeferredEmbedder
-    from echoic.embedding.base import Embedder
     from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
@@ -98,16 +97,6 @@ def embedder_at(settings: Settings) -> DeferredEmbedder:
     return DeferredEmbedder(embedder_from(settings.embedder, model_dir=settings.weights if local else None))
 
 
-def embedder_of(settings: Settings, *, vectors_only: bool = False) -> Embedder:
-    """The embedder itself: in a measurement, a missing one is an error rather than a limit."""
-    from echoic.bench.corpus import VectorsOnly
-    from echoic.embedding import embedder_from
-
-    local = settings.embedder.partition(":")[0] == "local"
-    embedder = embedder_from(settings.embedder, model_dir=settings.weights if local else None)
-    return VectorsOnly(embedder) if vectors_only else embedder
-
-
 def store_path(settings: Settings) -> Path | None:
     """The file or folder of a local store; None for any other kind of store."""
     scheme, _, rest = settings.store.partition("://")
@@ -172,7 +161,6 @@ __all__ = [
     "Desk",
     "Work",
     "embedder_at",
-    "embedder_of",
     "memory_at",
     "run",
     "run_apart",

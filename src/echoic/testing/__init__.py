@@ -22,7 +22,7 @@ _HOMES = {
     "StoreConformance": "echoic.testing.store_conformance",
     "random_histories": "echoic.testing.store_histories",
 }
-_SUITES = ("embedder_conformance", "store_conformance", "store_reading", "store_subject", "store_writing")
+_SUITES = ("embedder_conformance", "store_conformance", "store_subject", "store_writing")
 
 if "pytest" in sys.modules:
     import pytest

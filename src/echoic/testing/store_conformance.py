@@ -20,18 +20,24 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch, NotOpen, WriteConflict
 from echoic.partition import Flag
-from echoic.stores.base import Drop, Store
-from echoic.testing.store_reading import BOB, StoreReading
+from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Record, Store
 from echoic.testing.store_subject import (
     ANA,
+    BOB,
+    EVERYONE,
+    ODD_NAMES,
+    OTHER_ANA,
     OTHER_SPEC,
     SPEC,
     attach,
     everything,
+    exact,
     expected,
     index,
     loaded,
@@ -43,6 +49,7 @@ from echoic.testing.store_subject import (
     unit,
 )
 from echoic.testing.store_writing import StoreWriting
+from echoic.types import Scope
 
 VERBS: Mapping[str, Callable[[Store], Awaitable[object]]] = {
     "write": lambda store: store.write(ANA, [put(note("n"))]),
@@ -60,7 +67,7 @@ VERBS: Mapping[str, Callable[[Store], Awaitable[object]]] = {
 
 
 @pytest.mark.asyncio
-class StoreConformance(StoreWriting, StoreReading):
+class StoreConformance(StoreWriting):
     """The contract. Each test opens and closes the store it is given."""
 
     @pytest.fixture
@@ -296,6 +303,166 @@ class StoreConformance(StoreWriting, StoreReading):
             )
             await live.load(ANA)
         await scanning
+
+    async def test_records_are_read_in_the_order_asked_and_the_unknown_are_absent(self, live: Store) -> None:
+        await live.write(ANA, [put(memory(name)) for name in "abc"] + [put(note("d"))])
+        found = await live.read(ANA, "memory", ["c", "unknown", "a", "d", "c"])
+        assert [r.id for r in found] == ["c", "a", "c"]
+        assert await live.read(ANA, "memory", []) == []
+        assert await live.read(ANA, "unknown", ["a"]) == []
+        assert await live.read(Scope("acme", "nobody"), "memory", ["a"]) == []
+
+    async def test_rows_are_read_in_the_order_asked_and_the_unknown_are_absent(self, live: Store) -> None:
+        await live.write(ANA, [put(memory(name)) for name in "abcd"])
+        await live.write(ANA, [Drop(kind="memory", id="b")])
+        assert [r.id for r in await live.rows(ANA, [3, 1, 0, 31, 32, 3])] == ["d", "a", "d"]
+        assert [told(r) for r in await live.rows(ANA, [2])] == [
+            told(r) for r in await live.read(ANA, "memory", ["c"])
+        ]
+        assert await live.rows(ANA, []) == []
+        assert await live.rows(Scope("acme", "nobody"), [0]) == []
+
+    async def test_what_is_no_row_of_this_scope_is_not_found_by_row(self, live: Store) -> None:
+        scopes = [Scope("acme", f"user {n}") for n in range(5)]
+        for scope in scopes:
+            await live.write(scope, [put(memory("a")), put(note("n"))])
+        for scope in scopes:
+            beyond = [-1, 1, FIRST_UNSEARCHABLE, 1 << 32, 2 << 32, (1 << 32) + 1, 1 << 40]
+            assert await live.rows(scope, beyond) == []
+
+    async def test_a_scan_goes_through_one_kind_in_the_order_of_first_writing(self, live: Store) -> None:
+        for n in range(25):
+            await live.write(ANA, [put(memory(f"m{n}")), put(note(f"n{n}"))])
+        await live.write(ANA, [put(memory("m3", "again")), Drop(kind="memory", id="m11")])
+        names = [f"m{n}" for n in range(25) if n != 11]
+        assert [r.id for r in await live.scan(ANA, "memory")] == names
+        assert [r.id for r in await live.scan(ANA, "memory", newest_first=True)] == names[::-1]
+        assert [r.id for r in await live.scan(ANA, "note", limit=3)] == ["n0", "n1", "n2"]
+        assert [r.id for r in await live.scan(ANA, "note", limit=2, newest_first=True)] == ["n24", "n23"]
+        assert await live.scan(ANA, "unknown") == []
+        assert await live.scan(Scope("acme", "nobody"), "memory") == []
+
+    @pytest.mark.parametrize("newest_first", [False, True])
+    @pytest.mark.parametrize("kind", ["memory", "note"])
+    @pytest.mark.parametrize("key", [None, "even"])
+    async def test_pages_meet_without_gap_or_overlap(
+        self, live: Store, kind: str, key: str | None, newest_first: bool
+    ) -> None:
+        records = [
+            Record(kind=kind, id=str(n), key=["even", "odd", None][n % 3], data={"text": str(n)})
+            for n in range(23)
+        ]
+        await live.write(ANA, [put(record) for record in records])
+        names = [r.id for r in records if key in {None, r.key}]
+        found: list[str] = []
+        after = -1
+        while page := await live.scan(ANA, kind, key=key, after=after, limit=4, newest_first=newest_first):
+            assert len(page) <= 4
+            found += [r.id for r in page]
+            after = page[-1].seq
+            await live.write(ANA, [Drop(kind=kind, id=page[-1].id)])  # the next page begins behind it anyhow
+        assert found == (names[::-1] if newest_first else names)
+
+    async def test_a_key_finds_those_that_have_it_now(self, live: Store) -> None:
+        await live.write(
+            ANA, [put(memory("a", key="k")), put(memory("b", key="k")), put(memory("c", key="K"))]
+        )
+        await live.write(ANA, [put(memory("a", key="l")), put(memory("c", key="k")), put(note("n", key="k"))])
+        assert [r.id for r in await live.scan(ANA, "memory", key="k")] == ["b", "c"]
+        assert [r.id for r in await live.scan(ANA, "memory", key="K")] == []
+        await live.write(ANA, [put(memory("b"))])
+        assert [r.id for r in await live.scan(ANA, "memory", key="k")] == ["c"]
+
+    async def test_a_scope_is_loaded_as_its_records_are_after_every_write(self, live: Store) -> None:
+        vectors: dict[tuple[str, str], NDArray[np.float32]] = {}
+        for n in range(80):
+            name = f"m{n * 7 % 40}"
+            changes: list[Change] = [put(memory(name, f"likes number {n} and tea?", past=n % 3 == 0))]
+            vectors.pop(("memory", name), None)
+            if n % 4 == 3:
+                changes.append(Drop(kind="memory", id=f"m{n % 40}"))
+                vectors.pop(("memory", f"m{n % 40}"), None)
+            await live.write(ANA, changes)
+            for record in await live.read(ANA, "memory", [name] if n % 2 else []):
+                await live.write(ANA, [attach(record, n)])
+                vectors["memory", name] = unit(n)
+            assert await loaded(live, ANA) == expected(await everything(live, ANA), vectors)
+
+    async def test_a_scope_that_holds_nothing_loads_empty(self, live: Store) -> None:
+        await live.write(BOB, [put(note("n"))])
+        for scope in (ANA, BOB):
+            partition = await live.load(scope)
+            assert partition.vectors.shape == (partition.size, SPEC.dimensions)
+            assert await loaded(live, scope) == expected([], {})
+
+    async def test_the_words_of_a_scope_can_be_found_by_their_sound(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a", "My sister Katherine moved")), put(memory("b", "Catherine"))])
+        vocabulary = (await live.load(ANA)).vocabulary
+        assert {"katherine", "catherine", "sister", "moved"} <= set(vocabulary.terms)
+        assert any({"katherine", "catherine"} <= words for words in vocabulary.sounds.values())
+        await live.write(ANA, [put(memory("c", "and Kathryn"))])
+        assert "kathryn" in (await live.load(ANA)).vocabulary.terms
+
+    async def test_who_waits_longest_comes_first_in_every_scope(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a", "one"))])
+        await live.write(BOB, [put(memory("b", "two"))])
+        await live.write(ANA, [put(memory("c", "three")), put(note("n"))])
+        await live.write(ANA, [put(memory("a", "one, or more"))])
+        waiting = await live.waiting(10)
+        assert [(w.scope, w.record.id) for w in waiting] == [(ANA, "a"), (BOB, "b"), (ANA, "c")]
+        assert exact(waiting[0].record.data) == exact({"text": "one, or more"})
+        assert [w.record.id for w in await live.waiting(2)] == ["a", "b"]
+        await live.write(ANA, [attach(waiting[0].record)])
+        assert [w.record.id for w in await live.waiting(10)] == ["b", "c"]
+        await live.write(ANA, [put(memory("a", "something else"))])
+        assert [w.record.id for w in await live.waiting(10)] == ["b", "c", "a"]
+        await live.write(BOB, [Drop(kind="memory", id="b")])
+        assert [w.record.id for w in await live.waiting(10)] == ["c", "a"]
+
+    async def test_scopes_are_told_in_the_order_of_first_writing(self, live: Store) -> None:
+        scopes = [BOB, OTHER_ANA, EVERYONE, ANA]
+        for scope in scopes:
+            await live.write(scope, [put(note("n"))])
+        await live.write(BOB, [put(note("m"))])
+        assert await live.scopes() == scopes
+        assert await live.scopes("acme") == [BOB, EVERYONE, ANA]
+        assert await live.scopes("unknown") == []
+        await live.write(EVERYONE, [Drop(kind="note", id="n")])
+        assert await live.scopes() == [BOB, OTHER_ANA, ANA]
+
+    async def test_scopes_of_like_names_share_nothing(self, live: Store) -> None:
+        users = [Scope(deployment, user) for deployment in ("acme", "Acme") for user in (*ODD_NAMES, None)]
+        scopes = [*users, *(Scope(deployment, "ana") for deployment in ODD_NAMES)]
+        for n, scope in enumerate(scopes):
+            await live.write(scope, [put(memory("x", f"number {n}", key="k")), put(note("n", n=n))])
+        assert sorted(map(repr, await live.scopes())) == sorted(map(repr, set(scopes)))
+        for n, scope in enumerate(scopes):
+            if scope in scopes[n + 1 :]:
+                continue
+            assert [r.data["text"] for r in await live.read(scope, "memory", ["x"])] == [f"number {n}"]
+            assert [r.data["text"] for r in await live.rows(scope, [0])] == [f"number {n}"]
+            assert [r.data for r in await live.scan(scope, "note")] == [{"n": n}]
+            assert await loaded(live, scope) == expected(await live.scan(scope, "memory", key="k"), {})
+        for scope in scopes[::2]:
+            await live.erase(scope)
+        assert set(await live.scopes()) == set(scopes) - set(scopes[::2])
+        for scope in set(scopes) - set(scopes[::2]):
+            assert len(await everything(live, scope)) == 2
+
+    @pytest.mark.parametrize("name", ODD_NAMES)
+    async def test_any_name_will_do_for_an_id_and_a_key(self, live: Store, name: str) -> None:
+        others = [other for other in ODD_NAMES if other != name]
+        await live.write(ANA, [put(memory(other, other, key=other)) for other in others])
+        await live.write(ANA, [put(memory(name, "this", key=name)), put(note(name, key=name))])
+        assert [r.data["text"] for r in await live.read(ANA, "memory", [name])] == ["this"]
+        assert [r.id for r in await live.scan(ANA, "memory", key=name)] == [name]
+        await live.write(ANA, [Drop(kind="memory", id=name)])
+        assert {r.id for r in await live.scan(ANA, "memory")} == set(others)
+
+    async def test_flags_say_what_the_index_said(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a", "is it tea?", past=True)), put(memory("b", "tea"))])
+        rows = (await loaded(live, ANA)).rows
+        assert [Flag(rows[n][1]) for n in (0, 1)] == [Flag.PAST | Flag.QUESTION, Flag.NONE]
 
     @staticmethod
     async def _waiting(store: Store) -> list[tuple[object, str, str]]:

@@ -22,6 +22,9 @@ from echoic.words import content_words
 SPEC = EmbeddingSpec("test:eight", 8)
 OTHER_SPEC = EmbeddingSpec("test:twelve", 12)
 ANA = Scope("acme", "ana")
+BOB = Scope("acme", "bob")
+EVERYONE = Scope("acme", None)
+OTHER_ANA = Scope("other", "ana")
 SEARCHABLE = ("memory", "turn")
 
 ODD_NAMES = (

@@ -1,4 +1,7 @@
-"""What `Store` promises of writing: all or none, versions, places, vectors. Part of `StoreConformance`."""
+"""What `Store` promises of writing and erasing: all or none, versions, places, vectors, nothing left behind.
+
+Part of `StoreConformance`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ from echoic.partition import Flag
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Put, Record, Require, Store
 from echoic.testing.store_subject import (
     ANA,
+    BOB,
+    EVERYONE,
+    OTHER_ANA,
     attach,
     everything,
     exact,
@@ -366,6 +372,112 @@ class StoreWriting:
         await live.write(ANA, [Attach(kind="memory", id="a", version=1, vector=mine)])
         mine[:] = 0
         assert (await loaded(live, ANA)).vectors == {0: unit(1).tobytes()}
+
+    async def test_erasing_a_scope_leaves_nothing_of_it_and_all_of_the_others(self, live: Store) -> None:
+        scopes = [ANA, BOB, EVERYONE, OTHER_ANA]
+        for scope in scopes:
+            await live.write(scope, [put(memory(f"m{n}", f"likes tea {n}")) for n in range(40)])
+            await live.write(
+                scope, [put(note("n", n=1)), put(Record(kind="turn", id="t", data={"text": "hi"}))]
+            )
+            await live.write(scope, [attach(r, r.seq) for r in await live.scan(scope, "memory", limit=7)])
+        others = [await loaded(live, scope) for scope in scopes[1:]]
+        erased = await live.erase(ANA)
+        assert dict(erased.records) == {"memory": 40, "turn": 1, "note": 1}
+        assert (erased.vectors, erased.verified) == (7, True)
+        assert await everything(live, ANA) == []
+        assert await loaded(live, ANA) == expected([], {})
+        assert await live.scopes() == scopes[1:]
+        assert {w.scope for w in await live.waiting(1000)} == set(scopes[1:])
+        assert [await loaded(live, scope) for scope in scopes[1:]] == others
+        again = await live.erase(ANA)
+        assert (dict(again.records), again.vectors, again.verified) == ({}, 0, True)
+
+    async def test_erasing_some_records_leaves_the_others_as_they_were(self, live: Store) -> None:
+        await live.write(ANA, [put(memory(f"m{n}", f"likes tea {n}")) for n in range(40)])
+        await live.write(ANA, [put(note("n", n=1)), put(note("m", n=2))])
+        await live.write(ANA, [attach(r, r.seq) for r in await live.scan(ANA, "memory", limit=10)])
+        names = [("memory", f"m{n}") for n in range(5, 15)] + [
+            ("note", "n"),
+            ("note", "unknown"),
+            ("memory", "m"),
+        ]
+        erased = await live.erase(ANA, [Drop(kind=kind, id=name) for kind, name in [*names, *names]])
+        assert dict(erased.records) == {"memory": 10, "note": 1}
+        assert (erased.vectors, erased.verified) == (5, True)
+        left = await everything(live, ANA)
+        assert [r.id for r in left] == [f"m{n}" for n in range(40) if not 5 <= n < 15] + ["m"]
+        vectors = {("memory", r.id): unit(r.seq) for r in left if r.seq < 5}
+        assert await loaded(live, ANA) == expected(left, vectors)
+        assert {w.record.seq for w in await live.waiting(1000)} == set(range(15, 40))
+        nothing = await live.erase(ANA, [])
+        assert (dict(nothing.records), nothing.vectors) == ({}, 0)
+        assert len(await everything(live, ANA)) == len(left)
+
+    @pytest.mark.parametrize("text", ["", "the", "?", "ab", "likes tea"])
+    async def test_erasing_what_says_next_to_nothing_is_verified_too(self, live: Store, text: str) -> None:
+        await live.write(ANA, [put(memory("a", text, key="k")), put(memory("b", text)), put(note("n"))])
+        await live.write(BOB, [put(memory("a", text))])
+        for drops in ([Drop(kind="memory", id="a")], [Drop(kind="memory", id="b")], None):
+            assert (await live.erase(ANA, drops)).verified
+        assert (await live.erase(BOB)).verified
+
+    async def test_what_was_replaced_by_an_erasure_is_gone_and_the_rest_stands_where_it_stood(
+        self, live: Store
+    ) -> None:
+        said = ["lives in Reading", "works in Leeds and her sister is called Quillonda", "likes tea"]
+        await live.write(ANA, [put(memory(f"m{n}", text, key="k")) for n, text in enumerate(said)])
+        await live.write(ANA, [attach(r, r.seq) for r in await live.scan(ANA, "memory")])
+        await live.write(ANA, [put(note("n", n=1))])
+        old = (await live.read(ANA, "memory", ["m1"]))[0]
+        left = memory("m1", "works in Leeds", key="k")
+        with pytest.raises(WriteConflict):
+            await live.erase(ANA, [Drop(kind="note", id="n"), Put(record=left, expect=old.version + 1)])
+        assert await live.read(ANA, "note", ["n"]), "half of it was done"
+        erased = await live.erase(ANA, [Drop(kind="note", id="n"), Put.over(old, left)])
+        assert (dict(erased.records), erased.rewritten) == ({"note": 1}, 1)
+        assert (erased.vectors, erased.verified) == (1, True)
+        there = await everything(live, ANA)
+        assert [(r.id, r.seq) for r in there] == [("m0", 0), ("m1", 1), ("m2", 2)]
+        assert "Quillonda" not in str(there)
+        vectors = {("memory", r.id): unit(r.seq) for r in there if r.id != "m1"}
+        assert await loaded(live, ANA) == expected(there, vectors)
+        assert [w.record.id for w in await live.waiting(10)] == ["m1"]
+
+    async def test_a_scope_ends_with_its_last_erased_record(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a")), put(note("n"))])
+        await live.write(BOB, [put(note("n"))])
+        await live.erase(ANA, [Drop(kind="memory", id="a"), Drop(kind="note", id="n")])
+        assert await live.scopes() == [BOB]
+        await live.write(ANA, [put(memory("b"))])
+        assert await live.scopes() == [BOB, ANA], "its name had stayed"
+        assert await loaded(live, ANA) == expected(await everything(live, ANA), {})
+
+    async def test_a_scope_may_be_written_again_after_it_was_erased(self, live: Store) -> None:
+        await live.write(ANA, [put(memory("a", "the old one")), put(memory("b"))])
+        await live.write(ANA, [attach(r) for r in await live.scan(ANA, "memory")])
+        await live.write(BOB, [put(note("n"))])
+        await live.erase(ANA)
+        await live.write(ANA, [put(memory("a", "the new one"), 0)])
+        records = await everything(live, ANA)
+        assert [(r.id, r.version, exact(r.data)) for r in records] == [
+            ("a", 1, exact({"text": "the new one"}))
+        ]
+        assert await loaded(live, ANA) == expected(records, {})
+        assert await live.scopes() == [BOB, ANA]
+        assert [w.record.id for w in await live.waiting(10)] == ["a"]
+
+    async def test_what_was_loaded_before_an_erasure_holds_nothing_after_the_next_load(
+        self, live: Store
+    ) -> None:
+        await live.write(ANA, [put(memory("a")), put(memory("b"))])
+        await live.write(ANA, [attach(r) for r in await live.scan(ANA, "memory")])
+        await live.load(ANA)
+        await live.erase(ANA, [Drop(kind="memory", id="a")])
+        found = await loaded(live, ANA)
+        assert (set(found.rows), set(found.vectors)) == ({1}, {1})
+        await asyncio.gather(live.erase(ANA), *(live.load(ANA) for _ in range(5)))
+        assert await loaded(live, ANA) == expected([], {})
 
 
 __all__ = ["StoreWriting"]

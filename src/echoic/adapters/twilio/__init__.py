@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from echoic.adapters.twilio.phone import Phone
     from echoic.adapters.twilio.phrases import Phrases
     from echoic.adapters.twilio.settings import Pace, PhoneSettings, Retention
-    from echoic.adapters.twilio.simulator import CallFailed, SimulatedCall
     from echoic.adapters.twilio.webhooks import phone_router
 
 _WHERE: Final = {
     "Call": "call",
-    "CallFailed": "simulator",
     "Caller": "callers",
     "Figures": "figures",
     "LinkCodes": "linking",
@@ -35,7 +33,6 @@ _WHERE: Final = {
     "PhoneSettings": "settings",
     "Phrases": "phrases",
     "Retention": "settings",
-    "SimulatedCall": "simulator",
     "phone_app": "app",
     "phone_router": "webhooks",
     "uvicorn_options": "app",
@@ -50,7 +47,6 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "Call",
-    "CallFailed",
     "Caller",
     "Figures",
     "LinkCodes",
@@ -59,7 +55,6 @@ __all__ = [
     "PhoneSettings",
     "Phrases",
     "Retention",
-    "SimulatedCall",
     "phone_app",
     "phone_router",
     "uvicorn_options",

@@ -1,0 +1,20 @@
+"""No test talks to anything but this machine."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+_connect = socket.socket.connect
+
+
+@pytest.fixture(autouse=True)
+def only_this_machine(monkeypatch):
+    def connect(self, address):
+        host = address[0] if isinstance(address, tuple) else "127.0.0.1"
+        if host not in {"127.0.0.1", "::1", "localhost"}:
+            raise AssertionError(f"a test tried to reach {address!r}")
+        return _connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
