@@ -158,8 +158,27 @@ def output_of(ctx: click.Context) -> Output:
     return Output(settings_of(ctx), ctx.command_path.partition(" ")[2], started)
 
 
+_EXTRAS = {
+    "asyncpg": "postgres",
+    "fastapi": "server",
+    "jwt": "server",
+    "onnxruntime": "local",
+    "pydantic_ai": "agents",
+    "pymongo": "mongodb",
+    "tokenizers": "local",
+    "twilio": "phone",
+    "uvicorn": "server",
+    "websockets": "server",
+}
+"""The extra that installs a package, for an import that no command reports itself."""
+
+
 def report(output: Output, settings: Settings, error: BaseException) -> int:
     """Print `error` for a person or a program, and return the exit code."""
+    if isinstance(error, ImportError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
+        error = InvalidInput(
+            f"this needs {error.name}, which is not installed: pip install 'echoic[{extra}]'"
+        )
     kind = type(error).__name__
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         kind, message = INTERRUPTED_KIND, "interrupted; everything acknowledged is stored"

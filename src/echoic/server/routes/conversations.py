@@ -148,7 +148,7 @@ class Said(Shown):
     )
 
     @classmethod
-    def of(cls, conversation: str, agent: str, reply: Reply) -> Self:
+    def from_reply(cls, conversation: str, agent: str, reply: Reply) -> Self:
         """`reply`, given by `agent` in `conversation`."""
         return cls(
             conversation=conversation,
@@ -187,7 +187,7 @@ async def chat(caller: AsCaller, shared: Shared, asked: Say) -> Said:
     """
     conversation = await _conversation_of(caller, shared, asked)
     reply = await _whole(caller, shared, conversation, asked.text)
-    return Said.of(conversation.id, shared.agent, reply)
+    return Said.from_reply(conversation.id, shared.agent, reply)
 
 
 @router.post(
@@ -207,7 +207,7 @@ async def chat_stream(caller: AsCaller, shared: Shared, asked: Say) -> Streaming
     conversation = await _conversation_of(caller, shared, asked)
     if shared.talker is None:
         reply = await _whole(caller, shared, conversation, asked.text)
-        return streamed(_at_once(Said.of(conversation.id, shared.agent, reply)))
+        return streamed(_at_once(Said.from_reply(conversation.id, shared.agent, reply)))
     return streamed(_spoken(caller, shared, conversation, asked.text))
 
 
@@ -249,7 +249,7 @@ async def _spoken(
             elif isinstance(piece, ToolCall):
                 yield event("tool", Tool(name=piece.name))
             else:
-                yield event("said", Said.of(conversation.id, shared.agent, piece))
+                yield event("said", Said.from_reply(conversation.id, shared.agent, piece))
     # the status has been sent: errors from here on are events
     except ModelFailed as error:
         log.warning("the model gave no answer: %s", error)
