@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from echoic.memory.sharing import REASONS
@@ -31,6 +31,11 @@ class Shown(BaseModel):
     def of(cls, noun: Any) -> Self:
         """`noun`, by its attributes of the same names."""
         return cls.model_validate(noun)
+
+
+def _fields(shown: type[Shown], noun: object) -> dict[str, Any]:
+    """The attributes of `noun` that `shown` has fields for."""
+    return {name: getattr(noun, name) for name in shown.model_fields if hasattr(noun, name)}
 
 
 class Asked(Shown):
@@ -74,19 +79,21 @@ class ShownMemory(Shown):
     value: str = Field(default="", description="The same as `text`.")
     updated_at: datetime | None = Field(default=None, description="When it was last said.")
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, noun: Memory) -> Self:
-        """A memory, without its author."""
-        return cls.model_validate(noun).model_copy(
-            update={
-                # the turns a global memory came from stay private
-                "source": [] if noun.visibility == "global" else list(noun.source),
-                "reasoning": REASONS.get(noun.reason or ""),
-                "is_global": noun.visibility == "global",
-                "value": noun.text,
-                "updated_at": noun.last_said_at or noun.valid_from,
-            }
-        )
+    def _of_memory(cls, noun: Any) -> Any:
+        if not isinstance(noun, Memory):
+            return noun
+        is_global = noun.visibility == "global"
+        return {
+            **_fields(cls, noun),
+            # the turns a global memory came from stay private
+            "source": [] if is_global else noun.source,
+            "reasoning": REASONS.get(noun.reason or ""),
+            "is_global": is_global,
+            "value": noun.text,
+            "updated_at": noun.last_said_at or noun.valid_from,
+        }
 
 
 class ShownTurn(Shown):
@@ -133,19 +140,12 @@ class ShownHit(Shown):
         default_factory=list, description="Other hits that were learned from the same turn."
     )
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, noun: Hit) -> Self:
-        """A hit."""
-        return cls(
-            text=noun.text,
-            score=noun.score,
-            relevance=noun.relevance,
-            ranks={name: ShownRank.of(rank) for name, rank in noun.ranks.items()},
-            scope="user" if noun.scope.user is not None else "global",
-            memory=ShownMemory.of(noun.memory) if noun.memory else None,
-            turn=ShownTurn.of(noun.turn) if noun.turn else None,
-            also=[ShownMemory.of(memory) for memory in noun.also],
-        )
+    def _of_hit(cls, noun: Any) -> Any:
+        if not isinstance(noun, Hit):
+            return noun
+        return {**_fields(cls, noun), "scope": "user" if noun.scope.user is not None else "global"}
 
 
 class ShownSearch(Shown):
@@ -171,16 +171,12 @@ class ShownRecall(ShownSearch):
 
     hits: list[ShownHit]
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, noun: Recall) -> Self:
-        """A recall."""
-        return cls(
-            outcome=noun.outcome,
-            cut=list(noun.cut),
-            hits=[ShownHit.of(hit) for hit in noun.hits],
-            pipeline=list(noun.pipeline),
-            search_type="hybrid" if embedded(noun) else "text",
-        )
+    def _of_recall(cls, noun: Any) -> Any:
+        if not isinstance(noun, Recall):
+            return noun
+        return {**_fields(cls, noun), "search_type": "hybrid" if embedded(noun) else "text"}
 
 
 def embedded(recall: Recall) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
+from dataclasses import fields
 from typing import Annotated, Self
 
 from fastapi import APIRouter, Body
@@ -149,21 +150,9 @@ class Said(Shown):
 
     @classmethod
     def from_reply(cls, conversation: str, agent: str, reply: Reply) -> Self:
-        """`reply`, given by `agent` in `conversation`."""
-        return cls(
-            conversation=conversation,
-            text=reply.text,
-            agent=agent,
-            heard=ShownTurn.of(reply.heard) if reply.heard else None,
-            stored=[ShownMemory.of(memory) for memory in reply.stored],
-            superseded=[ShownMemory.of(memory) for memory in reply.superseded],
-            known=[ShownMemory.of(memory) for memory in reply.known],
-            retracted=[ShownMemory.of(memory) for memory in reply.retracted],
-            query=reply.query,
-            recall=ShownRecall.of(reply.recall) if reply.recall else None,
-            receipt=ShownReceipt.of(reply.receipt) if reply.receipt else None,
-            timings=dict(reply.timings),
-        )
+        """The answer `agent` gave in `conversation`."""
+        given = {field.name: getattr(reply, field.name) for field in fields(reply)}
+        return cls.model_validate({**given, "conversation": conversation, "agent": agent})
 
 
 class Piece(Shown):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Self
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from echoic.errors import StoreError
 from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
@@ -19,6 +19,17 @@ from echoic.server.problems import responses
 router = APIRouter(tags=["memory"])
 _SHOWN = 2000
 """The characters shown of a model's input."""
+
+
+def _short(text: str | None) -> str | None:
+    """The start of a model's input, as valid text: it may be of any length and hold anything."""
+    if text is None:
+        return None
+    sound = text[: _SHOWN + 1].encode(errors="replace").decode()
+    return sound if len(sound) <= _SHOWN else f"{sound[:_SHOWN]}…"
+
+
+Short = Annotated[str | None, BeforeValidator(_short)]
 
 
 class ShownParked(Shown):
@@ -75,9 +86,9 @@ class Used(Shown):
     tool: str = Field(examples=["agentMemory"])
     operation: str = Field(examples=["query"])
     conversation: str | None
-    key: str | None
-    value: str | None
-    query: str | None
+    key: Short
+    value: Short
+    query: Short
     outcome: str = Field(description="done, or failed; the model was told.")
     memory: ShownMemory | None = Field(
         description="The memory that was set or read, with its visibility and the reason."
@@ -85,23 +96,6 @@ class Used(Shown):
     recall: ShownRecall | None = Field(description="The result of a query.")
     deleted: bool | None = Field(description="Whether a memory was retracted.")
     duration_ms: float
-
-    @classmethod
-    def of(cls, used: ToolUsed) -> Self:
-        """`used`."""
-        return cls(
-            tool=used.tool,
-            operation=used.operation,
-            conversation=used.conversation,
-            key=_short(used.key),
-            value=_short(used.value),
-            query=_short(used.query),
-            outcome=used.outcome,
-            memory=ShownMemory.of(used.memory) if used.memory else None,
-            recall=ShownRecall.of(used.recall) if used.recall else None,
-            deleted=used.deleted,
-            duration_ms=used.duration_ms,
-        )
 
 
 @router.get("/api/jobs", summary="List waiting jobs", responses=responses(401, 429, 503))
@@ -111,10 +105,7 @@ async def get_jobs(caller: AsCaller, shared: Shared) -> ShownJobs:
     return ShownJobs(
         waiting=jobs.waiting,
         failing=jobs.failing,
-        parked=[
-            ShownParked(conversation=job.conversation, attempts=job.attempts, reason=job.reason)
-            for job in jobs.parked
-        ],
+        parked=[ShownParked.of(job) for job in jobs.parked],
         embedding_trouble=shared.memory.embedding_trouble,
     )
 
@@ -156,34 +147,13 @@ async def _is_told(caller: Caller, shared: Served) -> bool:
 
 def _event(told: Told) -> bytes:
     if isinstance(told, Extraction):
-        return event("learned", _learned(told))
+        return event("learned", Learned.of(told))
     if isinstance(told, Forgotten):
-        return event("forgotten", Gone(what=told.what))
+        return event("forgotten", Gone.of(told))
     if isinstance(told, ToolUsed):
         return event("tool", Used.of(told))
     assert isinstance(told, Trouble)
-    stuck = Stuck(what=told.what, reason=told.reason, conversation=told.conversation, again_s=told.again_s)
-    return event("trouble", stuck)
-
-
-def _short(text: str | None) -> str | None:
-    """The start of a model's input, as valid text: it may be of any length and hold anything."""
-    if text is None:
-        return None
-    sound = text[: _SHOWN + 1].encode(errors="replace").decode()
-    return sound if len(sound) <= _SHOWN else f"{sound[:_SHOWN]}…"
-
-
-def _learned(told: Extraction) -> Learned:
-    return Learned(
-        reader=told.reader,
-        conversation=told.conversation,
-        added=[ShownMemory.of(memory) for memory in told.added],
-        superseded=[ShownMemory.of(memory) for memory in told.superseded],
-        confirmed=[ShownMemory.of(memory) for memory in told.confirmed],
-        retracted=[ShownMemory.of(memory) for memory in told.retracted],
-        duration_ms=told.duration_ms,
-    )
+    return event("trouble", Stuck.of(told))
 
 
 __all__ = ["router"]

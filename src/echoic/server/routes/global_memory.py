@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
@@ -94,10 +96,8 @@ async def withdraw_global(
     shared: Shared, deployment: OperatedDeployment, memory: str, by: By = None
 ) -> ShownMemory:
     """The next recall no longer finds it. Nothing becomes global automatically under its key again."""
-    try:
+    with _or_not_found("global memory"):
         return ShownMemory.of(await shared.memory.global_facts(deployment).withdraw(memory, by=by))
-    except InvalidInput as error:
-        raise not_found("global memory") from error
 
 
 Agent = Annotated[str, Query(description="The agent of the lesson.")]
@@ -154,6 +154,15 @@ class Decisions(Shown):
     decisions: list[ShownDecision]
 
 
+@contextmanager
+def _or_not_found(what: str) -> Iterator[None]:
+    """Answer 404 if there is no such `what`."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise not_found(what) from error
+
+
 _DECIDES = responses(401, 404, 409, 422, 429, 503)
 
 
@@ -169,19 +178,15 @@ async def approve(
     shared: Shared, deployment: OperatedDeployment, proposal: str, by: By = None
 ) -> ShownMemory:
     """Make it global. From then on it belongs to the deployment, not to its author."""
-    try:
+    with _or_not_found("proposal"):
         return ShownMemory.of(await shared.memory.proposals(deployment).approve(proposal, by=by))
-    except InvalidInput as error:
-        raise not_found("proposal") from error
 
 
 @router.post("/api/proposals/{proposal}/reject", summary="Reject a proposal", responses=_DECIDES)
 async def reject(shared: Shared, deployment: OperatedDeployment, proposal: str, by: By = None) -> Rejected:
     """Remove it. Its author keeps it as a private memory."""
-    try:
+    with _or_not_found("proposal"):
         await shared.memory.proposals(deployment).reject(proposal, by=by)
-    except InvalidInput as error:
-        raise not_found("proposal") from error
     return Rejected(rejected=proposal)
 
 
@@ -200,12 +205,10 @@ async def approve_lesson(
     shared: Shared, deployment: OperatedDeployment, lesson: str, agent: Agent, by: By = None
 ) -> ShownLesson:
     """Put it into the agent's prompt, for every caller."""
-    try:
+    with _or_not_found("lesson"):
         return ShownLesson.of_agent(
             agent, await shared.memory.experience(agent, deployment).adopt(lesson, by=by)
         )
-    except InvalidInput as error:
-        raise not_found("lesson") from error
 
 
 @router.post("/api/lessons/{lesson}/reject", summary="Reject a lesson", responses=_DECIDES)
@@ -213,10 +216,8 @@ async def reject_lesson(
     shared: Shared, deployment: OperatedDeployment, lesson: str, agent: Agent, by: By = None
 ) -> Rejected:
     """Destroy it. If it is taught again, it waits for a decision again."""
-    try:
+    with _or_not_found("lesson"):
         await shared.memory.experience(agent, deployment).remove(lesson, by=by)
-    except InvalidInput as error:
-        raise not_found("lesson") from error
     return Rejected(rejected=lesson)
 
 
@@ -225,12 +226,10 @@ async def withdraw_lesson(
     shared: Shared, deployment: OperatedDeployment, lesson: str, agent: Agent, by: By = None
 ) -> ShownLesson:
     """Remove it from the agent's prompt, however often it is taught again."""
-    try:
+    with _or_not_found("lesson"):
         return ShownLesson.of_agent(
             agent, await shared.memory.experience(agent, deployment).withdraw(lesson, by=by)
         )
-    except InvalidInput as error:
-        raise not_found("lesson") from error
 
 
 @router.get("/api/decisions", summary="List decisions", responses=responses(401, 404, 422, 429, 503))

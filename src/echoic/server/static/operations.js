@@ -124,7 +124,7 @@ function recallWords({ recall }) {
 function silence({ outcome }) {
   const looked = outcome === "complete";
   const words = looked
-    ? "Nothing is known about this: the search was complete, and nothing is likely to answer."
+    ? "Nothing is known about this. The search was complete, and nothing is likely to answer."
     : "The search was incomplete, so something may be known about this. Ask again.";
   return h("p", { class: looked ? "none" : "none open", "data-outcome": outcome }, words);
 }
