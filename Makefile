@@ -1,4 +1,4 @@
-.PHONY: help setup demo quick check collected test test-packages soak bench bench-corpus lock
+.PHONY: help setup demo quick quick-suite check collected test suite test-packages soak bench bench-corpus lock
 .DEFAULT_GOAL := help
 
 # with it, every process that a test starts would compile the library anew
@@ -40,16 +40,21 @@ check: .venv/.dev
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-quick: check
+quick: .venv/.dev
+	@$(MAKE) --no-print-directory --jobs 2 check quick-suite
+
+quick-suite:
 	$(PYTEST) -n 2 -q -m "not (browser or crash or histories)" tests/memory tests/ranking tests/test_promises.py tests/test_surface.py
 
-# the workers share what is compiled here while the types are checked; what cannot be collected they tell
+# the workers share what is compiled here; what cannot be collected they tell
 collected: .venv/.dev
 	-@.venv/bin/pytest --collect-only -q >.venv/collected.log
 
 test: .venv/.dev
 	@scripts/system-packages
-	@$(MAKE) --no-print-directory --jobs 2 check collected
+	@$(MAKE) --no-print-directory --jobs 2 check suite
+
+suite: collected
 	$(PYTEST)
 
 test-packages: .venv/.dev

@@ -139,7 +139,7 @@ async def _speak(
             words = question.split()
             for spoken in range(1, len(words) + 1):
                 await asyncio.sleep(WORD_S * pacing.shown)
-                listening.hear(" ".join(words[:spoken]))
+                listening.partial(" ".join(words[:spoken]))
                 await asyncio.sleep(WORD_S * (1 - pacing.shown))
             await asyncio.sleep(pacing.silence_ms / 1000)
             before = listening.statistics.ready

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from echoic.memory.checkpoints import Checkpoint
 from echoic.session import as_json, from_json
-from echoic.types import Checkpoint, Scope
+from echoic.types import Scope
 
 
 class RedisSessionStore:

@@ -6,7 +6,12 @@ import forked
 from this_machine import only_this_machine  # noqa: F401 - for every test
 
 
-def pytest_sessionfinish() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        forked.begin()  # before there are workers, so that all use the same
+
+
+def pytest_unconfigure() -> None:
     forked.end()
 
 

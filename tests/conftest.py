@@ -14,6 +14,11 @@ def pytest_report_header() -> str:
     return f"random histories: ECHOIC_TEST_SEED={scale.SEED} ECHOIC_TEST_SCALE={scale.SCALE:g}"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        forked.begin()  # before there are workers, so that all use the same
+
+
 # Tests of these files go one by one to where there is room: they share nothing, and wait for processes that die.
 APART = (
     "durability/test_counters",
@@ -114,7 +119,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.line(line)
 
 
-def pytest_sessionfinish() -> None:
+def pytest_unconfigure() -> None:
     forked.end()
 
 

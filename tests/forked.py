@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -21,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from pathlib import Path
@@ -32,7 +34,7 @@ MODULES = (
     "echoic.capability.talking",
     "echoic.cli",
     "echoic.embedding.encoder",
-    "echoic.memory.weights",
+    "echoic.opening",
     "echoic.models",
     "echoic.server",
     "echoic.server.routes.voice",
@@ -129,18 +131,12 @@ def run(command, *, input=None, capture_output=False, timeout=None, check=False,
 
 
 class Parent:
-    """The process that has imported everything, seen from the tests."""
+    """The process that has imported everything, seen from the tests: one for all workers of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str) -> None:
         self._asking = threading.Lock()
-        self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads is not to be forked
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
+        self._link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._link.connect(address)
 
     def fork(self, command: dict[str, Any], streams: list[int]) -> tuple[int, socket.socket]:
         """A child that runs `command`: its number, and where its status will be told."""
@@ -150,40 +146,78 @@ class Parent:
             pid = int(self._link.recv(64))
         return pid, told
 
-    def end(self) -> None:
-        """End it; its children have ended."""
+    def close(self) -> None:
         self._link.close()
-        self._process.wait()
 
 
-_first: list[Parent] = []
+_ADDRESS = "ECHOIC_TEST_FORKED"
+_links: list[Parent] = []
+_made: list[tuple[tempfile.TemporaryDirectory[str], socket.socket, subprocess.Popen[bytes]]] = []
 _making = threading.Lock()
+
+
+def begin() -> None:
+    """Start the process that imports everything, once the first child is asked for; workers inherit where it is."""
+    if not hasattr(os, "pidfd_open"):
+        return
+    folder = tempfile.TemporaryDirectory(prefix="echoic-forked-")
+    address = f"{folder.name}/socket"
+    ours, theirs = socket.socketpair()
+    with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(address)
+        listening.listen()
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(theirs.fileno()), str(listening.fileno())],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads is not to be forked
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno(), listening.fileno()],
+        )
+    _made.append((folder, ours, process))
+    os.environ[_ADDRESS] = address
 
 
 def _parent() -> Parent:
     with _making:
-        if not _first:
-            _first.append(Parent())
-    return _first[0]
+        if not _links:
+            if _ADDRESS not in os.environ:
+                begin()
+            _links.append(Parent(os.environ[_ADDRESS]))
+    return _links[0]
 
 
 def end() -> None:
-    """End the process that has imported everything, if there is one."""
-    while _first:
-        _first.pop().end()
+    """End what was begun here: the way to that process and, where it was started, the process itself."""
+    while _links:
+        _links.pop().close()
+    while _made:
+        folder, life, process = _made.pop()
+        life.close()
+        process.wait()
+        folder.cleanup()
+        del os.environ[_ADDRESS]
 
 
 # --- that process ---
 
 
-def _serve(link: socket.socket) -> dict[str, Any] | None:
-    """Fork on request until the other end closes. Returns in each child, with what it is to run; else None."""
+def _serve(life: socket.socket, listening: socket.socket) -> dict[str, Any] | None:
+    """Fork on request until `life` ends. Returns in each child, with what it is to run; else None."""
     children: dict[int, tuple[int, socket.socket]] = {}
+    links: dict[int, socket.socket] = {}
     poll = select.poll()
-    poll.register(link, select.POLLIN)
+    poll.register(life, select.POLLIN)
+    poll.register(listening, select.POLLIN)
     while True:
         for ready, _ in poll.poll():
-            if ready != link.fileno():
+            if ready == life.fileno():
+                return None
+            if ready == listening.fileno():
+                _import_all()
+                link = listening.accept()[0]
+                links[link.fileno()] = link
+                poll.register(link, select.POLLIN)
+                continue
+            if ready in children:
                 pid, telling = children.pop(ready)
                 poll.unregister(ready)
                 os.close(ready)
@@ -191,24 +225,38 @@ def _serve(link: socket.socket) -> dict[str, Any] | None:
                 with telling, contextlib.suppress(OSError):  # who does not ask any more is not told
                     telling.send(str(status).encode())
                 continue
-            message, given, _, _ = socket.recv_fds(link, 1 << 20, 4)
+            message, given, _, _ = socket.recv_fds(links[ready], 1 << 20, 4)
             if not message:
-                return None
+                poll.unregister(ready)
+                links.pop(ready).close()
+                continue
             pid = os.fork()
             if not pid:
-                _leave(link, children)
+                _leave([life, listening, *links.values()], children)
                 return _become(json.loads(message), given)
             for stream in given[:3]:
                 os.close(stream)
             descriptor = os.pidfd_open(pid)
             children[descriptor] = pid, socket.socket(fileno=given[3])
             poll.register(descriptor, select.POLLIN)
-            link.send(str(pid).encode())
+            links[ready].send(str(pid).encode())
 
 
-def _leave(link: socket.socket, children: dict[int, tuple[int, socket.socket]]) -> None:
+@functools.cache
+def _import_all() -> None:
+    gc.disable()
+    for name in MODULES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # so that no collection writes to the pages that the children share
+    gc.enable()
+
+
+def _leave(sockets: list[socket.socket], children: dict[int, tuple[int, socket.socket]]) -> None:
     """Nothing of the parent's is held in a child."""
-    link.close()
+    for each in sockets:
+        each.close()
     for descriptor, (_, telling) in children.items():
         os.close(descriptor)
         telling.close()
@@ -281,17 +329,11 @@ def _ended(command: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    """Import, then fork; what is to run in a child runs here at the end."""
+    """Fork on request; what is to run in a child runs here at the end."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in its background
     del sys.path[0]  # the folder of the tests: a child has its own
-    gc.disable()
-    for name in MODULES:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    gc.collect()
-    gc.freeze()  # so that no collection writes to the pages that the children share
-    gc.enable()
-    command = _serve(socket.socket(fileno=int(sys.argv[1])))
+    life, listening = (socket.socket(fileno=int(number)) for number in sys.argv[1:])
+    command = _serve(life, listening)
     if command is not None:
         os._exit(_ended(command))
 

@@ -61,6 +61,7 @@ def test_ci_runs_every_promise_whatever_the_scale(target, places):
     assert made(target) == ["-n", "4", "--dist", "loadscope", "--no-loadscope-reorder", *places]
     assert f"make {target}" in (ROOT / ".ci" / "run").read_text().splitlines()
     settings = (ROOT / "pyproject.toml").read_text()
+    assert '"tests/typed.py"]' in settings
     assert 'testpaths = ["tests"]' in settings
     assert 'addopts = ["--strict-config", "--strict-markers", "-ra", "--import-mode=importlib"]' in settings
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import subprocess
 import sys
+import textwrap
 from graphlib import TopologicalSorter
 
 import grimp
@@ -34,6 +36,30 @@ def test_everything_that_is_exported_exists_and_nothing_else_is_public():
     assert all(hasattr(echoic, name) for name in echoic.__all__)
     public = {n for n, v in vars(echoic).items() if not n.startswith("_") and not inspect.ismodule(v)}
     assert public | {"__version__", "sync"} | set(echoic._HANDED_OUT) == set(echoic.__all__)
+
+
+def returned_by(handle):
+    """Names of the library's own classes in what the public verbs and properties of `handle` return."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(handle))).body[0]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            yield from (each.id for each in ast.walk(node.returns) if isinstance(each, ast.Name))
+
+
+@pytest.mark.parametrize(
+    "handle",
+    [echoic.MemoryService, UserMemory, OpenConversation, echoic.Speculation],
+    ids=lambda h: h.__name__,
+)
+def test_what_a_verb_returns_can_be_named(handle):
+    plain = {"Any", "Hook", "Mapping", "P", "Self", "bool", "dict", "int", "list", "object", "str", "tuple"}
+    assert set(returned_by(handle)) - plain - {"Callable"} <= set(echoic.__all__)
+
+
+def test_both_seams_can_be_named():
+    assert {"Store", "Embedder"} <= set(echoic.__all__)
+    assert inspect.isclass(echoic.Store)
+    assert inspect.isclass(echoic.Embedder)
 
 
 def test_importing_echoic_brings_no_provider_and_no_framework():

@@ -26,42 +26,100 @@ from echoic.errors import (
     WriteConflict,
 )
 from echoic.opening import open  # noqa: A004 - echoic.open is the way in
-from echoic.types import Conversation, Hit, Memory, Rank, Recall, Receipt, Scope, Turn
+from echoic.types import (
+    Category,
+    Conversation,
+    Cut,
+    Directives,
+    EmbeddingSpec,
+    Experience,
+    Hit,
+    Lesson,
+    Memory,
+    Outcome,
+    Profile,
+    Rank,
+    Recall,
+    Receipt,
+    Scope,
+    Turn,
+)
 
 if _typing.TYPE_CHECKING:
     from echoic import sync
-    from echoic.memory.conversation import OpenConversation
+    from echoic.embedding.base import Embedder
+    from echoic.memory.block import Block
+    from echoic.memory.conversation import OpenConversation, Transcript
+    from echoic.memory.distil import Jobs
+    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.experience import AgentExperience
+    from echoic.memory.global_facts import GlobalFacts
+    from echoic.memory.hooks import Extraction, Forgotten, Recalled, ToolUsed, Trouble
+    from echoic.memory.proposals import Proposals
     from echoic.memory.quota import Quota
+    from echoic.memory.revocations import Revocations
     from echoic.memory.service import MemoryService
+    from echoic.memory.speculation import Speculation
+    from echoic.memory.tasks import Result, Task, TaskMessage
     from echoic.memory.user import UserMemory
+    from echoic.ranking.packing import Packed
+    from echoic.stores.base import Store
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AgentExperience",
+    "Block",
+    "Category",
     "Conversation",
+    "Cut",
+    "Directives",
+    "Distilled",
     "EchoicError",
+    "Embedder",
     "EmbedderError",
     "EmbedderMissing",
     "EmbedderUnavailable",
     "EmbeddingMismatch",
+    "EmbeddingSpec",
+    "Experience",
+    "Extraction",
+    "Forgotten",
+    "GlobalFacts",
     "Hit",
     "InvalidInput",
+    "Jobs",
+    "Lesson",
     "Memory",
     "MemoryService",
     "NotAllowed",
     "NotOpen",
     "OpenConversation",
+    "Outcome",
+    "Packed",
+    "Profile",
+    "Proposals",
     "Quota",
     "QuotaExceeded",
     "Rank",
     "Recall",
+    "Recalled",
     "Receipt",
+    "Result",
+    "Revocations",
     "Scope",
+    "Speculation",
+    "Store",
     "StoreCorrupt",
     "StoreError",
     "StoreFull",
     "StoreTooNew",
     "StoreUnavailable",
+    "Task",
+    "TaskMessage",
+    "ToolUsed",
+    "Transcript",
+    "Trouble",
     "Turn",
     "UserMemory",
     "WriteConflict",
@@ -70,11 +128,31 @@ __all__ = [
     "sync",
 ]
 
-# What is only handed out is imported when it is named, as for an annotation: it would slow the import down.
+# These are imported when they are named, as in an annotation: `import echoic` stays light.
 _HANDED_OUT = {
+    "AgentExperience": "echoic.memory.experience",
+    "Block": "echoic.memory.block",
+    "Distilled": "echoic.memory.distilling.reconcile",
+    "Embedder": "echoic.embedding.base",
+    "Extraction": "echoic.memory.hooks",
+    "Forgotten": "echoic.memory.hooks",
+    "GlobalFacts": "echoic.memory.global_facts",
+    "Jobs": "echoic.memory.distil",
     "MemoryService": "echoic.memory.service",
     "OpenConversation": "echoic.memory.conversation",
+    "Packed": "echoic.ranking.packing",
+    "Proposals": "echoic.memory.proposals",
     "Quota": "echoic.memory.quota",
+    "Recalled": "echoic.memory.hooks",
+    "Result": "echoic.memory.tasks",
+    "Revocations": "echoic.memory.revocations",
+    "Speculation": "echoic.memory.speculation",
+    "Store": "echoic.stores.base",
+    "Task": "echoic.memory.tasks",
+    "TaskMessage": "echoic.memory.tasks",
+    "ToolUsed": "echoic.memory.hooks",
+    "Transcript": "echoic.memory.conversation",
+    "Trouble": "echoic.memory.hooks",
     "UserMemory": "echoic.memory.user",
 }
 

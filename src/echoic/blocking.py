@@ -18,10 +18,12 @@ from echoic.embedding.base import Kind, Vectors
 from echoic.memory.block import Block
 from echoic.memory.conversation import Transcript
 from echoic.memory.decisions import Decision
-from echoic.memory.distil import Distilled, Jobs
+from echoic.memory.distil import Jobs
+from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.global_facts import Fact, Filled
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble
-from echoic.memory.served import P
+from echoic.memory.tasks import Result, Task
+from echoic.memory.user import P
 from echoic.partition import Partition
 from echoic.ranking.packing import Packed
 from echoic.stores.base import Change, Erasable, Erased, Index, Record, Waiting
@@ -38,10 +40,8 @@ from echoic.types import (
     Profile,
     Recall,
     Receipt,
-    Result,
     Scope,
     Sharing,
-    Task,
     Turn,
 )
 
@@ -50,7 +50,7 @@ class BlockingMemoryService(Protocol):
     """`MemoryService`, blocking."""
 
     def open(self) -> Self:
-        """Open store and embedder; what an earlier process left unfinished is taken up."""
+        """Open store and embedder, and resume what an earlier process left unfinished."""
 
     def aclose(self) -> None:
         """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice."""
@@ -61,7 +61,7 @@ class BlockingMemoryService(Protocol):
 
     @property
     def embedding_trouble(self) -> str | None:
-        """Why vectors do not get on, such as "EmbedderUnavailable"; None while they do."""
+        """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
 
     def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
         """Tell `hook` what was learned, each time something was; `hook` itself, so that this can decorate."""
@@ -73,7 +73,7 @@ class BlockingMemoryService(Protocol):
         """Tell `hook` of every erasure, with its receipt."""
 
     def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
-        """Tell `hook` where embedding or distilling does not get on."""
+        """Tell `hook` of every failure to embed or to distil."""
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
         """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
@@ -85,21 +85,21 @@ class BlockingMemoryService(Protocol):
         """The memory of one user."""
 
     def users(self, deployment: str = "default") -> list[str]:
-        """Everyone something is known of. For operators."""
+        """Every user that something is kept about. For operators."""
 
     def proposals(self, deployment: str = "default") -> BlockingProposals:
-        """What callers proposed to be global, and the means to approve or reject it. For operators."""
+        """The memories that callers proposed to be global, to approve or reject. For operators."""
 
     def global_facts(self, deployment: str = "default") -> BlockingGlobalFacts:
-        """What everyone of a deployment knows, to be written, listed and withdrawn. For operators."""
+        """The global facts of a deployment, to write, list and withdraw. For operators."""
 
     def revocations(self, deployment: str = "default") -> BlockingRevocations:
-        """Which tokens of a deployment are good no longer. For whoever gives tokens out."""
+        """The tokens of a deployment that are revoked. For whoever issues tokens."""
 
     def experience(
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ...
     ) -> BlockingAgentExperience:
-        """What an agent learned by serving this deployment's users, and the means to add to it."""
+        """What an agent learned by serving this deployment's users, to read and to add to."""
 
     def agents_with_lessons(self, deployment: str = "default") -> list[str]:
         """The agents that learned anything from this deployment's users. For operators."""
@@ -114,25 +114,25 @@ class BlockingMemoryService(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[tuple[str, Conversation]]:
-        """Conversations of all users of a deployment with whose they are, the oldest first. For operators."""
+        """The conversations of a deployment, each with its user, oldest first. For operators."""
 
     def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
-        """Learn from every conversation that has turns nobody learned from yet, now."""
+        """Learn now from every conversation with turns that were not learned from yet."""
 
     def distil_due(self, deployment: str | None = None) -> Distilled:
-        """Learn from every conversation it is time to read: what a worker does again and again."""
+        """Learn from every conversation that is due; a worker calls it again and again."""
 
     def jobs(self, deployment: str | None = None) -> Jobs:
-        """What is still to be distilled and what was given up. For operators; looks at every conversation."""
+        """The conversations to be distilled, and those given up. For operators; reads every conversation."""
 
-    def checkpoint(self, user: str, conversation: str, deployment: str = "default") -> None:
-        """Have a model read what is new in a conversation now, behind the caller's back."""
+    def learn_soon(self, user: str, conversation: str, deployment: str = "default") -> None:
+        """Have a model read what is new in a conversation now, in the background."""
 
     def settle(self, timeout_s: float = ...) -> bool:
-        """Wait until everything written has its vector and no model is asked; whether it came to that."""
+        """Wait until everything written has its vector and no model is being asked; whether that was so."""
 
     def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
-        """Embed everything anew with the embedder this service was opened with; how many records that is."""
+        """Embed everything again with the embedder this service was opened with; how many records."""
 
     def check(self) -> Mapping[str, Any]:
         """Facts about store and embedder for `echoic doctor`. No contents."""
@@ -147,10 +147,53 @@ class BlockingMemoryService(Protocol):
 class BlockingUserMemory(Protocol):
     """`UserMemory`, blocking."""
 
-    scope: Scope
+    def set(
+        self,
+        key: str,
+        value: str,
+        *,
+        category: Category = "fact",
+        context: str | None = None,
+        visibility: Sharing = "auto",
+    ) -> Memory:
+        """Keep `value` under `key`. The earlier value is superseded and stays in `history`."""
+
+    def get(self, key: str) -> Memory | None:
+        """The current memory under `key`: the user's own, else a global, else a shared one."""
+
+    def delete(self, key: str | None = None, *, id: str | None = None) -> bool:
+        """Retract what the user keeps under `key`, or one memory or turn by its id."""
+
+    def history(self, key: str) -> list[Memory]:
+        """Every version the user kept under `key`, oldest first, retracted ones included."""
+
+    def remember(
+        self,
+        text: str,
+        *,
+        category: Category = "fact",
+        context: str | None = None,
+        said_at: datetime | None = None,
+    ) -> Memory:
+        """Keep one sentence about the user, without a key. Repeating the call changes nothing."""
 
     def facts(self, *, with_global: bool = False) -> list[Memory]:
-        """Everything that holds, as the user has it: oldest first, superseded and retracted ones left out."""
+        """Every current memory of the user, oldest first, `with_global` those of everyone as well."""
+
+    def past(self) -> list[Memory]:
+        """Every memory of the user that was corrected or retracted and not destroyed, oldest first."""
+
+    def query(
+        self,
+        text: str,
+        *,
+        limit: int = 10,
+        include_past: bool = False,
+        timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> list[Hit]:
+        """The best `limit` memories and turns for `text`, the user's own and global ones in one ranking."""
 
     def recall(
         self,
@@ -161,23 +204,39 @@ class BlockingUserMemory(Protocol):
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
-        besides: str | None = None,
+        besides: str | Collection[str] | None = None,
     ) -> Recall:
-        """The same, with its outcome, and within a deadline."""
+        """Search as `query` does, within a deadline, and say with which outcome."""
 
-    @overload
-    def profile(self) -> Profile: ...
+    def warm(self) -> None:
+        """Load what a recall needs, as when the phone rings: partitions, encoder, parser of times."""
 
-    @overload
-    def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
+    def listen(
+        self,
+        *,
+        limit: int = 5,
+        timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> BlockingSpeculation:
+        """Search on interim transcripts while the user speaks, so that the answer is ready when they stop."""
 
-    def directives(self, *, for_agent: str | None = None, for_conversation: str | None = None) -> Directives:
-        """How the user wants to be served."""
+    def brief(
+        self,
+        text: str,
+        *,
+        budget_tokens: int = ...,
+        deadline_ms: float | None = None,
+        timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> Packed:
+        """The answer to `text` as prompt text: a few quoted lines, each once, with their age."""
 
-    def set_directives(
-        self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
-    ) -> Directives:
-        """Set directives by name, or take them back with None; they hold in every session from now on."""
+    def pack(
+        self, recall: Recall, *, budget_tokens: int = ..., timezone: str | tzinfo | None = None
+    ) -> Packed:
+        """A recall made earlier, such as by `listen`, as the prompt text that `brief` gives."""
 
     def block(
         self,
@@ -188,8 +247,28 @@ class BlockingUserMemory(Protocol):
         budget_tokens: int = ...,
         deadline_ms: float | None = None,
         min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
     ) -> Block:
-        """What a session starts with, as text for a model; the same bytes while nothing changed."""
+        """The memory a session starts with, as prompt text; the same bytes while nothing changed."""
+
+    @overload
+    def profile(self) -> Profile: ...
+
+    @overload
+    def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
+
+    def directives(self, *, for_agent: str | None = None, for_conversation: str | None = None) -> Directives:
+        """How the user wants to be served, with what was set for this agent or this conversation alone."""
+
+    def set_directives(
+        self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
+    ) -> Directives:
+        """Set directives by name, or remove them with None. They hold in every session from now on."""
+
+    def conversation(
+        self, conversation_id: str = "", *, agent: str | None = None
+    ) -> BlockingOpenConversation:
+        """Open a conversation, or continue the one with that id. Without an id a new one is made."""
 
     def conversations(
         self,
@@ -199,13 +278,16 @@ class BlockingUserMemory(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[Conversation]:
-        """Every conversation, oldest first, or those chosen."""
+        """The user's conversations, oldest first; all, or those that match every argument."""
 
     def find_conversation(self, conversation_id: str) -> Conversation | None:
-        """The conversation of that id as it stands; None: there is none, or it was forgotten."""
+        """The conversation with that id; None: there is none, or it was forgotten."""
+
+    def recall_conversation(self, key: str) -> Transcript | None:
+        """The conversation stored under a key like `key`, in words, spelling or sound."""
 
     def task(self, conversation_id: str) -> Task | None:
-        """A conversation with all that was said in it and came out of it; None: there is none of that id."""
+        """A conversation with its turns and results; None: there is none with that id."""
 
     def add_result(
         self,
@@ -217,103 +299,19 @@ class BlockingUserMemory(Protocol):
         arguments: Mapping[str, Any] | None = None,
         at: datetime | None = None,
     ) -> Result:
-        """Keep what came out of one step of a task. Durable when it returns; the same again changes nothing."""
+        """Keep the result of a step of a task, such as a tool's. Durable when it returns."""
 
     def fail(self, conversation_id: str) -> Conversation:
-        """The task could not be done. What was said in it stays, and is learned from like any other."""
-
-    @property
-    def store(self) -> BlockingStore:
-        """Where it is kept, for what is kept beside it: records of a kind of its own, in `scope`."""
-
-    def tell_tool_use(self, used: ToolUsed) -> None:
-        """Tell hooks that a model used a tool of this memory. For whoever makes such tools."""
-
-    def set(
-        self,
-        key: str,
-        value: str,
-        *,
-        category: Category = "fact",
-        context: str | None = None,
-        visibility: Sharing = "auto",
-    ) -> Memory:
-        """Keep `value` under `key`. What was there before is superseded and stays in `history`."""
-
-    def get(self, key: str) -> Memory | None:
-        """What holds under `key`: the user's own, else what is global, else what others share."""
-
-    def delete(self, key: str | None = None, *, id: str | None = None) -> bool:
-        """Take back what the user keeps under `key`, or one memory or turn by its id."""
-
-    def history(self, key: str) -> list[Memory]:
-        """Every version of what the user kept under `key`, oldest first, retracted ones included."""
-
-    def remember(
-        self,
-        text: str,
-        *,
-        category: Category = "fact",
-        context: str | None = None,
-        said_at: datetime | None = None,
-    ) -> Memory:
-        """Keep one thing known about the user, in a sentence. Saying the same again changes nothing."""
-
-    def past(self) -> list[Memory]:
-        """What the user kept and holds no longer, oldest first: corrected or taken back, not destroyed."""
-
-    def query(
-        self,
-        text: str,
-        *,
-        limit: int = 10,
-        include_past: bool = False,
-        timezone: str | tzinfo | None = None,
-        min_relevance: float | None = None,
-    ) -> list[Hit]:
-        """The best `limit` memories and turns for `text`: the user's own and what is global, in one ranking."""
-
-    def warm(self) -> None:
-        """Make ready what a recall needs, as when the phone rings: both partitions, the encoder, the parser."""
-
-    def brief(
-        self,
-        text: str,
-        *,
-        budget_tokens: int = ...,
-        deadline_ms: float | None = None,
-        timezone: str | tzinfo | None = None,
-        min_relevance: float | None = None,
-        besides: str | None = None,
-    ) -> Packed:
-        """What is known for `text`, as a model gets it: few quoted lines, each once, with their age."""
-
-    def pack(
-        self, recall: Recall, *, budget_tokens: int = ..., timezone: str | tzinfo | None = None
-    ) -> Packed:
-        """The same for a recall that was made before, such as by `listen`."""
-
-    def listen(
-        self, *, limit: int = 5, timezone: str | tzinfo | None = None, min_relevance: float | None = None
-    ) -> BlockingSpeculation:
-        """Recall on interim transcripts while the user speaks, so that the answer is there when they end."""
-
-    def conversation(
-        self, conversation_id: str = "", *, agent: str | None = None
-    ) -> BlockingOpenConversation:
-        """Open a conversation, or go on with the one of that id. Without an id a new one is made."""
-
-    def recall_conversation(self, key: str) -> Transcript | None:
-        """The stored conversation `key` means: the same words first, then alike in spelling or sound."""
+        """Mark a task as failed. Its turns stay, and are learned from like any others."""
 
     def jobs(self) -> Jobs:
         """Which of the user's conversations are still to be learned from, and which were given up."""
 
     def export(self) -> dict[str, Any]:
-        """All that is kept of the user, as JSON: every version of every memory, every conversation."""
+        """Everything kept about the user, as JSON: every version of every memory, every conversation."""
 
     def restore(self, exported: Mapping[str, Any]) -> int:
-        """Take in what `export` gave, of any user; what is known already is left as it is."""
+        """Import what `export` returned, of any user; records that are there already stay as they are."""
 
     def forget(
         self,
@@ -322,11 +320,19 @@ class BlockingUserMemory(Protocol):
         conversation: str | None = None,
         id: str | None = None,
         asked: str | None = None,
+        learned_from: Collection[str] | None = None,
     ) -> Receipt:
-        """Destroy all that is kept of the user, or one key with its history, or one conversation, or one"""
+        """Destroy everything kept about the user, or only what one argument names."""
 
     def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
-        """The turns that the request to forget in `turn` means; None where it asks nothing of that kind."""
+        """The turns that a request to forget in `turn` means; None: it holds no such request."""
+
+    @property
+    def backing_store(self) -> BlockingStore:
+        """The store, for records of another kind that are kept beside the memories, in `scope`."""
+
+    def tell_tool_use(self, used: ToolUsed) -> None:
+        """Tell hooks that a model used a tool of this memory. For whoever makes such tools."""
 
 
 class BlockingSpeculation(Protocol):
@@ -334,8 +340,8 @@ class BlockingSpeculation(Protocol):
 
     on_found: Callable[[Recall], None] | None
 
-    def hear(self, partial: str, alternatives: Sequence[str] = ...) -> None:
-        """Take in what the recogniser made of the utterance so far. Never waits, and never fails on a text."""
+    def partial(self, text: str, alternatives: Sequence[str] = ...) -> None:
+        """Take in the interim transcript of the utterance so far. Never waits, and never fails on a text."""
 
     def final(
         self, text: str, *, alternatives: Sequence[str] = ..., deadline_ms: float | None = None
@@ -379,11 +385,11 @@ class BlockingOpenConversation(Protocol):
     def distil(self) -> Distilled:
         """Learn from what was said since the last time, now."""
 
-    def listen(self) -> Distilled:
-        """Let the rules learn from what was said since the last time, now; a model reads later."""
+    def learn(self) -> Distilled:
+        """Let the rules learn now from what was said since the last time; a model reads later."""
 
-    def checkpoint(self) -> None:
-        """Have a model read what is new, behind the caller's back: an agent hands over, a tool answered."""
+    def learn_soon(self) -> None:
+        """Have a model read what is new, in the background: when an agent hands over, or a tool answered."""
 
     def begin(self) -> None:
         """Make the conversation exist; one that does is continued."""

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from echoic.errors import InvalidInput, brief
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -13,8 +20,13 @@ if TYPE_CHECKING:
     from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.sharing import Classifier
+    from echoic.ranking.fusion import Fusion, Weights
     from echoic.stores.base import Store
     from echoic.stores.documents import Documents
+
+FORMAT = "echoic.weights"
+"""What a file of weights that `echoic tune` wrote says it is."""
+VERSION = 1
 
 
 def open(  # noqa: A001 - echoic.open is the way in
@@ -69,7 +81,6 @@ def open(  # noqa: A001 - echoic.open is the way in
     from echoic.embedding import embedder_from
     from echoic.memory.service import MemoryService
     from echoic.memory.shares import shares_from
-    from echoic.memory.weights import fusion_from
     from echoic.stores import store_of
 
     asked: dict[str, Any] = {}
@@ -99,3 +110,44 @@ def open(  # noqa: A001 - echoic.open is the way in
 def _listed(text: str) -> list[str] | None:
     """The names in "a, b"; None: there are none."""
     return [name.strip() for name in text.split(",") if name.strip()] or None
+
+
+def fusion_from(name: str) -> Fusion:
+    """The fusion that `name` names: one of `FUSIONS`, or the blend with the weights of a file.
+
+    Args:
+        name: "blend", "rrf", "text", "vector", or the path of a JSON file that `echoic tune` wrote.
+
+    Raises:
+        InvalidInput: there is no such fusion or file, or the file holds something else.
+    """
+    from echoic.ranking.fusion import FUSIONS, Fusion, blend
+
+    if name in FUSIONS:
+        return FUSIONS[name]
+    if not name.endswith(".json"):
+        raise InvalidInput(
+            f"unknown fusion {name!r}: use {', '.join(FUSIONS)}, or a .json file that `echoic tune` wrote"
+        )
+    try:
+        given = json.loads(Path(name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"the weights in {brief(name)} cannot be read: {error}") from error
+    if not isinstance(given, dict) or (given.get("format"), given.get("version")) != (FORMAT, VERSION):
+        raise InvalidInput(
+            f"{brief(name)} holds no weights of version {VERSION}: write it with `echoic tune`"
+        )
+    broad, close = (_weights(given.get(part), f"{part} of {brief(name)}") for part in ("broad", "close"))
+    return Fusion(partial(blend, broad=broad, close=close), FUSIONS["blend"].finding)
+
+
+def _weights(given: Any, what: str) -> Weights:
+    from echoic.ranking.fusion import Weights
+
+    names = {field.name for field in fields(Weights)}
+    if not isinstance(given, Mapping) or set(given) != names:
+        raise InvalidInput(f"{what} must name exactly the weights {', '.join(sorted(names))}")
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+            raise InvalidInput(f"the weight {name} in {what} is no finite number: {brief(value)}")
+    return Weights(**given)

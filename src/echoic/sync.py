@@ -6,7 +6,7 @@
         ana = memory.user("ana")
         ana.set("user_name", "Ana")
         with ana.listen() as listening:
-            listening.hear("what is my")             # as the recogniser writes: returns at once
+            listening.partial("what is my")             # as the recogniser writes: returns at once
             recall = listening.final("What is my name?", deadline_ms=150)
 
 There is no second implementation: every verb is the asynchronous one, run to its end in the loop's thread,

@@ -1,8 +1,4 @@
-"""The nouns of memory: what they mean, and what may be said in them. No I/O, and nothing of ours but errors.
-
-Every value is checked where it enters, so that no layer below has to doubt it: text is any Unicode except NUL
-and lone surrogates, and comes back exactly as it went in; times are aware.
-"""
+"""The nouns of memory: what they mean, and which values they take. No I/O."""
 
 from __future__ import annotations
 
@@ -10,15 +6,21 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
+from echoic.checks import (
+    MAX_KEY_CHARACTERS,
+    MAX_TEXT_BYTES,
+    AsDict,
+    checked_name,
+    checked_query,
+    checked_text,
+    checked_time,
+)
 from echoic.errors import InvalidInput, brief
 from echoic.speakers import checked_speaker
-
-MAX_KEY_CHARACTERS = 256
-MAX_TEXT_BYTES = 32 * 1024
-"""Of one value or utterance, in UTF-8. Longer texts belong in documents, not in memory."""
 
 Category = Literal["preference", "entity", "decision", "requirement", "fact", "experience"]
 Visibility = Literal["private", "proposed", "global"]
@@ -29,101 +31,16 @@ user alone knows it, whatever the rules say."""
 ConversationStatus = Literal["created", "active", "completed", "failed"]
 Outcome = Literal["complete", "deadline", "unavailable"]
 """complete: everything was looked at. deadline: the best there was in time. unavailable: could not look."""
+Cut = Literal["own", "global", "shared", "newest", "vector", "date", "unembedded"]
+"""A step a search left out.
 
-
-def checked_name(value: object, what: str) -> str:
-    """`value` as a name (user, deployment, key, id): 1 to 256 characters of any Unicode without NUL.
-
-    Raises:
-        InvalidInput: it is empty, too long, or cannot be stored exactly.
-    """
-    if not isinstance(value, str):
-        raise InvalidInput(f"{what} must be a string, not {type(value).__name__:.80}")
-    if not value.strip():
-        raise InvalidInput(f"{what} is empty. Nothing is read or written without one.")
-    if len(value) > MAX_KEY_CHARACTERS:
-        raise InvalidInput(
-            f"{what} has {len(value)} characters, {MAX_KEY_CHARACTERS} at most. "
-            "Use a shorter name and put the rest in the value."
-        )
-    return _storable(value, what)
-
-
-def checked_text(
-    value: object, what: str, *, if_empty: str = "To take something back use delete or forget."
-) -> str:
-    """`value` as a text: not blank, at most 32 KiB of UTF-8, any Unicode without NUL.
-
-    Args:
-        value: anything.
-        what: what it is, for the message.
-        if_empty: the way out where it is blank.
-
-    Raises:
-        InvalidInput: it is blank, too long, or cannot be stored exactly.
-    """
-    if not isinstance(value, str):
-        raise InvalidInput(f"{what} must be a string, not {type(value).__name__:.80}")
-    if not value.strip():
-        raise InvalidInput(f"{what} is empty. {if_empty}")
-    _storable(value, what)
-    if len(value) > MAX_TEXT_BYTES // 4 and len(value.encode()) > MAX_TEXT_BYTES:
-        raise InvalidInput(
-            f"{what} has {len(value.encode())} bytes, {MAX_TEXT_BYTES} at most. "
-            "Split it into several memories."
-        )
-    return value
-
-
-def checked_query(value: object) -> str:
-    """`value` as something to search for.
-
-    Raises:
-        InvalidInput: it is blank, too long, or cannot be stored exactly.
-    """
-    return checked_text(value, "query", if_empty="There is nothing to search for.")
-
-
-def checked_time(value: datetime, what: str) -> datetime:
-    """`value` in UTC.
-
-    Raises:
-        InvalidInput: it carries no time zone, so the moment it means is unknown, or is none in UTC.
-    """
-    if not isinstance(value, datetime):
-        raise InvalidInput(f"{what} must be a datetime, not {type(value).__name__:.80}")
-    if value.tzinfo is None or value.utcoffset() is None:
-        raise InvalidInput(f"{what} has no time zone. Say which, for example datetime.now(timezone.utc).")
-    try:
-        return value.astimezone(UTC)
-    except OverflowError as error:
-        raise InvalidInput(f"{what} is outside the years 1 to 9999 in UTC") from error
-
-
-def _storable(value: str, what: str) -> str:
-    if "\0" in value:
-        raise InvalidInput(f"{what} holds a NUL character. Remove it first.")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            f"{what} holds half a character (a lone surrogate) at position {error.start}. "
-            "Decode the text again, with errors='replace' if need be."
-        ) from error
-    return value
-
-
-class _AsDict:
-    """Marks a mapping of any class for pydantic, which serialises only dicts by itself."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Called by pydantic alone, so that nothing here has to import it."""
-        from pydantic_core import core_schema
-
-        keys, values = get_args(source)
-        schema = handler.generate_schema(dict[keys, values])  # type: ignore[valid-type]
-        plain = core_schema.wrap_serializer_function_ser_schema(lambda value, dump: dump(dict(value)))
-        return core_schema.no_info_before_validator_function(dict, schema, serialization=plain)
+- "own", "global", "shared": these memories were not loaded in time.
+- "newest": the store could not be asked what is new.
+- "vector": the question was not embedded, in time or at all.
+- "date": what the question says about time was not read, or read in an assumed time zone.
+- "unembedded": many memories wait for their vector, as after an import or with another model, and were
+  searched by their words alone.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +59,12 @@ class Scope:
     @property
     def everyone(self) -> Scope:
         """The global scope of the same deployment."""
-        return Scope(self.deployment, None)
+        return _everyone(self.deployment)
+
+
+@lru_cache(maxsize=1024)
+def _everyone(deployment: str) -> Scope:
+    return Scope(deployment, None)  # asked for several times in every search
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +195,7 @@ class Hit:
     """Of the memory, where there is one, else what was heard of the turn."""
     score: float
     """Of the fusion; comparable only within one query."""
-    ranks: Annotated[Mapping[str, Rank], _AsDict()]
+    ranks: Annotated[Mapping[str, Rank], AsDict()]
     """By channel: "vector", "text", "fuzzy", …; a channel that did not find it is absent."""
     scope: Scope
     memory: Memory | None = None
@@ -306,11 +228,8 @@ class Recall:
 
     hits: tuple[Hit, ...]
     outcome: Outcome
-    cut: tuple[str, ...] = ()
-    """What was left out: "vector" (the question was not embedded, in time or at all), "unembedded" (many
-    memories wait for their vector: an import, another model, an embedder that was away), "newest" (the store
-    could not be asked), "date" (what the question says about time was not read, or in an assumed time zone),
-    or what was not there in time: "own", "global", "shared"."""
+    cut: tuple[Cut, ...] = ()
+    """The steps that were left out, see `Cut`; empty where the search was complete."""
     pipeline: tuple[dict[str, Any], ...] = field(default=(), compare=False, repr=False)
     """What was done to find it, step by step as JSON: where was searched, and what each channel was worth.
     Of a scope searched in a database, what the database was asked. See docs/ranking.md."""
@@ -350,7 +269,7 @@ class Receipt:
     """Records of any other kind, such as proposals."""
     rewritten: int = 0
     """Turns, summaries and other records that stay: in them the words that said it were destroyed."""
-    kept_because: Annotated[Mapping[KeptBecause, int], _AsDict()] = field(default_factory=dict)
+    kept_because: Annotated[Mapping[KeptBecause, int], AsDict()] = field(default_factory=dict)
     """How many records stay though they are close to what is gone, by why."""
     verified: bool = False
     """Whether the stored bytes were searched afterwards and held none of it."""
@@ -412,7 +331,7 @@ class Directives:
     formality: Formality | str | None = None
     language: str | None = None
     """A BCP 47 tag, such as "en" or "pt-BR"."""
-    free: Annotated[Mapping[str, str], _AsDict()] = field(default_factory=dict)
+    free: Annotated[Mapping[str, str], AsDict()] = field(default_factory=dict)
     """Any other, by name: at most 16, each a short text in the user's words."""
 
     def __post_init__(self) -> None:
@@ -485,117 +404,6 @@ class Experience:
         return tuple(lesson.text for lesson in self.lessons if lesson.kind == kind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What came out of one step of a task, such as what a tool gave."""
-
-    id: str
-    name: str
-    value: Any
-    """JSON."""
-    at: datetime
-    """When it came out (aware, UTC)."""
-    arguments: Mapping[str, Any] | None = None
-    """What the tool was called with; None where it was no tool, or nobody said."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskMessage:
-    """One message of a task's history: what was said, a tool's call, or its result."""
-
-    role: Literal["user", "agent", "tool_call", "tool_result"]
-    """"user" stands for whoever is no agent."""
-    at: datetime
-    text: str = ""
-    """What was said and heard."""
-    name: str = ""
-    """Of the tool, or of who spoke."""
-    value: Any = None
-    """A call's arguments, or what came out."""
-    id: str = ""
-    """Of the turn or the result; a call has that of its result."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """A conversation as a piece of work: how it stands, all that was said, what came out on the way."""
-
-    user: str
-    conversation: Conversation
-    turns: tuple[Turn, ...] = ()
-    results: tuple[Result, ...] = ()
-
-    @property
-    def messages(self) -> tuple[TaskMessage, ...]:
-        """Everything said and done, in its order: turns, calls of tools and their results."""
-        said = [
-            TaskMessage(
-                role="agent" if turn.speaker == "agent" else "user",
-                at=turn.said_at,
-                text=turn.heard_text,
-                name=turn.speaker,
-                id=turn.id,
-            )
-            for turn in self.turns
-        ]
-        done: list[TaskMessage] = []
-        for result in self.results:
-            part = TaskMessage(
-                role="tool_result", at=result.at, name=result.name, value=result.value, id=result.id
-            )
-            if result.arguments is not None:
-                done.append(replace(part, role="tool_call", value=result.arguments))
-            done.append(part)
-        return tuple(sorted([*said, *done], key=lambda message: message.at))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingTool:
-    """A tool call that was begun and had no result yet."""
-
-    call: str
-    """The provider's id of the call."""
-    name: str
-    arguments: Annotated[Mapping[str, Any], _AsDict()] = field(default_factory=dict)
-    """JSON."""
-    idempotent: bool = False
-    """Whether it may be run again; else the model is told that it did not finish."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """Enough to go on with a live call in another process, on any provider."""
-
-    session: str
-    conversation: str
-    agent: str
-    """Who served when it was written."""
-    messages: str
-    """What was said and done, as JSON of PydanticAI's messages; agents' words as far as they were heard."""
-    unkept: tuple[Turn, ...] = ()
-    """Turns that were not yet in the conversation: whoever goes on appends them first, by their ids."""
-    pending: tuple[PendingTool, ...] = ()
-    summary: str | None = None
-    """What was said before `messages`, where those of a long call would be too many."""
-    learns: bool = True
-    """Whether anything may be learned from what is said."""
-    evicted: int = 0
-    """How many turns of the call `summary` stands for: they are not in `messages`."""
-    tokens: int = 0
-    """About how many whoever goes on is given: messages and summary, by `estimate_tokens`."""
-    cursor: int = 0
-    """How many turns of the call the conversation had."""
-    resumption: str | None = None
-    """A provider's handle, where it gave one. A hint: going on never needs it."""
-    saved_at: datetime
-
-    def __post_init__(self) -> None:
-        checked_name(self.session, "session")
-        checked_name(self.conversation, "conversation")
-        checked_name(self.agent, "agent")
-        object.__setattr__(self, "saved_at", checked_time(self.saved_at, "saved_at"))
-
-
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 STATUSES: tuple[ConversationStatus, ...] = get_args(ConversationStatus)
 
@@ -640,9 +448,9 @@ __all__ = [
     "PRESETS",
     "STATUSES",
     "Category",
-    "Checkpoint",
     "Conversation",
     "ConversationStatus",
+    "Cut",
     "Directives",
     "EmbeddingSpec",
     "Experience",
@@ -654,16 +462,12 @@ __all__ = [
     "Memory",
     "Outcome",
     "Pacing",
-    "PendingTool",
     "Profile",
     "Rank",
     "Recall",
     "Receipt",
-    "Result",
     "Scope",
     "Sharing",
-    "Task",
-    "TaskMessage",
     "Turn",
     "Verbosity",
     "Visibility",

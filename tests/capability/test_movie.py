@@ -9,7 +9,7 @@ from pydantic_ai import Agent
 
 import echoic
 from echoic.capability import Memory, reflect
-from echoic.types import Result
+from echoic.memory.tasks import Result
 
 LESSONS = [
     {"kind": "strategy", "text": "Ask for the genre before recommending a movie."},

@@ -46,6 +46,31 @@ def test_one_conversation_goes_with_all_that_was_said_in_it(echoic, jsonl):
     assert "north" not in found
 
 
+def test_what_was_asked_for_in_a_turn_goes_by_the_id_of_that_turn(echoic, jsonl):
+    said = ["My knee was replaced at Saint Mary's.", "Rub out what I said about my knee replacement."]
+    turns = [
+        {"speaker": "user", "text": text, "conversation": "c", "id": f"c:{n}"} for n, text in enumerate(said)
+    ]
+    jsonl("talk.jsonl", *turns)
+    echoic("import", "talk.jsonl")
+    gone = echoic("forget", "--asked", "c:1", "--yes")
+    assert gone.code == 0
+    assert int(receipt(gone)["rewritten"]) >= 1
+    assert "Saint Mary" not in echoic("export").out
+
+
+def test_a_query_leaves_out_what_it_is_told_to(echoic, jsonl):
+    said = [
+        {"speaker": "user", "text": f"The {c} shed is locked.", "conversation": c} for c in ("north", "south")
+    ]
+    jsonl("talk.jsonl", *said)
+    echoic("import", "talk.jsonl")
+    found = echoic("query", "which shed is locked", "--besides", "north").out
+    assert "south" in found
+    assert "north" not in found
+    assert echoic("query", "which shed is locked", "--besides", "north", "--besides", "south").code == 1
+
+
 def test_there_is_nothing_left_to_forget_twice(echoic):
     echoic("set", "a", "b")
     assert echoic("forget", "--all", "--yes", "--json").json["count"] == 1

@@ -139,7 +139,7 @@ async def test_documents_that_questions_interrupt_become_what_they_would_have_be
     local: LocalEmbedder, variant: Variant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real model, aborted in the middle of its runs; questions are asked until that has happened."""
-    texts = [f"{n} {text} " * 8 for n in range(12) for text in TEXTS[:4]]
+    texts = [f"{n} {text} " * 8 for n in range(4) for text in TEXTS[:4]]
     undisturbed = await local.embed_pieces(texts, "document")
     aborted: list[int] = []
     encode = local._encoder_in_use.run

@@ -142,7 +142,7 @@ async def test_the_documents_sentences_are_kept_with_their_categories():
         said = ["I work at Acme.", "I chose the Pro plan.", "Monthly billing, I want monthly billing.",
                 "We need HIPAA-compliant storage.", "I prefer dark mode."]  # fmt: skip
         await call.append(*(Turn(speaker="user", text=text) for text in said))
-        await call.listen()
+        await call.learn()
         kept = {fact.key: fact.category for fact in await ana.facts()}
         assert kept == {
             "employer": "entity",
@@ -152,6 +152,6 @@ async def test_the_documents_sentences_are_kept_with_their_categories():
             "preference:dark mode": "preference",
         }
         await call.append(Turn(speaker="user", text="We switched to the Enterprise plan."))
-        await call.listen()
+        await call.learn()
         assert (await ana.get("decision:plan")).text == "switch to the Enterprise plan"
         assert next(m.text for m in await ana.history("decision:plan")) == "choose the Pro plan"

@@ -79,7 +79,7 @@ async def test_while_the_server_is_away_days_are_those_of_the_zone_that_was_read
         ana, bob = memory.user("ana"), memory.user("bob")
         await ana.set("timezone", "Pacific/Kiritimati")
         recaller = ana._parts.recaller
-        hers, his = (TimeReader(ana.store, recaller, lambda: now) for _ in range(2))
+        hers, his = (TimeReader(ana.backing_store, recaller, lambda: now) for _ in range(2))
         question = "what did I say yesterday?"
         before = await hers.read(ana.scope, question)
         assert not before.assumed

@@ -146,7 +146,7 @@ async def test_turns_that_are_not_to_be_learned_from_are_found_as_they_were_said
     turn = echoic.Turn(speaker="user", text="my name is Zuleika", id="t1")
     await opened.append(turn, learn=False)
     await opened.append(turn)  # it comes again: what was said of it stands
-    await opened.listen()
+    await opened.learn()
     await opened.complete()
     await memory.distil()
     assert await ana.facts() == []

@@ -80,7 +80,7 @@ async def profile_after(*said):
         call = await ana.conversation("call")
         for text in said:
             await call.append(Turn(speaker="user", text=text))
-            await call.listen()
+            await call.learn()
         return await ana.profile()
 
 
@@ -151,7 +151,7 @@ async def test_an_integrators_own_model_keeps_working():
         said = ["my name is Ana", "my hobby is pottery", "I prefer action movies", "keep your answers short",
                 "let's not discuss religion"]  # fmt: skip
         await call.append(*(Turn(speaker="user", text=text) for text in said))
-        await call.listen()
+        await call.learn()
         assert await ana.profile(Viewer) == Viewer(
             name="Ana",
             interests=["pottery"],

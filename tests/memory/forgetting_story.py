@@ -155,7 +155,7 @@ async def told(
         "block": (await ana.block(moment=story.asks)).text,
         "tool": str((await tools.agent_memory("query", query=story.asks))["result"]),
         "export": str(await ana.export()),
-        "why": " ".join(answer.text for answer in await found_in(ana.store, ana.scope, exchange)),
+        "why": " ".join(answer.text for answer in await found_in(ana.backing_store, ana.scope, exchange)),
     }
     await memory.settle(20)
     stored = b"\n".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
@@ -183,7 +183,7 @@ async def play(story: Story, folder: Path) -> list[tuple[Step, dict[str, bool]]]
                 await call.append(
                     Turn(speaker="agent" if "agent: " in step.does else "user", text=words or speaker)
                 )
-                await call.listen()
+                await call.learn()
             rows.append((step, await told(memory, ana, story, ids, folder)))
         hits = await ana.query(story.stays_asks, limit=50, min_relevance=0)
         assert story.stays in str(hits), f"{story.name}: {story.stays} went too"

@@ -15,14 +15,13 @@ from echoic.embedding import embedder_from
 from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory import abandoned
 from echoic.memory.abandoned import RESUMABLE_FOR_S
-from echoic.memory.checkpoints import as_json
+from echoic.memory.checkpoints import Checkpoint, as_json
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.records import CALL, CHECKPOINT
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import Put, Record
 from echoic.stores.in_memory import InMemoryStore
-from echoic.types import Checkpoint
 
 SIGN = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 """The last one of the call."""
@@ -66,17 +65,17 @@ async def broken_off(memory, *checkpoints):
     await talk.append(Turn(speaker="user", text="I live in Lisbon.", id="t1", said_at=SIGN))
     call = {"id": "call", "conversation": "talk", "ended_at": None, "reason": None}
     call_of = Put(record=Record(kind=CALL, id="call", key="talk", data=call))
-    await ana.store.write(ana.scope, [call_of, *map(held, checkpoints or [CALL_OF])])
+    await ana.backing_store.write(ana.scope, [call_of, *map(held, checkpoints or [CALL_OF])])
     return ana
 
 
 async def left(ana):
-    return [record.id for record in await ana.store.scan(ana.scope, CHECKPOINT)]
+    return [record.id for record in await ana.backing_store.scan(ana.scope, CHECKPOINT)]
 
 
 async def end(ana):
     """All that the end of a call leaves."""
-    (call,) = await ana.store.read(ana.scope, CALL, ["call"])
+    (call,) = await ana.backing_store.read(ana.scope, CALL, ["call"])
     task = await ana.task("talk")
     return {
         "turns": [(turn.id, turn.heard_text) for turn in task.turns],
@@ -186,18 +185,18 @@ async def test_wherever_it_fails_the_next_one_finishes_it(clock, after):
 
 
 async def test_who_takes_it_up_in_this_moment_has_it(clock, monkeypatch):
-    store, listen = InMemoryStore(), OpenConversation.listen
+    store, listen = InMemoryStore(), OpenConversation.learn
     again = replace(CALL_OF, unkept=(), saved_at=SIGN + timedelta(days=2))
 
     async def taken_up_first(conversation):
-        monkeypatch.setattr(OpenConversation, "listen", listen)
-        await ana.store.write(ana.scope, [held(again)])
+        monkeypatch.setattr(OpenConversation, "learn", listen)
+        await ana.backing_store.write(ana.scope, [held(again)])
         return await listen(conversation)
 
     async with service(store, clock) as memory:
         ana = await broken_off(memory)
         clock.so_long_after(2 * 24 * 3600)
-        monkeypatch.setattr(OpenConversation, "listen", taken_up_first)
+        monkeypatch.setattr(OpenConversation, "learn", taken_up_first)
         assert await memory._abandoned.close_all() == 0
         assert await left(ana) == ["call"]
         assert (await ana.find_conversation("talk")).status == "active"
@@ -226,7 +225,7 @@ async def test_what_is_forgotten_in_this_moment_stays_so(clock, monkeypatch):
 async def test_a_checkpoint_whose_conversation_is_gone_goes_and_brings_nothing_back(clock):
     async with service(InMemoryStore(), clock) as memory:
         ana = memory.user("ana")
-        await ana.store.write(ana.scope, [held(CALL_OF)])
+        await ana.backing_store.write(ana.scope, [held(CALL_OF)])
         clock.so_long_after(RESUMABLE_FOR_S + 1)
         await memory.distil()
         assert await left(ana) == []
@@ -247,7 +246,7 @@ async def test_two_calls_of_one_conversation_that_both_broke_off_end_it_whoever_
     async with service(InMemoryStore(), clock) as memory:
         ana = await broken_off(memory, CALL_OF, other)
         clock.so_long_after(RESUMABLE_FOR_S + 1)
-        records = await ana.store.scan(ana.scope, CHECKPOINT)
+        records = await ana.backing_store.scan(ana.scope, CHECKPOINT)
         closing = (memory._abandoned._closed(ana.scope, record) for record in records)
         assert await asyncio.gather(*closing) == [True, True]
         await memory.distil()
@@ -258,7 +257,7 @@ async def test_one_that_cannot_be_read_is_left_alone_and_keeps_no_other_back(clo
     async with service(InMemoryStore(), clock) as memory:
         ana = await broken_off(memory)
         odd = Record(kind=CHECKPOINT, id="a newer form", data={"conversation": "elsewhere"})
-        await ana.store.write(ana.scope, [Put(record=odd)])
+        await ana.backing_store.write(ana.scope, [Put(record=odd)])
         clock.so_long_after(RESUMABLE_FOR_S + 1)
         await memory.distil()
         assert await end(ana) == {**CLOSED, "checkpoints": ["a newer form"]}
@@ -282,7 +281,7 @@ async def test_a_process_that_hung_so_long_finds_that_the_call_is_no_longer_its_
     async with service(InMemoryStore(), clock) as memory:
         ana = memory.user("ana")
         await ana.conversation("talk")
-        sessions = RecordSessionStore(ana.store)
+        sessions = RecordSessionStore(ana.backing_store)
         await sessions.save(ana.scope, CALL_OF)
         clock.so_long_after(RESUMABLE_FOR_S + 1)
         await memory.distil()

@@ -240,7 +240,7 @@ async def test_a_conversation_that_cannot_be_heard_waits_and_keeps_nobody_back(u
     async with MemoryService(store_from(url), moody) as memory:
         ana, bob = memory.user("ana"), memory.user("bob")
         heard = []
-        listen = memory._parts.distiller.listen
+        listen = memory._parts.distiller.apply_rules
 
         async def broken_for_ana(scope, conversation):
             heard.append(scope.user)
@@ -249,7 +249,7 @@ async def test_a_conversation_that_cannot_be_heard_waits_and_keeps_nobody_back(u
             return await listen(scope, conversation)
 
         with monkeypatch.context() as broken:
-            broken.setattr(memory._parts.distiller, "listen", broken_for_ana)
+            broken.setattr(memory._parts.distiller, "apply_rules", broken_for_ana)
             for user, name in ((ana, "Ana"), (bob, "Bob")):
                 call = await user.conversation("call")
                 await call.append(Turn(speaker="user", text=f"My name is {name}."))

@@ -90,10 +90,10 @@ async def test_what_was_heard_while_speaking_is_packed_like_any_recall(memory):
     ana = memory.user("ana")
     await ana.set("dog_name", "Rex")
     async with ana.listen() as listening:
-        listening.hear("dog name")
+        listening.partial("dog name")
         made = await ana.pack(await listening.final("dog name"), budget_tokens=100)
     assert '"dog name: Rex"' in made.text
 
 
 def test_a_list_is_looked_for_further():
-    assert hits_for("what books did I read?") == LIST_HITS > hits_for("what is my name?")
+    assert hits_for("what books did I read?", 300) == LIST_HITS > hits_for("what is my name?", 300)

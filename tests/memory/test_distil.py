@@ -106,7 +106,7 @@ class TestTriggers:
         async with worker() as memory:
             call = await memory.user("ana").conversation("c")
             await say(call, "first")
-            await memory.checkpoint("ana", "c")
+            await memory.learn_soon("ana", "c")
             await memory.settle(20)
             assert listener.readings == [["c-0"]]
             await say(call, "second", start=1)
@@ -127,7 +127,7 @@ class TestTriggers:
             await listener.asked(1)
             for n in range(30):
                 await say(call, f"later {n}", start=5 + n)
-                await memory.checkpoint("ana", "c")
+                await memory.learn_soon("ana", "c")
             listener.held.set()
             await memory.settle(20)
             assert [len(reading) for reading in listener.readings] == [5, 30]
@@ -303,9 +303,9 @@ class TestFacts:
         ana = memory.user("ana")
         if whose == "everyone's":
             zone = Memory(id="", key="time_zone", text="Pacific/Auckland", valid_from=later(0))
-            ledger = Ledger(ana.store, ana.scope.everyone)
+            ledger = Ledger(ana.backing_store, ana.scope.everyone)
             await ledger.set(zone)
-            await ana.store.write(ana.scope.everyone, ledger.changes)
+            await ana.backing_store.write(ana.scope.everyone, ledger.changes)
         else:
             await ana.set_directives(time_zone="Pacific/Auckland")
         call = await ana.conversation("c")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import echoic
 from echoic.embedding import embedder_from
+from echoic.memory.concurrency import RunsPerUser
 from echoic.memory.distilling import Add, Confirm, Fact, Retract, Supersede
 from echoic.memory.distilling.consistent import consistent
 from echoic.memory.distilling.dates import dated
@@ -24,7 +25,6 @@ from echoic.memory.distilling.grounded import grounded, instructs, is_grounded
 from echoic.memory.distilling.known import compared, known_of
 from echoic.memory.distilling.withheld import withheld
 from echoic.memory.records import index, record_of_memory
-from echoic.memory.runs import RunsPerUser
 from echoic.memory.service import MemoryService
 from echoic.memory.times.remembered import first_zone
 from echoic.stores import store_from

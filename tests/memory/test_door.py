@@ -9,10 +9,11 @@ import pytest
 import echoic
 import leaks
 from echoic import Turn
+from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.records import CHECKPOINT, scan_all
 from echoic.session import as_json
 from echoic.stores.base import Put, Record
-from echoic.types import Checkpoint, PendingTool, Scope
+from echoic.types import Scope
 
 CARD = "4111 1111 1111 1111"
 SECRETS = (
@@ -54,7 +55,7 @@ async def planted(user):
     await call.append(
         Turn(speaker="agent", text="And the password?"), Turn(speaker="user", text="it's bluebird seven")
     )
-    await call.listen()
+    await call.learn()
     await user.set("pin", "8361")
     await user.set("wifi", "the wifi password is bluebird seven", context="said with pin 8361")
     await user.set("my pin is 8361", "kept under a secret")
@@ -166,8 +167,10 @@ async def test_a_checkpoint_holds_no_secret_and_its_tool_is_not_run_again(url, t
             summary="pin 8361",
             saved_at=(await call.info()).started_at,
         )
-        await user.store.write(user.scope, [Put(record=Record(kind=CHECKPOINT, id="s", data=as_json(kept)))])
-        (record,) = await scan_all(user.store, user.scope, CHECKPOINT)
+        await user.backing_store.write(
+            user.scope, [Put(record=Record(kind=CHECKPOINT, id="s", data=as_json(kept)))]
+        )
+        (record,) = await scan_all(user.backing_store, user.scope, CHECKPOINT)
         assert record.data["pending"][0]["idempotent"] is False
         assert [part["part_kind"] for m in json.loads(record.data["messages"]) for part in m["parts"]] == [
             "user-prompt",
@@ -229,5 +232,5 @@ async def test_codes_of_our_own_are_left_as_they_are():
         user = memory.user("ana")
         everyone = Scope("default", None)
         record = Record(kind="link-code", id="x", data={"whose": "pin: 8361", "used": False})
-        await user.store.write(everyone, [Put(record=record)])
-        assert (await user.store.read(everyone, "link-code", ["x"]))[0].data["whose"] == "pin: 8361"
+        await user.backing_store.write(everyone, [Put(record=record)])
+        assert (await user.backing_store.read(everyone, "link-code", ["x"]))[0].data["whose"] == "pin: 8361"

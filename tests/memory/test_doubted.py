@@ -31,7 +31,7 @@ class Caller:
     async def _turn(self, turn):
         self.at += timedelta(seconds=5)
         await self.call.append(turn)
-        await self.call.listen()
+        await self.call.learn()
 
     async def is_sure(self, key="user_name"):
         return (await self.user.get(key)).confirmed

@@ -15,10 +15,10 @@ import echoic
 from echoic import Hit, Recall, Turn
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable
+from echoic.memory.checkpoints import PendingTool
 from echoic.memory.service import MemoryService
 from echoic.ranking.packing import Packed
 from echoic.stores.in_memory import InMemoryStore
-from echoic.types import PendingTool
 
 
 async def everything(memory):

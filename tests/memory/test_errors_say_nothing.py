@@ -12,15 +12,14 @@ import pytest
 import echoic
 from echoic import Turn
 from echoic.errors import MESSAGE_CHARACTERS, EchoicError, InvalidInput, bounded, brief
+from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.experience import AgentExperience
 from echoic.memory.proposals import Proposals
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.types import (
-    Checkpoint,
     Directives,
-    PendingTool,
     Scope,
     checked_category,
     checked_name,

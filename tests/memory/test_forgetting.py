@@ -17,7 +17,7 @@ async def say(user, name, *said):
     for text in said:
         speaker, _, words = text.partition(": ")
         await call.append(Turn(speaker=speaker, text=words))
-        await call.listen()
+        await call.learn()
     return call
 
 
@@ -28,7 +28,7 @@ async def recalled(user, *questions):
         told += [str(hit) for hit in await user.query(question, limit=50)]
         told.append((await user.brief(question)).text)
         async with user.listen(limit=20) as listening:
-            listening.hear(question)
+            listening.partial(question)
             told += [str(hit) for hit in (await listening.final(question)).hits]
         told.append((await user.block(moment=question)).text)
     return "\n".join(told)

@@ -185,7 +185,7 @@ class TestForgottenBeforeItWasRead:
         ana = memory.user("ana")
         call = await ana.conversation("call")
         await call.append(*(Turn(speaker="user", text=text) for text in self.SAID))
-        await call.listen()
+        await call.learn()
         return ana, call
 
     async def test_the_turns_it_was_heard_in_teach_nothing_and_the_others_do(self, slow):
@@ -223,8 +223,8 @@ class TestForgottenBeforeItWasRead:
         ana = memory.user("ana")
         call = await ana.conversation("call")
         await call.append(Turn(speaker="user", text="I live in Lisbon. The kitchen of the flat is tiny."))
-        await call.listen()
-        write = ana.store.write
+        await call.learn()
+        write = ana.backing_store.write
 
         async def overtaken(scope, changes):
             learned = [
@@ -235,9 +235,9 @@ class TestForgottenBeforeItWasRead:
                 assert (await ana.forget(key="home")).memories == 1
             await write(scope, changes)
 
-        monkeypatch.setattr(ana.store, "write", overtaken)
+        monkeypatch.setattr(ana.backing_store, "write", overtaken)
         await call.distil()
-        assert ana.store.write == write, "it was forgotten in that moment"
+        assert ana.backing_store.write == write, "it was forgotten in that moment"
         assert await ana.facts() == []
 
     async def test_it_is_learned_when_it_is_said_again(self, slow):
@@ -245,10 +245,10 @@ class TestForgottenBeforeItWasRead:
         ana = memory.user("ana")
         call = await ana.conversation("call")
         await call.append(Turn(speaker="user", text=self.SAID[0]))
-        await call.listen()
+        await call.learn()
         await ana.forget(key="home")
         await call.append(Turn(speaker="user", text="By the way, I live in Lisbon."))
-        await call.listen()
+        await call.learn()
         assert (await ana.get("home")).text == "Lisbon"
 
     async def test_it_stays_so_in_another_store(self, slow, tmp_path):

@@ -25,7 +25,7 @@ async def say(user, *texts):
     call = await user.conversation("call")
     for text in texts:
         await call.append(Turn(speaker="user", text=text))
-        await call.listen()
+        await call.learn()
     return call
 
 

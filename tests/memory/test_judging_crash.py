@@ -132,14 +132,14 @@ async def test_what_failed_is_asked_about_by_the_next_process_when_it_is_time_an
                 await ana.set("store_hours", "The store is open Monday to Friday, nine to five.")
                 await memory.settle()
             await memory.distil_due()
-            (waiting,) = await ana.store.scan(ana.scope, JUDGEMENT)
+            (waiting,) = await ana.backing_store.scan(ana.scope, JUDGEMENT)
             assert waiting.data["attempts"] == attempts
             assert "store" not in str(waiting.data)
     async with judged(judge, clock=lambda: start + timedelta(minutes=2)) as memory:
         await memory.distil_due()
         assert (await memory.user("bob").get("store_hours")).visibility == "global"
         ana = memory.user("ana")
-        assert await ana.store.scan(ana.scope, JUDGEMENT) == []
+        assert await ana.backing_store.scan(ana.scope, JUDGEMENT) == []
 
 
 async def test_a_judge_that_never_answers_leaves_it_private_and_is_left_alone(judged, monkeypatch):
@@ -148,7 +148,7 @@ async def test_a_judge_that_never_answers_leaves_it_private_and_is_left_alone(ju
     async with judged(judge) as memory:
         ana = memory.user("ana")
         await ana.set("store_hours", "The store is open Monday to Friday, nine to five.")
-        while await ana.store.scan(ana.scope, JUDGEMENT):
+        while await ana.backing_store.scan(ana.scope, JUDGEMENT):
             await asyncio.sleep(0.01)
         assert judge.left == 100 - judging.ATTEMPTS
         assert (await ana.get("store_hours")).visibility == "private"
@@ -182,8 +182,8 @@ async def test_forgetting_a_key_destroys_what_waits_for_its_judgement(judged):
     ana = memory.user("ana")
     await ana.set("store_hours", "The store is open Monday to Friday, nine to five.")
     await ana.set("garden_hours", "The garden is open Monday to Friday, nine to five.")
-    assert len(await ana.store.scan(ana.scope, JUDGEMENT)) == 2
+    assert len(await ana.backing_store.scan(ana.scope, JUDGEMENT)) == 2
     receipt = await ana.forget(key="store_hours")
-    assert [record.key for record in await ana.store.scan(ana.scope, JUDGEMENT)] == ["garden_hours"]
+    assert [record.key for record in await ana.backing_store.scan(ana.scope, JUDGEMENT)] == ["garden_hours"]
     assert (receipt.memories, receipt.other) == (1, 1)
     await memory.aclose()

@@ -18,7 +18,7 @@ SAID = "My name is Ana and I have a dog called Rex."
 async def _say(service, name, text=SAID):
     call = await service.user("ana").conversation(name)
     await call.append(Turn(speaker="user", text=text))
-    await call.checkpoint()
+    await call.learn_soon()
 
 
 def _verbs(service):
@@ -36,7 +36,7 @@ def _verbs(service):
         "forget": ana.forget,
         "users": service.users,
         "distil": service.distil,
-        "checkpoint": lambda: service.checkpoint("ana", "call"),
+        "checkpoint": lambda: service.learn_soon("ana", "call"),
         "settle": service.settle,
         "check": service.check,
     }
@@ -67,7 +67,7 @@ def test_listening_in_another_loop_says_so(url):
 
     async def listen():
         async with service.user("ana").listen() as listening:
-            listening.hear("what is my")
+            listening.partial("what is my")
             await listening.final("what is my dog called?", deadline_ms=50)
 
     with pytest.raises(NotOpen, match=r"echoic\.sync"):
@@ -142,7 +142,7 @@ def test_the_blocking_facade_works_where_another_loop_runs(url):
             ana = memory.user("ana")
             ana.set("dog", "Rex")
             assert ana.get("dog").text == "Rex"
-            assert ana.store.scan(ana.scope, "memory")
+            assert ana.backing_store.scan(ana.scope, "memory")
 
     asyncio.run(main())
 

@@ -95,9 +95,9 @@ async def test_who_listens_loads_no_more_than_who_asks_and_finds_what_was_writte
     ana = memory.user("ana")
     store.loaded.clear()
     async with ana.listen() as listening:
-        listening.hear("what is played on")
+        listening.partial("what is played on")
         await asyncio.sleep(0.05)
-        listening.hear("what is played on sundays")
+        listening.partial("what is played on sundays")
         await asyncio.sleep(0.05)
         await ana.remember("Sundays are for the zither, which is played at noon")
         found = await listening.final("What is played on Sundays?")

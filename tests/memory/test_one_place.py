@@ -13,7 +13,7 @@ async def ana(memory):
     call = await ana.conversation("monday")
     for text in ("My sister is called Marta.", "I live in Porto and I work at Tesco.", "What a day it was."):
         await call.append(Turn(speaker="user", text=text))
-        await call.listen()
+        await call.learn()
     return ana
 
 

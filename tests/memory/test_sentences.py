@@ -151,7 +151,7 @@ async def test_rules_answer_at_once_and_sentences_follow_behind_the_callers_back
         user = memory.user("ana")
         call = await user.conversation("call")
         await call.append(echoic.Turn(speaker="user", text="I take blood pressure tablets every day."))
-        assert not (await call.listen()).kept
+        assert not (await call.learn()).kept
         await call.complete()
         assert await memory.settle(60)
         assert [fact.text for fact in await user.facts()] == ["I take blood pressure tablets every day"]

@@ -163,7 +163,7 @@ async def test_what_is_written_to_a_share_while_somebody_speaks_is_not_missed(sh
     await shared.settle()
     async with ana.listen() as listening:
         for partial in ("when are", "when are you", "when are you open"):
-            listening.hear(partial)
+            listening.partial(partial)
             await asyncio.sleep(0.05)
         await known(shared, "kb", "holiday_hours", "We are open on holidays until noon")
         recall = await listening.final("when are you open")

@@ -35,7 +35,7 @@ async def test_fillers_recall_nothing_and_the_outcome_is_complete(ana, filler):
     assert (await ana.brief(filler)).shown == ()
     assert (await ana.block(moment=filler)).section("now") == ""
     async with ana.listen() as listening:
-        listening.hear(filler)
+        listening.partial(filler)
         assert (await listening.final(filler)).hits == ()
 
 
@@ -96,3 +96,26 @@ async def test_the_conversation_that_goes_on_is_left_out_of_a_recall_and_a_brief
     assert "Let me look" not in told
     with pytest.raises(InvalidInput):
         await ana.recall(asked, besides="")
+
+
+async def test_turns_and_memories_are_left_out_by_their_ids(memory):
+    ana = memory.user("ana")
+    kept = await ana.remember("The north shed is locked")
+    call = await ana.conversation("call")
+    (turn,) = await call.append(Turn(speaker="user", text="The south shed is locked too."))
+    asked = "Which shed is locked?"
+
+    def told(hits):
+        return {hit.memory.id if hit.memory else hit.turn.id for hit in hits}
+
+    assert told(await ana.query(asked, min_relevance=0)) == {kept.id, turn.id}
+    assert told(await ana.query(asked, min_relevance=0, besides=kept.id)) == {turn.id}
+    assert told(await ana.query(asked, min_relevance=0, besides={turn.id})) == {kept.id}
+    assert await ana.query(asked, min_relevance=0, besides=[turn.id, kept.id]) == []
+    assert "north" in (await ana.block(moment=asked)).text
+    assert "north" not in (await ana.block(moment=asked, besides=[kept.id])).text
+    async with ana.listen(min_relevance=0, besides="call") as listening:
+        listening.partial(asked)
+        assert told((await listening.final(asked)).hits) == {kept.id}
+    with pytest.raises(InvalidInput, match="besides"):
+        await ana.query(asked, besides=["call", ""])

@@ -56,7 +56,7 @@ async def test_what_the_user_says_is_learned_by_whatever_name_they_go(memory, sp
     ana = memory.user("ana")
     call = await ana.conversation("c")
     (kept,) = await call.append(Turn(speaker=speaker, text="I live in Lisbon."))
-    await call.listen()
+    await call.learn()
     assert kept.speaker == "user"
     assert [fact.text for fact in await ana.facts()] == ["Lisbon"]
 
@@ -66,7 +66,7 @@ async def test_what_the_agent_says_is_never_taken_for_the_users(memory, speaker)
     ana = memory.user("ana")
     call = await ana.conversation("c")
     (kept,) = await call.append(Turn(speaker=speaker, text="I live in Lisbon."))
-    await call.listen()
+    await call.learn()
     assert kept.speaker == "agent"
     assert await ana.facts() == []
 

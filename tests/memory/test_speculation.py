@@ -71,7 +71,7 @@ def ids(recall):
 async def test_what_was_heard_before_the_end_is_ready_at_the_end_and_the_same_as_asked_anew(ana, final):
     async with ana.listen() as listening:
         for partial in grown(ASKED):
-            listening.hear(partial)
+            listening.partial(partial)
             await settled(listening)
         recall = await listening.final(final)
         assert listening.statistics.ready == 1
@@ -81,7 +81,7 @@ async def test_what_was_heard_before_the_end_is_ready_at_the_end_and_the_same_as
 
 async def test_a_last_word_that_changes_the_question_is_searched_for(ana):
     async with ana.listen() as listening:
-        listening.hear("where is my sister")
+        listening.partial("where is my sister")
         await settled(listening)
         recall = await listening.final("where is my sister's dog")
         assert listening.statistics.ready == 0
@@ -95,7 +95,7 @@ async def test_little_words_that_change_what_is_asked_are_not_passed_over(ana):
             ("what did I say", "what did you say"),
             ("how is my dog", "how old is my dog"),
         ]:
-            listening.hear(heard)
+            listening.partial(heard)
             await settled(listening)
             await listening.final(final)
         assert listening.statistics.ready == 0
@@ -103,13 +103,13 @@ async def test_little_words_that_change_what_is_asked_are_not_passed_over(ana):
 
 async def test_nothing_that_was_written_or_forgotten_meanwhile_is_missed(ana):
     async with ana.listen() as listening:
-        listening.hear(ASKED)
+        listening.partial(ASKED)
         await settled(listening)
         await ana.set("dog_name", "Bello")
         assert (await listening.final(ASKED)).hits[0].text == "Bello"
         assert listening.statistics.ready == 0
 
-        listening.hear(ASKED)
+        listening.partial(ASKED)
         await settled(listening)
         await ana.forget()
         assert (await listening.final(ASKED)).hits == ()
@@ -123,7 +123,7 @@ async def until(true, seconds=60.0):
 
 async def test_what_is_written_while_the_caller_speaks_is_found_before_they_end(ana):
     async with ana.listen() as listening:
-        listening.hear(ASKED)
+        listening.partial(ASKED)
         await settled(listening)
         await ana.set("dog_name", "Bello")
         await until(lambda: listening.statistics.refreshed == 1 and not listening._running)
@@ -133,11 +133,11 @@ async def test_what_is_written_while_the_caller_speaks_is_found_before_they_end(
 
 async def test_a_question_asked_once_more_is_looked_up_anew_where_something_changed_since(ana):
     async with ana.listen() as listening:
-        listening.hear(ASKED)
+        listening.partial(ASKED)
         await settled(listening)
         await listening.final(ASKED)
         await ana.set("dog_name", "Bello")
-        listening.hear(ASKED)
+        listening.partial(ASKED)
         await until(lambda: listening.statistics.refreshed == 1 and not listening._running)
         assert (await listening.final(ASKED)).hits[0].text == "Bello"
         assert listening.statistics.ready == 2
@@ -148,7 +148,7 @@ async def test_whoever_prepares_more_is_told_the_answer_that_the_final_gives(ana
     async with ana.listen() as listening:
         listening.on_found = told.append
         for partial in grown(ASKED):
-            listening.hear(partial)
+            listening.partial(partial)
             await settled(listening)
         final = await listening.final(f"{ASKED}?")
     assert told[-1] is final
@@ -160,8 +160,8 @@ async def test_two_callers_never_hear_each_others_answers(service, ana):
     await service.settle()
     async with ana.listen() as hers, bob.listen() as his:
         for partial in grown(ASKED):
-            hers.hear(partial)
-            his.hear(partial)
+            hers.partial(partial)
+            his.partial(partial)
         await settled(hers)
         await settled(his)
         assert {hit.scope for hit in (await hers.final(ASKED)).hits} == {ana.scope}
@@ -171,7 +171,7 @@ async def test_two_callers_never_hear_each_others_answers(service, ana):
 async def test_a_correction_of_earlier_words_is_taken_like_any_other_text(ana):
     async with ana.listen() as listening:
         for partial in ("where", "wear is my", "where is my hum", "where is my home"):
-            listening.hear(partial)
+            listening.partial(partial)
             await settled(listening)
         recall = await listening.final("where is my home")
         assert listening.statistics.corrections == 3
@@ -181,17 +181,17 @@ async def test_a_correction_of_earlier_words_is_taken_like_any_other_text(ana):
 
 async def test_an_utterance_that_is_dropped_leaves_nothing_behind(ana):
     async with ana.listen() as listening:
-        listening.hear("what am I allergic to")
+        listening.partial("what am I allergic to")
         listening.reset()
         await settled(listening)
-        listening.hear("where is my home")
+        listening.partial("where is my home")
         await settled(listening)
         assert (await listening.final("where is my home")).hits[0].text == "Boston"
 
 
 async def test_another_reading_that_turns_out_to_be_meant_is_ready(ana):
     async with ana.listen() as listening:
-        listening.hear("where is my hum", alternatives=["where is my home", "wear is my home"])
+        listening.partial("where is my hum", alternatives=["where is my home", "wear is my home"])
         await settled(listening)
         recall = await listening.final("where is my home")
         assert listening.statistics.ready == 1
@@ -200,9 +200,9 @@ async def test_another_reading_that_turns_out_to_be_meant_is_ready(ana):
 
 async def test_another_reading_of_the_same_words_that_comes_later_counts(ana):
     async with ana.listen() as listening:
-        listening.hear("where is my hum", alternatives=["wear is my hum"])
+        listening.partial("where is my hum", alternatives=["wear is my hum"])
         await settled(listening)
-        listening.hear("where is my hum", alternatives=["where is my home", "wear is my hum"])
+        listening.partial("where is my hum", alternatives=["where is my home", "wear is my hum"])
         await settled(listening)
         recall = await listening.final("where is my home")
         assert listening.statistics.ready == 1
@@ -215,7 +215,7 @@ async def test_a_reading_that_cannot_be_searched_for_takes_no_answer_away(servic
     bea = service.user("bea")
     await bea.set("allergy", "Peanuts")
     async with bea.listen() as listening:
-        listening.hear("zzyzx", alternatives=[reading])
+        listening.partial("zzyzx", alternatives=[reading])
         recall = await listening.final("zzyzx", alternatives=[reading, "my allergy"])
     assert recall.hits[0].text == "Peanuts"
 
@@ -236,8 +236,8 @@ async def test_a_final_without_partials_is_a_plain_recall(ana):
 
 async def test_what_cannot_be_asked_is_refused_and_after_the_end_nothing_is_heard(ana):
     listening = ana.listen()
-    listening.hear("")
-    listening.hear("   ")
+    listening.partial("")
+    listening.partial("   ")
     for bad in ("", " ", "a\0b"):
         with pytest.raises(InvalidInput):
             await listening.final(bad)
@@ -246,14 +246,14 @@ async def test_what_cannot_be_asked_is_refused_and_after_the_end_nothing_is_hear
     await listening.aclose()
     await listening.aclose()
     with pytest.raises(NotOpen):
-        listening.hear("x")
+        listening.partial("x")
     with pytest.raises(NotOpen):
         await listening.final("x")
 
 
 async def test_a_partial_that_cannot_be_searched_for_fails_nobody(ana):
     async with ana.listen() as listening:
-        listening.hear("half a \0 character")
+        listening.partial("half a \0 character")
         await settled(listening)
         assert (await listening.final("where is my home")).hits[0].text == "Boston"
 
@@ -300,7 +300,7 @@ async def test_of_partials_that_come_faster_than_they_can_be_searched_the_newest
     gate.hold("tea")
     async with Speculation(gate) as listening:
         for partial in ("tea", "tea with", "tea with milk", "tea with milk today"):
-            listening.hear(partial)
+            listening.partial(partial)
             await turns()
         gate.let_go["tea"].set()
         await settled(listening)
@@ -312,13 +312,13 @@ async def test_readings_of_the_same_words_are_searched_once_and_behind_the_words
     gate = Gate()
     gate.hold("tea")
     async with Speculation(gate) as listening:
-        listening.hear("tea")
+        listening.partial("tea")
         await turns()
-        listening.hear("tea with milk", alternatives=["tee"])
-        listening.hear("tea with milk")  # nothing new, and nothing taken back
-        listening.hear("tea with milk", alternatives=["tea", "tee with silk", "tea with milk"])
-        listening.hear("tea with milk", alternatives=["tea", "tee with silk", "tea with milk"])
-        listening.hear("", alternatives=["of nothing"])
+        listening.partial("tea with milk", alternatives=["tee"])
+        listening.partial("tea with milk")  # nothing new, and nothing taken back
+        listening.partial("tea with milk", alternatives=["tea", "tee with silk", "tea with milk"])
+        listening.partial("tea with milk", alternatives=["tea", "tee with silk", "tea with milk"])
+        listening.partial("", alternatives=["of nothing"])
         gate.let_go["tea"].set()
         await settled(listening)
         assert gate.asked == ["tea", "tea with milk", "tee with silk"]
@@ -328,12 +328,12 @@ async def test_a_search_that_hangs_does_not_keep_newer_words_waiting():
     gate = Gate()
     gate.hold("tea")
     async with Speculation(gate) as listening:
-        listening.hear("tea")
+        listening.partial("tea")
         await turns()
-        listening.hear("tea with lemon")
+        listening.partial("tea with lemon")
         await asyncio.sleep(PATIENCE_S * 2)
         assert gate.asked == ["tea", "tea with lemon"]
-        listening.hear("tea with lemon juice")
+        listening.partial("tea with lemon juice")
         await asyncio.sleep(PATIENCE_S * 2)
         await settled_but(listening, 1)
         assert gate.asked[-1] == "tea with lemon juice"
@@ -356,7 +356,7 @@ async def test_nothing_is_looked_after_once_the_utterance_has_ended():
 
     gate.partitions = looked
     async with Speculation(gate) as listening:
-        listening.hear("tea")
+        listening.partial("tea")
         before = looks
         await until(lambda: looks > before + 2)
         await listening.final("tea")
@@ -368,7 +368,7 @@ async def test_nothing_is_looked_after_once_the_utterance_has_ended():
 
 async def test_a_store_that_cannot_be_looked_at_meanwhile_does_not_end_listening(ana):
     async with ana.listen() as listening:
-        listening.hear(ASKED)
+        listening.partial(ASKED)
         await settled(listening)
         searcher = listening._searcher
         failures = 0
@@ -391,9 +391,9 @@ async def test_the_final_stops_what_is_stale_and_joins_what_is_its_own():
     gate = Gate()
     gate.hold("tea", "tea with milk")
     async with Speculation(gate) as listening:
-        listening.hear("tea")
+        listening.partial("tea")
         await turns()
-        listening.hear("tea with milk")
+        listening.partial("tea with milk")
         await asyncio.sleep(PATIENCE_S * 2)
         asking = asyncio.create_task(listening.final("tea with milk"))
         await turns()
@@ -407,7 +407,7 @@ async def test_a_search_that_failed_is_tried_again_by_the_final_and_its_failure_
     gate = Gate()
     gate.failing.add("tea")
     async with Speculation(gate) as listening:
-        listening.hear("tea")
+        listening.partial("tea")
         await settled(listening)
         with pytest.raises(StoreUnavailable):
             await listening.final("tea")
@@ -419,7 +419,7 @@ async def test_a_caller_who_gives_up_waiting_for_the_final_is_let_go():
     gate = Gate()
     gate.hold("tea")
     async with Speculation(gate) as listening:
-        listening.hear("tea")
+        listening.partial("tea")
         await turns()
         asking = asyncio.create_task(listening.final("tea"))
         await turns()
@@ -432,16 +432,16 @@ async def test_a_caller_who_gives_up_waiting_for_the_final_is_let_go():
 async def test_words_that_change_nothing_are_not_searched_for_once_the_ranking_stands_still(ana):
     async with ana.listen() as listening:
         for partial in ("my dog", "my dog is"):
-            listening.hear(partial)
+            listening.partial(partial)
             await settled(listening)
         assert listening.statistics.searches == 2
-        listening.hear("my dog is the")
+        listening.partial("my dog is the")
         await settled(listening)
         assert listening.statistics.searches == 2
         assert listening.statistics.spared == 1
         recall = await listening.final("my dog is the, you know")
         assert listening.statistics.ready == 0, "you is another question than mine"
-        listening.hear("my dog is the")
+        listening.partial("my dog is the")
         recall = await listening.final("My dog is the.")
         assert listening.statistics.ready == 1
     assert ids(recall) == ids(await ana.recall("my dog is the", limit=5))
@@ -498,7 +498,7 @@ async def late():
 async def test_by_the_deadline_the_best_so_far_is_given_and_says_what_it_lacks(late):
     embedder, user = late
     async with user.listen() as listening:
-        listening.hear("about the dog")
+        listening.partial("about the dog")
         await settled(listening)
         recall = await listening.final("about the dog so slow", deadline_ms=500)
         assert recall.outcome == "deadline"
@@ -548,7 +548,7 @@ async def test_a_partition_that_is_not_loaded_by_the_deadline_is_named_and_never
 async def test_the_meaning_of_an_earlier_utterance_never_stands_in(late):
     embedder, user = late
     async with user.listen() as listening:
-        listening.hear("about the cat")
+        listening.partial("about the cat")
         await settled(listening)
         await listening.final("about the cat")
         recall = await listening.final("rain so slow", deadline_ms=500)
@@ -572,7 +572,7 @@ async def test_while_the_embedder_is_down_words_answer_and_nothing_of_it_is_take
     embedder, user = late
     embedder.down = True
     async with user.listen() as listening:
-        listening.hear("where is the dog sleeping")
+        listening.partial("where is the dog sleeping")
         await settled(listening)
         recall = await listening.final("where is the dog sleeping")
         assert recall.outcome == "unavailable"
@@ -605,7 +605,7 @@ async def test_what_is_heard_before_the_last_final_is_answered_is_an_utterance_o
         listening.on_found = told.append
         final = asyncio.create_task(listening.final(dog))
         await held.asked[dog].wait()
-        listening.hear(cat)
+        listening.partial(cat)
         held.let_go[dog].set()
         await final
         assert told == []

@@ -290,7 +290,7 @@ class TestGlobal:
         self, memory, monkeypatch, decided, lost
     ):
         ana, proposals = memory.user("ana"), memory.proposals()
-        changing = {verb: getattr(ana.store, verb) for verb in ("write", "erase")}
+        changing = {verb: getattr(ana.backing_store, verb) for verb in ("write", "erase")}
         left = 0
 
         def failing(verb):
@@ -313,7 +313,7 @@ class TestGlobal:
             left = at
             with monkeypatch.context() as faulty:
                 for verb in changing:
-                    faulty.setattr(ana.store, verb, failing(verb))
+                    faulty.setattr(ana.backing_store, verb, failing(verb))
                 with pytest.raises(StoreUnavailable):
                     await getattr(proposals, decided)(listed.id)
             if again:
@@ -336,15 +336,15 @@ class TestGlobal:
         await ana.set(*HOURS)
         await memory.settle()
         (listed,) = await proposals.list()
-        write = ana.store.write
+        write = ana.backing_store.write
 
         async def after_she_changed_it(scope, changes):
             if scope == ana.scope:
-                monkeypatch.setattr(ana.store, "write", write)
+                monkeypatch.setattr(ana.backing_store, "write", write)
                 await ana.set("store_hours", "The store is open all night.")
             await write(scope, changes)
 
-        monkeypatch.setattr(ana.store, "write", after_she_changed_it)
+        monkeypatch.setattr(ana.backing_store, "write", after_she_changed_it)
         await getattr(proposals, decided)(listed.id)
         assert [one.text for one in await proposals.list()] == ["The store is open all night."]
         assert (await ana.get("store_hours")).visibility == "proposed"
@@ -354,16 +354,16 @@ class TestGlobal:
         self, memory, monkeypatch, decided
     ):
         ana, proposals = memory.user("ana"), memory.proposals()
-        write = ana.store.write
+        write = ana.backing_store.write
 
         async def after_it_was_decided_about(scope, changes):
             if scope == ana.scope:
-                monkeypatch.setattr(ana.store, "write", write)
+                monkeypatch.setattr(ana.backing_store, "write", write)
                 (listed,) = await proposals.list()
                 await getattr(proposals, decided)(listed.id)
             await write(scope, changes)
 
-        monkeypatch.setattr(ana.store, "write", after_it_was_decided_about)
+        monkeypatch.setattr(ana.backing_store, "write", after_it_was_decided_about)
         assert (await ana.set(*HOURS)).visibility == "private"
         assert (await ana.get("store_hours")).visibility == "private"
         assert await proposals.list() == []
@@ -402,7 +402,7 @@ class TestGlobal:
         ana, proposals = memory.user("ana"), memory.proposals()
         await ana.set(*HOURS)
         (listed,) = await proposals.list()
-        write = ana.store.write
+        write = ana.backing_store.write
 
         async def not_to_ana(scope, changes):
             if scope == ana.scope:
@@ -410,7 +410,7 @@ class TestGlobal:
             await write(scope, changes)
 
         with monkeypatch.context() as faulty:
-            faulty.setattr(ana.store, "write", not_to_ana)
+            faulty.setattr(ana.backing_store, "write", not_to_ana)
             with pytest.raises(StoreUnavailable):
                 await proposals.approve(listed.id)
         assert (await memory.user("bob").get("store_hours")).text == HOURS[1]
@@ -697,17 +697,17 @@ class TestConversations:
         ana = memory.user("ana")
         call = await ana.conversation("call")
         await call.append(Turn(speaker="user", text="My name is Ana."))
-        write = ana.store.write
+        write = ana.backing_store.write
 
         async def after_it_was_forgotten(scope, changes):
             monkeypatch.undo()
             await ana.forget(conversation="call")
             await write(scope, changes)
 
-        monkeypatch.setattr(ana.store, "write", after_it_was_forgotten)
+        monkeypatch.setattr(ana.backing_store, "write", after_it_was_forgotten)
         with pytest.raises(InvalidInput, match="was forgotten; open a new one"):
             await call.append(Turn(speaker="user", text="My dog is called Zorro."))
-        assert await ana.store.scan(ana.scope, "turn") == []
+        assert await ana.backing_store.scan(ana.scope, "turn") == []
 
     async def test_another_key_for_a_conversation_leaves_its_summary(self, memory):
         call = await memory.user("ana").conversation("call")

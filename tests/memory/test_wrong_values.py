@@ -41,7 +41,7 @@ class TestOfTheUser:
             await ana.brief(None)
         async with ana.listen() as listening:
             with pytest.raises(InvalidInput, match="partial"):
-                listening.hear(None)
+                listening.partial(None)
 
     async def test_a_question_without_words_says_what_to_do_about_it(self, memory):
         with pytest.raises(InvalidInput, match="nothing to search for"):

@@ -65,7 +65,7 @@ async def ana(service, provider):
         call = await ana.conversation("call-1")
         for turn in turns():
             await call.append(turn)
-        await memory._parts.distiller.listen(ana.scope, "call-1")
+        await memory._parts.distiller.apply_rules(ana.scope, "call-1")
         yield SimpleNamespace(memory=memory, user=ana, call=call)
 
 
@@ -471,7 +471,7 @@ async def test_forget_that_is_obeyed_even_while_the_model_is_being_asked(service
         while not provider.requests:
             await asyncio.sleep(0.01)
         await call.append(Turn(speaker="user", text="Forget that.", id="2"))
-        await memory._parts.distiller.listen(ana.scope, "c")
+        await memory._parts.distiller.apply_rules(ana.scope, "c")
         provider.gate.set()
         await asking
         assert await ana.facts() == []
@@ -494,7 +494,7 @@ async def test_forget_that_takes_back_what_the_model_had_kept(service, provider,
         assert len(await ana.facts()) == 1
         asked = len(provider.requests)
         await call.append(Turn(speaker="user", text="Please forget what I said.", id="2"))
-        await memory._parts.distiller.listen(ana.scope, "c")
+        await memory._parts.distiller.apply_rules(ana.scope, "c")
         assert await ana.facts() == []
         await call.distil()
         assert len(provider.requests) == asked, "there is nothing left to ask about"
@@ -531,7 +531,7 @@ async def test_a_conversation_or_user_forgotten_while_the_model_is_asked_leaves_
             ana = memory.user("ana")
             call = await ana.conversation("c")
             await call.append(Turn(speaker="user", text="I prefer trams", id="1"))
-            await memory._parts.distiller.listen(ana.scope, "c")
+            await memory._parts.distiller.apply_rules(ana.scope, "c")
             asking = asyncio.create_task(call.distil())
             while not provider.requests:
                 await asyncio.sleep(0.01)

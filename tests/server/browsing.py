@@ -203,3 +203,12 @@ CONTRAST = """
   return low;
 }
 """
+
+
+async def low_contrast(page, when):
+    """Texts that cannot be read, in light and in dark."""
+    wrong = []
+    for scheme in ("light", "dark"):
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        wrong += [f"{when}, {scheme}: {text}" for text in await page.evaluate(CONTRAST)]
+    return wrong

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
-from server.browsing import CHROMIUM, FLAGS, Process, press, say, settled, visiting
+from server.browsing import Process, press, say, settled, visiting
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SIZES = [(1280, 800), (1280, 600), (1280, 460), (1024, 768), (800, 600), (844, 390), (390, 844), (320, 568)]
 LONG = "and the thing is that " * 30
@@ -63,16 +62,6 @@ def process(tmp_path_factory):
     running.start()
     yield running
     running.stop()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser():
-    if CHROMIUM is None:
-        pytest.skip("no chromium and no google-chrome on this machine")
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield launched
-        await launched.close()
 
 
 async def drawn(page):

@@ -118,6 +118,27 @@ async def test_forgetting_everything_gives_a_receipt_and_leaves_nothing(server, 
     assert "Tel Aviv" not in (await server.say(pavel, "Where do I live?"))["text"]
 
 
+async def test_what_was_asked_for_in_a_turn_is_destroyed_by_its_id(server, pavel):
+    await server.say(pavel, "My knee was replaced at Saint Mary's.")
+    told = await server.say(pavel, "Rub out what I said about my knee replacement.")
+    asked = {"asked": told["heard"]["id"]}
+    receipt = await server.client.post("/api/forget", json=asked, headers=pavel.headers)
+    assert receipt.json()["rewritten"] >= 1
+    exported = (await server.client.get("/api/export", headers=pavel.headers)).text
+    assert "Saint Mary" not in exported
+    both = await server.client.post("/api/forget", json={**asked, "key": "x"}, headers=pavel.headers)
+    assert both.status_code == 422
+
+
+async def test_a_query_leaves_out_what_it_is_told_to(server, pavel):
+    told = await server.say(pavel, "The north shed is locked.")
+    asked = {"query": "Which shed is locked?", "minRelevance": 0}
+    found = (await server.memory_of(pavel, "query", **asked)).json()
+    assert any("north" in hit["text"] for hit in found["result"])
+    left = await server.memory_of(pavel, "query", **asked, besides=[told["conversation"]])
+    assert not any("north" in hit["text"] for hit in left.json()["result"] if not hit["memory"])
+
+
 async def test_the_agent_asks_back_before_it_erases_everything(server, pavel):
     told = await server.say(pavel, "I live in Tel Aviv")
     asked = await server.say(pavel, "Forget everything about me", conversation=told["conversation"])

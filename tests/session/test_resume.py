@@ -21,12 +21,13 @@ from echoic import InvalidInput
 from echoic.embedding import embedder_from
 from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory.background import Background
+from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.service import MemoryService
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, as_json, from_json, keeper, read_call
 from echoic.session.checkpoints import CHECKPOINT, RecordSessionStore, store_of
 from echoic.session.history import UNFINISHED
 from echoic.stores import store_from
-from echoic.types import Checkpoint, PendingTool, Turn
+from echoic.types import Turn
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from session import calling
 

@@ -51,7 +51,7 @@ async def test_nothing_that_lasts_holds_a_secret_of_the_call(
         await eventually(lambda: session.live.kept >= 7)
 
         async def is_saved():
-            records = await scan_all(memory.user("ana").store, memory.user("ana").scope, CHECKPOINT)
+            records = await scan_all(memory.user("ana").backing_store, memory.user("ana").scope, CHECKPOINT)
             return bool(records) and "noted" in records[0].data["messages"]
 
         while not await is_saved():

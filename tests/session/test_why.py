@@ -36,8 +36,8 @@ async def asked(memory, serve, phone, eventually, provider, *, settings=PATIENT,
 
 async def reason(memory, turn, name):
     ana = memory.user("ana")
-    exchange = await exchange_with(ana.store, ana.scope, turn)
-    return (await why(ana.store, ana.scope, exchange, name)).reason
+    exchange = await exchange_with(ana.backing_store, ana.scope, turn)
+    return (await why(ana.backing_store, ana.scope, exchange, name)).reason
 
 
 async def with_long_ones(ana):

@@ -116,13 +116,16 @@ async def _from_server(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 @contextlib.contextmanager
-def pgbouncer(server: PostgresServer, folder: Path) -> Iterator[Path]:
-    """A PgBouncer in transaction mode before `server`; the folder of its socket. Skips where there is none."""
+def pgbouncer(server: PostgresServer, folder: Path, *users: str) -> Iterator[Path]:
+    """A PgBouncer in transaction mode before `server`, for a superuser and `users`; the folder of its socket.
+
+    Skips where there is none.
+    """
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if program is None:
         pytest.skip("no pgbouncer: apt-get install pgbouncer")
     folder.chmod(0o777)
-    (folder / "users").write_text('"postgres" ""\n')
+    (folder / "users").write_text("".join(f'"{user}" ""\n' for user in ("postgres", *users)))
     (folder / "ini").write_text(
         f"[databases]\npostgres = host={server.folder} dbname=postgres pool_size=4\n"
         f"[pgbouncer]\nlisten_addr =\nunix_socket_dir = {folder}\nlisten_port = {_PORT}\n"

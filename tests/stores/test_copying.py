@@ -22,7 +22,7 @@ import pytest
 import echoic
 import forked
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreUnavailable, WriteConflict
-from echoic.memory.copying import KINDS, copy_memory
+from echoic.memory.portable import KINDS, copy_memory
 from echoic.memory.service import MemoryService
 from echoic.session import calls, checkpoints
 from echoic.stores import store_from

@@ -64,7 +64,7 @@ async def test_the_words_that_said_it_go_from_turns_echoes_summaries_and_memorie
             ("agent", "Noted: your sister is called Quillonda."),
         ):
             await call.append(Turn(speaker=speaker, text=text))
-            await call.listen()
+            await call.learn()
         await call.store("family talk", "Spoke of her sister Quillonda, and of Porto")
         await ana.remember("The user's sister Quillonda is a nurse")
         await memory.settle(20)

@@ -1,4 +1,7 @@
-"""The whole contract again behind row-level security, and through PgBouncer in transaction mode."""
+"""The whole contract again behind row-level security and PgBouncer in transaction mode, both at once.
+
+Directly and as a superuser, whom no policy binds, it is `test_conformance.TestPostgres`.
+"""
 
 from __future__ import annotations
 
@@ -14,37 +17,26 @@ from echoic.testing import StoreConformance
 from stores.postgres_between import pgbouncer
 from stores.postgres_server import new_schema, shared
 
-
-class TestFenced(StoreConformance):
-    """As a role that is no superuser, so that it is bound."""
-
-    @pytest.fixture
-    def store(self) -> Store:
-        role = new_schema()
-        shared().sql(
-            "create extension if not exists vector; "
-            f"create role {role} login; create schema {role} authorization {role}"
-        )
-        self.url_of_this_test = shared().url(role, user=role, rls="on")
-        return postgres_store(self.url_of_this_test)
-
-    def reopen(self, store: Store) -> Store:
-        return postgres_store(self.url_of_this_test)
+BOUND = f"bound_{new_schema()}"
 
 
 @pytest.fixture(scope="module")
 def pooler() -> Iterator[Path]:
+    shared().sql(
+        f"create extension if not exists vector; create role {BOUND} login; "
+        f"grant create on database postgres to {BOUND}"
+    )
     with (
         tempfile.TemporaryDirectory(prefix="echoic-pool-") as folder,
-        pgbouncer(shared(), Path(folder)) as made,
+        pgbouncer(shared(), Path(folder), BOUND) as made,
     ):
         yield made
 
 
-class TestPooled(StoreConformance):
+class TestFencedAndPooled(StoreConformance):
     @pytest.fixture
     def store(self, pooler: Path) -> Store:
-        self.url_of_this_test = f"postgresql://postgres@/postgres?host={pooler}&schema={new_schema()}"
+        self.url_of_this_test = f"postgresql://{BOUND}@/postgres?host={pooler}&schema={new_schema()}&rls=on"
         return postgres_store(self.url_of_this_test)
 
     def reopen(self, store: Store) -> Store:

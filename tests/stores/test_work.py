@@ -136,11 +136,11 @@ async def test_one_more_sentence_is_as_much_work_late_in_memory_as_early() -> No
             call = await service.user("ana").conversation("c")
             said = "so the weather is nice again today"
             await call.append(*(Turn(speaker="user", text=f"{said} {n}") for n in range(turns)))
-            await call.listen()
+            await call.learn()
             assert await service.settle(60)
             with steps.watched(), steps.counted():
                 await call.append(Turn(speaker="user", text="and I had soup for lunch"))
-                await call.listen()
+                await call.learn()
                 assert await service.settle(60)
         return steps.count
 

@@ -22,7 +22,8 @@ from pydantic_ai.messages import (
 )
 
 from echoic.memory.ledger import memory_id
-from echoic.types import Result, Turn
+from echoic.memory.tasks import Result
+from echoic.types import Turn
 
 _CHARACTERS: Final = 8000
 """Of one turn: 8,000 characters are at most 32,000 bytes, which a turn may have. Longer texts are several."""

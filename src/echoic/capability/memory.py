@@ -28,11 +28,11 @@ from echoic.capability.capture import prompt_turns, reply_turns, tool_results, u
 from echoic.capability.tools import TOOLS, MemoryTools
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS, SECTIONS
-from echoic.memory.searching import checked_relevance
+from echoic.memory.recall import checked_relevance
 from echoic.memory.service import MemoryService
-from echoic.memory.tasks import fits
+from echoic.memory.tasks import Result, fits
 from echoic.memory.user import UserMemory
-from echoic.types import Result, Turn, checked_name
+from echoic.types import Turn, checked_name
 
 log = logging.getLogger(__name__)
 

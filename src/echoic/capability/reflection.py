@@ -19,7 +19,8 @@ from echoic.memory.block import quoted
 from echoic.memory.experience import AgentExperience, unlearn
 from echoic.memory.ledger import memory_id
 from echoic.memory.service import MemoryService
-from echoic.types import ExperienceKind, Lesson, Result, Scope, Task, Turn
+from echoic.memory.tasks import Result, Task
+from echoic.types import ExperienceKind, Lesson, Scope, Turn
 
 MAX_LESSONS: Final = 8
 """Of one task; what a model proposes beyond is not looked at."""
@@ -154,9 +155,9 @@ async def reflect(
     try:
         await memory.add_result(conversation_id, REFLECTION, how_far, id=mark)
     except InvalidInput:  # in the very moment of keeping: what its user taught is a lesson less, not a trace
-        drops, _ = await unlearn(memory.store, memory.scope)
+        drops, _ = await unlearn(memory.backing_store, memory.scope)
         if drops:
-            await memory.store.erase(memory.scope.everyone, drops)
+            await memory.backing_store.erase(memory.scope.everyone, drops)
         raise
     return reflected
 

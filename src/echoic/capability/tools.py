@@ -191,13 +191,16 @@ class MemoryTools:
     async def _query(self, query: str, seen: Seen) -> Answer:
         deadline_ms = self._timeout_s * 500  # half of what there is: reading what was found takes the rest
         recall = await self._user.recall(
-            query, limit=_HITS, deadline_ms=deadline_ms, min_relevance=self._min_relevance
+            query,
+            limit=_HITS,
+            deadline_ms=deadline_ms,
+            min_relevance=self._min_relevance,
+            besides=self._conversation(),
         )
         if "own" in recall.cut:  # not looked at in time: that is not "nothing found"
             raise TimeoutError
-        here = self._conversation()
-        new = seen.recall = recall.without(lambda turn: turn.conversation == here)
-        found = [told for hit in new.hits for told in _told(hit)]
+        seen.recall = recall
+        found = [told for hit in recall.hits for told in _told(hit)]
         return {"success": True, "result": found, "outcome": recall.outcome, "note": DATA}
 
     async def _store(self, key: str, summary: str | None) -> Answer:

@@ -16,7 +16,7 @@ from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from echoic.memory.copying import CopiedMemory
+    from echoic.memory.portable import CopiedMemory
 
 
 @command("copy")
@@ -46,7 +46,7 @@ def copy_command(ctx: click.Context, source: str, target: str) -> int:
 
 
 async def _copied(settings: Settings, source: str, target: str, progress: Progress) -> CopiedMemory:
-    from echoic.memory.copying import copy_memory
+    from echoic.memory.portable import copy_memory
     from echoic.stores import store_from
 
     named = "embedder" in settings.named

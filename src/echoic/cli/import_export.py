@@ -157,7 +157,7 @@ class Intake:
         """Extract memories from the imported conversations, as at the end of a call."""
         for user, name in self._talks:
             conversation = await self._user(user).conversation(name)
-            self.learned += len((await conversation.listen()).kept)
+            self.learned += len((await conversation.learn()).kept)
 
     async def _keep(self, user: str, items: Sequence[Said | Known | Directed | Exported]) -> None:
         turns = [item.turn for item in items if isinstance(item, Said)]

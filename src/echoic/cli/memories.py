@@ -217,6 +217,12 @@ LEXICAL = "searching by words and sounds only: for search by meaning, use --embe
     help="The minimum relevance of a hit. By default, nothing is printed if no hit is likely to answer; "
     "0 prints everything that was found.",
 )
+@click.option(
+    "--besides",
+    multiple=True,
+    metavar="ID",
+    help="Leave out the conversation, turn or memory with this id. Can be given several times.",
+)
 @click.option("--explain", is_flag=True, help="Add the relevance, and the rank and score in each channel.")
 @click.pass_context
 def query_command(
@@ -227,6 +233,7 @@ def query_command(
     deadline_ms: float | None,
     past: bool,
     min_relevance: float | None,
+    besides: tuple[str, ...],
     explain: bool,
 ) -> int:
     """Search by meaning, words and sounds, best hit first.
@@ -249,6 +256,7 @@ def query_command(
             deadline_ms=deadline_ms,
             include_past=past,
             min_relevance=min_relevance,
+            besides=besides or None,
         )
         recall = await _recalled(desk, ask)
         _explain_outcome(desk, recall, deadline_ms)
@@ -327,6 +335,9 @@ def _hits(recall: Recall, *, past: bool, explain: bool) -> Table:
     help="Destroy one conversation with its turns; memories learned from it stay.",
 )
 @click.option("--id", "name", metavar="ID", help="Destroy one memory or one turn, by its id.")
+@click.option(
+    "--asked", metavar="ID", help="Destroy what the user asked to forget in one turn, by the id of that turn."
+)
 @click.option("--all", "everything", is_flag=True, help="Destroy everything stored about the user.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 @click.pass_context
@@ -336,28 +347,35 @@ def forget_command(
     key: str | None,
     conversation: str | None,
     name: str | None,
+    asked: str | None,
     everything: bool,
     yes: bool,
 ) -> int:
     """Destroy memories for good, and print a receipt.
 
     The receipt says what was removed, and whether the bytes are verified to be gone. Give exactly one of
-    --key, --conversation, --id and --all. For a key or an id, the words that stated it are removed from every
-    turn; the rest of the turn stays and counts as rewritten.
+    --key, --conversation, --id, --asked and --all. For a key or an id, the words that stated it are removed
+    from every turn; the rest of the turn stays and counts as rewritten.
 
     You are asked to confirm; without a terminal, pass --yes. Forgetting cannot be undone. To retract
     something that merely stopped being true, use `echoic delete`.
     """
-    if sum((key is not None, conversation is not None, name is not None, everything)) != 1:
-        raise click.UsageError("give one of --key KEY, --conversation ID, --id ID and --all", ctx)
-
-    what = f"key {key!r}" if key is not None else f"conversation {conversation!r}"
-    what = "everything" if everything else what if name is None else f"memory or turn {name!r}"
+    named = {
+        f"key {key!r}": key,
+        f"conversation {conversation!r}": conversation,
+        f"memory or turn {name!r}": name,
+        f"what turn {asked!r} asks to forget": asked,
+        "everything": everything or None,
+    }
+    given = [what for what, value in named.items() if value is not None]
+    if len(given) != 1:
+        raise click.UsageError("give one of --key KEY, --conversation ID, --id ID, --asked ID and --all", ctx)
+    what = given[0]
     if not yes:
         _ask_first(f"{what} of user {settings_of(ctx).user!r}")
 
     async def work(desk: Desk) -> Result:
-        receipt = await desk.user.forget(key=key, conversation=conversation, id=name)
+        receipt = await desk.user.forget(key=key, conversation=conversation, id=name, asked=asked)
         desk.output.say(f"forgot {what} of user {desk.settings.user!r}")
         if not receipt.verified:
             desk.output.note("not every byte could be verified to be gone: run the command again")

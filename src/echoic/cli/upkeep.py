@@ -17,7 +17,7 @@ from echoic.types import EmbeddingSpec
 
 if TYPE_CHECKING:
     from echoic.cli.deferred import DeferredEmbedder
-    from echoic.memory.distil import Distilled
+    from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.service import MemoryService
 
 _LOOK_S = 1.0

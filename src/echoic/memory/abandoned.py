@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from echoic.errors import EchoicError, InvalidInput, brief
-from echoic.memory.checkpoints import SIGN_EVERY_S, from_json
+from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint, from_json
+from echoic.memory.concurrency import until_written
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.parts import Parts
 from echoic.memory.records import (
@@ -25,9 +26,8 @@ from echoic.memory.records import (
     record_of_conversation,
     scan_all,
 )
-from echoic.memory.retry import until_written
 from echoic.stores.base import Change, Drop, Put, Record
-from echoic.types import Checkpoint, Scope
+from echoic.types import Scope
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class AbandonedCalls:
             return []  # it was forgotten
         conversation = OpenConversation(self._parts, scope, checkpoint.conversation, None)
         await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
-        await conversation.listen()
+        await conversation.learn()
         ends = [_ended(call, checkpoint) for call in await store.read(scope, CALL, [checkpoint.session])]
         if not await self._goes_on(scope, checkpoint):
             there = await store.read(scope, CONVERSATION, [checkpoint.conversation])

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from echoic.embedding.base import Embedder
 from echoic.embedding.refused import embedded_documents
 from echoic.errors import EchoicError
+from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.distil import Distiller
-from echoic.memory.home import HomeLoop
+from echoic.memory.observed import HomeLoop
 from echoic.memory.records import index
-from echoic.memory.runs import RunsPerUser, Wanted
 from echoic.stores.base import Attach, Store, Waiting
 from echoic.types import Scope
 
@@ -144,11 +144,11 @@ class Background:
             (scope, conversation), urgent = next(iter(self._poked.items()))
             del self._poked[scope, conversation]
             try:
-                await self._distiller.listen(scope, conversation)
+                await self._distiller.apply_rules(scope, conversation)
             except Exception as error:  # noqa: BLE001 - one conversation keeps no other back
                 failed, again[scope, conversation] = error, urgent
                 continue
-            if self._distiller.asks_a_model:
+            if await self._distiller.asks_a_model():
                 self._runs.want(scope, conversation, urgent=urgent)
         for name, urgent in again.items():  # without waking: after the pause
             self._poked[name] = self._poked.get(name, False) or urgent

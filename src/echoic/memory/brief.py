@@ -1,55 +1,61 @@
-"""An answer to a question as a model gets it: recall, with what was said around it, packed into a budget."""
+"""An answer as prompt text: a recall, with the neighbours of its turns, packed into a budget."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import tzinfo
 
+from echoic.errors import InvalidInput
 from echoic.memory.block.quoting import quoted
-from echoic.memory.block.tokens import Counter
+from echoic.memory.block.tokens import checked_budget, counter_of
+from echoic.memory.parts import Parts
 from echoic.memory.records import TURN, recalled_turn
 from echoic.ranking.cues import asks_list
 from echoic.ranking.packing import Around, Packed, pack
 from echoic.stores.base import Record, Store
-from echoic.types import Hit, Recall, Turn
+from echoic.types import Hit, Recall, Scope, Turn, checked_query
 
-DEFAULT_BUDGET_TOKENS = 300
 HITS, LIST_HITS = 10, 25
-"""Looked at for one question, and for one that asks for several things."""
+"""Hits looked at for one question, and for one that asks for a list."""
 _REACH = 3
 """Rows to either side in which a neighbour is looked for: between turns lies what was learned from them."""
 
 
-def hits_for(question: str) -> int:
-    """How many hits to look at: more where a list is asked for, whose members lie far apart."""
-    return LIST_HITS if asks_list(question) else HITS
+def hits_for(question: str, budget_tokens: int) -> int:
+    """How many hits to look at: more where a list is asked for, whose members lie far apart.
+
+    Raises:
+        InvalidInput: the budget is not a whole number above 0, or the question is blank.
+    """
+    checked_budget(budget_tokens)
+    return LIST_HITS if asks_list(checked_query(question)) else HITS
 
 
 async def packed(
-    store: Store,
-    recall: Recall,
-    budget_tokens: int,
-    *,
-    count: Counter,
-    now: datetime,
-    zone: tzinfo,
+    parts: Parts, scope: Scope, recall: Recall, budget_tokens: int, zone: Callable[[], Awaitable[tzinfo]]
 ) -> Packed:
-    """`recall` packed, with the neighbours of its turns.
+    """`recall`, packed with the neighbours of its turns.
 
     Args:
-        store: where the turns are kept.
-        recall: of one user.
-        budget_tokens: of the whole text.
-        count: of tokens.
-        now: the moment of speaking, aware.
-        zone: in which days are told.
+        parts: of the service.
+        scope: who gets the text.
+        recall: made for `scope`.
+        budget_tokens: maximum length of the text.
+        zone: gives the time zone in which days are told.
 
     Raises:
-        InvalidInput: the budget is below 1.
-        StoreUnavailable: could not look.
+        InvalidInput: the budget is not a whole number above 0, or a hit belongs to another user.
+        StoreUnavailable: the store could not be read.
     """
-    around = await _around(store, recall.hits)
-    return pack(recall, budget_tokens, count=count, quote=quoted, now=now, zone=zone, around=around)
+    checked_budget(budget_tokens)
+    places = parts.shares.places(scope)
+    if not all(hit.scope in places for hit in recall.hits):
+        raise InvalidInput("a hit of this recall belongs to another user: pack it with theirs")
+    around = await _around(parts.store, recall.hits)
+    count = counter_of(parts.embedder)
+    return pack(
+        recall, budget_tokens, count=count, quote=quoted, now=parts.clock(), zone=await zone(), around=around
+    )
 
 
 async def _around(store: Store, hits: Sequence[Hit]) -> dict[str, Around]:
@@ -80,4 +86,4 @@ def _nearest(record: Record, rows: Mapping[int, Record], side: range) -> Turn | 
     return next((recalled_turn(row) for row in near if row.kind == TURN and row.key == record.key), None)
 
 
-__all__ = ["DEFAULT_BUDGET_TOKENS", "HITS", "LIST_HITS", "hits_for", "packed"]
+__all__ = ["HITS", "LIST_HITS", "hits_for", "packed"]

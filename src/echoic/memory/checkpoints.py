@@ -1,20 +1,68 @@
-"""Checkpoints of live calls as JSON, for stores of any kind, and how one tells that its call is alive."""
+"""Checkpoints of live calls: what they hold, their JSON, and how one tells that its call is alive."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from echoic.checks import AsDict, checked_name, checked_time
 from echoic.errors import InvalidInput
 from echoic.memory.records import record_of_turn, turn_of
 from echoic.stores.base import Record
-from echoic.types import Checkpoint, PendingTool
+from echoic.types import Turn
 
 SIGN_EVERY_S: Final = 60.0
 """How often a call that goes on writes its checkpoint at the least, however quiet it is; the last sign of it
 is `Checkpoint.saved_at`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingTool:
+    """A tool call that was begun and had no result yet."""
+
+    call: str
+    """The provider's id of the call."""
+    name: str
+    arguments: Annotated[Mapping[str, Any], AsDict()] = field(default_factory=dict)
+    """JSON."""
+    idempotent: bool = False
+    """Whether it may be run again; else the model is told that it did not finish."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Enough to go on with a live call in another process, on any provider."""
+
+    session: str
+    conversation: str
+    agent: str
+    """Who served when it was written."""
+    messages: str
+    """What was said and done, as JSON of PydanticAI's messages; agents' words as far as they were heard."""
+    unkept: tuple[Turn, ...] = ()
+    """Turns that were not yet in the conversation: whoever goes on appends them first, by their ids."""
+    pending: tuple[PendingTool, ...] = ()
+    summary: str | None = None
+    """What was said before `messages`, where those of a long call would be too many."""
+    learns: bool = True
+    """Whether anything may be learned from what is said."""
+    evicted: int = 0
+    """How many turns of the call `summary` stands for: they are not in `messages`."""
+    tokens: int = 0
+    """About how many whoever goes on is given: messages and summary, by `estimate_tokens`."""
+    cursor: int = 0
+    """How many turns of the call the conversation had."""
+    resumption: str | None = None
+    """A provider's handle, where it gave one. A hint: going on never needs it."""
+    saved_at: datetime
+
+    def __post_init__(self) -> None:
+        checked_name(self.session, "session")
+        checked_name(self.conversation, "conversation")
+        checked_name(self.agent, "agent")
+        object.__setattr__(self, "saved_at", checked_time(self.saved_at, "saved_at"))
 
 
 def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -74,4 +122,4 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
         raise InvalidInput(f"this is not a checkpoint of a call: {type(error).__name__}") from error
 
 
-__all__ = ["SIGN_EVERY_S", "as_json", "from_json"]
+__all__ = ["SIGN_EVERY_S", "Checkpoint", "PendingTool", "as_json", "from_json"]

@@ -1,33 +1,40 @@
-"""One conversation being held: capture first, everything else later."""
+"""One conversation: what is said is durable first, everything else comes later."""
 
 from __future__ import annotations
 
 import itertools
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from rapidfuzz import fuzz
+from rapidfuzz.distance import DamerauLevenshtein
 
 from echoic.errors import InvalidInput, WriteConflict, brief
-from echoic.memory.distil import Distilled
+from echoic.memory.concurrency import until_written
 from echoic.memory.parts import Parts
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
     conversation_of,
     cursor_of,
+    recalled_turn,
     record_of_conversation,
     record_of_turn,
     rewritten_turn,
     scan_all,
     turn_of,
 )
-from echoic.memory.retry import until_written
 from echoic.secrets import MARKER
 from echoic.speakers import AGENT, USER
 from echoic.stores.base import Put, Record, Require
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
+from echoic.words import STOP, cut, sound
+
+if TYPE_CHECKING:
+    from echoic.memory.distilling.reconcile import Distilled
 
 log = logging.getLogger(__name__)
 _KEPT = re.compile(rf"(?:{MARKER.pattern})\S*|\S+")
@@ -160,14 +167,14 @@ class OpenConversation:
         self._parts.background.poke()
         return distilled
 
-    async def listen(self) -> Distilled:
-        """Let the rules learn from what was said since the last time, now; a model reads later."""
-        learned = await self._parts.distiller.listen(self._scope, self.id)
+    async def learn(self) -> Distilled:
+        """Let the rules learn now from what was said since the last time; a model reads later."""
+        learned = await self._parts.distiller.apply_rules(self._scope, self.id)
         self._parts.background.poke()
         return learned
 
-    async def checkpoint(self) -> None:
-        """Have a model read what is new, behind the caller's back: an agent hands over, a tool answered."""
+    async def learn_soon(self) -> None:
+        """Have a model read what is new, in the background: when an agent hands over, or a tool answered."""
         self._parts.background.poke((self._scope, self.id), urgent=True)
 
     async def begin(self) -> None:
@@ -220,6 +227,34 @@ class OpenConversation:
                 "give every turn of a user an id of its own, or none"
             )
         return turn
+
+
+async def open_conversation(
+    parts: Parts, scope: Scope, conversation_id: str, agent: str | None
+) -> OpenConversation:
+    """See `UserMemory.conversation`."""
+    name = checked_name(conversation_id, "conversation id") if conversation_id else parts.new_id()
+    if agent is not None:
+        checked_name(agent, "agent")
+    opened = OpenConversation(parts, scope, name, agent)
+    await opened.begin()
+    return opened
+
+
+async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | None:
+    """See `UserMemory.recall_conversation`."""
+    key = parts.door.key(scope, checked_name(key, "recall key"))
+    records = await scan_all(parts.store, scope, CONVERSATION)
+    stored = {c.id: c for c in map(conversation_of, records) if c.recall_key}
+    newest_first = dict(reversed(stored.items()))
+    matches = match_keys(key, {name: c.recall_key or "" for name, c in newest_first.items()})
+    if not matches:
+        return None
+    name, likeness = matches[0]
+    turns = await scan_all(parts.store, scope, TURN, key=name)
+    return Transcript(
+        conversation=stored[name], turns=tuple(recalled_turn(turn) for turn in turns), likeness=likeness
+    )
 
 
 def _answer(turns: Sequence[tuple[Turn, Record]], after: str | None) -> list[tuple[Turn, Record]]:
@@ -292,3 +327,52 @@ def _as_heard(turns: Sequence[Turn], heard: str) -> list[Turn]:
             f"the agent's answer is {len(left)} words shorter than what was heard: give what it said"
         )
     return found
+
+
+ENOUGH = 0.6
+"""Of the words of the shorter key, the share that must be found in the other, by spelling or sound."""
+
+
+def match_keys(spoken: str, keys: Mapping[str, str]) -> list[tuple[str, float]]:
+    """The ids whose key `spoken` may mean, the likeliest first, with how alike they are (1: the same words).
+
+    Args:
+        spoken: the key as the recogniser wrote it.
+        keys: id -> key as it was stored.
+    """
+    said = _words(spoken)
+    scored = [(name, _likeness(said, _words(key))) for name, key in keys.items()]
+    return sorted(((n, s) for n, s in scored if s >= ENOUGH), key=lambda found: -found[1])
+
+
+def _words(key: str) -> list[str]:
+    words = cut(key)
+    return [word for word in words if word not in STOP] or words
+
+
+def _likeness(said: list[str], key: list[str]) -> float:
+    if said == key:
+        return 1.0
+    if not said or not key:
+        return 0.0
+    short, long = sorted((said, key), key=len)
+    found = sum(max(_alike(a, b) for b in long) for a in short) / len(short)
+    whole = fuzz.ratio("".join(said), "".join(key)) / 100  # "oven ready" heard as "ovenready"
+    # a key said in part is meant, but one said in full is meant more
+    return min(0.99, max(found * (0.85 + 0.15 * len(short) / len(long)), whole if whole > 0.8 else 0.0))
+
+
+def _alike(a: str, b: str) -> float:
+    """0 to 1: the same word, nearly the same spelling, or the same sound."""
+    if a == b:
+        return 1.0
+    edits = DamerauLevenshtein.distance(a, b, score_cutoff=2)
+    if edits == 1 and min(len(a), len(b)) >= 4:
+        return 0.85
+    codes_a, codes_b = sound(a), sound(b)
+    if set(codes_a) & set(codes_b):
+        return 0.8
+    if edits == 2 and min(len(a), len(b)) >= 7:
+        return 0.7
+    near = any(DamerauLevenshtein.distance(x, y) <= 1 and x[0] == y[0] for x in codes_a for y in codes_b)
+    return 0.6 if near and min(len(a), len(b)) >= 4 else 0.0

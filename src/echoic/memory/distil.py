@@ -12,22 +12,23 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from echoic.embedding.base import Embedder
 from echoic.errors import StoreError
-from echoic.memory.distilling.changes import Extractor
-from echoic.memory.distilling.model_reader import ModelReader, Run
-from echoic.memory.distilling.progress import PROGRESS, Progress, progress_id, progress_in
-from echoic.memory.distilling.reconcile import Distilled
-from echoic.memory.distilling.rule_reader import RuleReader
-from echoic.memory.distilling.sentence_extractor import SentenceExtractor
-from echoic.memory.distilling.turns import is_unmarked
 from echoic.memory.hooks import Extraction, Hooks, Trouble
 from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, memory_of, scan_all
 from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Record, Store
 from echoic.types import Memory, Scope
+
+if TYPE_CHECKING:
+    from echoic.memory.distilling.changes import Extractor
+    from echoic.memory.distilling.model_reader import ModelReader, Run
+    from echoic.memory.distilling.progress import Progress
+    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.distilling.rule_reader import RuleReader
 
 EVERY = 5
 """User turns after which a model reads a conversation that goes on."""
@@ -89,18 +90,42 @@ class Distiller:
         self._store = store
         self._telemetry = telemetry or Telemetry()
         self._hooks = hooks or Hooks()
-        if extractor is None and sentences:
-            extractor = SentenceExtractor.fitting(embedder)
-        self._rules = RuleReader(store, alone=extractor is None)
-        self._model: ModelReader | None = None
-        if extractor is not None:
-            name = worker or uuid4().hex
-            self._model = ModelReader(store, extractor, embedder, clock=clock, worker=name, every=every)
+        self._extractor, self._sentences, self._embedder = extractor, sentences, embedder
+        self._clock, self._every, self._worker = clock, every, worker or uuid4().hex
+        self._made: tuple[RuleReader, ModelReader | None] | None = None
 
-    @property
-    def asks_a_model(self) -> bool:
+    async def _readers(self) -> tuple[RuleReader, ModelReader | None]:
+        """Who reads conversations, loaded by the first that there is: most of this library is about that."""
+        if self._made is None:
+            # in a thread: it takes longer than a caller should wait
+            made = await asyncio.to_thread(self._make)
+            self._made = self._made or made
+        return self._made
+
+    def _make(self) -> tuple[RuleReader, ModelReader | None]:
+        from echoic.memory.distilling.model_reader import ModelReader
+        from echoic.memory.distilling.rule_reader import RuleReader
+        from echoic.memory.distilling.sentence_extractor import SentenceExtractor
+
+        extractor = self._extractor
+        if extractor is None and self._sentences:
+            extractor = SentenceExtractor.fitting(self._embedder)
+        rules = RuleReader(self._store, alone=extractor is None)
+        if extractor is None:
+            return rules, None
+        model = ModelReader(
+            self._store,
+            extractor,
+            self._embedder,
+            clock=self._clock,
+            worker=self._worker,
+            every=self._every,
+        )
+        return rules, model
+
+    async def asks_a_model(self) -> bool:
         """Whether a model reads besides the rules."""
-        return self._model is not None
+        return (await self._readers())[1] is not None
 
     async def open(self) -> None:
         """Make the model ready, where there is one.
@@ -108,19 +133,20 @@ class Distiller:
         Raises:
             InvalidInput: it cannot work as it was set up.
         """
-        if self._model is not None:
-            await self._model.extractor.open()
+        if self._extractor is not None:
+            await self._extractor.open()
 
     async def aclose(self) -> None:
         """Let go of the model. May be called twice."""
-        if self._model is not None:
-            await self._model.extractor.aclose()
+        if self._extractor is not None:
+            await self._extractor.aclose()
 
-    async def listen(self, scope: Scope, conversation: str) -> Distilled:
+    async def apply_rules(self, scope: Scope, conversation: str) -> Distilled:
         """Let the rules read what is new in `conversation`: cheap, after every turn."""
         started = time.perf_counter()
         with self._telemetry.operation("distil", scope) as doing:
-            distilled = await self._rules.read(scope, conversation)
+            rules, _ = await self._readers()
+            distilled = await rules.read(scope, conversation)
             doing.note(reader=RULES, turns=distilled.turns, kept=len(distilled.kept))
         await self._tell(scope, conversation, RULES, distilled, started)
         return distilled
@@ -136,10 +162,13 @@ class Distiller:
             now: do not wait for more turns, nor for the time after a failure.
             parked: read it even if it was given up.
         """
-        total = await self.listen(scope, conversation)
+        from echoic.memory.distilling.model_reader import Run
+
+        total = await self.apply_rules(scope, conversation)
+        _, model = await self._readers()
         run = Run()
-        while self._model is not None:
-            run = await self._read(self._model, scope, conversation, now=now, parked=parked)
+        while model is not None:
+            run = await self._read(model, scope, conversation, now=now, parked=parked)
             if run.distilled is None:
                 break
             total = _joined(total, run.distilled)
@@ -149,6 +178,8 @@ class Distiller:
         self, model: ModelReader, scope: Scope, conversation: str, *, now: bool, parked: bool
     ) -> Run:
         """Let the model read once, and tell how it went."""
+        from echoic.memory.distilling.reconcile import Distilled
+
         started = time.perf_counter()
         reader = model.extractor.name
         with self._telemetry.operation("distil", scope) as doing:
@@ -214,6 +245,8 @@ class Distiller:
 
     async def distil_all(self, deployment: str | None, *, parked: bool = False) -> Distilled:
         """The same for every conversation of a deployment, or of all; parked ones only if told to."""
+        from echoic.memory.distilling.reconcile import Distilled
+
         total = Distilled()
         for scope in await self._store.scopes(deployment):
             for record in await scan_all(self._store, scope, CONVERSATION):
@@ -222,6 +255,8 @@ class Distiller:
 
     async def distil_due(self, deployment: str | None = None) -> Distilled:
         """Learn from every conversation it is time to read; one another worker is at is left to that one."""
+        from echoic.memory.distilling.reconcile import Distilled
+
         total = Distilled()
         async for scope, conversation in self.unfinished(deployment):
             total += (await self.ask(scope, conversation))[0]
@@ -232,7 +267,7 @@ class Distiller:
         for scope in await self._store.scopes(deployment):
             for record in await scan_all(self._store, scope, CONVERSATION):
                 last = await self._last(scope, record)
-                if self._unheard(record, last) or await self._is_due(scope, record, last):
+                if await self._unread(record, last) or await self._is_due(scope, record, last):
                     yield scope, record.id
 
     async def jobs(self, deployment: str | None = None) -> Jobs:
@@ -246,6 +281,8 @@ class Distiller:
 
     async def jobs_of(self, scope: Scope) -> Jobs:
         """The same for one user."""
+        from echoic.memory.distilling.progress import PROGRESS
+
         records = await scan_all(self._store, scope, CONVERSATION)
         failed = [kept for kept in await scan_all(self._store, scope, PROGRESS) if kept.data.get("attempts")]
         failures = [
@@ -267,26 +304,32 @@ class Distiller:
         )
 
     async def _waits(self, scope: Scope, record: Record) -> bool:
-        completed = is_unmarked(record)
-        return completed or self._unheard(record, await self._last(scope, record))
+        from echoic.memory.distilling.turns import is_unmarked
+
+        return is_unmarked(record) or await self._unread(record, await self._last(scope, record))
 
     async def _last(self, scope: Scope, record: Record) -> int:
         """The `seq` of the last turn of a conversation; -1 where nothing was said."""
         last = await self._store.scan(scope, TURN, key=record.id, limit=1, newest_first=True)
         return last[0].seq if last else -1
 
-    def _unheard(self, record: Record, last: int) -> bool:
+    async def _unread(self, record: Record, last: int) -> bool:
         """Whether there are turns the rules have not read, or, where they are alone, a mark to be set."""
+        from echoic.memory.distilling.turns import is_unmarked
+
         if last > cursor_of(record):
             return True
-        return self._model is None and is_unmarked(record)
+        return is_unmarked(record) and not await self.asks_a_model()
 
     async def _is_due(self, scope: Scope, record: Record, last: int) -> bool:
-        return self._model is not None and await self._model.due(scope, record, last)
+        _, model = await self._readers()
+        return model is not None and await model.due(scope, record, last)
 
 
 def _failure(kept: Record, conversation: str) -> Progress | None:
     """What `kept` says of `conversation`; None if it is about another."""
+    from echoic.memory.distilling.progress import progress_id, progress_in
+
     reader = kept.key or ""
     about = kept.id == progress_id(reader, conversation)
     return progress_in(kept, reader, conversation) if about else None
@@ -297,4 +340,4 @@ def _joined(total: Distilled, more: Distilled) -> Distilled:
     return replace(total + more, turns=max(total.turns, more.turns))
 
 
-__all__ = ["EVERY", "Distilled", "Distiller", "Jobs", "Parked"]
+__all__ = ["EVERY", "Distiller", "Jobs", "Parked"]

@@ -1,43 +1,52 @@
-"""Destroying what is kept of one user: which records an erasure means. How bytes go is the store's.
+"""What an erasure destroys: which records it removes, and what is left of those it rewrites.
 
-Whatever kind of record is kept under a key or of a conversation has to be named here, or it would outlive it.
+Every kind of record kept under a key or of a conversation is named here, or it would outlive it. The store
+removes the bytes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from echoic.memory.asked_to_forget import reached, said_by
-from echoic.memory.destroying import destroyed
-from echoic.memory.directives import DIRECTIVES
+from echoic.errors import InvalidInput
+from echoic.memory.claims import Claim
+from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.progress import PROGRESS, progress_id
 from echoic.memory.distilling.unlearning import unlearn_turns
 from echoic.memory.experience import unlearn
-from echoic.memory.forget_targets import Targets
-from echoic.memory.hiding import named
+from echoic.memory.forget_targets import Targets, reached, said_by
+from echoic.memory.hiding import derived_from, named
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.judging import JUDGEMENT
-from echoic.memory.mentions import said_in_text
+from echoic.memory.keyed import KeyedMemories
+from echoic.memory.mentions import Span, joined, masked, mentioned_in, said_in, said_in_text
 from echoic.memory.parts import Parts
+from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
+    CALL,
     CALL_PARTS,
     CHECKPOINT,
     CONVERSATION,
+    EXCHANGE,
     GIVEN,
     LINK_CODE,
     MEMORY,
     PROPOSAL,
     TURN,
+    hidden_in,
     memory_of,
+    record_of_turn,
     scan_all,
     turn_of,
 )
-from echoic.memory.retry import until_written
 from echoic.memory.tasks import RESULT
 from echoic.memory.telephone import forget_on_lines, lines_of
-from echoic.stores.base import Drop, Erasable, Erased, Put, Record
-from echoic.types import KeptBecause, Memory, Receipt, Scope, checked_name
+from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
+from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name
+from echoic.words import FORGOTTEN, fold
 
 
 class Erasing:
@@ -48,9 +57,21 @@ class Erasing:
         self._scope = scope
 
     async def forget(
-        self, key: str | None, conversation: str | None, name: str | None, asked: str | None = None
+        self,
+        key: str | None,
+        conversation: str | None,
+        name: str | None,
+        asked: str | None = None,
+        *,
+        alone: bool = True,
     ) -> Receipt:
-        """See `UserMemory.forget`."""
+        """See `UserMemory.forget`; `alone`: nothing else is asked for."""
+        if not alone:
+            raise InvalidInput("forget takes `learned_from` alone: call it again for anything else")
+        if name is not None and (key is not None or conversation is not None):
+            raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
+        if asked is not None and not (key is conversation is name is None):
+            raise InvalidInput("forget takes `asked` alone: call it again for anything else")
         with self._parts.telemetry.operation("erase", self._scope) as doing:
             receipt = await self._forget(key, conversation, name, asked)
             doing.note(records=receipt.records, vectors=receipt.vectors, verified=int(receipt.verified))
@@ -60,6 +81,27 @@ class Erasing:
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return receipt
+
+    async def forget_learned(self, turns: Collection[str]) -> Receipt:
+        """See `UserMemory.forget`: what was learned from `turns` alone."""
+        keyed = KeyedMemories(self._parts, self._scope)
+        known = [memory_of(record) for record in await scan_all(self._parts.store, self._scope, MEMORY)]
+        learned = {memory.id: memory for memory in known if memory.source and set(memory.source) <= {*turns}}
+        receipts = []
+        for key in dict.fromkeys(memory.key for memory in learned.values() if memory.key is not None):
+            versions = await keyed.history(key)
+            others = {fold(version.text) for version in versions if version.id not in learned}
+            if not others:
+                receipts.append(await self.forget(key, None, None))
+                continue
+            if any(version.current and version.id in learned for version in versions):
+                await keyed.delete(key)
+            # what another call said as well is not theirs alone, and its words stay
+            alone = [v for v in versions if v.id in learned and fold(v.text) not in others]
+            receipts += [await self.forget(None, None, version.id) for version in alone]
+        unkeyed = [memory.id for memory in learned.values() if memory.key is None]
+        receipts += [await self.forget(None, None, name) for name in unkeyed]
+        return _total(receipts)
 
     async def _forget(
         self, key: str | None, conversation: str | None, name: str | None, asked: str | None
@@ -215,6 +257,17 @@ def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
     return list(found.values())
 
 
+def _total(receipts: Sequence[Receipt]) -> Receipt:
+    """All of them as one."""
+    why = sum((Counter(dict(receipt.kept_because)) for receipt in receipts), Counter[KeptBecause]())
+    counted = ("memories", "turns", "conversations", "vectors", "other", "rewritten", "bytes_searched")
+    return Receipt(
+        **{name: sum(getattr(receipt, name) for receipt in receipts) for name in counted},
+        kept_because=dict(why),
+        verified=all(receipt.verified for receipt in receipts),
+    )
+
+
 def _receipt(erased: Sequence[Erased], stays: Mapping[KeptBecause, int]) -> Receipt:
     kinds: Counter[str] = sum((Counter(part.records) for part in erased), Counter())
     return Receipt(
@@ -230,4 +283,136 @@ def _receipt(erased: Sequence[Erased], stays: Mapping[KeptBecause, int]) -> Rece
     )
 
 
-__all__ = ["Erasing"]
+@dataclass(slots=True)
+class Destroyed:
+    """What an erasure writes and drops so that nothing says a memory any more."""
+
+    changes: list[Erasable] = field(default_factory=list)
+    kept: int = 0
+    """Turns that hold the same value and say something else with it: they stay as they are."""
+
+
+_NOTHING: Final[Mapping[str, Sequence[Span]]] = {}
+
+
+async def destroyed(
+    store: Store,
+    scope: Scope,
+    memories: Sequence[Memory],
+    whole: Collection[str] = (),
+    parts: Mapping[str, Sequence[Span]] = _NOTHING,
+) -> Destroyed:
+    """What becomes of all that says one of `memories`, themselves apart.
+
+    Args:
+        store: where it is kept.
+        scope: whose.
+        memories: what is forgotten.
+        whole: ids of turns that are forgotten with all they say.
+        parts: by turn, stretches of its heard words that are forgotten.
+    """
+    records = {record.id: record for record in await scan_all(store, scope, TURN)}
+    turns = [turn_of(record) for record in records.values()]
+    heard = said_in(turns, memories)
+    # what an agent was cut off in saying is kept too
+    unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
+    found = Destroyed()
+    left: dict[str, str] = {}
+    for turn in turns:
+        spans = heard.get(turn.id, [])
+        all_spans = spans if turn.heard is None else unheard.get(turn.id, [])
+        if turn.id in whole and turn.text != FORGOTTEN:
+            spans, all_spans = [(0, len(turn.heard_text))], [(0, len(turn.text))]
+        if turn.id in parts:
+            spans = joined([*spans, *parts[turn.id]])
+            # what was heard is where what was generated begins
+            all_spans = spans if turn.heard is None else joined([*all_spans, *parts[turn.id]])
+        if spans or all_spans:
+            new = _without(turn, spans, all_spans)
+            found.changes.append(Put.over(records[turn.id], _record(records[turn.id], new, spans)))
+            left |= {turn.text: new.text, turn.heard_text: new.heard_text}
+        else:
+            found.kept += mentioned_in(turn, memories)
+    redacting = _Redacting(memories, {old: new for old, new in left.items() if old})
+    for kind in (CONVERSATION, RESULT, EXCHANGE, CALL):
+        found.changes += redacting.changes(await scan_all(store, scope, kind))
+    found.changes += await _derived(store, scope, memories, redacting)
+    return found
+
+
+def _without(turn: Turn, heard: Sequence[Span], text: Sequence[Span]) -> Turn:
+    new = replace(turn, text=masked(turn.text, text, FORGOTTEN))
+    return new if turn.heard is None else replace(new, heard=masked(turn.heard, heard, FORGOTTEN))
+
+
+def _record(record: Record, turn: Turn, gone: Sequence[Span]) -> Record:
+    hidden = [_moved(span, gone) for span in hidden_in(record) if not _within(span, gone)]
+    return replace(record, data=record_of_turn(turn, unlearned=True, hidden=hidden).data)
+
+
+def _within(span: Span, others: Iterable[Span]) -> bool:
+    return any(first <= span[0] and span[1] <= last for first, last in others)
+
+
+def _moved(span: Span, gone: Sequence[Span]) -> Span:
+    """Where a stretch stands after `gone` were replaced by a marker each."""
+
+    def moved(at: int) -> int:
+        before = [(first, min(last, at)) for first, last in joined(gone) if first < at]
+        return at - sum(last - first for first, last in before) + len(FORGOTTEN) * len(before)
+
+    return moved(span[0]), moved(span[1])
+
+
+async def _derived(
+    store: Store, scope: Scope, memories: Sequence[Memory], redacting: _Redacting
+) -> list[Erasable]:
+    """Memories that repeat one of `memories`: destroyed, or what else stands under their key is left."""
+    names = [memory.id for memory in await derived_from(store, scope, memories)]
+    changes: list[Erasable] = []
+    for record in await store.read(scope, MEMORY, names):
+        rest = redacting.changes([record]) if record.key is not None else []
+        said = memory_of(rest[0].record).text if rest else ""
+        # an id that follows from the words would still tell them
+        changes += rest if said.replace(FORGOTTEN, "").strip(" .,;") else [Drop(kind=MEMORY, id=record.id)]
+    return changes
+
+
+class _Redacting:
+    """Takes what is forgotten out of any JSON."""
+
+    def __init__(self, memories: Sequence[Memory], texts: Mapping[str, str]) -> None:
+        self._memories = memories
+        self._texts = texts
+        self._values: dict[str, set[str]] = {}
+        for memory in memories:
+            if memory.key:
+                self._values.setdefault(memory.key, set()).add(Claim.of(memory).text)
+
+    def changes(self, records: Iterable[Record]) -> list[Put]:
+        """Those of `records` that hold something of it, as they are without."""
+        pairs = [(record, replace(record, data=self._of(record.data, set()))) for record in records]
+        return [Put.over(old, new) for old, new in pairs if old.data != new.data]
+
+    def _of(self, data: Any, values: set[str]) -> Any:
+        if isinstance(data, str):
+            return self._text(data, values)
+        if isinstance(data, Mapping):
+            # beside its key a value is that memory's, as in what a tool was given and gave
+            here = {
+                text for each in data.values() if isinstance(each, str) for text in self._values.get(each, ())
+            }
+            return {name: self._of(each, values | here) for name, each in data.items()}
+        if isinstance(data, list | tuple):
+            return [self._of(each, values) for each in data]
+        return data
+
+    def _text(self, text: str, values: set[str]) -> str:
+        if text in self._texts:
+            return self._texts[text]
+        if fold(text).strip(" .!?") in values:
+            return FORGOTTEN
+        return masked(text, said_in_text(text, self._memories), FORGOTTEN)
+
+
+__all__ = ["Destroyed", "Erasing", "destroyed"]

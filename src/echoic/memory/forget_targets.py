@@ -1,9 +1,12 @@
-"""What a spoken request to forget reaches: which sentences of which turns, and which memories. Pure.
+"""What a spoken request to forget reaches, and hiding it until the user agrees to have it destroyed.
 
-Looked for by the request's rarest words within what this user ever said, with a high bar: a sentence is meant
-where it, the turn around it or the question before it has enough of them. A request that only points ("rub
+It is looked for by the request's rarest words in everything the user said, with a high bar: a sentence is
+meant where it, its turn or the question before it has enough of them. A request that only points back ("rub
 that out") means what was said last. What an agent repeated of it goes with it. Where many turns fit about
-equally the request is not clear, and nothing is touched: whoever talks to the user has to ask.
+equally well the request is ambiguous and nothing is touched: ask the user.
+
+The request is read by rules that may be wrong, so what it reaches is hidden; `UserMemory.forget(asked=…)`
+destroys it once the user agreed.
 """
 
 from __future__ import annotations
@@ -15,10 +18,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from echoic.memory.claims import cut_up, stem_of
+from echoic.memory.distilling.turns import Stretch
+from echoic.memory.distilling.withheld import of_user, takes_back
+from echoic.memory.hiding import hide
+from echoic.memory.listening import listen
 from echoic.memory.listening.forget_requests import ForgetRequest, forget_request
 from echoic.memory.mentions import Span, joined
+from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.ranking.entries import AGENT, USER
-from echoic.types import Memory, Turn
+from echoic.stores.base import Store
+from echoic.types import Memory, Scope, Turn
 from echoic.words import MARKER
 
 MAX_TURNS: Final = 4
@@ -394,4 +403,74 @@ _AMOUNTS: Final = frozenset(
 )
 
 
-__all__ = ["MAX_TURNS", "Targets", "targets"]
+_BEHIND: Final = 3
+"""Turns behind a request in which an agent may still repeat what is to be forgotten."""
+
+
+async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memory]) -> list[Memory]:
+    """Hide what the user asked to have forgotten in the turns of a stretch, or right before it.
+
+    Args:
+        store: where the turns are.
+        scope: whose.
+        stretch: the turns that were read, and those right before.
+        kept: what was learned from them and is not written yet.
+
+    Returns:
+        the memories that are to hold no longer.
+    """
+    ended: list[Memory] = []
+    for asked in (*stretch.context[-_BEHIND:], *stretch.turns):
+        if not _asks(asked):
+            continue
+        turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
+        memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
+        found = _reached(turns, asked, [*memories, *kept])
+        # what the user says afterwards is known again
+        place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), len(turns))
+        later = {turn.id for turn in turns[place + 1 :] if turn.speaker != AGENT}
+        if found is not None:
+            said = [*found.memories, *said_by(found)]
+            await hide(store, scope, said, parts=found.spans, spared=later, at=asked.said_at)
+            ended += [memory for memory in found.memories if memory.current]
+    return ended
+
+
+async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
+    """What the request in `asked` reaches; None where it asks nothing, or the rules obey it by themselves."""
+    if not _asks(asked):
+        return None
+    turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
+    memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
+    return _reached(turns, asked, memories)
+
+
+def _reached(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
+    if _is_obeyed(asked, memories):
+        return None
+    return targets(turns, asked, [memory for memory in memories if memory.valid_from <= asked.said_at])
+
+
+def said_by(found: Targets) -> list[Memory]:
+    """The sentences that are meant, as something that is known: they may have been repeated elsewhere."""
+    return [
+        Memory(id="", text=turn.heard_text[first:last].strip(), valid_from=turn.said_at, source=(turn.id,))
+        for turn in found.said
+        for first, last in found.spans.get(turn.id, ())
+    ]
+
+
+def _is_obeyed(asked: Turn, memories: Sequence[Memory]) -> bool:
+    """Whether the rules that hear slots ("my address") and "forget that" obey the request in `asked`."""
+    request = forget_request(asked.heard_text)
+    if takes_back(asked.heard_text) and request is not None and not request.far:
+        return True
+    keys = {one.key for one in listen(asked.heard_text) if one.retracts}
+    return any(memory.key in keys for memory in memories)
+
+
+def _asks(turn: Turn) -> bool:
+    return of_user(turn) and forget_request(turn.heard_text) is not None
+
+
+__all__ = ["MAX_TURNS", "Targets", "obey", "reached", "said_by", "targets"]

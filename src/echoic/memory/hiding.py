@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.changes import Change as Proposed
 from echoic.memory.distilling.changes import TakeBack
 from echoic.memory.distilling.turns import Stretch
@@ -33,7 +34,6 @@ from echoic.memory.records import (
     scan_all,
     turn_of,
 )
-from echoic.memory.retry import until_written
 from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope, Turn
 from echoic.words import TAKEN_BACK, fold, visible

@@ -6,23 +6,22 @@ versions follow one another is the `Ledger`'s.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import count
 from typing import Final
 
-from echoic.errors import QuotaExceeded, brief
-from echoic.memory.hiding import hide, named
-from echoic.memory.judging import waits
+from echoic.errors import QuotaExceeded, WriteConflict, brief
+from echoic.memory.concurrency import until_written
 from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.parts import Parts
-from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
-from echoic.memory.records import MEMORY, PROPOSAL, memory_of, scan_all
-from echoic.memory.retry import until_written
+from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
 from echoic.memory.shares import unsigned
 from echoic.memory.sharing import RuleClassifier, Shareable, Verdict, weigh
-from echoic.stores.base import Drop
+from echoic.stores.base import Drop, Put
 from echoic.types import (
     Category,
     Memory,
@@ -32,6 +31,7 @@ from echoic.types import (
     checked_name,
     checked_sharing,
     checked_text,
+    checked_time,
 )
 
 log = logging.getLogger(__name__)
@@ -84,6 +84,34 @@ class KeyedMemories:
         # it may have become the user's own between the two looks
         return await self._own(key) or await self._shared(key)
 
+    async def remember(
+        self, text: str, category: Category, context: str | None, said_at: datetime | None
+    ) -> Memory:
+        """See `UserMemory.remember`."""
+        memory = Memory(
+            id="",
+            text=checked_text(text, "text"),
+            category=checked_category(category),
+            context=context if context is None else checked_text(context, "context"),
+            author=self._user,
+            valid_from=self._parts.clock() if said_at is None else checked_time(said_at, "said_at"),
+        )
+        memory = self._parts.door.memory(self._scope, memory)
+        for number in count():
+            # the id follows from what is kept, so that two processes told the same keep it once
+            named = memory_id("", memory.text, category, memory.context or "", str(number))
+            new = replace(memory, id=named)
+            known = await self._parts.store.read(self._scope, MEMORY, [new.id])
+            if known and memory_of(known[0]).current:
+                return memory_of(known[0])
+            if known:  # retracted once, and told again
+                continue
+            with contextlib.suppress(WriteConflict):  # another process was told the same
+                await self._parts.store.write(self._scope, [Put(record=record_of_memory(new), expect=0)])
+            self._parts.background.poke()
+            return new
+        raise AssertionError  # count() does not end
+
     async def _own(self, key: str) -> Memory | None:
         """What the user keeps under `key` for themselves, if it holds."""
         own = await self._parts.store.scan(self._scope, MEMORY, key=key, limit=1, newest_first=True)
@@ -91,6 +119,8 @@ class KeyedMemories:
 
     async def delete(self, key: str) -> bool:
         """See `UserMemory.delete`."""
+        from echoic.memory.hiding import hide
+
         checked_name(key, "key")
         at = self._parts.clock()
         # first, so that whoever dies in between leaves what still holds and not what is still told
@@ -104,6 +134,8 @@ class KeyedMemories:
 
     async def take_back(self, name: str) -> bool:
         """See `UserMemory.delete`, by the id of a memory or a turn."""
+        from echoic.memory.hiding import hide, named
+
         at, store = self._parts.clock(), self._parts.store
         memories, whole = await named(store, self._scope, checked_name(name, "id"))
         await hide(store, self._scope, memories, whole=whole, at=at)
@@ -155,6 +187,8 @@ class KeyedMemories:
             if judge is not None and shareable is not None:
                 judge.want(self._scope, kept.id)
             return kept
+        from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
+
         # a context is free text that nothing judged
         shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
         if not await is_global_by_itself(
@@ -181,7 +215,12 @@ class KeyedMemories:
         """Keep it; `judged`: and have it looked at again, which no process that dies in between forgets."""
         ledger = Ledger(self._parts.store, scope)
         kept = await ledger.set(memory)
-        await self._parts.store.write(scope, [*ledger.changes, *([waits(kept)] if judged else ())])
+        changes = ledger.changes
+        if judged:
+            from echoic.memory.judging import waits
+
+            changes = [*changes, waits(kept)]
+        await self._parts.store.write(scope, changes)
         return kept
 
     async def _end_older(self, scope: Scope, than: Memory) -> None:

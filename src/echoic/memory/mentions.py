@@ -12,7 +12,7 @@ Doubt hides: what was to be forgotten and is still told does more harm than a cl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
@@ -20,12 +20,10 @@ from typing import Final
 
 from echoic.memory.claims import LONG, NUMBER_FIGURES, Claim, Token, cut_up, stem_of
 from echoic.memory.listening import listen
+from echoic.memory.records import Span, joined, masked
 from echoic.ranking.entries import AGENT, USER, key_words
 from echoic.types import Memory, Turn
 from echoic.words import MARKER, STOP, fold
-
-Span = tuple[int, int]
-"""Where a stretch begins and ends, in characters."""
 
 TOLD_WITHIN: Final = timedelta(minutes=10)
 """A memory without a source turn was told by a tool: the turn it rests on was said shortly before."""
@@ -51,26 +49,6 @@ _SELF: Final = frozenset(
     "i i'm i've i'd i'll im ive my me mine myself we we're we've our us you you're you've your yours user"
     " user's name's".split()
 )
-
-
-def masked(text: str, spans: Iterable[Span], marker: str) -> str:
-    """`text` with `marker` in the place of `spans`."""
-    parts, end = [], 0
-    for first, last in joined(spans):
-        parts += [text[end:first], marker]
-        end = max(end, min(last, len(text)))
-    return "".join([*parts, text[end:]])
-
-
-def joined(spans: Iterable[Span]) -> list[Span]:
-    """`spans` in order, those that touch as one."""
-    found: list[Span] = []
-    for first, last in sorted(spans):
-        if found and first <= found[-1][1]:
-            found[-1] = (found[-1][0], max(last, found[-1][1]))
-        elif first < last:
-            found.append((first, last))
-    return found
 
 
 class Passage:

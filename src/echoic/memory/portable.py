@@ -1,32 +1,60 @@
-"""A user's memory as JSON that can be taken elsewhere, and back in without loss."""
+"""Export, import, and copies into another store. What is imported is checked: a file may be forged."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+import json
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
-from echoic.errors import InvalidInput, WriteConflict, brief
-from echoic.memory.directives import DIRECTIVES, directives_of, record_of_directives
-from echoic.memory.portable_values import check_conversation, check_memory, check_record
+from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
+from echoic.memory.concurrency import until_written
+from echoic.memory.decisions import DECISION
+from echoic.memory.distilling.progress import LEASE, PROGRESS
+from echoic.memory.experience.lessons import EXPERIENCE
+from echoic.memory.judging import JUDGEMENT
+from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
 from echoic.memory.records import (
+    CALL_PARTS,
+    CHECKPOINT,
     CONVERSATION,
+    LINK_CODE,
+    LINK_GUESSES,
     MEMORY,
+    PHONE_LINE,
+    PHONE_OF,
+    PHONE_PIN,
+    PROPOSAL,
     TURN,
     conversation_of,
     cursor_of,
+    index,
     memory_of,
     record_of_conversation,
     rewritten_turn,
     scan_all,
     turn_of,
 )
-from echoic.memory.retry import until_written
+from echoic.memory.revocations import REVOCATION
 from echoic.memory.tasks import RESULT, record_of_result, result_of
 from echoic.stores.base import Change, Drop, Put, Record, Store
-from echoic.types import Scope, checked_name
+from echoic.stores.copying import Copied, CopiedScope, Progress, copy_store
+from echoic.types import (
+    STATUSES,
+    Conversation,
+    EmbeddingSpec,
+    Memory,
+    Scope,
+    Visibility,
+    checked_category,
+    checked_name,
+    checked_text,
+    checked_time,
+)
 
 FORMAT = "echoic-export"
 VERSION = 1
@@ -228,3 +256,169 @@ async def _unknown(store: Store, scope: Scope, records: list[Record]) -> list[Re
         ids = [record.id for record in records if record.kind == kind]
         known.update((kind, record.id) for record in await store.read(scope, kind, ids))
     return [record for record in records if (record.kind, record.id) not in known]
+
+
+def check_record(record: Record) -> None:
+    """Refuse `record`, of any kind, if it cannot be kept, or could not be read again by all that reads it.
+
+    Raises:
+        InvalidInput: an id, a key or a value is wrong; or, as what reads it: TypeError, ValueError, KeyError.
+    """
+    checked_name(record.id, f"the id of a {record.kind}")
+    if record.key is not None:
+        checked_name(record.key, f"the key of {record.kind} {brief(record.id)}")
+    # half characters and numbers that are none go into no JSON that a store would give back
+    json.dumps(record.data, ensure_ascii=False, allow_nan=False).encode()
+
+
+def check_memory(record: Record) -> None:
+    """The same for a memory.
+
+    Raises:
+        InvalidInput: likewise.
+    """
+    check_record(record)
+    for name in ("source", "redacted"):  # a text would be taken for a list of its letters
+        if not isinstance(record.data.get(name) or [], list):
+            raise InvalidInput(f"{name} of {MEMORY} {brief(record.id)} must be a list")
+    memory: Memory = memory_of(record)
+    checked_text(memory.text, f"the text of {MEMORY} {brief(memory.id)}")
+    checked_category(memory.category)
+    _check_one_of(memory.visibility, get_args(Visibility), "visibility")
+    named = (memory.author, memory.supersedes, memory.superseded_by, *memory.source, *memory.redacted)
+    _check_texts((memory.statement, memory.context, memory.reason, *named), memory.id)
+    _check_times((memory.valid_from, memory.valid_until, memory.last_said_at), memory.id)
+    if not isinstance(memory.times_said, int) or not isinstance(memory.confirmed, bool):
+        raise InvalidInput(
+            f"times_said of {MEMORY} {brief(memory.id)} must be a number, confirmed true or false"
+        )
+    if type(record.data.get("number", 0)) is not int:  # the next version of its key is counted on from it
+        raise InvalidInput(f"number of {MEMORY} {brief(memory.id)} must be a whole number")
+
+
+def check_conversation(record: Record) -> None:
+    """The same for a conversation.
+
+    Raises:
+        InvalidInput: likewise.
+    """
+    check_record(record)
+    conversation: Conversation = conversation_of(record)
+    _check_one_of(conversation.status, STATUSES, "status")
+    _check_texts((conversation.agent, conversation.recall_key, conversation.summary), conversation.id)
+    _check_times((conversation.started_at, conversation.updated_at), conversation.id)
+
+
+def _check_one_of(value: object, allowed: Sequence[str], what: str) -> None:
+    if value not in allowed:
+        raise InvalidInput(f"{what} must be one of {', '.join(allowed)}")
+
+
+def _check_texts(values: Sequence[object], whose: str) -> None:
+    for value in values:
+        if value is not None and value != "":
+            checked_text(value, f"a text of {brief(whose)}")
+
+
+def _check_times(moments: Sequence[datetime | None], whose: str) -> None:
+    for moment in moments:
+        if moment is not None:
+            checked_time(moment, f"a time of {brief(whose)}")
+
+
+KINDS = (
+    CONVERSATION,
+    PROPOSAL,
+    RESULT,
+    DIRECTIVES,
+    PROGRESS,
+    LEASE,
+    JUDGEMENT,
+    EXPERIENCE,
+    DECISION,
+    REVOCATION,
+    *CALL_PARTS,
+    CHECKPOINT,
+    LINK_CODE,
+    LINK_GUESSES,
+    PHONE_LINE,
+    PHONE_OF,
+    PHONE_PIN,
+)
+"""Every kind of record that is not searchable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedMemory:
+    """What was copied, and between which models."""
+
+    copied: Copied
+    source: EmbeddingSpec
+    target: EmbeddingSpec
+
+
+async def copy_memory(
+    source: Callable[[], Store],
+    target: Callable[[], Store],
+    embedding: EmbeddingSpec,
+    *,
+    named: bool = False,
+    progress: Progress = lambda _done, _total: None,
+) -> CopiedMemory:
+    """Copy everything of every user and deployment, as `stores.copying` does.
+
+    Nothing is embedded. Where the target keeps vectors of another model, its records wait until somebody
+    opens it with an embedder of that model.
+
+    Args:
+        source: makes the store to copy from, not yet open; asked again where it has vectors of another model.
+        target: likewise, the store to copy to.
+        embedding: the model of a new target, where it is `named`; otherwise that is the source's.
+        named: whether somebody asked for `embedding`.
+        progress: told how many records are done, of how many.
+
+    Raises:
+        EmbeddingMismatch: `embedding` is `named`, and the target has vectors of another model; nothing was
+            written.
+        InvalidInput: the target holds something else of somebody the source knows; nothing was written.
+        WriteConflict: somebody wrote to either meanwhile; copy again.
+        StoreError: either cannot be opened, read or written; once it can, copy again: it goes on from there.
+    """
+    async with _opened(source, embedding) as (taken, theirs):
+        wanted = embedding if named else theirs
+        async with _opened(target, wanted, as_it_is=not named) as (given, its):
+            copied = await copy_store(taken, given, KINDS, vectors=theirs == its, progress=progress)
+    return CopiedMemory(copied=copied, source=theirs, target=its)
+
+
+@asynccontextmanager
+async def _opened(
+    make: Callable[[], Store], embedding: EmbeddingSpec, *, as_it_is: bool = True
+) -> AsyncIterator[tuple[Store, EmbeddingSpec]]:
+    """A store, open, and whose vectors it has: with `as_it_is` those it says it has."""
+    store = make()
+    try:
+        await store.open(embedding, index)
+    except EmbeddingMismatch as error:
+        with contextlib.suppress(Exception):
+            await store.aclose()
+        if error.model is None or not as_it_is:
+            raise
+        store, embedding = make(), EmbeddingSpec(error.model, error.dimensions)
+        await store.open(embedding, index)
+    try:
+        yield store, embedding
+    finally:
+        await store.aclose()
+
+
+__all__ = [
+    "KINDS",
+    "Copied",
+    "CopiedMemory",
+    "CopiedScope",
+    "check_conversation",
+    "check_memory",
+    "check_record",
+    "copy_memory",
+]

@@ -20,10 +20,10 @@ from datetime import datetime
 from typing import Final
 
 from echoic.errors import InvalidInput, StoreError, WriteConflict, brief
+from echoic.memory.concurrency import until_written
 from echoic.memory.decisions import Decided, Decision, decider, decisions, is_decided, put_decision
 from echoic.memory.ledger import Ledger
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory
-from echoic.memory.retry import until_written
 from echoic.memory.sharing import Shareable
 from echoic.stores.base import Drop, Put, Record, Store
 from echoic.types import Memory, Scope

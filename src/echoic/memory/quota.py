@@ -20,7 +20,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, QuotaExceeded, StoreError
-from echoic.memory.directives import DIRECTIVES
+from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,

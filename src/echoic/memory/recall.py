@@ -1,24 +1,24 @@
-"""One recall: embed the query and load what is known side by side, rank, read the hits; in time."""
+"""One search: embed the question, load the partitions, rank, read the hits; within a deadline."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import sys
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded, Embedder, held_documents
 from echoic.embedding.cached import CachedEmbedder
-from echoic.errors import EmbedderError, InvalidInput, NotOpen
-from echoic.memory.deadline import Deadline
-from echoic.memory.home import HomeLoop
+from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
+from echoic.memory.concurrency import Deadline, checked_deadline
+from echoic.memory.observed import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
 from echoic.memory.times.phrases import NOTHING, Spans
@@ -31,10 +31,17 @@ from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank, unembedded
 from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
-from echoic.types import Hit, Outcome, Recall, Scope, Turn
+from echoic.types import Cut, Hit, Outcome, Recall, Scope, Turn, checked_name
+
+if TYPE_CHECKING:
+    from echoic.memory.times.reader import TimeReader
 
 log = logging.getLogger(__name__)
 
+MAX_LIMIT = 1000
+"""Hits of one search, at most."""
+_LEFT_OUT = 25
+"""Hits looked at beyond the limit where something is left out."""
 _NARROWED = 200
 """Rows that each way of searching in a database hands over from a scope too large to load."""
 _INLINE_ROWS = 20_000
@@ -42,6 +49,60 @@ _INLINE_ROWS = 20_000
 _ON_THEIR_WAY = 32
 """Rows without a vector that say nothing: what was said just now has none for some milliseconds. More are a
 backlog, as after an import, another model or an embedder that was away."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How to search; see `UserMemory.recall`."""
+
+    limit: int = 10
+    deadline_ms: float | None = None
+    include_past: bool = False
+    timezone: str | tzinfo | None = None
+    min_relevance: float | None = None
+    besides: str | Collection[str] | None = None
+    meanwhile: str | None = None
+    """Another text, whose vector stands in for one that is late where it is known already."""
+
+    def checked(self) -> Self:
+        """Itself.
+
+        Raises:
+            InvalidInput: an option is not valid.
+        """
+        limit = self.limit
+        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
+            raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {brief(limit)}")
+        checked_deadline(self.deadline_ms)
+        checked_relevance(self.min_relevance)
+        for name in self.left_out:
+            checked_name(name, "an id in besides")
+        return self
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The ids of `besides`."""
+        given = self.besides
+        return frozenset(() if given is None else (given,) if isinstance(given, str) else given)
+
+    @property
+    def looked_at(self) -> int:
+        """How many hits to look at: more where some are left out, which may rank first."""
+        return min(self.limit + _LEFT_OUT, MAX_LIMIT) if self.left_out else self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What is there to be ranked, by the deadline."""
+
+    scope: Scope
+    text: str
+    works: Sequence[asyncio.Future[Embedded]]
+    places: dict[Scope, Partition]
+    newest: bool
+    spans: Spans | None
+    made: Embedded | None
+    outcome: Outcome
 
 
 class Recaller:
@@ -64,100 +125,85 @@ class Recaller:
         self._fusion = fusion
         self._semantic = embedder.semantic
         self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
+        self._tells_trouble = hasattr(store, "trouble")
         self._narrows = store if isinstance(store, Narrows) else None
 
     async def recall(
-        self,
-        scope: Scope,
-        text: str,
-        *,
-        limit: int,
-        deadline_ms: float | None,
-        include_past: bool,
-        meant: Coroutine[Any, Any, Spans] | None = None,
-        meanwhile: str | None = None,
-        min_relevance: float | None = 0.0,
+        self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
     ) -> Recall:
-        """The best `limit` hits for `text`.
+        """Everything found for `text`, relevant or not, without reading times: how an event is looked up."""
+        asked = SearchOptions(limit, deadline_ms, include_past, min_relevance=0.0)
+        return await self.search(scope, text, asked)
 
-        Embedding, loading and reading the time go side by side. What is not there by the deadline is done
-        without, and named in `cut`: "vector", "date", or what was not loaded, "own", "global" or "shared";
-        "newest" where the store could not be asked what is new; "unembedded" where many rows wait for their
-        vector, and were looked through by their words alone. "date" is named too where the store could not
-        say in which time zone the user's days are: the last one known is assumed, else UTC.
+    async def search(
+        self, scope: Scope, text: str, asked: SearchOptions, times: TimeReader | None = None
+    ) -> Recall:
+        """The best hits for `text`.
+
+        Embedding, loading and reading the time run side by side. A step that is not done by the deadline is
+        left out and named in `Recall.cut`, see there.
 
         Args:
             scope: who asks.
             text: the question.
-            limit: hits at most.
-            deadline_ms: of all this together; None waits for everything.
-            include_past: find what no longer holds as well.
-            meant: reads what the question says about time.
-            meanwhile: another text, whose vector stands in for one that is late where it is known already.
-            min_relevance: see `relevant`.
+            asked: how to search.
+            times: reads what the question says about time; None: nothing does.
+
+        Raises:
+            InvalidInput: an option is not valid.
         """
+        asked = asked.checked()
         release = held_documents(self._embedder)
         try:
             self._home.check()  # before anything is under way in a loop that is not ours
-            works = self._begin(text, meanwhile)
-            return await self._recalled(
-                works,
-                scope,
-                text,
-                Deadline(deadline_ms),
-                limit=limit,
-                include_past=include_past,
-                meant=meant,
-                min_relevance=min_relevance,
+            works = [self._embedder.begin(each) for each in (text, asked.meanwhile) if each]
+            until = Deadline(asked.deadline_ms)
+            places, newest = await self._load(scope, until)
+            reading = times.read(scope, text, asked.timezone) if times is not None else None
+            spans = NOTHING if reading is None else await until.run(reading)
+            made, outcome = await self._wait(works, until)
+            return await self._found(
+                _Ready(scope, text, works, places, newest, spans, made, outcome), asked, until
             )
         finally:
             release()
-            if meant and inspect.getcoroutinestate(meant) == inspect.CORO_CREATED:
-                meant.close()  # or it would complain that nobody ever began it
 
-    async def _recalled(
-        self,
-        works: Sequence[asyncio.Future[Embedded]],
-        scope: Scope,
-        text: str,
-        until: Deadline,
-        *,
-        limit: int,
-        include_past: bool,
-        meant: Coroutine[Any, Any, Spans] | None,
-        min_relevance: float | None,
-    ) -> Recall:
-        places, newest = await self._load(scope, until)
-        spans = await until.run(meant) if meant else NOTHING
-        made, outcome = await self._wait(works, until)
+    async def _found(self, ready: _Ready, asked: SearchOptions, until: Deadline) -> Recall:
+        """Rank what is ready, and say what is not."""
+        scope, places, spans, made = ready.scope, ready.places, ready.spans or NOTHING, ready.made
         vector = made.vectors[0] if made else None
-        past = include_past or (spans or NOTHING).past
-        await self._narrow(scope, places, until, text=text, vector=vector, include_past=past)
-        newest = newest and self._newest()
-        there = self._looked_in(scope, places) | {"newest": newest, "vector": _made(works[0])}
-        there["date"] = spans is not None and not spans.assumed
-        exact = made.pieces[0] if made and made.pieces and _made(works[0]) else None  # of these very words
-        query = partial(query_of, text, vector, pieces=exact)
-        hits, waiting = await self._search(
-            query,
-            places,
-            spans or NOTHING,
-            limit,
-            include_past=include_past,
-            min_relevance=min_relevance,
-        )
+        past = asked.include_past or spans.past
+        await self._narrow(scope, places, until, text=ready.text, vector=vector, include_past=past)
+        own_vector = _made(ready.works[0])
+        exact = made.pieces[0] if made and made.pieces and own_vector else None  # of these very words
+        query = partial(query_of, ready.text, vector, pieces=exact)
+        hits, waiting = await self._search(query, places, spans, asked)
         narrowed = {at for at, partition in places.items() if partition.origin is not None}
         if narrowed and not hits:
             waiting = max(waiting, await until.run(self._waiting_in(narrowed)) or 0)
-        there["unembedded"] = waiting <= _ON_THEIR_WAY
-        if not (there["newest"] and there["unembedded"]) or (spans is not None and spans.assumed):
+        cut = self._cut(ready, newest=ready.newest and self._newest(), vector=own_vector, waiting=waiting)
+        outcome = ready.outcome
+        if "newest" in cut or "unembedded" in cut or spans.assumed:
             outcome = "unavailable"
         return Recall(
-            hits=_unsigned(hits, scope),
+            hits=_unsigned(_without(hits, asked.left_out)[: asked.limit], scope),
             outcome="deadline" if until.missed else outcome,
-            cut=tuple(name for name, is_there in there.items() if not is_there),
-            pipeline=self._done(scope, places, made, limit, closely=exact is not None),
+            cut=cut,
+            pipeline=self._done(scope, places, made, asked.limit, closely=exact is not None),
         )
+
+    def _cut(self, ready: _Ready, *, newest: bool, vector: bool, waiting: int) -> tuple[Cut, ...]:
+        """The steps that were left out."""
+        there: dict[Cut, bool] = {
+            "own": ready.scope in ready.places,
+            "global": ready.scope.everyone in ready.places,
+            "shared": all(at in ready.places for at in self._shares.of(ready.scope)),
+            "newest": newest,
+            "vector": vector,
+            "date": ready.spans is not None and not ready.spans.assumed,
+            "unembedded": waiting <= _ON_THEIR_WAY,
+        }
+        return tuple(name for name, is_there in there.items() if not is_there)
 
     def _done(
         self,
@@ -177,21 +223,9 @@ class Recaller:
         fused = (step for step in plan if closely or "weighClosely" not in step)
         return ({"embed": embedded}, {"search": searched}, *fused, {"limit": limit})
 
-    def _begin(self, *texts: str | None) -> list[asyncio.Future[Embedded]]:
-        """Have `texts` embedded, beside all else; nobody need wait for any but the first."""
-        return [self._embedder.begin(text) for text in texts if text]
-
-    def _looked_in(self, scope: Scope, places: Collection[Scope]) -> dict[str, bool]:
-        """By what `Recall.cut` calls it, whether a place was looked in."""
-        return {
-            "own": scope in places,
-            "global": scope.everyone in places,
-            "shared": all(at in places for at in self._shares.of(scope)),
-        }
-
     def _newest(self) -> bool:
         """Whether what the store gave last is not what it had in memory while its database was away."""
-        return getattr(self._store, "trouble", None) is None
+        return not self._tells_trouble or getattr(self._store, "trouble", None) is None
 
     def forget(self) -> None:
         """Let go of what was asked lately: the words are somebody's."""
@@ -235,7 +269,7 @@ class Recaller:
         include_past: bool,
     ) -> None:
         """Add what the store finds in scopes too large to load, to be ranked like the rest."""
-        for at in self._shares.places(scope):
+        for at in self._shares.places(scope) if self._narrows is not None else ():
             if self._narrows is not None and at not in places and await self._is_large(at, until):
                 found = await until.run(
                     self._narrows.narrow(at, text, vector, limit=_NARROWED, include_past=include_past)
@@ -258,13 +292,10 @@ class Recaller:
 
     async def _search(
         self,
-        asked: Callable[..., Query],
+        query_for: Callable[..., Query],
         places: dict[Scope, Partition],
         spans: Spans,
-        limit: int,
-        *,
-        include_past: bool,
-        min_relevance: float | None,
+        asked: SearchOptions,
     ) -> tuple[tuple[Hit, ...], int]:
         """The hits, and how many rows have no vector yet."""
         if not places:
@@ -273,15 +304,16 @@ class Recaller:
         known = {at: partition for at, partition in places.items() if partition.size} or places
         scopes, partitions = tuple(known), tuple(known.values())
         looked_in = rooted(spans, partitions)
-        query = asked(include_past=include_past or spans.past, wants_past=spans.past, spans=looked_in.ranges)
+        past = asked.include_past or spans.past
+        query = query_for(include_past=past, wants_past=spans.past, spans=looked_in.ranges)
+        limit = asked.looked_at
         # what held before stands far behind what holds: room for it, until it is put where it belongs
-        depth = limit + 20 if spans.past else limit
-        found, waiting = await self._rank(query, partitions, depth)
+        found, waiting = await self._rank(query, partitions, limit + 20 if spans.past else limit)
         if looked_in.bare:
             found = filled(found, query, partitions, looked_in, limit)
         else:
             found = _with_versions(found, partitions, limit)
-        found = relevant(found, min_relevance)
+        found = relevant(found, asked.min_relevance)
         return in_time(await self._read(scopes, _as_stored(found, partitions)), spans)[:limit], waiting
 
     async def _wait(
@@ -347,6 +379,36 @@ def relevant(found: Sequence[Found], min_relevance: float | None) -> list[Found]
     if min_relevance is None:
         return list(found) if any(one.relevance >= SILENCE for one in found) else []
     return [one for one in found if one.relevance >= min_relevance]
+
+
+def checked_relevance(value: object) -> None:
+    """Check that `value` can be the least relevance of a hit.
+
+    Raises:
+        InvalidInput: it is neither None nor a number from 0 to 1.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(f"min_relevance must be a number from 0 to 1, or None, not {type(value).__name__}")
+    if not 0 <= value <= 1:
+        raise InvalidInput(f"min_relevance must be from 0 to 1, not {value:g}")
+
+
+def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:
+    """`hits` without the memories, the turns, and the turns of the conversations, of those ids."""
+    if not names:
+        return tuple(hits)
+    left = []
+    for hit in hits:
+        memories = [memory for memory in hit.memories if memory.id not in names]
+        turn = None if hit.turn is None or {hit.turn.id, hit.turn.conversation} & set(names) else hit.turn
+        if memories:
+            text = memories[0].text
+            left.append(replace(hit, text=text, memory=memories[0], also=tuple(memories[1:]), turn=turn))
+        elif turn is not None:
+            left.append(replace(hit, text=turn.heard_text, memory=None, also=(), turn=turn))
+    return tuple(left)
 
 
 def _with_versions(found: Sequence[Found], partitions: Sequence[Partition], limit: int) -> list[Found]:

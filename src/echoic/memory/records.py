@@ -7,13 +7,15 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, cast
 
-from echoic.memory.mentions import Span, joined, masked
 from echoic.partition import Entry
 from echoic.ranking.entries import entry_of_memory, entry_of_turn
 from echoic.speakers import USER, role_of
 from echoic.stores.base import Record, Store
 from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
 from echoic.words import TAKEN_BACK
+
+Span = tuple[int, int]
+"""Where a stretch begins and ends, in characters."""
 
 MEMORY = "memory"
 TURN = "turn"
@@ -26,6 +28,26 @@ _PAGE = 1000
 _MEMORY = frozenset(field.name for field in fields(Memory)) - {"id", "key"}
 _MOMENTS = frozenset({"valid_from", "valid_until", "last_said_at"})
 _LISTS = frozenset({"source", "redacted"})
+
+
+def masked(text: str, spans: Iterable[Span], marker: str) -> str:
+    """`text` with `marker` in the place of `spans`."""
+    parts, end = [], 0
+    for first, last in joined(spans):
+        parts += [text[end:first], marker]
+        end = max(end, min(last, len(text)))
+    return "".join([*parts, text[end:]])
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """`spans` in order, those that touch as one."""
+    found: list[Span] = []
+    for first, last in sorted(spans):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        elif first < last:
+            found.append((first, last))
+    return found
 
 
 async def scan_all(store: Store, scope: Scope, kind: str, *, key: str | None = None) -> list[Record]:

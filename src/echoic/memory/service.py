@@ -1,4 +1,4 @@
-"""Memory for a deployment: opens the store and the embedder, hands out users, runs what works behind them."""
+"""The memory service: opens the store and the embedder, hands out users, and runs the background work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from echoic.embedding.base import Embedder
@@ -16,30 +16,31 @@ from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import InvalidInput, brief
 from echoic.memory.abandoned import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.background import Background
-from echoic.memory.distil import EVERY, Distilled, Distiller, Jobs
-from echoic.memory.distilling.changes import Extractor, Summarizer
+from echoic.memory.distil import EVERY, Distiller, Jobs
 from echoic.memory.door import Door, Secrets
-from echoic.memory.experience import AgentExperience, agents_with_lessons
-from echoic.memory.global_facts import GlobalFacts
-from echoic.memory.home import HomeLoop
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
-from echoic.memory.judging import Judge
-from echoic.memory.observed import ObservedEmbedder, observed_store
+from echoic.memory.observed import HomeLoop, ObservedEmbedder, observed_store
 from echoic.memory.parts import GlobalWrites, Parts
-from echoic.memory.proposals import Proposals
 from echoic.memory.quota import Meter, Quota
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
-from echoic.memory.revocations import Revocations
 from echoic.memory.shares import Shares
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, RuleClassifier, checked_kinds
 from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
 from echoic.memory.telemetry import Telemetry
-from echoic.memory.times import rules
 from echoic.memory.user import UserMemory
 from echoic.ranking.fusion import Fusion
 from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
+
+if TYPE_CHECKING:
+    from echoic.memory.distilling.changes import Extractor, Summarizer
+    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.experience import AgentExperience
+    from echoic.memory.global_facts import GlobalFacts
+    from echoic.memory.judging import Judge
+    from echoic.memory.proposals import Proposals
+    from echoic.memory.revocations import Revocations
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ WARM_AFTER_S = 0.5
 """When to load the date parser, off the event loop: not in a command that is over by then."""
 
 SETTLE_S = 5.0
-"""How long closing waits for vectors of what was just written; what is not done then waits in the store."""
+"""How long closing waits for vectors of what was just written; the rest waits in the store."""
 
 
 class MemoryService:
@@ -110,10 +111,7 @@ class MemoryService:
         new_id: Callable[[], str] = lambda: uuid4().hex,
     ) -> None:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
-        kinds = _kinds(global_writes, global_kinds)
-        if secrets not in {"mask", "keep"}:
-            raise InvalidInput(f"secrets must be 'mask' or 'keep', not {brief(secrets)}")
-        door = Door(store, secrets)
+        kinds, door = _kinds(global_writes, global_kinds), _door(store, secrets)
         self._home, self._meter = HomeLoop(), Meter(store, quota or Quota())
         store = observed_store(store, telemetry, door, meter=self._meter, home=self._home)
         self._embedder = embedder
@@ -130,9 +128,6 @@ class MemoryService:
             telemetry=telemetry,
             hooks=hooks,
         )
-        judge = None
-        if second_judge is not None:
-            judge = Judge(store, second_judge, global_kinds=kinds, clock=clock, worker=uuid4().hex)
         self.summarizer = summarizer
         """What summarises a long call for whoever goes on with it; None: facts and last turns do."""
         self._warming: asyncio.Task[None] | None = None
@@ -144,7 +139,7 @@ class MemoryService:
             distiller=distiller,
             background=Background(store, embedder, distiller, self._home),
             classifier=classifier or RuleClassifier(),
-            judge=judge,
+            judge=_judge(store, second_judge, kinds, clock),
             hooks=hooks,
             telemetry=telemetry,
             global_kinds=kinds,
@@ -155,10 +150,10 @@ class MemoryService:
         self._abandoned = AbandonedCalls(self._parts, resumable_for_s)
 
     async def open(self) -> Self:
-        """Open store and embedder; what an earlier process left unfinished is taken up.
+        """Open store and embedder, and resume what an earlier process left unfinished.
 
-        From here on the memory is for the running event loop alone: every verb used in another one raises
-        NotOpen. Once it is closed another loop may open it.
+        From now on the memory belongs to the running event loop: every verb used in another one raises
+        NotOpen. Once it is closed, another loop may open it.
 
         Raises:
             InvalidInput: the model that is to form memories cannot work as it was set up.
@@ -250,7 +245,7 @@ class MemoryService:
 
     @property
     def embedding_trouble(self) -> str | None:
-        """Why vectors do not get on, such as "EmbedderUnavailable"; None while they do."""
+        """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
         return self._parts.background.trouble
 
     # -- hooks: see `hooks` for when and how they are called
@@ -271,7 +266,7 @@ class MemoryService:
         return hook
 
     def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
-        """Tell `hook` where embedding or distilling does not get on."""
+        """Tell `hook` of every failure to embed or to distil."""
         self._parts.hooks.add(Trouble, hook)
         return hook
 
@@ -294,16 +289,20 @@ class MemoryService:
         return UserMemory(self._parts, Scope(deployment, checked_name(user, "user")))
 
     async def users(self, deployment: str = "default") -> list[str]:
-        """Everyone something is known of. For operators."""
+        """Every user that something is kept about. For operators."""
         scopes = await self._parts.store.scopes(deployment)
         return [scope.user for scope in scopes if scope.user is not None]
 
     def proposals(self, deployment: str = "default") -> Proposals:
-        """What callers proposed to be global, and the means to approve or reject it. For operators."""
+        """The memories that callers proposed to be global, to approve or reject. For operators."""
+        from echoic.memory.proposals import Proposals
+
         return Proposals(self._parts.store, Scope(deployment, None), self._parts.clock)
 
     def global_facts(self, deployment: str = "default") -> GlobalFacts:
-        """What everyone of a deployment knows, to be written, listed and withdrawn. For operators."""
+        """The global facts of a deployment, to write, list and withdraw. For operators."""
+        from echoic.memory.global_facts import GlobalFacts
+
         parts = self._parts
         return GlobalFacts(
             parts.store,
@@ -314,19 +313,23 @@ class MemoryService:
         )
 
     def revocations(self, deployment: str = "default") -> Revocations:
-        """Which tokens of a deployment are good no longer. For whoever gives tokens out."""
+        """The tokens of a deployment that are revoked. For whoever issues tokens."""
+        from echoic.memory.revocations import Revocations
+
         return Revocations(self._parts.store, Scope(deployment, None), self._parts.clock)
 
     def experience(
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ()
     ) -> AgentExperience:
-        """What an agent learned by serving this deployment's users, and the means to add to it.
+        """What an agent learned by serving this deployment's users, to read and to add to.
 
         Args:
             agent: whose.
             deployment: where.
             words: words of the deployment's own trade that its lessons may use beside ordinary ones.
         """
+        from echoic.memory.experience import AgentExperience
+
         everyone = Scope(deployment, None)
         return AgentExperience(
             self._parts.store,
@@ -339,6 +342,8 @@ class MemoryService:
 
     async def agents_with_lessons(self, deployment: str = "default") -> list[str]:
         """The agents that learned anything from this deployment's users. For operators."""
+        from echoic.memory.experience import agents_with_lessons
+
         return await agents_with_lessons(self._parts.store, Scope(deployment, None))
 
     async def conversations(
@@ -351,9 +356,9 @@ class MemoryService:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[tuple[str, Conversation]]:
-        """Conversations of all users of a deployment with whose they are, the oldest first. For operators.
+        """The conversations of a deployment, each with its user, oldest first. For operators.
 
-        Found by an index of the store, without going through every user.
+        They are found by an index of the store, without going through every user.
 
         Args:
             deployment: where.
@@ -371,13 +376,13 @@ class MemoryService:
         return await read_all_conversations(self._parts.store, deployment, chosen, **named)
 
     async def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
-        """Learn from every conversation that has turns nobody learned from yet, now.
+        """Learn now from every conversation with turns that were not learned from yet.
 
-        Live calls that broke off and can be taken up no longer are closed first.
+        Live calls that broke off and can no longer be resumed are closed first.
 
         Args:
             deployment: where; None: everywhere in the store.
-            parked: try those again that a model failed at so often that they were given up.
+            parked: also retry those that were given up because a model failed at them too often.
         """
         await self._abandoned.close_all(deployment)
         distilled = await self._parts.distiller.distil_all(deployment, parked=parked)
@@ -386,7 +391,7 @@ class MemoryService:
         return distilled
 
     async def distil_due(self, deployment: str | None = None) -> Distilled:
-        """Learn from every conversation it is time to read: what a worker does again and again."""
+        """Learn from every conversation that is due; a worker calls it again and again."""
         await self._abandoned.close_all(deployment)
         distilled = await self._parts.distiller.distil_due(deployment)
         self._parts.background.poke()
@@ -400,19 +405,19 @@ class MemoryService:
             await self._parts.judge.settle()
 
     async def jobs(self, deployment: str | None = None) -> Jobs:
-        """What is still to be distilled and what was given up. For operators; looks at every conversation."""
+        """The conversations to be distilled, and those given up. For operators; reads every conversation."""
         return await self._parts.distiller.jobs(deployment)
 
-    async def checkpoint(self, user: str, conversation: str, deployment: str = "default") -> None:
-        """Have a model read what is new in a conversation now, behind the caller's back.
+    async def learn_soon(self, user: str, conversation: str, deployment: str = "default") -> None:
+        """Have a model read what is new in a conversation now, in the background.
 
-        For moments after which the call may go on differently: an agent hands over, a tool has answered.
-        Without a model nothing is left to do: the rules read every turn at once.
+        For moments after which the call may take another direction: an agent hands over, a tool has answered.
+        Without a model there is nothing to do: the rules read every turn at once.
         """
         self._parts.background.poke((self.user(user, deployment).scope, conversation), urgent=True)
 
     async def settle(self, timeout_s: float = SETTLE_S) -> bool:
-        """Wait until everything written has its vector and no model is asked; whether it came to that."""
+        """Wait until everything written has its vector and no model is being asked; whether that was so."""
         self._home.check()
         until = asyncio.get_running_loop().time() + timeout_s
         if self._parts.judge is not None:
@@ -421,7 +426,7 @@ class MemoryService:
         return await self._parts.background.settle(max(0.0, until - asyncio.get_running_loop().time()))
 
     async def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
-        """Embed everything anew with the embedder this service was opened with; how many records that is."""
+        """Embed everything again with the embedder this service was opened with; how many records."""
         waiting = await self._parts.store.reindex(embedding or self._parts.embedder.spec)
         self._parts.background.poke()
         return waiting
@@ -436,6 +441,28 @@ class MemoryService:
             "semantic": embedder.semantic,
             "embedding_trouble": self._parts.background.trouble,
         }
+
+
+def _door(store: Store, secrets: Secrets) -> Door:
+    """What masks secrets.
+
+    Raises:
+        InvalidInput: an unknown way with secrets.
+    """
+    if secrets not in {"mask", "keep"}:
+        raise InvalidInput(f"secrets must be 'mask' or 'keep', not {brief(secrets)}")
+    return Door(store, secrets)
+
+
+def _judge(
+    store: Store, classifier: Classifier | None, kinds: frozenset[str], clock: Callable[[], datetime]
+) -> Judge | None:
+    """What decides in the background what may be global; None: nothing does."""
+    if classifier is None:
+        return None
+    from echoic.memory.judging import Judge
+
+    return Judge(store, classifier, global_kinds=kinds, clock=clock, worker=uuid4().hex)
 
 
 def _kinds(global_writes: GlobalWrites, given: Collection[str] | None) -> frozenset[str]:
@@ -458,5 +485,7 @@ def _kinds(global_writes: GlobalWrites, given: Collection[str] | None) -> frozen
 
 async def _warm() -> None:
     """Load what the first question that names a time would wait 0.3 s for."""
+    from echoic.memory.times import rules
+
     await asyncio.sleep(WARM_AFTER_S)
     await asyncio.to_thread(rules.warm)

@@ -1,8 +1,8 @@
 """Recall while the caller is still speaking: on interim transcripts, so that the answer is there at the end.
 
     listening = ana.listen()
-    listening.hear("what is the name")              # as the recogniser writes
-    listening.hear("what is the name of my dog")
+    listening.partial("what is the name")              # as the recogniser writes
+    listening.partial("what is the name of my dog")
     recall = await listening.final("What is the name of my dog?", deadline_ms=150)
 
 It guesses nothing: what `final` gives at once is what was found for the same question, and only while nothing
@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen
-from echoic.memory.deadline import Deadline, checked_deadline
+from echoic.memory.concurrency import Deadline, checked_deadline
 from echoic.memory.times.phrases import may_mean_time
 from echoic.partition import Partition
 from echoic.ranking.query import Query, query_of
@@ -129,25 +129,25 @@ class Speculation:
     ) -> None:
         await self.aclose()
 
-    def hear(self, partial: str, alternatives: Sequence[str] = ()) -> None:
-        """Take in what the recogniser made of the utterance so far. Never waits, and never fails on a text.
+    def partial(self, text: str, alternatives: Sequence[str] = ()) -> None:
+        """Take in the interim transcript of the utterance so far. Never waits, and never fails on a text.
 
         Partials may come faster than they can be searched for: the newest counts. One that changes earlier
         words is taken like any other.
 
         Args:
-            partial: all of the utterance so far, not only what is new.
+            text: all of the utterance so far, not only what is new.
             alternatives: other readings of it, likeliest first; they are searched for when there is time.
-                New ones count where the partial itself is the same.
+                New ones count where the text itself is the same.
 
         Raises:
-            InvalidInput: `partial` is no text.
+            InvalidInput: `text` is no string.
             NotOpen: after `aclose()`.
         """
         self._check_open()
-        if not isinstance(partial, str):
-            raise InvalidInput(f"partial must be a string, not {type(partial).__name__}")
-        text, readings = _spoken(partial), _readings(alternatives)
+        if not isinstance(text, str):
+            raise InvalidInput(f"partial must be a string, not {type(text).__name__}")
+        text, readings = _spoken(text), _readings(alternatives)
         if not text:
             return
         if text == self._heard:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from echoic.errors import InvalidInput, brief
+from echoic.memory.concurrency import until_written
 from echoic.memory.ledger import memory_id
 from echoic.memory.records import (
     CONVERSATION,
@@ -23,15 +24,13 @@ from echoic.memory.records import (
     scan_all,
     turn_of,
 )
-from echoic.memory.retry import until_written
 from echoic.stores.base import Change, Put, Record, Store, Wanted
 from echoic.types import (
     MAX_TEXT_BYTES,
     STATUSES,
     Conversation,
-    Result,
     Scope,
-    Task,
+    Turn,
     checked_name,
     checked_time,
 )
@@ -40,6 +39,70 @@ _COMPLETED: Final = ("completed", DISTILLED)
 _ANY_ZONE: Final = timedelta(days=1)
 RESULT: Final = "result"
 """The kind of their records; they share their conversation's id as key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came out of one step of a task, such as what a tool gave."""
+
+    id: str
+    name: str
+    value: Any
+    """JSON."""
+    at: datetime
+    """When it came out (aware, UTC)."""
+    arguments: Mapping[str, Any] | None = None
+    """What the tool was called with; None where it was no tool, or nobody said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskMessage:
+    """One message of a task's history: what was said, a tool's call, or its result."""
+
+    role: Literal["user", "agent", "tool_call", "tool_result"]
+    """"user" stands for whoever is no agent."""
+    at: datetime
+    text: str = ""
+    """What was said and heard."""
+    name: str = ""
+    """Of the tool, or of who spoke."""
+    value: Any = None
+    """A call's arguments, or what came out."""
+    id: str = ""
+    """Of the turn or the result; a call has that of its result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A conversation as a piece of work: how it stands, all that was said, what came out on the way."""
+
+    user: str
+    conversation: Conversation
+    turns: tuple[Turn, ...] = ()
+    results: tuple[Result, ...] = ()
+
+    @property
+    def messages(self) -> tuple[TaskMessage, ...]:
+        """Everything said and done, in its order: turns, calls of tools and their results."""
+        said = [
+            TaskMessage(
+                role="agent" if turn.speaker == "agent" else "user",
+                at=turn.said_at,
+                text=turn.heard_text,
+                name=turn.speaker,
+                id=turn.id,
+            )
+            for turn in self.turns
+        ]
+        done: list[TaskMessage] = []
+        for result in self.results:
+            part = TaskMessage(
+                role="tool_result", at=result.at, name=result.name, value=result.value, id=result.id
+            )
+            if result.arguments is not None:
+                done.append(replace(part, role="tool_call", value=result.arguments))
+            done.append(part)
+        return tuple(sorted([*said, *done], key=lambda message: message.at))
 
 
 def chooser(
@@ -136,7 +199,8 @@ def _iso(moment: datetime, by: timedelta) -> str | None:
 
 async def read_conversation(store: Store, scope: Scope, conversation: str) -> Conversation | None:
     """The conversation of that id; None: there is none."""
-    records = await store.read(scope, CONVERSATION, [conversation])
+    name = checked_name(conversation, "conversation id")
+    records = await store.read(scope, CONVERSATION, [name])
     return conversation_of(records[0]) if records else None
 
 
@@ -283,6 +347,9 @@ def _holds_nul(value: Any) -> bool:
 
 __all__ = [
     "RESULT",
+    "Result",
+    "Task",
+    "TaskMessage",
     "chooser",
     "fits",
     "keep_result",

@@ -1,65 +1,67 @@
-"""What one user's memory can do: the surface everything else is built on. Every verb is of one scope."""
+"""The memory of one user: the verbs everything else is built on. Each reads and writes one scope."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
-from itertools import count
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from echoic.errors import InvalidInput, WriteConflict
-from echoic.memory.asked_to_forget import reached
-from echoic.memory.block.tokens import checked_budget, counter_of
-from echoic.memory.brief import DEFAULT_BUDGET_TOKENS as ANSWER_TOKENS
-from echoic.memory.brief import hits_for, packed
-from echoic.memory.conversation import OpenConversation, Transcript
-from echoic.memory.distil import Jobs
-from echoic.memory.erasing import Erasing
-from echoic.memory.hooks import ToolUsed
+from echoic.errors import InvalidInput
+from echoic.memory.conversation import OpenConversation, Transcript, find_transcript, open_conversation
+from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.keyed import KeyedMemories
-from echoic.memory.ledger import memory_id
 from echoic.memory.parts import Parts
-from echoic.memory.portable import export_scope, restore_scope
-from echoic.memory.records import (
-    MEMORY,
-    TURN,
-    memory_of,
-    recalled_turn,
-    record_of_memory,
-    scan_all,
-)
-from echoic.memory.searching import MAX_LIMIT, ListenerSearching, Searching, checked_relevance
-from echoic.memory.served import Served
+from echoic.memory.profile import change_directives, model_profile, profile_of, read_directives
+from echoic.memory.recall import MAX_LIMIT, SearchOptions
+from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.memory.speculation import Speculation
-from echoic.memory.spoken_keys import match_keys
+from echoic.memory.tasks import (
+    Result,
+    Task,
+    chooser,
+    keep_result,
+    mark,
+    read_conversation,
+    read_conversations,
+    read_task,
+)
 from echoic.memory.times.reader import TimeReader
-from echoic.ranking.packing import Packed
-from echoic.stores.base import Put, Store
+from echoic.stores.base import Store
 from echoic.types import (
     Category,
+    Conversation,
+    Directives,
     Hit,
     Memory,
+    Profile,
     Recall,
     Receipt,
     Scope,
     Sharing,
     Turn,
-    checked_category,
-    checked_name,
     checked_query,
-    checked_text,
     checked_time,
 )
 
-_OF_ONE_CALL = 25
-"""Hits looked at beyond the limit where a conversation is left out: its turns may rank first."""
-_GREETING = "hello"  # asks for nothing: what it makes ready is all it is for
+if TYPE_CHECKING:
+    from echoic.memory.block import Block
+    from echoic.memory.distil import Jobs
+    from echoic.partition import Partition
+    from echoic.ranking.packing import Packed
+
+P = TypeVar("P")
+
+ANSWER_TOKENS = 300
+"""The default budget of `UserMemory.brief`."""
+BLOCK_TOKENS = 600
+"""The default budget of `UserMemory.block`."""
+_GREETING = "hello"  # recalls nothing: it is asked for what it loads
 
 
-class UserMemory(Served):
-    """The memory of one user in one deployment. Cheap to make; holds no state of its own."""
+class UserMemory:
+    """The memory of one user in one deployment. Cheap to make: it holds no state of its own."""
 
     def __init__(self, parts: Parts, scope: Scope) -> None:
         if scope.user is None:
@@ -68,31 +70,9 @@ class UserMemory(Served):
         self._user = scope.user
         self._keyed = KeyedMemories(parts, scope)
         self._times = TimeReader(parts.store, parts.recaller, parts.clock)
-        self._searching = Searching(parts, scope, self._times)
         self.scope = scope
 
-    @property
-    def store(self) -> Store:
-        """Where it is kept, for what is kept beside it: records of a kind of its own, in `scope`."""
-        return self._parts.store
-
-    def tell_tool_use(self, used: ToolUsed) -> None:
-        """Tell hooks that a model used a tool of this memory. For whoever makes such tools.
-
-        Raises:
-            InvalidInput: it was another user's.
-        """
-        if used.scope != self.scope:
-            raise InvalidInput("this tool was used for another user: tell it by their memory")
-        if not self._parts.hooks.wants(ToolUsed):
-            return
-        door, scope = self._parts.door, self.scope
-        key = None if used.key is None else door.key(scope, used.key)
-        # what is a secret may show in its name alone: a PIN is four digits like others
-        value, query = door.value(scope, used.value, used.key or ""), door.value(scope, used.query)
-        self._parts.hooks.emit(replace(used, key=key, value=value, query=query))
-
-    # -- keyed memories
+    # -- memories
 
     async def set(
         self,
@@ -103,20 +83,13 @@ class UserMemory(Served):
         context: str | None = None,
         visibility: Sharing = "auto",
     ) -> Memory:
-        """Keep `value` under `key`. What was there before is superseded and stays in `history`.
+        """Keep `value` under `key`. The earlier value is superseded and stays in `history`.
 
-        What is about no person (opening hours, prices, policies) becomes global, with personal data taken
-        out, at once or after approval; see `GlobalWrites`. Doubt means private.
+        A value that concerns no person (opening hours, prices, policies) becomes global without its personal
+        data, at once or after approval, as `GlobalWrites` says. In doubt it stays private.
 
-        Args:
-            key: its name.
-            value: what to keep.
-            category: what kind it is.
-            context: when and under which conditions it applies.
-            visibility: "private" keeps it to the user, whatever it says; "auto" lets the rules decide.
-
-        Returns:
-            the memory as kept; `visibility` says for whom, and `reason` why.
+        `visibility` "private" keeps it to the user whatever it says, "auto" lets the rules decide; in the
+        memory returned it says who sees it, and `reason` why. `context` is when the value applies.
 
         Raises:
             InvalidInput: key, value or visibility cannot be kept.
@@ -125,10 +98,7 @@ class UserMemory(Served):
         return await self._keyed.set(key, value, category, context, visibility)
 
     async def get(self, key: str) -> Memory | None:
-        """What holds under `key`: the user's own, else what is global, else what others share.
-
-        None: nothing is known.
-        """
+        """The current memory under `key`: the user's own, else a global, else a shared one."""
         return await self._keyed.get(key)
 
     async def delete(
@@ -137,26 +107,22 @@ class UserMemory(Served):
         *,
         id: str | None = None,  # noqa: A002 - as it is called in what is found
     ) -> bool:
-        """Take back what the user keeps under `key`, or one memory or turn by its id.
+        """Retract what the user keeps under `key`, or one memory or turn by its id.
 
-        It is no longer found, nor is what said it, in any turn; but it stays in `history` and in the
-        transcript. `forget` destroys. Another's global memory is never touched.
-
-        Returns:
-            whether there was anything of theirs to take back.
+        Searches no longer find it, nor the words that said it in any turn; `history` and the transcript keep
+        it. `forget` destroys it. Global memories of other users are never touched. Returns whether there was
+        anything to retract.
 
         Raises:
-            InvalidInput: not exactly one of the two is given, or it can be no name.
+            InvalidInput: both or neither of key and id are given, or one of them is no valid name.
         """
         if (key is None) == (id is None):
-            raise InvalidInput("delete takes a key or an id: say which of the two is to be taken back")
+            raise InvalidInput("delete takes either a key or an id")
         return await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
 
     async def history(self, key: str) -> list[Memory]:
-        """Every version of what the user kept under `key`, oldest first, retracted ones included."""
+        """Every version the user kept under `key`, oldest first, retracted ones included."""
         return await self._keyed.history(key)
-
-    # -- memories without a key
 
     async def remember(
         self,
@@ -166,43 +132,17 @@ class UserMemory(Served):
         context: str | None = None,
         said_at: datetime | None = None,
     ) -> Memory:
-        """Keep one thing known about the user, in a sentence. Saying the same again changes nothing."""
-        memory = Memory(
-            id="",
-            text=checked_text(text, "text"),
-            category=checked_category(category),
-            context=context if context is None else checked_text(context, "context"),
-            author=self._user,
-            valid_from=self._parts.clock() if said_at is None else checked_time(said_at, "said_at"),
-        )
-        memory = self._parts.door.memory(self.scope, memory)
-        for number in count():
-            # the id follows from what is kept, so that two processes told the same keep it once
-            named = memory_id("", memory.text, category, memory.context or "", str(number))
-            new = replace(memory, id=named)
-            known = await self._parts.store.read(self.scope, MEMORY, [new.id])
-            if known and memory_of(known[0]).current:
-                return memory_of(known[0])
-            if known:  # taken back once, and said again
-                continue
-            with contextlib.suppress(WriteConflict):  # another process was told the same
-                await self._parts.store.write(self.scope, [Put(record=record_of_memory(new), expect=0)])
-            self._parts.background.poke()
-            return new
-        raise AssertionError  # count() does not end
+        """Keep one sentence about the user, without a key. Repeating the call changes nothing."""
+        return await self._keyed.remember(text, category, context, said_at)
 
     async def facts(self, *, with_global: bool = False) -> list[Memory]:
-        """Everything that holds, as the user has it: oldest first, superseded and retracted ones left out.
-
-        Args:
-            with_global: with what is global, whoever said it; else only what the user made global.
-        """
+        """Every current memory of the user, oldest first, `with_global` those of everyone as well."""
         own, everyones = await self._memories(self.scope), await self._memories(self.scope.everyone)
         theirs = [m for m in everyones if with_global or m.author == self._user]
         return [m for m in (*own, *theirs) if m.current]
 
     async def past(self) -> list[Memory]:
-        """What the user kept and holds no longer, oldest first: corrected or taken back, not destroyed."""
+        """Every memory of the user that was corrected or retracted and not destroyed, oldest first."""
         memories = await self._memories(self.scope) + await self._memories(self.scope.everyone)
         return [m for m in memories if not m.current and m.author == self._user]
 
@@ -219,17 +159,20 @@ class UserMemory(Served):
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
     ) -> list[Hit]:
-        """The best `limit` memories and turns for `text`: the user's own and what is global, in one ranking.
+        """The best `limit` memories and turns for `text`, the user's own and global ones in one ranking.
 
-        Empty when nothing is known of it: what is not likely to answer is left out (see `recall`). While the
-        embedder cannot be reached, what words and sounds find.
-
-        Raises:
-            StoreUnavailable: could not look.
+        Empty where nothing is likely to answer. Arguments as for `recall`, which also says whether the whole
+        memory could be searched. Raises StoreUnavailable where the store could not be read.
         """
         recall = await self.recall(
-            text, limit=limit, include_past=include_past, timezone=timezone, min_relevance=min_relevance
+            text,
+            limit=limit,
+            include_past=include_past,
+            timezone=timezone,
+            min_relevance=min_relevance,
+            besides=besides,
         )
         return list(recall.hits)
 
@@ -242,53 +185,59 @@ class UserMemory(Served):
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
-        besides: str | None = None,
+        besides: str | Collection[str] | None = None,
     ) -> Recall:
-        """The same, with its outcome, and within a deadline.
+        """Search as `query` does, within a deadline, and say with which outcome.
 
         Args:
-            text: the question, or what was said. "Last Tuesday", "in May", "before the move" are understood
-                from the moment of asking; "where did I live before?" finds what no longer holds as well.
-            limit: hits at most, 1 to `MAX_LIMIT`.
-            deadline_ms: how long to wait for what takes time; what is late is named in `Recall.cut`.
-            include_past: find what was superseded or taken back as well.
-            timezone: where the user's clocks stand ("Europe/Lisbon"); None is what the directive or memory
-                `time_zone` says, else UTC.
-            min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: nothing at all where
-                no hit is likely to answer, as after "okay" or a question about somebody else; 0 shows
-                everything that was found. Silence is an answer: `outcome` is "complete" all the same.
-            besides: the id of the conversation that goes on. Its turns are left out, for the model has them
-                before it; what was learned from them is not.
+            text: the question, or what was said. "Last Tuesday", "in May", "before the move" count from now;
+                "where did I live before?" also finds what no longer holds.
+            limit: maximum number of hits, 1 to `MAX_LIMIT`.
+            deadline_ms: time to wait for each step in all; `Recall.cut` names the steps that were late.
+            include_past: also find what was superseded or retracted.
+            timezone: the user's ("Europe/Lisbon"); None: the directive or memory `time_zone`, else UTC.
+            min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: no hits at all where
+                none is likely to answer, as after "okay" or a question about somebody else. 0 returns
+                everything found. An empty answer has the outcome "complete" like any other.
+            besides: ids of conversations, turns and memories to leave out, one or several. Of the running
+                conversation the turns are left out, and what was learned from them is not.
         """
-        looked_at = limit
-        if besides is not None:
-            checked_name(besides, "conversation id")
-            if type(limit) is int and 1 <= limit <= MAX_LIMIT:  # any other is refused below
-                looked_at = min(limit + _OF_ONE_CALL, MAX_LIMIT)
-        recall = await self._searching.recall(
-            text,
-            limit=looked_at,
-            deadline_ms=deadline_ms,
-            include_past=include_past,
-            timezone=timezone,
-            min_relevance=min_relevance,
-        )
-        if besides is None:
-            return recall
-        others = recall.without(lambda turn: turn.conversation == besides)
-        return replace(others, hits=others.hits[:limit])
+        asked = SearchOptions(limit, deadline_ms, include_past, timezone, min_relevance, besides)
+        return await self._search(text, asked)
+
+    async def _search(self, text: str, asked: SearchOptions) -> Recall:
+        checked_query(text)
+        parts = self._parts
+        with parts.telemetry.operation("recall", self.scope) as doing:
+            recall = await parts.recaller.search(self.scope, text, asked, self._times)
+            doing.outcome = recall.outcome
+            doing.note(hits=len(recall.hits), cut=",".join(recall.cut))
+        parts.telemetry.found(len(recall.hits))
+        parts.hooks.emit(Recalled(scope=self.scope, recall=recall, duration_ms=doing.duration_ms))
+        return recall
 
     async def warm(self) -> None:
-        """Make ready what a recall needs, as when the phone rings: both partitions, the encoder, the parser.
+        """Load what a recall needs, as when the phone rings: partitions, encoder, parser of times.
 
-        After it, the first question of a call is as fast as any other. An embedder that cannot be reached
-        is no error here: words and sounds answer without it.
-
-        Raises:
-            StoreUnavailable: could not look.
+        An embedder that cannot be reached is no error here: words and sounds answer without it.
         """
         await self._times.warm()
-        await self._searching.recall(_GREETING, limit=1)
+        await self._search(_GREETING, SearchOptions(limit=1))
+
+    def listen(
+        self,
+        *,
+        limit: int = 5,
+        timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> Speculation:
+        """Search on interim transcripts while the user speaks, so that the answer is ready when they stop.
+
+        Arguments as for `recall`; they are checked here.
+        """
+        asked = SearchOptions(limit, None, False, timezone, min_relevance, besides).checked()
+        return Speculation(_InterimSearches(self, asked))
 
     async def brief(
         self,
@@ -298,26 +247,20 @@ class UserMemory(Served):
         deadline_ms: float | None = None,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
-        besides: str | None = None,
+        besides: str | Collection[str] | None = None,
     ) -> Packed:
-        """What is known for `text`, as a model gets it: few quoted lines, each once, with their age.
+        """The answer to `text` as prompt text: a few quoted lines, each once, with their age.
 
-        More is looked at where the question asks for a list. A turn that leans on its neighbour is shown with
-        it. Where nothing is known, or not all could be looked through, the text says so.
-
-        Args:
-            text: the question.
-            budget_tokens: of the whole text, by the counting of `Block`; never exceeded.
-            deadline_ms: of the recall.
-            timezone: as for `recall`.
-            min_relevance: likewise.
-            besides: likewise.
+        Questions for a list look at more hits. A turn that needs its neighbour to be understood is shown with
+        it. Where nothing is known, or the search was incomplete, the text says so. `budget_tokens` is the
+        maximum length, counted as for `Block`; other arguments as for `recall`.
         """
-        checked_budget(budget_tokens)
-        checked_query(text)
+        from echoic.memory.brief import hits_for
+
+        limit = hits_for(text, budget_tokens)
         recall = await self.recall(
             text,
-            limit=hits_for(text),
+            limit=limit,
             deadline_ms=deadline_ms,
             timezone=timezone,
             min_relevance=min_relevance,
@@ -332,66 +275,148 @@ class UserMemory(Served):
         budget_tokens: int = ANSWER_TOKENS,
         timezone: str | tzinfo | None = None,
     ) -> Packed:
-        """The same for a recall that was made before, such as by `listen`.
+        """A recall made earlier, such as by `listen`, as the prompt text that `brief` gives.
 
         Raises:
-            InvalidInput: the budget is no whole number above 0, or a hit is another user's.
+            InvalidInput: the budget is not a whole number above 0, or a hit belongs to another user.
         """
-        checked_budget(budget_tokens)
-        if not self._searching.may_see(recall):
-            raise InvalidInput("a hit of this recall belongs to another user: pack it with theirs")
-        return await packed(
-            self._parts.store,
-            recall,
-            budget_tokens,
-            count=counter_of(self._parts.embedder),
-            now=self._parts.clock(),
-            zone=await self._times.zone(self.scope, timezone),
-        )
+        from echoic.memory.brief import packed
 
-    def listen(
-        self, *, limit: int = 5, timezone: str | tzinfo | None = None, min_relevance: float | None = None
-    ) -> Speculation:
-        """Recall on interim transcripts while the user speaks, so that the answer is there when they end.
+        zone = partial(self._times.zone, self.scope, timezone)
+        return await packed(self._parts, self.scope, recall, budget_tokens, zone)
 
-        Args:
-            limit: hits at most, 1 to `MAX_LIMIT`.
-            timezone: as for `recall`.
-            min_relevance: likewise.
+    async def block(
+        self,
+        *,
+        agent: str | None = None,
+        conversation: str | None = None,
+        moment: str | None = None,
+        budget_tokens: int = BLOCK_TOKENS,
+        deadline_ms: float | None = None,
+        min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> Block:
+        """The memory a session starts with, as prompt text; the same bytes while nothing changed.
+
+        Of `agent`, who serves, the experience is included, and of it and the running `conversation` the
+        directives for them alone. Memories that match `moment`, what the user just said, are appended by a
+        recall with the deadline and relevance given. `besides` are ids of memories to leave out.
+        `budget_tokens` is the maximum length, counted as for `Block`.
 
         Raises:
-            InvalidInput: `min_relevance` is no number from 0 to 1.
+            StoreUnavailable: the store could not be read; an empty block would say that nothing is known.
         """
-        checked_relevance(min_relevance)
-        return Speculation(ListenerSearching(self._searching, limit, timezone, min_relevance))
+        from echoic.memory.block import BlockMaker
 
-    # -- conversations
+        options = SearchOptions(deadline_ms=deadline_ms, min_relevance=min_relevance, besides=besides)
+        maker = BlockMaker(self._parts, self)
+        return await maker.make(agent, conversation, moment, budget_tokens, options.checked())
+
+    # -- who the user is, and how they want to be served
+
+    @overload
+    async def profile(self) -> Profile: ...
+
+    @overload
+    async def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
+
+    async def profile(self, model: Any = None, *, keys: Mapping[str, str] | None = None) -> Any:
+        """The user's profile: a view of what is kept under keys.
+
+        `model` is a Pydantic model to fill instead of `Profile`, and `keys` names the key of a field where it
+        is not the field's name; see `echoic.memory.profile.model_profile`.
+        """
+        memories = await self.facts()
+        return profile_of(memories) if model is None else model_profile(model, memories, keys)
+
+    async def directives(
+        self, *, for_agent: str | None = None, for_conversation: str | None = None
+    ) -> Directives:
+        """How the user wants to be served, with what was set for this agent or this conversation alone."""
+        named = {"agent": for_agent, "conversation": for_conversation}
+        return await read_directives(self._parts.store, self.scope, **named)
+
+    async def set_directives(
+        self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
+    ) -> Directives:
+        """Set directives by name, or remove them with None. They hold in every session from now on.
+
+        `pacing`, `verbosity` and `formality` have presets (`echoic.types.PRESETS`) and take any other short
+        text too; `language` is a tag; `time_zone` is where the user's clocks stand ("Europe/Lisbon",
+        "Eastern"); any other name takes a short text. They may be set for one agent or one conversation
+        alone, and the directives at that place are returned, without the others.
+
+        Raises:
+            InvalidInput: a value is not valid, there is no such conversation, or both an agent and a
+                conversation are named; nothing was changed.
+        """
+        named = {"agent": for_agent, "conversation": for_conversation}
+        return await change_directives(self._parts.store, self.scope, directives, **named)
+
+    # -- conversations, which are tasks as well
 
     async def conversation(self, conversation_id: str = "", *, agent: str | None = None) -> OpenConversation:
-        """Open a conversation, or go on with the one of that id. Without an id a new one is made."""
-        name = checked_name(conversation_id, "conversation id") if conversation_id else self._parts.new_id()
-        if agent is not None:
-            checked_name(agent, "agent")
-        opened = OpenConversation(self._parts, self.scope, name, agent)
-        await opened.begin()
-        return opened
+        """Open a conversation, or continue the one with that id. Without an id a new one is made."""
+        return await open_conversation(self._parts, self.scope, conversation_id, agent)
+
+    async def conversations(
+        self,
+        *,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[Conversation]:
+        """The user's conversations, oldest first; all, or those that match every argument.
+
+        `since` and `until` (aware) are about when they began; the latter is excluded.
+        """
+        chosen = chooser(agent=agent, status=status, since=since, until=until)
+        return await read_conversations(self._parts.store, self.scope, chosen)
+
+    async def find_conversation(self, conversation_id: str) -> Conversation | None:
+        """The conversation with that id; None: there is none, or it was forgotten."""
+        return await read_conversation(self._parts.store, self.scope, conversation_id)
 
     async def recall_conversation(self, key: str) -> Transcript | None:
-        """The stored conversation `key` means: the same words first, then alike in spelling or sound.
+        """The conversation stored under a key like `key`, in words, spelling or sound.
 
-        Of two stored under the same key the newer is meant. None: no key is like it. What was taken back is
+        Of two stored under the same key the newer is returned. None: no key is like it. Retracted words are
         left out of its turns.
         """
-        key = self._parts.door.key(self.scope, checked_name(key, "recall key"))
-        stored = {c.id: c for c in await self.conversations() if c.recall_key}
-        newest_first = dict(reversed(stored.items()))
-        matches = match_keys(key, {name: c.recall_key or "" for name, c in newest_first.items()})
-        if not matches:
-            return None
-        name, likeness = matches[0]
-        records = await scan_all(self._parts.store, self.scope, TURN, key=name)
-        turns = tuple(recalled_turn(record) for record in records)
-        return Transcript(conversation=stored[name], turns=turns, likeness=likeness)
+        return await find_transcript(self._parts, self.scope, key)
+
+    async def task(self, conversation_id: str) -> Task | None:
+        """A conversation with its turns and results; None: there is none with that id."""
+        return await read_task(self._parts.store, self.scope, conversation_id)
+
+    async def add_result(
+        self,
+        conversation_id: str,
+        name: str,
+        value: Any,
+        *,
+        id: str = "",  # noqa: A002 - as everywhere
+        arguments: Mapping[str, Any] | None = None,
+        at: datetime | None = None,
+    ) -> Result:
+        """Keep the result of a step of a task, such as a tool's. Durable when it returns.
+
+        `value` and the tool's `arguments` are JSON, 32 KiB at most. Without an id, one follows from task,
+        name and value, so that repeating the call changes nothing. Raises InvalidInput where there is no
+        such conversation, or the value cannot be kept.
+        """
+        moment = self._parts.clock() if at is None else checked_time(at, "at")
+        result = Result(id=id, name=name, value=value, at=moment, arguments=arguments)
+        masked = partial(self._parts.door.value, self.scope)
+        return await keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
+
+    async def fail(self, conversation_id: str) -> Conversation:
+        """Mark a task as failed. Its turns stay, and are learned from like any others."""
+        at = self._parts.clock()
+        failed = await mark(self._parts.store, self.scope, conversation_id, status="failed", updated_at=at)
+        self._parts.background.poke((self.scope, conversation_id))
+        return failed
 
     async def jobs(self) -> Jobs:
         """Which of the user's conversations are still to be learned from, and which were given up."""
@@ -400,20 +425,19 @@ class UserMemory(Served):
     # -- everything at once
 
     async def export(self) -> dict[str, Any]:
-        """All that is kept of the user, as JSON: every version of every memory, every conversation."""
+        """Everything kept about the user, as JSON: every version of every memory, every conversation."""
+        from echoic.memory.portable import export_scope
+
         return await export_scope(self._parts.store, self.scope)
 
     async def restore(self, exported: Mapping[str, Any]) -> int:
-        """Take in what `export` gave, of any user; what is known already is left as it is.
+        """Import what `export` returned, of any user; records that are there already stay as they are.
 
-        Where something else holds under a key, what was said last does from now on; the rest is its history.
-
-        Returns:
-            how many records were new.
-
-        Raises:
-            InvalidInput: this is not an export; nothing was written.
+        Where a key has another value here, the newest one is current and the rest becomes its history.
+        Returns the number of new records. What is no export raises InvalidInput, and nothing is written.
         """
+        from echoic.memory.portable import restore_scope
+
         count = await restore_scope(self._parts.store, self.scope, exported)
         self._parts.background.poke()
         return count
@@ -425,44 +449,84 @@ class UserMemory(Served):
         conversation: str | None = None,
         id: str | None = None,  # noqa: A002 - as it is called in what is found
         asked: str | None = None,
+        learned_from: Collection[str] | None = None,
     ) -> Receipt:
-        """Destroy all that is kept of the user, or one key with its history, or one conversation, or one
-        memory or turn by its id, or what the user asked to have forgotten in the turn of the id `asked`.
+        """Destroy everything kept about the user, or only what one argument names.
 
-        What is asked for in a call ("rub out what I said about my knee") is hidden from recall once the turn
-        is learned from. The rules that understand it may be wrong, so it is destroyed only by `asked`, when
-        the user agreed.
+        Records, words, sounds and vectors are removed from every place the store keeps bytes in, with what
+        the user made global and what their conversations alone taught an agent. A global memory an operator
+        approved belongs to the deployment and stays: it holds no personal data and no author.
 
-        Records, words, sounds and vectors go, from every place the store keeps bytes in; what the user made
-        global goes with them, and what their conversations alone taught an agent. A global memory that an
-        operator approved is the deployment's own by then and stays: it holds no personal data, and not who
-        said it.
+        With a key or a memory, the words that said it are destroyed in every turn, summary, call and tool
+        result, and memories that repeat it go too. The rest of such a turn stays with "[forgotten]" in their
+        place and is never learned from again (`Receipt.rewritten`). `Receipt.kept_because` counts what stays
+        though it is close to what is gone, such as a turn that means something else with the same value.
 
-        Of a key, or a memory, the words that said it are destroyed in every turn, the user's and the agents',
-        in summaries, in memories that repeat it and in what calls and tools kept. The rest of such a turn
-        stays, with "[forgotten]" in their place, and is never learned from again; `Receipt.rewritten` counts
-        what was changed so. Lessons of agents that say it go too, where nobody else taught them. Of a turn
-        all that it says goes, with what was learned from it alone. Of a conversation what was learned from it
-        stays: it may have been said elsewhere too, and `forget(key=…)` destroys it. What stays though it is
-        close to what is gone, such as a turn that says something else with the same value, is counted in
-        `Receipt.kept_because`, by why.
+        Args:
+            key: a key with its history.
+            conversation: a conversation. What was learned from it stays, since it may have been said
+                elsewhere: `forget(key=…)` destroys it.
+            id: a memory, or a turn with what was learned from it alone.
+            asked: the id of a turn in which the user asked to have something forgotten ("rub out what I said
+                about my knee"). Recall hides that as soon as the turn is learned from; since the rules that
+                read the request may be wrong, it is destroyed only here, once the user agreed.
+            learned_from: ids of turns, there or gone, such as those of a call that must not be kept: what was
+                learned from them alone. A key they corrected is retracted.
 
         Raises:
-            InvalidInput: an id is given beside something else, or one of them can be no name.
+            InvalidInput: `id`, `asked` or `learned_from` is combined with anything else, or no valid name.
         """
-        if id is not None and (key is not None or conversation is not None):
-            raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
-        if asked is not None and not (key is conversation is id is None):
-            raise InvalidInput("forget takes `asked` alone: call it again for anything else")
-        return await Erasing(self._parts, self.scope).forget(key, conversation, id, asked)
+        from echoic.memory.erasing import Erasing
+
+        erasing = Erasing(self._parts, self.scope)
+        if learned_from is not None and key is conversation is id is asked is None:
+            return await erasing.forget_learned(learned_from)
+        return await erasing.forget(key, conversation, id, asked, alone=learned_from is None)
 
     async def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
-        """The turns that the request to forget in `turn` means; None where it asks nothing of that kind.
+        """The turns that a request to forget in `turn` means; None: it holds no such request.
 
-        Nothing is changed. None of them: it is not clear what is meant, so ask.
+        Changes nothing. An empty list means that the request is ambiguous: ask the user what they mean.
         """
+        from echoic.memory.forget_targets import reached
+
         found = await reached(self._parts.store, self.scope, turn)
         return None if found is None else list(found.said)
 
+    # -- for what is built on a user's memory
 
-__all__ = ["MAX_LIMIT", "UserMemory"]
+    @property
+    def backing_store(self) -> Store:
+        """The store, for records of another kind that are kept beside the memories, in `scope`."""
+        return self._parts.store
+
+    def tell_tool_use(self, used: ToolUsed) -> None:
+        """Tell hooks that a model used a tool of this memory. For whoever makes such tools.
+
+        Raises InvalidInput where it belongs to another user.
+        """
+        if used.scope != self.scope:
+            raise InvalidInput("this tool was used for another user: tell it by their memory")
+        self._parts.tell_tool_use(used)
+
+
+@dataclass(frozen=True, slots=True)
+class _InterimSearches:
+    """The searches of one `Speculation`; see `speculation.Searcher`."""
+
+    user: UserMemory
+    asked: SearchOptions
+
+    async def search(
+        self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
+    ) -> Recall:
+        """Search for `text` with the options given to `listen`."""
+        asked = replace(self.asked, deadline_ms=deadline_ms, meanwhile=meanwhile)
+        return await self.user._search(text, asked)  # noqa: SLF001 - a part of it
+
+    async def partitions(self) -> list[Partition | None]:
+        """The partitions that are searched; None for one that is too large to load."""
+        return await self.user._parts.recaller.partitions(self.user.scope)  # noqa: SLF001 - likewise
+
+
+__all__ = ["ANSWER_TOKENS", "BLOCK_TOKENS", "MAX_LIMIT", "P", "UserMemory"]

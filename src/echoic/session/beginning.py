@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from pydantic_ai.realtime import RealtimeModel
 
+from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.distilling import Summarizer
 from echoic.session.agents import VoiceAgent
 from echoic.session.calls import Call, CallLog, read_call, read_exchanges
@@ -23,7 +24,6 @@ from echoic.session.live import Live
 from echoic.session.playback import Playback
 from echoic.session.recalling import CallRecall
 from echoic.session.whole import Session
-from echoic.types import Checkpoint
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from echoic.errors import WriteConflict, brief
-from echoic.memory.checkpoints import as_json, from_json
+from echoic.memory.checkpoints import Checkpoint, as_json, from_json
 from echoic.memory.records import CHECKPOINT, CONVERSATION
 from echoic.stores.base import Drop, Put, Record, Require, Store
-from echoic.types import Checkpoint, Scope, checked_name
+from echoic.types import Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
@@ -104,7 +104,7 @@ class NoSessionStore:
 
 def store_of(memory: UserMemory) -> Store:
     """Where a user's memory is kept."""
-    return memory.store
+    return memory.backing_store
 
 
 __all__ = [

@@ -18,12 +18,13 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart
 from echoic.errors import EchoicError
 from echoic.memory.block import estimate_tokens
 from echoic.memory.block.quoting import quoted
+from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
 from echoic.memory.listening.slots import sentence_of, with_context
 from echoic.memory.user import UserMemory
 from echoic.session.history import recent, tokens_of, turns_in
-from echoic.types import Checkpoint, Turn
+from echoic.types import Turn
 
 log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.realtime import RealtimeModel
 
 from echoic.errors import EchoicError
+from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.records import scan_all
 from echoic.memory.user import UserMemory
 from echoic.session.agents import CallContext, VoiceAgent
@@ -21,7 +22,6 @@ from echoic.session.history import read, run_again, settled
 from echoic.session.live import Live
 from echoic.session.shield import LATE
 from echoic.stores.base import Put, Record
-from echoic.types import Checkpoint, PendingTool
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> N
     if await memory.find_conversation(checkpoint.conversation) is not None:  # else it was forgotten
         conversation = await memory.conversation(checkpoint.conversation)
         await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
-        await conversation.listen()
+        await conversation.learn()
     data = {**record.data, "unkept": [], "cursor": checkpoint.cursor + len(checkpoint.unkept)}
     await store_of(memory).write(memory.scope, [Put.over(record, replace(record, data=data))])
 
@@ -80,7 +80,7 @@ async def taken_up(
         live.turns |= {turn.id: turn for turn in kept}
     # what the other process kept and died before learning from: the model is to know it from its first word
     if live.settings.memory:
-        await live.conversation.listen()
+        await live.conversation.learn()
     again = [tool for tool in checkpoint.pending if tool.idempotent and tool.name in agent.toolbox]
     results = await asyncio.gather(*(_again(tool, agent, context, model) for tool in again))
     by_call: dict[str, Any] = {tool.call: result for tool, result in zip(again, results, strict=True)}

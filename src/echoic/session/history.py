@@ -24,10 +24,10 @@ from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput
 from echoic.memory.block import estimate_tokens
+from echoic.memory.checkpoints import PendingTool
 from echoic.session.agents import CallContext
 from echoic.session.playback import Utterance
 from echoic.session.shield import FAILED
-from echoic.types import PendingTool
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from pydantic_ai.realtime import RealtimeError
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
 from echoic.memory.block import estimate_tokens
-from echoic.memory.checkpoints import SIGN_EVERY_S
+from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint
 from echoic.session.calls import Exchange
 from echoic.session.digest import Condensed
 from echoic.session.doubt import affirms, weigh
@@ -46,7 +46,7 @@ from echoic.session.turns import (
     unrecorded,
     whose,
 )
-from echoic.types import Checkpoint, Turn
+from echoic.types import Turn
 
 log = logging.getLogger(__name__)
 
@@ -295,7 +295,7 @@ class Keeper:
         if not any(turn.speaker == "user" for turn in new):
             return
         live = self._live
-        learned = await live.conversation.listen()
+        learned = await live.conversation.learn()
         doubted = await weigh(
             live.store,
             live.memory.scope,

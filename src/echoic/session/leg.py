@@ -38,6 +38,7 @@ from pydantic_ai.realtime import (
 
 from echoic.capability import CallerMemory
 from echoic.errors import NotOpen
+from echoic.memory.checkpoints import PendingTool
 from echoic.memory.ledger import memory_id
 from echoic.session.agents import CallContext, VoiceAgent
 from echoic.session.heard import SpeechTrace, Stamp, lead_of
@@ -45,7 +46,6 @@ from echoic.session.history import as_heard
 from echoic.session.playback import Playback, Utterance
 from echoic.session.profile import ProviderProfile
 from echoic.session.shield import ToolShield
-from echoic.types import PendingTool
 
 log = logging.getLogger(__name__)
 

@@ -404,7 +404,7 @@ async def _hooked(work: Awaitable[None]) -> None:
 
 async def _checked(live: Live) -> None:
     try:
-        await live.conversation.checkpoint()
+        await live.conversation.learn_soon()
     except EchoicError as error:
         log.warning("a checkpoint of what is learned failed: %s", type(error).__name__)
 

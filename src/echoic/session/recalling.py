@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.block.sections import memory_line
-from echoic.memory.deadline import noted
+from echoic.memory.concurrency import noted
 from echoic.memory.user import UserMemory
 from echoic.ranking.packing import Packed
 from echoic.types import Hit, Outcome, Recall
@@ -109,7 +109,7 @@ class CallRecall:
 
     def hear(self, partial: str) -> None:
         """Take in what the caller said so far. Never waits."""
-        self._listening.hear(partial)
+        self._listening.partial(partial)
 
     async def final(self, text: str) -> Recalled:
         """What is known for the whole turn, within the deadline."""

@@ -20,6 +20,7 @@ from pydantic_ai.messages import SystemPromptPart
 from pydantic_ai.realtime import RealtimeError, RealtimeModel
 
 from echoic.errors import InvalidInput, NotOpen, brief
+from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
 from echoic.session.beginning import Beginning
@@ -33,7 +34,7 @@ from echoic.session.playback import Flush, Frame
 from echoic.session.profile import ProviderProfile
 from echoic.session.running import Running
 from echoic.session.sideband import CallCheckpoints, ProviderCall, call_of
-from echoic.types import Checkpoint, checked_name, checked_text
+from echoic.types import checked_name, checked_text
 
 
 class VoiceSession:

@@ -22,8 +22,9 @@ from typing import Any, Final
 from pydantic_ai.realtime import RealtimeModel
 
 from echoic.errors import InvalidInput
+from echoic.memory.checkpoints import Checkpoint
 from echoic.session.checkpoints import SessionStore
-from echoic.types import Checkpoint, Scope
+from echoic.types import Scope
 
 _TOLD: Final = (
     "response.content_part.added",

@@ -20,7 +20,7 @@ async def call(user, *lines):
     for line in lines:
         speaker = "agent" if line.startswith(">") else "user"
         await conversation.append(Turn(speaker=speaker, text=line.removeprefix(">")))
-        await conversation.listen()
+        await conversation.learn()
 
 
 async def known(user):

@@ -306,8 +306,9 @@ async def _importing(
     # no two alike in the part that is encoded either: nothing of it is remembered
     turns = (replace(turn, text=turn.text.replace(_JOINT, " ")) for turn in _turns(imported, seed=7))
     while batch := list(itertools.islice(turns, _BATCH)):
-        await importer.store.write(importer.scope, [Put(record=record_of_turn(turn)) for turn in batch])
-    await memory.checkpoint("import", "call-0", DEPLOYMENT)  # wakes what embeds
+        puts = [Put(record=record_of_turn(turn)) for turn in batch]
+        await importer.backing_store.write(importer.scope, puts)
+    await memory.learn_soon("import", "call-0", DEPLOYMENT)  # wakes what embeds
     during = await _with_breath(memory, user, fresh, questions, while_waiting=True)
     while not await memory.settle(60):
         pass

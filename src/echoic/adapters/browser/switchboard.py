@@ -23,6 +23,7 @@ from echoic.adapters.browser.line import Socket
 from echoic.adapters.browser.manners import Manners, Transport
 from echoic.adapters.browser.offers import Answer, answered, hung_up
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
+from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session import (
     CallLimits,
@@ -34,7 +35,7 @@ from echoic.session import (
 )
 from echoic.session.checkpoints import store_of
 from echoic.session.sideband import call_of
-from echoic.types import Checkpoint, Scope, checked_name
+from echoic.types import Scope, checked_name
 
 _TICKETS: Final = 10_000
 """That may be out at once; the oldest goes first."""

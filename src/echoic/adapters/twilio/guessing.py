@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from echoic.memory.concurrency import until_written
 from echoic.memory.records import LINK_GUESSES
-from echoic.memory.retry import until_written
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Scope
 

@@ -7,6 +7,7 @@ Nothing is guessed, nothing is kept: an utterance is what its final transcript s
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from datetime import tzinfo
 from typing import Final
 
@@ -42,7 +43,7 @@ class Ear:
         """Take in what the recogniser made of the utterance so far. Never waits."""
         if partial.strip():
             self._heard = True
-            self._listening.hear(partial[:_MAX_PARTIAL])
+            self._listening.partial(partial[:_MAX_PARTIAL])
 
     async def final(self, said: str, deadline_ms: float) -> UserMemory:
         """The memory to answer `said` from, which knows already what `said` calls to mind, if it was heard.
@@ -99,7 +100,7 @@ class HeardMemory(UserMemory):
         include_past: bool = False,
         timezone: str | tzinfo | None = None,
         min_relevance: float | None = None,
-        besides: str | None = None,
+        besides: str | Collection[str] | None = None,
     ) -> Recall:
         """See `UserMemory.recall`."""
         unset = all(each is None for each in (timezone, min_relevance, besides))

@@ -92,7 +92,7 @@ class CallLog:
             said = {turn.id for turn in self.turns}
             # the conversation first: whoever is distilling it then writes nothing more
             await self.user.forget(conversation=self.conversation)
-            await _unlearn(self.user, said)
+            await self.user.forget(learned_from=said)
             self._durable, self._cuts = 0, {}
 
     async def complete(self) -> None:
@@ -133,21 +133,6 @@ class CallLog:
             except InvalidInput as error:  # it is not there any more; asking again would change nothing
                 log.warning("a turn could not be cut to what was heard: %s", type(error).__name__)
             self._cuts.pop(turn, None)
-
-
-async def _unlearn(user: UserMemory, turns: set[str]) -> None:
-    """Destroy what was learned from these turns alone; what they corrected or confirmed is taken back."""
-    known = [*await user.facts(), *await user.past()]
-    learned = [memory for memory in known if memory.source and set(memory.source) <= turns]
-    for key in dict.fromkeys(memory.key for memory in learned if memory.key is not None):
-        versions = await user.history(key)
-        if all(version.source and set(version.source) <= turns for version in versions):
-            await user.forget(key=key)
-        elif any(memory.key == key and memory.current for memory in learned):
-            await user.delete(key)
-    for memory in learned:
-        if memory.key is None:
-            await user.forget(id=memory.id)
 
 
 def turn_of(said: str, speaker: str, name: str, confidence: float | None) -> Turn:

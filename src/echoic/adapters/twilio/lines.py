@@ -43,7 +43,7 @@ class Lines:
         self._service = service
         self._deployment = deployment
         memory = service.user(AGENT, deployment)  # of nobody: only the deployment's own scope is used
-        self._store, self._scope, self._clock = memory.store, memory.scope.everyone, clock
+        self._store, self._scope, self._clock = memory.backing_store, memory.scope.everyone, clock
 
     async def read(self, line: str) -> Line:
         """What is known of `line`.

@@ -16,9 +16,9 @@ from typing import Final, Literal
 from echoic.adapters.twilio.claims import CODE_DIGITS
 from echoic.adapters.twilio.guessing import Guesses
 from echoic.errors import WriteConflict
+from echoic.memory.concurrency import until_written
 from echoic.memory.ledger import memory_id
 from echoic.memory.records import LINK_CODE, scan_all
-from echoic.memory.retry import until_written
 from echoic.memory.service import MemoryService
 from echoic.memory.telephone import nonce
 from echoic.stores.base import Drop, Put, Record
@@ -74,7 +74,7 @@ class LinkCodes:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         memory = service.user(LINK_CODE, deployment)  # of nobody: only the deployment's own is used
-        self._store, self._scope = memory.store, memory.scope.everyone
+        self._store, self._scope = memory.backing_store, memory.scope.everyone
         self._clock = clock
         self._guesses = Guesses(self._store, self._scope, clock, LIFETIME_S)
 

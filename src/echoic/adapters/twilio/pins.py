@@ -53,7 +53,7 @@ class Pins:
         # apart from what else is made with the secret
         self._secret = hmac.digest(secret.encode(), b"echoic phone pin", hashlib.sha256)
         memory = service.user(PHONE_PIN, deployment)  # of nobody: only the deployment's own is used
-        self._store = memory.store
+        self._store = memory.backing_store
         self._guesses = Guesses(self._store, memory.scope.everyone, clock, WITHIN_S)
 
     async def set(self, user: str, pin: str) -> None:

@@ -24,9 +24,10 @@ from echoic.adapters.twilio.proving import Proving
 from echoic.adapters.twilio.settings import PhoneSettings
 from echoic.adapters.twilio.talk import Talk
 from echoic.errors import EchoicError, NotAllowed
+from echoic.memory.tasks import Task
 from echoic.memory.telephone import line_key
 from echoic.memory.user import UserMemory
-from echoic.types import Conversation, Task
+from echoic.types import Conversation
 
 log = logging.getLogger(__name__)
 

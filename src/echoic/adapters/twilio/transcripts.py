@@ -9,7 +9,7 @@ from math import log
 from typing import Any, Final
 
 from echoic.memory.block import estimate_tokens, quoted
-from echoic.memory.spoken_keys import match_keys
+from echoic.memory.conversation import match_keys
 from echoic.types import Conversation, Turn
 from echoic.words import STOP, content_words, cut, sound
 

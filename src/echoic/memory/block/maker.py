@@ -21,6 +21,7 @@ from echoic.memory.block.tokens import checked_budget, counter_of
 from echoic.memory.experience import AgentExperience
 from echoic.memory.parts import Parts
 from echoic.memory.profile import profile_and_sources
+from echoic.memory.recall import SearchOptions
 from echoic.memory.records import TURN
 from echoic.memory.sharing import LESSON
 from echoic.types import Conversation, Directives, Experience, Memory, Outcome, Recall, Scope, checked_name
@@ -51,7 +52,13 @@ class Known(Protocol):
         ...
 
     async def recall(
-        self, text: str, *, limit: int, deadline_ms: float | None, min_relevance: float | None
+        self,
+        text: str,
+        *,
+        limit: int,
+        deadline_ms: float | None,
+        min_relevance: float | None,
+        besides: str | Collection[str] | None,
     ) -> Recall:
         """What `text` calls to mind."""
         ...
@@ -70,9 +77,7 @@ class BlockMaker:
         conversation: str | None,
         moment: str | None,
         budget_tokens: int,
-        deadline_ms: float | None,
-        *,
-        min_relevance: float | None = None,
+        options: SearchOptions,
     ) -> Block:
         """See `UserMemory.block`."""
         checked_budget(budget_tokens)
@@ -80,7 +85,9 @@ class BlockMaker:
             raise InvalidInput(f"moment must be a string, not {type(moment).__name__}")
         memories = await self._user.facts()
         profile, used = profile_and_sources(memories)
-        others = [memory for memory in memories if memory.id not in used]
+        others = [
+            memory for memory in memories if memory.id not in used and memory.id not in options.left_out
+        ]
         conversations = await self._user.conversations()
         asked = moment is not None and bool(moment.strip())
         count = counter_of(self._parts.embedder)
@@ -96,7 +103,7 @@ class BlockMaker:
             return block
         # what was formed since the rest was read is not the moment's: it will stand among the memories
         known = {memory.id for memory in others}
-        now, outcome = await self._now(moment or "", block, known, deadline_ms, min_relevance)
+        now, outcome = await self._now(moment or "", block, known, options)
         return replace(pack(OPENING, [*drafts, now], budget_tokens, count), outcome=outcome)
 
     async def _experience(self, agent: str | None) -> Experience:
@@ -131,12 +138,15 @@ class BlockMaker:
         moment: str,
         block: Block,
         known: Collection[str],
-        deadline_ms: float | None,
-        min_relevance: float | None,
+        options: SearchOptions,
     ) -> tuple[Draft, Outcome]:
         """What the moment calls to mind and the block does not say yet."""
         recall = await self._user.recall(
-            moment[:_MOMENT_CHARACTERS], limit=_HITS, deadline_ms=deadline_ms, min_relevance=min_relevance
+            moment[:_MOMENT_CHARACTERS],
+            limit=_HITS,
+            deadline_ms=options.deadline_ms,
+            min_relevance=options.min_relevance,
+            besides=options.besides,
         )
         found = [
             memory

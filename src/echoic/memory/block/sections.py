@@ -12,7 +12,7 @@ from typing import Final, overload
 
 from echoic.memory.block.packing import Draft, Section
 from echoic.memory.block.quoting import quoted
-from echoic.memory.directives import SAID
+from echoic.memory.profile import SAID
 from echoic.types import Conversation, Directives, Experience, Memory, Profile
 
 OPENING: Final = Section(

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from echoic.embedding.base import Embedder
 from echoic.errors import StoreError, WriteConflict
+from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.changes import Add, Change, Extractor, Reading, Supersede, Unusable
 from echoic.memory.distilling.consistent import MOST_CHANGES, consistent, ended_by
 from echoic.memory.distilling.grounded import grounded
@@ -34,7 +35,6 @@ from echoic.memory.distilling.withheld import of_user, withheld
 from echoic.memory.hiding import hide_taken_back
 from echoic.memory.ledger import Ledger
 from echoic.memory.records import TURN, conversation_of, is_unlearned, turn_of
-from echoic.memory.retry import until_written
 from echoic.stores.base import Record, Store
 from echoic.types import Scope
 

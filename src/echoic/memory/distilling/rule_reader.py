@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from echoic.memory.asked_to_forget import obey
+from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.changes import Reading, Unlearn
 from echoic.memory.distilling.doubt import affirmed
 from echoic.memory.distilling.known import known_of
@@ -17,10 +17,10 @@ from echoic.memory.distilling.reconcile import Distilled, Reconciler
 from echoic.memory.distilling.rules import RuleExtractor
 from echoic.memory.distilling.turns import conversation_record, marked, stretch_of
 from echoic.memory.distilling.withheld import withheld
+from echoic.memory.forget_targets import obey
 from echoic.memory.hiding import hide_taken_back
 from echoic.memory.ledger import Ledger
 from echoic.memory.records import conversation_of, cursor_of, record_of_conversation
-from echoic.memory.retry import until_written
 from echoic.stores.base import Put, Store
 from echoic.types import Scope
 

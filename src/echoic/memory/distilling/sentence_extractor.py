@@ -45,8 +45,7 @@ class SentenceExtractor:
         return cls(embedder) if embedder is not None and embedder.spec.model.startswith(MODEL) else None
 
     async def open(self) -> None:
-        """Read the weights."""
-        await asyncio.to_thread(weights)
+        """Nothing to do: the weights are read with the first sentence."""
 
     async def aclose(self) -> None:
         """Nothing was taken."""
@@ -62,7 +61,8 @@ class SentenceExtractor:
             return []
         vectors = await self._embedder.embed([clause.text for _, clause in said], "document")
         turns = {id(clause): turn for turn, clause in said}
-        found = read_clauses([clause for _, clause in said], vectors, weights())
+        known = await asyncio.to_thread(weights)  # a file, the first time
+        found = read_clauses([clause for _, clause in said], vectors, known)
         likeliest = sorted(found, key=lambda read: -read.likely)[:MOST_CHANGES]
         return [_add(read, turns[id(read.clause)]) for read in found if read in likeliest]
 

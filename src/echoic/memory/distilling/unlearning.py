@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.turns import conversation_record, standing
 from echoic.memory.records import TURN, is_unlearned, scan_all, turn_of
-from echoic.memory.retry import until_written
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Memory, Scope
 from echoic.words import content_words

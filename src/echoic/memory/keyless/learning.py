@@ -47,7 +47,7 @@ async def learn(
         steps: where the time it takes is noted.
     """
     with steps.step("distil"):
-        await conversation.listen()
+        await conversation.learn()
     for key, value in ours:
         with steps.step("set"):
             await memory.set(key, value)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 
 from echoic.errors import InvalidInput
-from echoic.memory.directives import read_directives
+from echoic.memory.profile import read_directives
 from echoic.memory.records import MEMORY, memory_of
 from echoic.memory.times.zones import ZONE_KEYS, zone_of
 from echoic.stores.base import Store

@@ -47,6 +47,7 @@ class Operation(Asked):
     query: Any = _OTHERS
     limit: Any = _OTHERS
     min_relevance: Any = _OTHERS
+    besides: Any = _OTHERS
     category: Any = _OTHERS
     context: Any = _OTHERS
 
@@ -96,6 +97,9 @@ class Query(Operation):
         le=1,
         description="The minimum relevance of a hit. By default, nothing is returned if no hit is likely to "
         "answer; 0 returns everything that was found.",
+    )
+    besides: list[str] | None = Field(
+        default=None, description="Ids of conversations, turns and memories to leave out."
     )
 
 
@@ -211,7 +215,9 @@ async def _done(memory: UserMemory, asked: AnyOperation) -> Answer:
             deleted = await memory.delete(asked.key, id=asked.id)
             return Answer(success=deleted, result=Deleted(deleted=deleted, deleted_count=int(deleted)))
         case Query():
-            recall = await memory.recall(asked.query, limit=asked.limit, min_relevance=asked.min_relevance)
+            recall = await memory.recall(
+                asked.query, limit=asked.limit, min_relevance=asked.min_relevance, besides=asked.besides
+            )
             return Answer.of(recall)
         case List():
             return Answer(success=True, result=[ShownMemory.of(m) for m in await memory.facts()])
@@ -352,12 +358,15 @@ erasure = APIRouter(tags=["erasure"])
 
 
 class Forget(Asked):
-    """What to destroy: exactly one of the four."""
+    """What to destroy: exactly one of the five."""
 
     everything: Literal[True] | None = Field(default=None, description="Everything stored about the caller.")
     key: str | None = Field(default=None, description="One key and its history.")
     conversation: str | None = Field(default=None, description="One conversation and its turns.")
     id: str | None = Field(default=None, description="One memory or one turn, by id.")
+    asked: str | None = Field(
+        default=None, description="What the caller asked to forget in one turn, by the id of that turn."
+    )
 
 
 @erasure.post("/api/forget", summary="Destroy memories", responses=responses(401, 413, 422, 429, 503))
@@ -365,14 +374,15 @@ async def forget(caller: AsCaller, asked: Forget) -> ShownReceipt:
     """Removes records, words, sounds and vectors from every file and table of the store. This cannot be
     undone, so erasing everything must be explicit: `{"everything": true}`.
     """
-    named = [name for name in (asked.everything, asked.key, asked.conversation, asked.id) if name is not None]
-    if len(named) != 1:
+    named = (asked.everything, asked.key, asked.conversation, asked.id, asked.asked)
+    if sum(name is not None for name in named) != 1:
         raise InvalidInput(
-            "name exactly one of 'everything', 'key', 'conversation' and 'id'; nothing was destroyed"
+            "name exactly one of 'everything', 'key', 'conversation', 'id' and 'asked'; nothing was destroyed"
         )
-    return ShownReceipt.of(
-        await caller.memory.forget(key=asked.key, conversation=asked.conversation, id=asked.id)
+    receipt = await caller.memory.forget(
+        key=asked.key, conversation=asked.conversation, id=asked.id, asked=asked.asked
     )
+    return ShownReceipt.of(receipt)
 
 
 @erasure.get(

@@ -1,0 +1,181 @@
+"""How memory works side by side: deadlines, retries after conflicts, one run at a time for each user."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from numbers import Real
+from typing import Any, Final, TypeVar
+
+from echoic.errors import InvalidInput, StoreUnavailable, WriteConflict, brief
+from echoic.types import Scope
+
+T = TypeVar("T")
+
+_ATTEMPTS = 40
+"""Each attempt is lost only if another writer won, so this many is overload, not bad luck."""
+
+
+async def until_written(attempt: Callable[[], Awaitable[T]], what: str) -> T:
+    """Run `attempt` until it meets no `WriteConflict`.
+
+    Raises:
+        StoreUnavailable: others kept changing the same; nothing was written.
+    """
+    for number in range(_ATTEMPTS):
+        try:
+            return await attempt()
+        except WriteConflict:
+            # apart from the others, or they meet again; short, for a caller waits
+            await asyncio.sleep(random.uniform(0, 0.002 * number))  # noqa: S311 - no secret
+    raise StoreUnavailable(f"{what} kept changing while it was written ({_ATTEMPTS} attempts); try again")
+
+
+AT_ONCE: Final = 4
+"""Users worked for at the same time: a model's answers are waited for side by side, within its rate
+limits."""
+
+Wanted = Mapping[str, bool]
+"""What a run is for: names, and whether each is urgent."""
+
+
+class RunsPerUser:
+    """Coalesces requests into runs.
+
+    Args:
+        work: does everything in a `Wanted` for one user; the seconds after which what is named in its answer
+            should be wanted again. Must not raise.
+        at_once: users worked for at the same time.
+    """
+
+    def __init__(
+        self, work: Callable[[Scope, Wanted], Awaitable[Mapping[str, float]]], at_once: int = AT_ONCE
+    ) -> None:
+        self._work = work
+        self._at_once = asyncio.Semaphore(at_once)
+        self._wanted: dict[Scope, dict[str, bool]] = {}
+        self._tasks: dict[Scope, asyncio.Task[None]] = {}
+        self._timers: dict[tuple[Scope, str], asyncio.TimerHandle] = {}
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is wanted and nothing runs; what is only planned for later does not count."""
+        return not self._tasks
+
+    def want(self, scope: Scope, name: str, *, urgent: bool = False) -> None:
+        """Have `name` done for `scope`: in the next run, which begins at once unless one is under way."""
+        wanted = self._wanted.setdefault(scope, {})
+        wanted[name] = wanted.get(name, False) or urgent
+        if scope not in self._tasks:
+            self._tasks[scope] = asyncio.create_task(self._run(scope), name="echoic-distilling")
+
+    async def settle(self) -> None:
+        """Wait until nothing runs."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    async def stop(self) -> None:
+        """End at once."""
+        self._wanted.clear()
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._tasks.clear()  # one that had not begun has not taken itself out
+        for timer in self._timers.values():  # last: a run that ended meanwhile may have planned one
+            timer.cancel()
+        self._timers.clear()
+
+    async def _run(self, scope: Scope) -> None:
+        try:
+            while self._wanted.get(scope):
+                async with self._at_once:
+                    wanted = self._wanted.pop(scope)
+                    later = await self._work(scope, wanted)
+                for name, seconds in later.items():
+                    self._plan(scope, name, seconds, urgent=wanted.get(name, False))
+        finally:
+            self._wanted.pop(scope, None)
+            self._tasks.pop(scope, None)
+
+    def _plan(self, scope: Scope, name: str, seconds: float, *, urgent: bool) -> None:
+        planned = self._timers.pop((scope, name), None)
+        if planned is not None:
+            planned.cancel()
+
+        def due() -> None:
+            del self._timers[scope, name]
+            self.want(scope, name, urgent=urgent)
+
+        self._timers[scope, name] = asyncio.get_running_loop().call_later(seconds, due)
+
+
+_T = TypeVar("_T")
+_LEAST_MS = 0.01
+
+
+def checked_deadline(after_ms: object) -> float | None:
+    """`after_ms` as a deadline from now; None is none.
+
+    Raises:
+        InvalidInput: it is no number above 0.
+    """
+    if after_ms is None:
+        return None
+    number = float(after_ms) if isinstance(after_ms, Real) else 0.0
+    if not number > 0:  # not a number is none above 0 either
+        raise InvalidInput(f"deadline_ms must be a number above 0, not {brief(after_ms)}")
+    return number
+
+
+class Deadline:
+    """Counts from when it is made. What is late goes on by itself: asked for again, it is there."""
+
+    def __init__(self, after_ms: float | None) -> None:
+        """Set the moment.
+
+        Args:
+            after_ms: from now on; None is never.
+        """
+        self._at = None if after_ms is None else asyncio.get_running_loop().time() + after_ms / 1000
+        self.missed = False
+        """Whether anything waited for was late."""
+
+    @property
+    def left_ms(self) -> float | None:
+        """Until it, a little at least; None is forever."""
+        if self._at is None:
+            return None
+        return max(1000 * (self._at - asyncio.get_running_loop().time()), _LEAST_MS)
+
+    async def run(self, work: Coroutine[Any, Any, _T]) -> _T | None:
+        """The outcome of `work`, begun now; None, and `missed`, if it is not there in time."""
+        if self._at is None:
+            return await work  # without a task: most recalls have no deadline, and most work no need to wait
+        return await self.wait(asyncio.ensure_future(work))
+
+    async def wait(self, work: asyncio.Future[_T]) -> _T | None:
+        """The outcome of `work`; None, and `missed`, if it is not there in time. Its failure is raised."""
+        if work.done():
+            return work.result()
+        try:
+            async with asyncio.timeout_at(self._at):
+                return await asyncio.shield(work)
+        except TimeoutError:
+            # a store or model of its own may time out: that is its failure, and not this deadline
+            if work.done():
+                return work.result()
+            self.missed = True
+            work.add_done_callback(noted)
+            return None
+
+
+def noted(work: asyncio.Future[_T]) -> None:
+    """A late failure is nobody's any more; asking for it keeps the loop from complaining."""
+    if not work.cancelled():
+        work.exception()
+
+
+__all__ = ["AT_ONCE", "Deadline", "RunsPerUser", "Wanted", "noted"]

@@ -1,0 +1,79 @@
+"""What was learned from turns that must not be kept goes with them, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+
+import echoic
+from echoic import InvalidInput, Turn
+
+
+async def said(user, name, *texts):
+    """A call in which the user says these texts; the ids of its turns."""
+    call = await user.conversation(name)
+    turns = await call.append(*(Turn(speaker="user", text=text) for text in texts))
+    await call.distil()
+    return {turn.id for turn in turns}
+
+
+async def dropped(user, name, turns):
+    """Forget a call as one that must not be kept is forgotten."""
+    await user.forget(conversation=name)
+    return await user.forget(learned_from=turns)
+
+
+async def test_sentences_without_a_key_go_with_the_call_they_were_said_in():
+    async with echoic.open("memory://", embedder="local") as memory:
+        ana = memory.user("ana")
+        await said(ana, "kept", "I use a hearing aid in my right ear.")
+        turns = await said(ana, "dropped", "I take blood pressure tablets every day.")
+        assert {memory.key for memory in await ana.facts()} == {None}
+        assert len(await ana.facts()) == 2
+        receipt = await dropped(ana, "dropped", turns)
+        assert (receipt.memories, receipt.verified) == (1, True)
+        assert ["hearing aid" in memory.text for memory in await ana.facts()] == [True]
+        assert "tablets" not in str(await ana.export())
+
+
+@pytest.fixture
+async def ana():
+    async with echoic.open("memory://", embedder="lexical") as memory:
+        yield memory.user("ana")
+
+
+async def test_a_version_said_in_the_call_leaves_history_and_the_earlier_one_stays(ana):
+    await said(ana, "kept", "I live in Leeds.")
+    turns = await said(ana, "dropped", "I moved, I live in York now.")
+    key = next(memory.key for memory in await ana.facts() if "York" in memory.text)
+    assert [version.text for version in await ana.history(key)] == ["Leeds", "York"]
+    await dropped(ana, "dropped", turns)
+    assert [version.text for version in await ana.history(key)] == ["Leeds"]
+    assert await ana.get(key) is None, "what it corrected is not known to hold again"
+    exported = str(await ana.export())
+    assert "York" not in exported
+    assert "Leeds" in exported
+
+
+async def test_an_earlier_version_said_in_the_call_goes_and_what_corrected_it_holds(ana):
+    turns = await said(ana, "dropped", "I live in York.")
+    await said(ana, "kept", "I live in Leeds now.")
+    key = next(memory.key for memory in await ana.facts() if "Leeds" in memory.text)
+    await dropped(ana, "dropped", turns)
+    assert [version.text for version in await ana.history(key)] == ["Leeds"]
+    assert (await ana.get(key)).text == "Leeds"
+    assert "York" not in str(await ana.export())
+
+
+async def test_what_another_call_said_as_well_keeps_its_words(ana):
+    await said(ana, "first", "I live in Leeds.")
+    await said(ana, "second", "I live in York now.")
+    turns = await said(ana, "dropped", "I live in Leeds now.")
+    await dropped(ana, "dropped", turns)
+    assert "I live in Leeds." in str(await ana.export())
+
+
+async def test_it_is_asked_for_alone(ana):
+    for other in ({"key": "home"}, {"conversation": "c"}, {"id": "x"}, {"asked": "x"}):
+        with pytest.raises(InvalidInput, match="alone"):
+            await ana.forget(learned_from={"t"}, **other)
+    assert (await ana.forget(learned_from=())).records == 0
