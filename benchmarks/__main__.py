@@ -10,7 +10,7 @@ RUNS = [
     ["speed", "--million"],
     ["latency"],
     ["listening"],
-    ["redaction"],
+    ["sharing"],
     ["keyvalue"],
     ["distilling"],
     ["stores"],

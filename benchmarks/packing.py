@@ -28,11 +28,11 @@ from benchmarks import machine
 from benchmarks.locomo import Conversation, Question, load
 from echoic.embedding import embedder_from
 from echoic.embedding.weights import find
-from echoic.memory.block.quoting import quoted
-from echoic.memory.block.tokens import estimate_tokens
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
-from echoic.ranking.packing import Packed
+from echoic.prompt.answer import Packed
+from echoic.prompt.budget import estimate_tokens
+from echoic.prompt.quoting import quoted
 from echoic.stores import store_from
 from echoic.types import Turn
 from echoic_bench.locomo import CATEGORIES

@@ -11,8 +11,8 @@ from pathlib import Path
 import apsw
 import asyncpg
 
-from echoic.stores.postgres_schema import OF_A_SCOPE
-from echoic.stores.sqlite_schema import connect
+from echoic.stores.postgres.schema import OF_A_SCOPE
+from echoic.stores.sqlite.schema import connect
 
 _SQLITE = (
     """insert into scopes select id + :ids, deployment, 'user ' || (substr(user, 6) + :users), version,

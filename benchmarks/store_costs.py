@@ -26,7 +26,7 @@ from benchmarks.store_threshold import SPEC
 from echoic.memory.records import index, record_of_memory
 from echoic.stores import store_from
 from echoic.stores.base import Attach, Drop, Put, Record
-from echoic.stores.postgres_schema import TABLES
+from echoic.stores.postgres.schema import TABLES
 from echoic.types import Memory, Scope
 
 PIECES = bytes(range(250)) * 8

@@ -1,4 +1,4 @@
-"""Fit the weights of `echoic.ranking.relevance` and write them to `relevance_weights.py` beside it.
+"""Fit the weights of `echoic.ranking.relevance` and write them to `relevance.json` beside it.
 
     PYTHONPATH=packages/echoic-corpus/src python scripts/fit_relevance.py --cache /tmp/relevance
 
@@ -42,7 +42,7 @@ from echoic_bench.silence import about_others
 from echoic_bench.telephone import callers_of
 from echoic_corpus import Caller, read_all
 
-TARGET = Path(__file__).parents[1] / "src/echoic/ranking/relevance_weights.py"
+TARGET = Path(__file__).parents[1] / "src/echoic/ranking/relevance.json"
 WEIGHTS = {"own": 1.0, "fact": 0.5, "others": 0.7, "others' facts": 0.5, "unanswered": 0.3}
 WEIGHTS |= {"fillers": 2.0, "knowledge": 2.0, "remarks": 2.0}
 """How much a question of each kind counts when it is learned whether there is an answer."""
@@ -316,16 +316,12 @@ def logistic(table: Floats, labels: NDArray[np.bool_], weights: Floats) -> Float
 
 
 def written(answered: dict[str, Floats], right: dict[str, Floats]) -> str:
-    """The module of weights."""
-    lines = ['"""Made by `scripts/fit_relevance.py`; not written by hand."""', ""]
-    for name, models in (("ANSWERED", answered), ("RIGHT", right)):
-        lines.append(f"{name}: dict[str, tuple[float, ...]] = {{")
-        for kind, weights in models.items():
-            lines.append(f'    "{kind}": (')
-            lines += [f"        {weight:.4f}," for weight in weights]
-            lines.append("    ),")
-        lines += ["}", ""]
-    return "\n".join([*lines, '__all__ = ["ANSWERED", "RIGHT"]', ""])
+    """The file of weights: a line for each model."""
+    models = []
+    for name, by_kind in (("answered", answered), ("right", right)):
+        lines = [f'    "{k}": [{", ".join(f"{weight:.4f}" for weight in ws)}]' for k, ws in by_kind.items()]
+        models.append(f'  "{name}": {{\n' + ",\n".join(lines) + "\n  }")
+    return "{\n" + ",\n".join(models) + "\n}\n"
 
 
 def main() -> None:

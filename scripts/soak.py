@@ -27,12 +27,13 @@ def main() -> int:
     )
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("places", nargs="*", help="files or folders of tests; all of them otherwise")
     given = parser.parse_args()
     ends = time.monotonic() + 60 * given.minutes
     scale, rounds, per_scale = SMALLEST, 0, 0.0
     while True:
         began = time.monotonic()
-        if not _round(scale, given.workers):
+        if not _round(scale, given.workers, given.places):
             return 1
         rounds += 1
         per_scale = max(per_scale, (time.monotonic() - began) / scale)
@@ -46,12 +47,13 @@ def main() -> int:
         scale = affordable[0]
 
 
-def _round(scale: float, workers: int) -> bool:
+def _round(scale: float, workers: int, places: list[str]) -> bool:
     """Run all of them once; whether nothing failed. Says what was done."""
     seed = secrets.randbelow(10**9)
     print(f"soak: scale {scale:g}, seed {seed}", flush=True)
     pytest = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadscope"]
-    chosen = ["--no-loadscope-reorder", "-m", "(crash or histories) and not browser", "--timeout", "3600"]
+    chosen = ["--no-loadscope-reorder", "--timeout", "3600", "-m", "(crash or histories) and not browser"]
+    chosen += places
     ran = subprocess.run(
         [*pytest, *chosen],
         env={**os.environ, "ECHOIC_TEST_SEED": str(seed), "ECHOIC_TEST_SCALE": str(scale)},

@@ -158,7 +158,7 @@ _making = threading.Lock()
 
 def begin() -> None:
     """Start the process that imports everything, once the first child is asked for; workers inherit where it is."""
-    if not hasattr(os, "pidfd_open"):
+    if not hasattr(os, "pidfd_open") or _ADDRESS in os.environ:
         return
     folder = tempfile.TemporaryDirectory(prefix="echoic-forked-")
     address = f"{folder.name}/socket"
@@ -179,8 +179,7 @@ def begin() -> None:
 def _parent() -> Parent:
     with _making:
         if not _links:
-            if _ADDRESS not in os.environ:
-                begin()
+            begin()
             _links.append(Parent(os.environ[_ADDRESS]))
     return _links[0]
 

@@ -125,6 +125,21 @@ def test_no_module_imports_itself_by_way_of_others():
     TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle
 
 
+def test_a_plain_set_and_query_load_nothing_that_they_do_not_use(tmp_path):
+    code = (
+        "import asyncio, sys, echoic\n"
+        "async def main():\n"
+        f"    async with echoic.open('sqlite:///{tmp_path}/x.db', embedder='lexical') as memory:\n"
+        "        await memory.user('ana').set('user_name', 'Ana')\n"
+        "        await memory.user('ana').query('what is my name?')\n"
+        "asyncio.run(main())\n"
+        "print(*(name for name in sys.modules if name.startswith('echoic.')))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    unused = ("distilling", "experience", "erasing", "forget_targets", "hiding", "portable", "global_facts")
+    assert not [name for name in out.stdout.split() if set(name.split(".")) & set(unused)]
+
+
 def test_the_blocking_facade_is_there_once_it_is_named_and_not_before():
     code = (
         "import sys, echoic; print('echoic.sync' in sys.modules, 'echoic.memory.service' in sys.modules); "

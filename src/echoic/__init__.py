@@ -48,7 +48,6 @@ from echoic.types import (
 if _typing.TYPE_CHECKING:
     from echoic import sync
     from echoic.embedding.base import Embedder
-    from echoic.memory.block import Block
     from echoic.memory.conversation import OpenConversation, Transcript
     from echoic.memory.distil import Jobs
     from echoic.memory.distilling.reconcile import Distilled
@@ -62,7 +61,8 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.speculation import Speculation
     from echoic.memory.tasks import Result, Task, TaskMessage
     from echoic.memory.user import UserMemory
-    from echoic.ranking.packing import Packed
+    from echoic.prompt.answer import Packed
+    from echoic.prompt.block import Block
     from echoic.stores.base import Store
 
 __version__ = "0.1.0"
@@ -131,7 +131,7 @@ __all__ = [
 # These are imported when they are named, as in an annotation: `import echoic` stays light.
 _HANDED_OUT = {
     "AgentExperience": "echoic.memory.experience",
-    "Block": "echoic.memory.block",
+    "Block": "echoic.prompt.block",
     "Distilled": "echoic.memory.distilling.reconcile",
     "Embedder": "echoic.embedding.base",
     "Extraction": "echoic.memory.hooks",
@@ -140,7 +140,7 @@ _HANDED_OUT = {
     "Jobs": "echoic.memory.distil",
     "MemoryService": "echoic.memory.service",
     "OpenConversation": "echoic.memory.conversation",
-    "Packed": "echoic.ranking.packing",
+    "Packed": "echoic.prompt.answer",
     "Proposals": "echoic.memory.proposals",
     "Quota": "echoic.memory.quota",
     "Recalled": "echoic.memory.hooks",

@@ -15,17 +15,17 @@ from types import TracebackType
 from typing import Any, Protocol, Self, overload
 
 from echoic.embedding.base import Kind, Vectors
-from echoic.memory.block import Block
 from echoic.memory.conversation import Transcript
 from echoic.memory.decisions import Decision
 from echoic.memory.distil import Jobs
 from echoic.memory.distilling.reconcile import Distilled
-from echoic.memory.global_facts import Fact, Filled
+from echoic.memory.global_facts import Filled, GlobalFact
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble
 from echoic.memory.tasks import Result, Task
 from echoic.memory.user import P
 from echoic.partition import Partition
-from echoic.ranking.packing import Packed
+from echoic.prompt.answer import Packed
+from echoic.prompt.block import Block
 from echoic.stores.base import Change, Erasable, Erased, Index, Record, Waiting
 from echoic.types import (
     Category,
@@ -428,7 +428,7 @@ class BlockingGlobalFacts(Protocol):
     ) -> Memory:
         """Let everyone know `value`, under `key`."""
 
-    def fill(self, facts: Iterable[Fact], *, by: str | None = None) -> Filled:
+    def fill(self, facts: Iterable[GlobalFact], *, by: str | None = None) -> Filled:
         """Let everyone know all of `facts`, a hundred at a time. Doing it again changes nothing."""
 
     def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:

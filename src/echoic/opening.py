@@ -43,55 +43,38 @@ def open(  # noqa: A001 - echoic.open is the way in
     quota: Quota | None = None,
     secrets: Literal["mask", "keep"] = "mask",
 ) -> MemoryService:
-    """Memory kept at `url`. Nothing is opened until `async with`, or `await` of its `open()`.
+    """The memory kept at `url`. Nothing is opened before `async with`, or `await` of its `open()`.
 
     Args:
         url: "sqlite:///echoic.db" (relative; four slashes for an absolute path), "files:///dir",
-            "postgresql://…", "mongodb://…", "memory://"; or a store of your own: a `Store`, or `Documents`
-            (five verbs on texts), which becomes one.
-        embedder: "local" (MiniLM on this machine), "local:int8", "lexical" (words and sounds only, nothing
-            to install), a hosted one such as "voyageai:voyage-3.5-lite" or "openai:my-model?dimensions=768",
-            or one of your own.
-        model: a language model that joins the rules in forming memories and in judging what may be global,
-            and summarises long calls,
-            always after the caller was answered: "provider:model" as PydanticAI names it, such as
-            "openai:gpt-5-mini" or "ollama:llama3.2", or a model of PydanticAI's. None: rules only.
-        global_writes: what a caller's global memory does: "propose" waits for an operator; with "auto" what
-            is of `global_kinds` does not.
-        global_kinds: what becomes global without an operator in the mode "auto", some of
-            `echoic.memory.sharing.GLOBAL_KINDS`; also as text, "hours,location,menu". None: opening hours and
-            locations.
-        classifier: decides what may be global, in the place of the rules; a `model` decides in its place
-            after it. What is personal is global for neither.
+            "postgresql://…", "mongodb://…", "memory://"; or a `Store` or `Documents` of your own.
+        embedder: "local" (MiniLM on this machine), "local:int8", "lexical" (words and sounds only), a hosted
+            one such as "voyageai:voyage-3.5-lite" or "openai:my-model?dimensions=768", or one of your own.
+        model: a language model that joins the rules in forming memories and in deciding what may be global,
+            and summarises long calls, always after the caller was answered: "provider:model" as PydanticAI
+            names it, or a model of PydanticAI's. None: rules only.
+        global_writes: "propose" has an operator approve what callers would make global; "auto" makes
+            `global_kinds` global at once.
+        global_kinds: some of `echoic.memory.sharing.GLOBAL_KINDS`, also as "hours,location,menu". None:
+            opening hours and locations.
+        classifier: decides what may be global instead of the rules; a `model` confirms it. Personal data is
+            never global.
         fusion: "blend", "rrf" as MongoDB's $rankFusion computes it, or a file of weights from `echoic tune`.
-        shares: by deployment, others whose global memories it reads too, such as a knowledge base; also as
-            text, "acme=kb,more; shop=kb". Off by default; nobody's own memory is ever shared.
-        resumable_for_s: how long a live call that broke off can be taken up again (`echoic.session`); after
-            that it is closed by whoever runs next. None: never.
-        quota: how much may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`. What
-            is too much raises `QuotaExceeded`. No limit by default.
-        secrets: what becomes of card numbers, passwords, PINs, one-time codes, keys and the like: "mask"
-        keeps a
-            marker such as "[card ending 4242]" in their place, "keep" keeps what was said word for word.
+        shares: by deployment, others whose global memories it reads too, also as "acme=kb,more; shop=kb".
+            A user's own memory is never shared.
+        resumable_for_s: how long a live call that broke off can be resumed; then it is closed. None: always.
+        quota: the most that may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`.
+        secrets: "mask" keeps a marker such as "[card ending 4242]" in place of card numbers, passwords, PINs,
+            codes and keys; "keep" keeps them word for word.
 
     Raises:
-        InvalidInput: a URL, embedder, model, fusion, mode, share, time or way with secrets that is unknown
-        or cannot be meant.
+        InvalidInput: an argument is unknown or contradicts another.
     """
     from echoic.embedding import embedder_from
     from echoic.memory.service import MemoryService
     from echoic.memory.shares import shares_from
     from echoic.stores import store_of
 
-    asked: dict[str, Any] = {}
-    if model is not None:
-        from echoic.models import classifier_from, extractor_from, summarizer_from
-
-        asked = {
-            "extractor": extractor_from(model),
-            "second_judge": classifier_from(model),
-            "summarizer": summarizer_from(model),
-        }
     return MemoryService(
         store_of(url),
         embedder_from(embedder),
@@ -103,8 +86,21 @@ def open(  # noqa: A001 - echoic.open is the way in
         resumable_for_s=resumable_for_s,
         quota=quota,
         secrets=secrets,
-        **asked,
+        **_of_model(model),
     )
+
+
+def _of_model(model: str | Model | None) -> dict[str, Any]:
+    """What a language model does for a service."""
+    if model is None:
+        return {}
+    from echoic.models import classifier_from, extractor_from, summarizer_from
+
+    return {
+        "extractor": extractor_from(model),
+        "second_judge": classifier_from(model),
+        "summarizer": summarizer_from(model),
+    }
 
 
 def _listed(text: str) -> list[str] | None:

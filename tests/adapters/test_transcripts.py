@@ -8,7 +8,7 @@ import pytest
 
 from echoic.adapters.twilio.heard import estimated_part, heard_part
 from echoic.adapters.twilio.transcripts import meant_by, page, passages, sound_alike
-from echoic.memory.block import estimate_tokens
+from echoic.prompt.budget import estimate_tokens
 from echoic.types import Conversation, Turn
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -12,9 +12,10 @@ from typing import Any
 
 import apsw
 
-from echoic.stores import sqlite_changes, sqlite_schema
 from echoic.stores.sqlite import SQLiteStore
-from echoic.stores.sqlite_writer import Writer, _Job, _settle
+from echoic.stores.sqlite import changes as sqlite_changes
+from echoic.stores.sqlite import schema as sqlite_schema
+from echoic.stores.sqlite.writer import Writer, _Job, _settle
 
 Control = Callable[[SQLiteStore], AbstractContextManager[None]]
 NEXT_SCHEMA = (

@@ -13,11 +13,11 @@ import apsw
 
 from durability.consistency import check_consistent
 from durability.workload import Found, State, found, index
-from echoic.stores import sqlite_scrub
 from echoic.stores.base import Change, Erasable, Erased, Index
 from echoic.stores.sqlite import SQLiteStore
-from echoic.stores.sqlite_changes import ScopeChanges
-from echoic.stores.sqlite_writer import Writer
+from echoic.stores.sqlite import scrub as sqlite_scrub
+from echoic.stores.sqlite.changes import ScopeChanges
+from echoic.stores.sqlite.writer import Writer
 from echoic.types import EmbeddingSpec, Scope
 from echoic_loopback.disks import Fault, Operation, PowerDisk, at_chance, broken
 

@@ -18,9 +18,10 @@ import apsw
 from durability import controls
 from durability.workload import SPEC, Erase, Step, history, index, perform, vector
 from echoic.errors import NotOpen, StoreError, WriteConflict
-from echoic.stores import sqlite_schema, sqlite_writer
 from echoic.stores.base import Attach, Drop, Put, Record
 from echoic.stores.sqlite import SQLiteStore
+from echoic.stores.sqlite import schema as sqlite_schema
+from echoic.stores.sqlite import writer as sqlite_writer
 from echoic.types import EmbeddingSpec, Scope
 from echoic_loopback.disks import Disk, at, killed
 

@@ -19,9 +19,9 @@ from durability.children import Zygote
 from durability.consistency import check_consistent, connected
 from durability.programs import lines
 from durability.workload import Found, State, Write, after, found, index
-from echoic.stores import sqlite_scrub
 from echoic.stores.base import Change, Drop, Erased, Put, Record
 from echoic.stores.sqlite import SQLiteStore
+from echoic.stores.sqlite import scrub as sqlite_scrub
 from echoic.testing.store_subject import attached
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import content_words, cut

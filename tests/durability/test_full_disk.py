@@ -30,9 +30,9 @@ from durability.workload import (
     vector,
 )
 from echoic.errors import StoreFull, StoreUnavailable, WriteConflict
-from echoic.stores import sqlite_writer
 from echoic.stores.base import Drop, Put, Record
 from echoic.stores.sqlite import SQLiteStore
+from echoic.stores.sqlite import writer as sqlite_writer
 from echoic.types import Scope
 from echoic_loopback.disks import Disk, Fault, Operation, Plan, broken, full, nothing
 from scale import many

@@ -14,7 +14,7 @@ from durability import controls
 from durability.machines import Machine
 from durability.workload import SPEC, State, after, found, history, index, perform, read_back
 from echoic.errors import WriteConflict
-from echoic.stores import sqlite_writer
+from echoic.stores.sqlite import writer as sqlite_writer
 from echoic_loopback.disks import PowerDisk
 from scale import many
 

@@ -16,9 +16,9 @@ from durability import controls
 from durability.consistency import check_consistent
 from durability.workload import SPEC, index, vector
 from echoic.errors import StoreUnavailable
-from echoic.stores import sqlite_schema
 from echoic.stores.base import Attach, Put, Record
 from echoic.stores.sqlite import SQLiteStore
+from echoic.stores.sqlite import schema as sqlite_schema
 from echoic.types import Scope
 from echoic_loopback.disks import Disk, Fault, Operation, broken, full, nothing
 

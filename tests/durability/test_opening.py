@@ -26,9 +26,9 @@ from echoic.errors import (
     StoreUnavailable,
     WriteConflict,
 )
-from echoic.stores import sqlite_schema
 from echoic.stores.base import Put, Record
 from echoic.stores.sqlite import SQLiteStore
+from echoic.stores.sqlite import schema as sqlite_schema
 from echoic.types import EmbeddingSpec, Scope
 
 GREETING = Write(

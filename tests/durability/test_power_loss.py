@@ -19,7 +19,7 @@ from durability.machines import Cut, Machine, WriterAlone, failing_syncs
 from durability.programs import grouped
 from durability.workload import SPEC, State, Step, after, history, index, perform
 from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
-from echoic.stores import sqlite_writer
+from echoic.stores.sqlite import writer as sqlite_writer
 from echoic_loopback.disks import Fault, Kind, PowerDisk
 from scale import many
 

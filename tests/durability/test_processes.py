@@ -20,8 +20,8 @@ from durability.consistency import check_consistent
 from durability.programs import SHARED, lines
 from durability.workload import SPEC, history, index, perform
 from echoic.errors import WriteConflict
-from echoic.stores import sqlite_writer
 from echoic.stores.sqlite import SQLiteStore
+from echoic.stores.sqlite import writer as sqlite_writer
 from echoic_loopback.disks import Disk, Fault, Operation
 from scale import many
 

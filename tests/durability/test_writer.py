@@ -19,10 +19,10 @@ from durability.consistency import check_consistent
 from durability.programs import lines
 from durability.workload import SPEC, index
 from echoic.errors import NotOpen, StoreUnavailable, WriteConflict
-from echoic.stores import sqlite_schema
 from echoic.stores.base import Change, Put, Record
 from echoic.stores.sqlite import SQLiteStore
-from echoic.stores.sqlite_writer import Writer
+from echoic.stores.sqlite import schema as sqlite_schema
+from echoic.stores.sqlite.writer import Writer
 from echoic.types import Scope
 
 ANA = Scope("acme", "ana")

@@ -11,9 +11,8 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from echoic.embedding import weights
-from echoic.embedding.encoder import MAX_TOKENS, Aborted, Encoder
+from echoic.embedding.encoder import MAX_TOKENS, Aborted, Encoder, axes
 from echoic.embedding.onnx_graph import Architecture
-from echoic.embedding.pieces import axes
 from echoic.errors import EmbedderMissing
 from echoic.partition import AXES, MAX_PIECES, unpacked
 

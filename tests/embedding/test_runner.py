@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoic.embedding import runner as runner_module
+from echoic.embedding import local as runner_module
 from echoic.embedding.base import Embedded
 from echoic.embedding.encoder import Aborted, Encoded, TokenIds, Tokens
-from echoic.embedding.runner import PATIENCE, TEXTS_PER_RUN, TOKENS_PER_RUN, Runner
+from echoic.embedding.local import PATIENCE, TEXTS_PER_RUN, TOKENS_PER_RUN, Runner
 from echoic.errors import EmbedderUnavailable, NotOpen
 from echoic.partition import Pieces
 

@@ -9,8 +9,8 @@ from echoic import Turn
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable
 from echoic.memory.service import MemoryService
+from echoic.stores import store_from
 from echoic.stores.in_memory import InMemoryStore
-from echoic.stores.mongodb_url import mongodb_store
 from server.conftest import serving, settings_of, started
 from stores import mongodb_server
 
@@ -154,7 +154,7 @@ async def test_a_query_without_a_vector_says_that_words_alone_answered():
 
 
 async def test_on_mongodb_the_stages_that_were_asked_are_told(closed_while_connecting):
-    made = mongodb_store(mongodb_server.url(options="narrow_above=1"))
+    made = store_from(mongodb_server.url(options="narrow_above=1"))
     async with serving(echoic.open(made, embedder="lexical", fusion="rrf"), settings_of()) as server:
         ana = await server.identity()
         memory = server.memory.user(ana.user)

@@ -114,7 +114,7 @@ async def test_what_the_model_asks_in_a_typed_call_is_shown_with_what_came_of_it
         await say(page, "Is there none")
         await expect(entry(page, "get").locator(".asked")).to_contain_text("nothing is known")
         await say(page, "Let it be gone")
-        assert "taken back" in (await shown(page, "delete"))["deleted"]
+        assert "deleted" in (await shown(page, "delete"))["deleted"]
         await expect(page.locator("#queries-count")).to_have_text("5")
         page.seen.assert_nothing()
 

@@ -6,7 +6,7 @@ import pytest
 
 import echoic
 from echoic.embedding.voyage import VoyageEmbedder
-from echoic.stores.mongodb_url import mongodb_store
+from echoic.stores import store_from
 from stores import mongodb_server
 
 OTHERS = {"hobby": "sailing", "city": "Porto", "drink": "green tea", "pet": "a parrot"}
@@ -62,7 +62,7 @@ async def test_a_misheard_word_alone_finds_its_memory_by_the_text_leg():
 
 async def test_the_demos_database_finds_the_same_misheard_word(closed_while_connecting):
     """Searched in the database, as a scope too large to load is, and ranked by the same preset."""
-    store = mongodb_store(mongodb_server.url(options="narrow_above=1"))
+    store = store_from(mongodb_server.url(options="narrow_above=1"))
     async with echoic.open(store, embedder="lexical", fusion="rrf") as memory:
         ana = memory.user("ana")
         for key, value in {**OTHERS, "dish": "moussaka"}.items():

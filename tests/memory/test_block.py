@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 import echoic
 from echoic import InvalidInput, NotOpen, Turn
-from echoic.memory.block import SECTIONS, estimate_tokens, quoted
-from echoic.memory.block.packing import Draft, Section, pack
-from echoic.memory.block.sections import OPENING
-from echoic.memory.block.tokens import counter_of
 from echoic.memory.records import record_of_memory
+from echoic.prompt.block import OPENING, SECTIONS, Draft, Section, pack
+from echoic.prompt.budget import counter_of, estimate_tokens
+from echoic.prompt.quoting import quoted
 from echoic.stores.base import Put
 from echoic.types import Memory
 
@@ -242,7 +241,7 @@ async def test_hostile_texts_close_no_frame_and_exceed_no_budget(
 
 
 async def test_control_the_check_bites_where_a_text_is_not_quoted(memory, monkeypatch):
-    monkeypatch.setattr("echoic.memory.block.sections.quoted", lambda text, limit=300: f'"{text}"')
+    monkeypatch.setattr("echoic.prompt.block.quoted", lambda text, limit=300: f'"{text}"')
     ana = memory.user("ana")
     for text in HOSTILE[:4]:
         await ana.set("key", text)

@@ -8,7 +8,7 @@ import pytest
 
 from echoic import InvalidInput, Turn
 from echoic.memory.brief import LIST_HITS, hits_for
-from echoic.ranking.telling import NOTHING_KNOWN
+from echoic.prompt.answer import NOTHING_KNOWN
 
 START = datetime(2026, 5, 4, 9, tzinfo=UTC)
 

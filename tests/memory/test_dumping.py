@@ -17,7 +17,7 @@ from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable
 from echoic.memory.checkpoints import PendingTool
 from echoic.memory.service import MemoryService
-from echoic.ranking.packing import Packed
+from echoic.prompt.answer import Packed
 from echoic.stores.in_memory import InMemoryStore
 
 

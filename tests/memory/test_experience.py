@@ -14,9 +14,7 @@ import echoic.sync
 from echoic import InvalidInput, NotAllowed, Turn
 from echoic.memory.experience import MAX_LESSONS_PER_KIND, objection
 from echoic.memory.listening.lexicon import COMMON
-from echoic.memory.sharing import vocabulary
-from echoic.memory.sharing.names import NAMES
-from echoic.memory.sharing.wording import names_among, words_of
+from echoic.memory.sharing.wording import NAMES, VOCABULARY, names_among, words_of
 from echoic.types import EXPERIENCE_KINDS
 
 LESSON = "Ask for the genre before recommending a movie."
@@ -110,7 +108,7 @@ def test_no_name_address_or_number_passes_wherever_it_stands(before, secret, aft
     if objection(text) is None:
         # "rose", "will" and the like are words as well: in lower case, where no name can stand
         assert secret in NAMES
-        assert secret in vocabulary.VOCABULARY | COMMON
+        assert secret in VOCABULARY | COMMON
         assert secret not in names_among(words_of(text))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import echoic
 from echoic import InvalidInput
-from echoic.memory.global_facts import Fact
+from echoic.memory.global_facts import GlobalFact
 
 HOURS = "The store is open from 9 to 17."
 EARLY = "The store is open from 7 to 12."
@@ -59,9 +59,9 @@ async def test_an_operator_ends_what_callers_made_global_and_has_the_last_word(a
 
 async def test_filling_in_the_same_facts_twice_changes_nothing(memory):
     facts = [
-        Fact(text=HOURS, key="opening_hours"),
-        *(Fact(text=f"Article {n} costs {n} euros.") for n in range(1, 240)),
-        Fact(text="Children swim free.", category="decision", context="on Sundays"),
+        GlobalFact(text=HOURS, key="opening_hours"),
+        *(GlobalFact(text=f"Article {n} costs {n} euros.") for n in range(1, 240)),
+        GlobalFact(text="Children swim free.", category="decision", context="on Sundays"),
     ]
     filled = await memory.global_facts().fill(facts, by="olga")
     assert (filled.new, filled.changed, filled.unchanged) == (241, 0, 0)
@@ -71,34 +71,34 @@ async def test_filling_in_the_same_facts_twice_changes_nothing(memory):
     assert list(again.memories) == list(filled.memories)
     assert await memory.global_facts().list() == before
     assert len(await memory.proposals().decisions()) == 241
-    edited = await memory.global_facts().fill([Fact(text=EARLY, key="opening_hours"), *facts[1:]])
+    edited = await memory.global_facts().fill([GlobalFact(text=EARLY, key="opening_hours"), *facts[1:]])
     assert (edited.new, edited.changed, edited.unchanged) == (0, 1, 240)
     assert len(await memory.global_facts().list()) == 241
 
 
 async def test_of_facts_that_cannot_all_be_kept_none_is(memory):
     wrong = [
-        [Fact(text=HOURS), Fact(text="")],
-        [Fact(text=HOURS, key="hours"), Fact(text=EARLY, key="hours")],
-        [Fact(text=HOURS), Fact(text=EARLY, key="k" * 1000)],
-        [Fact(text=HOURS, category="gossip")],
+        [GlobalFact(text=HOURS), GlobalFact(text="")],
+        [GlobalFact(text=HOURS, key="hours"), GlobalFact(text=EARLY, key="hours")],
+        [GlobalFact(text=HOURS), GlobalFact(text=EARLY, key="k" * 1000)],
+        [GlobalFact(text=HOURS, category="gossip")],
     ]
     for facts in wrong:
         with pytest.raises(InvalidInput):
             await memory.global_facts().fill(facts)
     assert await known(memory) == []
-    same = await memory.global_facts().fill([Fact(text=HOURS, key="hours")] * 2)
+    same = await memory.global_facts().fill([GlobalFact(text=HOURS, key="hours")] * 2)
     assert (same.new, same.unchanged) == (1, 1)
 
 
 async def test_a_fact_without_a_key_is_withdrawn_and_may_be_written_again(memory):
-    (fact,) = (await memory.global_facts().fill([Fact(text=HOURS)])).memories
+    (fact,) = (await memory.global_facts().fill([GlobalFact(text=HOURS)])).memories
     assert [hit.text for hit in await memory.user("bob").query("when is the store open?")] == [HOURS]
     await memory.global_facts().withdraw(fact.id, by="omar")
     assert await memory.user("bob").query("when is the store open?", include_past=True) == []
     with pytest.raises(InvalidInput, match="is global"):
         await memory.global_facts().withdraw(fact.id)
-    assert (await memory.global_facts().fill([Fact(text=HOURS)])).new == 1
+    assert (await memory.global_facts().fill([GlobalFact(text=HOURS)])).new == 1
     assert await known(memory) == [(None, HOURS)]
     assert [d.what for d in await memory.proposals().decisions()] == ["written", "withdrawn", "written"]
 

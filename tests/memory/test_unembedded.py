@@ -11,7 +11,7 @@ from echoic.embedding import embedder_from
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory.service import MemoryService
 from echoic.partition import Partition
-from echoic.ranking.telling import NOT_ALL_SEEN
+from echoic.prompt.answer import NOT_ALL_SEEN
 from echoic.stores import store_from
 from echoic.stores.in_memory import InMemoryStore
 from echoic.types import Scope

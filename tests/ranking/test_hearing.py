@@ -6,8 +6,8 @@ import pytest
 
 from echoic.ranking import query_of, rank
 from echoic.ranking.channels import Channels
-from echoic.ranking.hearing import heard_right
 from echoic.ranking.place import Place
+from echoic.ranking.signals import heard_right
 from echoic.words import word_of
 
 

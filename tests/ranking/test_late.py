@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from echoic.partition import AXES, SEGMENT_ROWS, TURN, Entry, Partition, Pieces, Segment, unpacked
 from echoic.ranking import query_of, rank
 from echoic.ranking.fusion import CANDIDATES
-from echoic.ranking.late import WINDOW, late
-from echoic.ranking.pieces import MOST_WEIGHT, STOP_WEIGHT, piece_weights, vector_without
+from echoic.ranking.late import MOST_WEIGHT, STOP_WEIGHT, WINDOW, late, piece_weights, vector_without
 from echoic.ranking.place import Place
 from echoic.words import word_of
 

@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic import Hit, InvalidInput, Memory, Recall, Scope, Turn
-from echoic.memory.block.quoting import quoted
-from echoic.memory.block.tokens import estimate_tokens
-from echoic.ranking.cues import asks_list
-from echoic.ranking.packing import Around, pack
-from echoic.ranking.telling import NOT_ALL_SEEN, NOTHING_KNOWN, OPENING
+from echoic.prompt.answer import NOT_ALL_SEEN, NOTHING_KNOWN, OPENING, Around, pack
+from echoic.prompt.budget import estimate_tokens
+from echoic.ranking.query import asks_list
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 SCOPE = Scope("d", "ana")
@@ -36,7 +34,7 @@ def said(text, speaker="user", id="", days=1, conversation="call"):  # noqa: A00
 
 def packed(*hits, budget=500, outcome="complete", **options):
     recall = Recall(hits=hits, outcome=outcome)
-    return pack(recall, budget, **{"count": estimate_tokens, "quote": quoted, "now": NOW, **options})
+    return pack(recall, budget, **{"count": estimate_tokens, "now": NOW, **options})
 
 
 def lines(made):

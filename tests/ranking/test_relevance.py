@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from echoic.ranking import FUSIONS, query_of, rank
-from echoic.ranking.relevance import ANSWERED_BY, CHATTER, KINDS, NAMED, RIGHT_BY, SILENCE
-from echoic.ranking.relevance_weights import ANSWERED, RIGHT
+from echoic.ranking.relevance import ANSWERED_BY, CHATTER, KINDS, NAMED, RIGHT_BY, SILENCE, WEIGHTS
 
 TOLD = [
     "I moved to Leeds in spring.",
@@ -27,8 +26,8 @@ def relevances(partition, text, **options):
 
 def test_there_is_a_weight_for_every_feature_and_a_constant():
     for kind in KINDS:
-        assert len(ANSWERED[kind]) == len(ANSWERED_BY[kind]) + 1
-        assert len(RIGHT[kind]) == len(RIGHT_BY[kind]) + 1
+        assert len(WEIGHTS["answered"][kind]) == len(ANSWERED_BY[kind]) + 1
+        assert len(WEIGHTS["right"][kind]) == len(RIGHT_BY[kind]) + 1
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)

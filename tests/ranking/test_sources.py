@@ -9,11 +9,10 @@ import pytest
 
 from echoic.partition import Partition, Segment
 from echoic.ranking import entry_of_memory, entry_of_turn
-from echoic.ranking.layout import Layout
+from echoic.ranking.layout import Layout, Sources
 from echoic.ranking.place import Place, rows_saying
 from echoic.ranking.query import query_of
 from echoic.ranking.rank import rank
-from echoic.ranking.sources import Sources
 from echoic.words import word_of
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from echoic import StoreUnavailable
-from echoic.memory.block.sections import memory_line
+from echoic.prompt.block import memory_line
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_exchanges, read_given
 from echoic.session.checkpoints import store_of
 from echoic.session.recalling import CallRecall

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from echoic.errors import StoreFull, WriteConflict
-from echoic.stores import files_disk
 from echoic.stores.base import Attach
 from echoic.stores.files import FilesStore
+from echoic.stores.files import disk as files_disk
 from echoic.testing.store_subject import ANA, memory, note, opened, put, unit
 from echoic.types import Scope
 

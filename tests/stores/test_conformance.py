@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 import echoic.testing
+from echoic.stores import store_from
 from echoic.stores.base import Store
 from echoic.stores.files import FilesStore
 from echoic.stores.in_memory import InMemoryStore
-from echoic.stores.mongodb_url import mongodb_store
-from echoic.stores.postgres_url import postgres_store
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import StoreConformance
 from stores import mongodb_server, postgres_server
@@ -55,10 +54,10 @@ class TestPostgres(StoreConformance):
     @pytest.fixture
     def store(self, url: str) -> Store:
         self.url_of_this_test = url
-        return postgres_store(url)
+        return store_from(url)
 
     def reopen(self, store: Store) -> Store:
-        return postgres_store(self.url_of_this_test)
+        return store_from(self.url_of_this_test)
 
 
 class TestMongoDB(StoreConformance):
@@ -69,10 +68,10 @@ class TestMongoDB(StoreConformance):
     @pytest.fixture
     def store(self, url: str) -> Store:
         self.url_of_this_test = url
-        return mongodb_store(url)
+        return store_from(url)
 
     def reopen(self, store: Store) -> Store:
-        return mongodb_store(self.url_of_this_test)
+        return store_from(self.url_of_this_test)
 
 
 def test_the_suite_brings_no_model_runtime_and_no_driver() -> None:

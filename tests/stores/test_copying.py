@@ -139,7 +139,7 @@ class _Cut(InMemoryStore):
 async def test_cut_at_any_write_the_next_run_copies_exactly_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    monkeypatch.setattr("echoic.stores.content.PAGE", 16)
+    monkeypatch.setattr("echoic.stores.copying.PAGE", 16)
     async with opened(InMemoryStore()) as source:
         await fill(source)
         wanted = await content(source)

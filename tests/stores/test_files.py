@@ -16,12 +16,14 @@ from blockbuster import BlockingError
 
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreUnavailable
 from echoic.partition import MAX_BYTES
-from echoic.stores import files, files_disk, files_register
+from echoic.stores import files
 from echoic.stores.base import Attach, Drop
 from echoic.stores.files import FilesStore
-from echoic.stores.files_register import Known, Register
-from echoic.stores.files_scope import ScopeFiles
-from echoic.stores.files_vectors import Stored, VectorFile
+from echoic.stores.files import disk as files_disk
+from echoic.stores.files import register as files_register
+from echoic.stores.files.register import Known, Register
+from echoic.stores.files.scope import ScopeFiles
+from echoic.stores.files.vectors import Stored, VectorFile
 from echoic.testing.store_subject import (
     ODD_NAMES,
     OTHER_SPEC,

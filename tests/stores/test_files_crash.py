@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from echoic.errors import StoreCorrupt, StoreFull, StoreUnavailable
-from echoic.stores import files_disk
 from echoic.stores.base import Attach, Change, Drop
 from echoic.stores.files import FilesStore
+from echoic.stores.files import disk as files_disk
 from echoic.stores.in_memory import InMemoryStore
 from echoic.testing.store_subject import (
     SPEC,

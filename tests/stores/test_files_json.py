@@ -456,7 +456,7 @@ async def test_time_that_runs_backwards_hides_no_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time_ns()
-    monkeypatch.setattr("echoic.stores.files_disk.time.time_ns", lambda: now - 10**12)
+    monkeypatch.setattr("echoic.stores.files.disk.time.time_ns", lambda: now - 10**12)
     async with opened(FilesStore(tmp_path)) as store, opened(FilesStore(tmp_path)) as other:
         for n in range(10):
             await store.write(ANA, [put(memory("a", f"number {n}"))])

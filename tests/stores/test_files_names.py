@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.stores.files_names import EVERYONE, MAX_NAME, decode, encode, is_hashed, plain
+from echoic.stores.files.folder import EVERYONE, MAX_NAME, decode, encode, is_hashed, plain
 from echoic.testing.store_subject import ODD_NAMES
 
 NAMES = st.text(

@@ -17,8 +17,8 @@ import pytest
 
 import forked
 from echoic.errors import StoreCorrupt, StoreFull, StoreUnavailable
-from echoic.stores import files_disk
 from echoic.stores.files import FilesStore
+from echoic.stores.files import disk as files_disk
 from echoic.testing.store_subject import (
     ANA,
     SPEC,

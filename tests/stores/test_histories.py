@@ -7,12 +7,11 @@ from hypothesis import Phase, settings
 
 from echoic.errors import WriteConflict
 from echoic.partition import Flag
+from echoic.stores import store_from
 from echoic.stores.base import Attach, Change, Drop, Erasable, Erased, Put, Waiting
 from echoic.stores.files import FilesStore
-from echoic.stores.files_scope import ScopeFiles
+from echoic.stores.files.scope import ScopeFiles
 from echoic.stores.in_memory import InMemoryStore
-from echoic.stores.mongodb_url import mongodb_store
-from echoic.stores.postgres_url import postgres_store
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import random_histories
 from echoic.testing.store_histories import SETTINGS
@@ -30,13 +29,11 @@ TestJsonFilesHistories = random_histories(FilesStore, how=HOW)
 TestMarkdownFilesHistories = random_histories(lambda folder: FilesStore(folder, "markdown"), how=HOW)
 # a folder stands for a schema: its name is as good as any
 TestPostgresHistories = random_histories(
-    lambda folder: postgres_store(
-        postgres_server.shared().url(f"h{folder.name[-8:].lower().replace('-', '_')}")
-    ),
+    lambda folder: store_from(postgres_server.shared().url(f"h{folder.name[-8:].lower().replace('-', '_')}")),
     how=HOW,
 )
 TestMongoDBHistories = random_histories(
-    lambda folder: mongodb_store(mongodb_server.patient(mongodb_server.url(folder.name))),
+    lambda folder: store_from(mongodb_server.patient(mongodb_server.url(folder.name))),
     how=HOW,
 )
 

@@ -27,8 +27,7 @@ from echoic.memory.records import memory_of
 from echoic.stores import store_from
 from echoic.stores.base import Drop, Narrows, Store
 from echoic.stores.mongodb import MongoDBStore
-from echoic.stores.mongodb_documents import packed, unpacked
-from echoic.stores.mongodb_url import mongodb_store
+from echoic.stores.mongodb.documents import packed, unpacked
 from echoic.testing.store_subject import (
     ANA,
     SPEC,
@@ -79,7 +78,7 @@ class TestServers:
         mongodb_server.note("the wire stand-in, standalone")
         with MongoServer(replica_set=None) as server:
             with pytest.raises(StoreUnavailable, match=r"standalone.*--replSet rs0.*rs\.initiate\(\)"):
-                await mongodb_store(server.url("echoic")).open(SPEC, index)
+                await store_from(server.url("echoic")).open(SPEC, index)
             assert not any(server.seen[name] for name in ("insert", "update", "createIndexes"))
 
     async def test_a_server_that_is_too_old_is_refused(self) -> None:
@@ -88,12 +87,12 @@ class TestServers:
             MongoServer(version=(5, 0, 9)) as server,
             pytest.raises(StoreUnavailable, match=r"MongoDB 5\.0\.9 .* too old: 6\.0"),
         ):
-            await mongodb_store(server.url("echoic")).open(SPEC, index)
+            await store_from(server.url("echoic")).open(SPEC, index)
 
     async def test_a_server_without_search_loads_large_scopes(self) -> None:
         mongodb_server.note("the wire stand-in, without search")
         with MongoServer(search=False) as server:
-            async with opened(mongodb_store(server.url("echoic", "narrow_above=1"))) as store:
+            async with opened(store_from(server.url("echoic", "narrow_above=1"))) as store:
                 assert isinstance(store, MongoDBStore)
                 await store.write(ANA, [put(memory(f"m{n}", f"likes {n}")) for n in range(70)])
                 assert not await store.until_searchable(20)
@@ -108,7 +107,7 @@ class TestServers:
             one, two = (f"127.0.0.1:{made.port}" for made in (server, other))
         options = "serverSelectionTimeoutMS=500&replicaSet=rs0"
         with pytest.raises(StoreUnavailable) as error:
-            await mongodb_store(f"mongodb://root:hunter2@{one},{two}/echoic?{options}").open(SPEC, index)
+            await store_from(f"mongodb://root:hunter2@{one},{two}/echoic?{options}").open(SPEC, index)
         found = re.fullmatch(
             r"MongoDB could not be reached: (\S+) \((.+)\), (\S+) \((.+)\)\. "
             r"Is it running, and is the URL right\?",
@@ -124,14 +123,14 @@ class TestServers:
         with MongoServer(replica_set="theirs") as server:
             url = f"mongodb://127.0.0.1:{server.port}/echoic?replicaSet=ours&serverSelectionTimeoutMS=500"
             with pytest.raises(StoreUnavailable, match=rf"{server.port} \(not of the replica set"):
-                await mongodb_store(url).open(SPEC, index)
+                await store_from(url).open(SPEC, index)
 
     async def test_a_name_that_lists_no_servers_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def nothing(*_args: object, **_options: object) -> None:
             raise dns.resolver.NXDOMAIN
 
         monkeypatch.setattr(dns.asyncresolver, "resolve", nothing)
-        store = mongodb_store("mongodb+srv://root:hunter2@cluster.example.net/echoic")
+        store = store_from("mongodb+srv://root:hunter2@cluster.example.net/echoic")
         with pytest.raises(StoreUnavailable, match=r"reached: cluster\.example\.net \(NXDOMAIN") as error:
             await store.open(SPEC, index)
         assert not re.search("root|hunter2", str(error.value))
@@ -182,7 +181,7 @@ class TestUrls:
         caplog.set_level(logging.INFO)
         with MongoServer() as server:
             address = server.url("echoic", "serverSelectionTimeoutMS=100").removeprefix("mongodb://")
-        store = mongodb_store(f"mongodb://user:hunter2@{address}")
+        store = store_from(f"mongodb://user:hunter2@{address}")
         with pytest.raises(StoreUnavailable) as error:
             await store.open(SPEC, index)
         assert "hunter2" not in f"{error.value!r} {store!r} {caplog.text}"
@@ -190,7 +189,7 @@ class TestUrls:
 
 class TestWhatIsThere:
     async def test_a_memory_lies_in_the_shape_that_others_read(self, url: str) -> None:
-        async with opened(mongodb_store(url)) as store, database(url) as db:
+        async with opened(store_from(url)) as store, database(url) as db:
             await store.write(ANA, [put(memory("a", "likes tea", key="drink", past=False))])
             await store.write(Scope("acme", None), [put(memory("b", "opens at nine"))])
             await store.write(ANA, [attach(r) for r in await store.scan(ANA, "memory")])
@@ -202,7 +201,7 @@ class TestWhatIsThere:
             assert (everyones["userCookie"], everyones["value"]) == ("global", "opens at nine")
 
     async def test_a_user_called_global_is_not_everyone(self, url: str) -> None:
-        async with opened(mongodb_store(url)) as store:
+        async with opened(store_from(url)) as store:
             await store.write(Scope("acme", "global"), [put(memory("a", "a secret"))])
             await store.write(Scope("acme", None), [put(memory("b", "for all"))])
             assert [r.id for r in await store.scan(Scope("acme", None), "memory")] == ["b"]
@@ -225,13 +224,13 @@ class TestWhatIsThere:
         ],
     )
     async def test_data_that_a_document_cannot_hold_comes_back_exactly(self, url: str, data: Any) -> None:
-        async with opened(mongodb_store(url)) as store:
+        async with opened(store_from(url)) as store:
             record = memory("a")
             await store.write(ANA, [put(type(record)(kind="note", id="a", data=data))])
             assert (await store.read(ANA, "note", ["a"]))[0].data == data
 
     async def test_numbers_come_back_as_pythons_own(self, url: str) -> None:
-        async with opened(mongodb_store(url)) as store:
+        async with opened(store_from(url)) as store:
             await store.write(ANA, [put(note("n", big=1 << 40, list=[{"x": 1 << 50}]))])
             found = (await store.read(ANA, "note", ["n"]))[0].data
             assert type(found["big"]) is int
@@ -246,25 +245,25 @@ class TestWhatIsThere:
         assert np.allclose(unpacked([0.5, 1, -2.0]), [0.5, 1, -2])
 
     async def test_a_database_of_a_newer_version_is_left_untouched(self, url: str) -> None:
-        async with opened(mongodb_store(url)):
+        async with opened(store_from(url)):
             pass
         async with database(url) as db:
             await db.echoic_meta.update_one({"_id": "store"}, {"$set": {"schema": 2}})
             before = await db.echoic_meta.find_one({"_id": "store"})
             with pytest.raises(StoreTooNew, match="schema 2"):
-                await mongodb_store(url).open(SPEC, index)
+                await store_from(url).open(SPEC, index)
             assert await db.echoic_meta.find_one({"_id": "store"}) == before
 
     async def test_facts_that_cannot_be_read_are_left_untouched(self, url: str) -> None:
         async with database(url) as db:
             await db.echoic_meta.insert_one({"_id": "store", "schema": "one"})
             with pytest.raises(StoreCorrupt):
-                await mongodb_store(url).open(SPEC, index)
+                await store_from(url).open(SPEC, index)
             assert [d["_id"] async for d in db.echoic_meta.find()] == ["store"]
             assert await db.list_collection_names() == ["echoic_meta"]
 
     async def test_an_embedding_that_another_program_broke_is_found_by_its_words(self, url: str) -> None:
-        async with opened(mongodb_store(url)) as store, database(url) as db:
+        async with opened(store_from(url)) as store, database(url) as db:
             await store.write(ANA, [put(memory("a")), put(memory("b"))])
             records = await store.scan(ANA, "memory")
             await store.write(ANA, [attach(r, r.seq) for r in records])
@@ -272,12 +271,12 @@ class TestWhatIsThere:
             assert await loaded(store, ANA) == expected(records, {("memory", "b"): unit(1)})
 
     async def test_check_tells_which_index_is_missing(self, url: str) -> None:
-        async with opened(mongodb_store(url)) as store, database(url) as db:
+        async with opened(store_from(url)) as store, database(url) as db:
             await db.memories.drop_index("echoic_key")
             assert (await store.check())["indexes missing"] == ["echoic_key"]
 
     async def test_check_tells_what_an_operator_wants_to_know(self, url: str) -> None:
-        async with opened(mongodb_store(url)) as store:
+        async with opened(store_from(url)) as store:
             assert isinstance(store, MongoDBStore)
             await store.write(ANA, [put(memory("a", "very secret"))])
             await store.until_searchable(120)
@@ -315,7 +314,7 @@ class TestOthersCollections:
     async def test_it_opens_as_it_is_and_its_documents_are_memories(self, url: str) -> None:
         async with database(url) as db:
             there = await self.fill(db)
-            async with opened(mongodb_store(url)) as store:
+            async with opened(store_from(url)) as store:
                 await store.aclose()
                 await store.open(EmbeddingSpec("test:eight", 8), real_index)
                 found = await store.scan(ARTICLE, "memory")
@@ -337,7 +336,7 @@ class TestOthersCollections:
     async def test_they_are_found_updated_and_kept_like_any_other(self, url: str) -> None:
         async with database(url) as db:
             there = await self.fill(db)
-            async with opened(mongodb_store(url)) as store:
+            async with opened(store_from(url)) as store:
                 records = await store.scan(ARTICLE, "memory")
                 await store.write(ARTICLE, [attach(r, r.seq) for r in records])
                 vectors = {("memory", r.id): unit(r.seq) for r in records}
@@ -361,9 +360,9 @@ class TestOthersCollections:
                 }
                 for n in range(450)
             )
-            stores = [mongodb_store(url) for _ in range(2)]
+            stores = [store_from(url) for _ in range(2)]
             await asyncio.gather(*(store.open(SPEC, index) for store in stores))
-            async with opened(mongodb_store(url)) as third:
+            async with opened(store_from(url)) as third:
                 for user in ("u0", "u1", "u2"):
                     found = await third.scan(Scope("d", user), "memory")
                     assert [r.seq for r in found] == list(range(150))
@@ -378,7 +377,7 @@ class TestOthersCollections:
         async with database(url) as db:
             document = {"deploymentId": "d", "userCookie": "u", "isGlobal": False, "key": "k", "value": "tea"}
             await db.memories.insert_one({**document, "embedding": (unit(4) * 3).tolist()})
-            async with opened(mongodb_store(url), EmbeddingSpec(model, 8)) as store:
+            async with opened(store_from(url), EmbeddingSpec(model, 8)) as store:
                 found = (await loaded(store, Scope("d", "u"))).vectors
                 assert bool(found) is kept
                 assert [w.record.key for w in await store.waiting(5)] == ([] if kept else ["k"])
@@ -388,7 +387,7 @@ class TestOthersCollections:
 
 class TestFreshness:
     async def test_what_another_writes_is_loaded_before_anybody_asks(self, url: str) -> None:
-        async with opened(mongodb_store(url)) as one, opened(mongodb_store(url)) as other:
+        async with opened(store_from(url)) as one, opened(store_from(url)) as other:
             assert isinstance(one, MongoDBStore)
             await one.write(ANA, [put(memory("a"))])
             partition = await one.load(ANA)
@@ -404,7 +403,7 @@ class TestFreshness:
     @mongodb_server.stand_in_only
     async def test_a_stream_that_cannot_go_on_begins_anew(self, url: str) -> None:
         server = mongodb_server.shared()
-        async with opened(mongodb_store(url)) as one, opened(mongodb_store(url)) as other:
+        async with opened(store_from(url)) as one, opened(store_from(url)) as other:
             assert isinstance(one, MongoDBStore)
             await one.write(ANA, [put(memory("a"))])
             partition = await one.load(ANA)
@@ -423,7 +422,7 @@ class TestFreshness:
 class TestReindexing:
     async def test_one_that_was_cut_short_is_finished_by_the_next_opening(self, url: str) -> None:
         scopes = [Scope("d", f"u{n}") for n in range(3)]
-        async with opened(mongodb_store(url)) as store:
+        async with opened(store_from(url)) as store:
             for scope in scopes:
                 await store.write(scope, [put(memory("a", "likes tea"))])
                 await store.write(scope, [attach(r, 1) for r in await store.scan(scope, "memory")])
@@ -431,7 +430,7 @@ class TestReindexing:
             await db.echoic_meta.update_one({"_id": "store"}, {"$set": {"unfinished": True}})
             rest = {"_id.userCookie": {"$in": ["u1", "u2"]}}
             await db.echoic_scopes.update_many(rest, {"$set": {"model": "another"}})
-        async with opened(mongodb_store(url)) as store, database(url) as db:
+        async with opened(store_from(url)) as store, database(url) as db:
             assert [w.scope for w in await store.waiting(10)] == scopes[1:]
             assert (await loaded(store, scopes[0])).vectors == {0: unit(1).tobytes()}
             for scope in scopes[1:]:
@@ -440,7 +439,7 @@ class TestReindexing:
             assert (await db.echoic_meta.find_one({"_id": "store"}))["unfinished"] is False
 
     async def test_a_scope_of_many_parts_is_reindexed_whole(self, url: str) -> None:
-        async with opened(mongodb_store(url)) as store:
+        async with opened(store_from(url)) as store:
             for start in range(0, 2300, 230):
                 await store.write(
                     ANA, [put(memory(f"m{n}", f"number {n}")) for n in range(start, start + 230)]
@@ -452,7 +451,7 @@ class TestReindexing:
             assert len(await store.waiting(5000)) == 2300
 
     async def test_a_scope_that_is_not_done_yet_gives_no_vectors_and_takes_none(self, url: str) -> None:
-        async with opened(mongodb_store(url)) as store, database(url) as db:
+        async with opened(store_from(url)) as store, database(url) as db:
             await store.write(ANA, [put(memory("a"))])
             records = await store.scan(ANA, "memory")
             await store.write(ANA, [attach(records[0], 1)])
@@ -462,7 +461,7 @@ class TestReindexing:
                 await store.write(ANA, [attach(records[0], 2)])
 
     async def test_words_are_cut_again_where_the_way_they_are_cut_changed(self, url: str) -> None:
-        async with opened(mongodb_store(url)) as store:
+        async with opened(store_from(url)) as store:
             await store.write(ANA, [put(memory("a", "likes tea")), put(memory("b", "likes rain"))])
             await store.write(ANA, [attach(r, r.seq) for r in await store.scan(ANA, "memory", limit=1)])
             records = [told(r) for r in await everything(store, ANA)]
@@ -470,16 +469,16 @@ class TestReindexing:
             await db.echoic_meta.update_one({"_id": "store"}, {"$set": {"analysis": -1}})
             await db.echoic_scopes.update_many({}, {"$set": {"analysis": -1}})
             await db.echoic_segments.update_many({}, {"$set": {"words": _of_no_words()}})
-        async with opened(mongodb_store(url)) as store:
+        async with opened(store_from(url)) as store:
             assert [told(r) for r in await everything(store, ANA)] == records
             vectors = {("memory", "a"): unit(0)}
             assert await loaded(store, ANA) == expected(await everything(store, ANA), vectors)
 
     async def test_another_models_database_says_whose_it_is(self, url: str) -> None:
-        async with opened(mongodb_store(url)):
+        async with opened(store_from(url)):
             pass
         with pytest.raises(EmbeddingMismatch, match="echoic reindex") as error:
-            await mongodb_store(url).open(EmbeddingSpec("test:other", 8), index)
+            await store_from(url).open(EmbeddingSpec("test:other", 8), index)
         assert (error.value.model, error.value.dimensions) == ("test:eight", 8)
 
 

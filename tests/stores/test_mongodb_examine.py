@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pymongo import AsyncMongoClient
 
-from echoic.stores import mongodb_examine
+from echoic.stores import store_from
 from echoic.stores.base import Examines, Finding
 from echoic.stores.mongodb import MongoDBStore
-from echoic.stores.mongodb_facts import _NEEDED
-from echoic.stores.mongodb_schema import TEXT_INDEX, VECTOR_INDEX
-from echoic.stores.mongodb_url import mongodb_store
+from echoic.stores.mongodb import examine as mongodb_examine
+from echoic.stores.mongodb.examine import _NEEDED
+from echoic.stores.mongodb.schema import TEXT_INDEX, VECTOR_INDEX
 from echoic.testing.store_subject import ANA, memory, opened, put
 from echoic_loopback.mongodb import MongoServer
 from stores import mongodb_server
@@ -24,7 +24,7 @@ NAMES = ["version", "indexes", "lag", "search lag", "permissions"]
 
 async def findings(url: str) -> dict[str, Finding]:
     mongodb_server.note("a real server" if mongodb_server.REAL else "the wire stand-in")
-    async with opened(mongodb_store(url)) as store:
+    async with opened(store_from(url)) as store:
         assert isinstance(store, MongoDBStore)
         assert isinstance(store, Examines)
         return {finding.name: finding for finding in await store.examine()}
@@ -32,7 +32,7 @@ async def findings(url: str) -> dict[str, Finding]:
 
 async def test_a_server_that_is_well_is_called_well_and_nothing_is_left_behind() -> None:
     url = mongodb_server.url()
-    async with opened(mongodb_store(url)) as store:
+    async with opened(store_from(url)) as store:
         await store.write(ANA, [put(memory("a", "very secret", key="secret key"))])
     found = await findings(url)
     assert list(found) == NAMES
@@ -49,7 +49,7 @@ async def test_a_server_that_is_well_is_called_well_and_nothing_is_left_behind()
 async def test_an_index_that_is_missing_is_named() -> None:
     with MongoServer() as server:
         url = server.url("echoic")
-        async with opened(mongodb_store(url)) as store, AsyncMongoClient[dict[str, Any]](url) as client:
+        async with opened(store_from(url)) as store, AsyncMongoClient[dict[str, Any]](url) as client:
             assert isinstance(store, MongoDBStore)
             await client.get_default_database().memories.drop_index("echoic_key")
             found = {finding.name: finding for finding in await store.examine()}
@@ -73,7 +73,7 @@ async def test_a_search_that_does_not_follow_is_seen(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(mongodb_examine, "LAG_S", 0.3)
     with MongoServer() as server:
         url = server.url("echoic")
-        async with opened(mongodb_store(url)) as store:
+        async with opened(store_from(url)) as store:
             assert isinstance(store, MongoDBStore)
             assert await store.until_searchable(20)
             server.pause_search()

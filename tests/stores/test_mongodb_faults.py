@@ -13,9 +13,9 @@ from pymongo import AsyncMongoClient
 
 from echoic.errors import InvalidInput, StoreFull, StoreUnavailable, WriteConflict
 from echoic.ranking import query_of, rank
+from echoic.stores import store_from
 from echoic.stores.base import Drop
 from echoic.stores.mongodb import MongoDBStore
-from echoic.stores.mongodb_url import mongodb_store
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing.store_subject import (
     ANA,
@@ -51,7 +51,7 @@ def server() -> Iterator[MongoServer]:
 
 @pytest_asyncio.fixture
 async def store(server: MongoServer) -> AsyncIterator[MongoDBStore]:
-    made = mongodb_store(server.url("echoic", "timeout_ms=10000"))
+    made = store_from(server.url("echoic", "timeout_ms=10000"))
     async with opened(made):
         await made.until_searchable(20)
         yield made
@@ -113,7 +113,7 @@ class TestAWrite:
     async def test_that_takes_too_long_is_given_up_and_wrote_nothing(
         self, server: MongoServer, fail: Any
     ) -> None:
-        async with opened(mongodb_store(server.url("echoic", "timeout_ms=2500"))) as made:
+        async with opened(store_from(server.url("echoic", "timeout_ms=2500"))) as made:
             await made.write(ANA, [put(memory("a"))])
             await fail("insert", blockConnection=True, blockTimeMS=6000)
             with pytest.raises(StoreUnavailable, match="in time"):
@@ -165,7 +165,7 @@ class TestAWrite:
 
 class TestAServer:
     async def test_that_goes_down_and_comes_back_loses_nothing(self, server: MongoServer) -> None:
-        store = mongodb_store(server.url("echoic", "timeout_ms=2500"))
+        store = store_from(server.url("echoic", "timeout_ms=2500"))
         async with opened(store):
             await self._down_and_up(server, store)
 
@@ -302,7 +302,7 @@ async def test_the_same_corpus_gives_the_same_ranking_as_sqlite(server: MongoSer
     words = "tea rain Porto sister Katherine jazz bread winter garden canoe chess train".split()
     random.seed(3)
     texts = [" ".join(random.choices(words, k=6)) + ("?" if n % 7 == 0 else "") for n in range(300)]
-    stores = [SQLiteStore(tmp_path / "echoic.db"), mongodb_store(server.url("echoic", "timeout_ms=60000"))]
+    stores = [SQLiteStore(tmp_path / "echoic.db"), store_from(server.url("echoic", "timeout_ms=60000"))]
     found = []
     for store in stores:
         async with opened(store):

@@ -11,11 +11,10 @@ from bson.binary import Binary
 
 from echoic.partition import Partition
 from echoic.ranking import query_of, rank
-from echoic.stores.base import Change, Drop
+from echoic.stores import store_from
+from echoic.stores.base import Change, Drop, segments_around
 from echoic.stores.mongodb import MongoDBStore
-from echoic.stores.mongodb_search import pipelines
-from echoic.stores.mongodb_url import mongodb_store
-from echoic.stores.narrowing import segments_around
+from echoic.stores.mongodb.load import pipelines
 from echoic.testing.store_subject import (
     ANA,
     OTHER_SPEC,
@@ -52,7 +51,7 @@ async def filled(store: MongoDBStore, scope: Scope, rows: int = ROWS) -> None:
 
 @pytest_asyncio.fixture
 async def store() -> AsyncIterator[MongoDBStore]:
-    made = mongodb_store(mongodb_server.url(options="narrow_above=100"))
+    made = store_from(mongodb_server.url(options="narrow_above=100"))
     async with opened(made):
         assert await made.until_searchable(300)
         yield made
@@ -160,7 +159,7 @@ class TestNarrowing:
     async def test_what_is_younger_than_the_search_index_is_found(self) -> None:
         mongodb_server.note("the wire stand-in, search behind")
         with MongoServer() as server:
-            made = mongodb_store(server.url("echoic", "narrow_above=100"))
+            made = store_from(server.url("echoic", "narrow_above=100"))
             async with opened(made):
                 assert await made.until_searchable(20)
                 await filled(made, ANA, 300)
@@ -196,7 +195,7 @@ class TestNarrowing:
     async def test_a_server_that_cannot_fuse_searches_twice(self) -> None:
         mongodb_server.note("the wire stand-in, 7.0")
         with MongoServer(version=(7, 0, 12)) as server:
-            made = mongodb_store(server.url("echoic", "narrow_above=100"))
+            made = store_from(server.url("echoic", "narrow_above=100"))
             async with opened(made):
                 assert await made.until_searchable(20)
                 await filled(made, ANA, 200)
@@ -219,7 +218,7 @@ class TestNarrowing:
     @mongodb_server.stand_in_only
     async def test_until_the_indexes_are_built_scopes_are_loaded(self) -> None:
         with MongoServer(build_looks=10**9) as server:
-            made = mongodb_store(server.url("echoic", "narrow_above=1"))
+            made = store_from(server.url("echoic", "narrow_above=1"))
             async with opened(made):
                 await made.write(ANA, [put(memory("a")), put(memory("b"))])
                 assert not await made.until_searchable(0.2)
@@ -257,7 +256,7 @@ class TestGolden:
 
     async def test_index_definitions_are_the_golden_ones(self) -> None:
         before = len(mongodb_golden.sent.named("createIndexes", "createSearchIndexes"))
-        made = mongodb_store(mongodb_server.url())
+        made = store_from(mongodb_server.url())
         async with opened(made):
             await made.until_searchable(300)
         found = mongodb_golden.sent.named("createIndexes", "createSearchIndexes")[before:]
@@ -265,7 +264,7 @@ class TestGolden:
 
     async def test_writes_hold_to_the_scope_and_are_durable(self) -> None:
         before = len(mongodb_golden.sent.commands)
-        async with opened(mongodb_store(mongodb_server.url())) as made:
+        async with opened(store_from(mongodb_server.url())) as made:
             await made.write(ANA, [put(memory("a", "likes tea", key="drink"))])
             await made.write(ANA, [attach(r) for r in await made.scan(ANA, "memory")])
             await made.erase(ANA)

@@ -14,7 +14,7 @@ import pytest
 
 from echoic.stores.files import FilesStore
 from echoic.stores.sqlite import SQLiteStore
-from echoic.stores.sqlite_writer import truncate_log
+from echoic.stores.sqlite.writer import truncate_log
 from echoic.testing.store_subject import ANA, memory, note, opened, put
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there, a mode says nothing of others")

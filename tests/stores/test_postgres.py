@@ -22,10 +22,12 @@ from echoic.partition import Flag, Partition
 from echoic.ranking.query import query_of
 from echoic.ranking.rank import rank
 from echoic.stores import postgres as postgres_store_module
-from echoic.stores import postgres_erase, postgres_schema, store_from
+from echoic.stores import store_from
 from echoic.stores.base import Attach, Drop, Narrows, Record, Store
 from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.postgres import NARROW_ABOVE
+from echoic.stores.postgres import erase as postgres_erase
+from echoic.stores.postgres import schema as postgres_schema
 from echoic.testing.store_subject import (
     ANA,
     SPEC,
@@ -483,7 +485,7 @@ async def _fill(store: Store) -> None:
 
 async def _nearest(store: Store, text: str, vector: object, *, include_past: bool = False) -> set[int]:
     """The rows that the database chooses, without those that only lie beside them."""
-    from echoic.stores.postgres_narrow import likely_rows
+    from echoic.stores.postgres.load import likely_rows
 
     async def work(connection: asyncpg.Connection) -> list[int]:
         number = await connection.fetchval(names.sql("select id from {s}.scopes where usr = 'ana'"))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from echoic.stores import store_from
 from echoic.stores.base import Store
-from echoic.stores.postgres_url import postgres_store
 from echoic.testing import StoreConformance
 from stores.postgres_between import pgbouncer
 from stores.postgres_server import new_schema, shared
@@ -37,7 +37,7 @@ class TestFencedAndPooled(StoreConformance):
     @pytest.fixture
     def store(self, pooler: Path) -> Store:
         self.url_of_this_test = f"postgresql://{BOUND}@/postgres?host={pooler}&schema={new_schema()}&rls=on"
-        return postgres_store(self.url_of_this_test)
+        return store_from(self.url_of_this_test)
 
     def reopen(self, store: Store) -> Store:
-        return postgres_store(self.url_of_this_test)
+        return store_from(self.url_of_this_test)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from echoic.stores import postgres_examine, store_from
+from echoic.stores import store_from
 from echoic.stores.base import Examines, Finding
-from echoic.stores.postgres_database import Connection, Database
+from echoic.stores.postgres import examine as postgres_examine
+from echoic.stores.postgres.database import Connection, Database
 from echoic.testing.store_subject import ANA, memory, opened, put
 from stores.postgres_between import pgbouncer
 from stores.postgres_server import PostgresServer, new_schema, shared

@@ -144,7 +144,7 @@ async def test_control_a_lost_answer_taken_for_a_failure_is_found(
     async def never(*_: object) -> bool:
         return False
 
-    monkeypatch.setattr("echoic.stores.postgres_database.Database._committed", never)
+    monkeypatch.setattr("echoic.stores.postgres.database.Database._committed", never)
     url = f"postgresql://postgres@/postgres?host={line.folder}&schema={new_schema()}"
     async with opened(store_from(url)) as store:
         await store.write(ANA, [put(note("n", n=0))])

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from echoic.stores import postgres
-from echoic.stores.postgres_url import postgres_store
+from echoic.stores import postgres, store_from
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "scale.md"
@@ -61,7 +60,7 @@ def test_no_figure_of_a_measurement_stands_outside_of_the_marks() -> None:
 
 def test_the_defaults_on_the_page_are_the_stores() -> None:
     told = dict(re.findall(r"^\| `(\w+)` \|.*\| (\d+) \|$", PAGE.read_text(), re.MULTILINE))
-    store = postgres_store("postgresql://host/database")
+    store = store_from("postgresql://host/database")
     assert told == {
         "pool": str(postgres.POOL),
         "cache_mb": str(postgres.CACHE_BYTES >> 20),

@@ -16,9 +16,10 @@ import pytest
 
 from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, StoreTooNew, StoreUnavailable
 from echoic.partition import Entry
-from echoic.stores import sqlite, sqlite_schema
+from echoic.stores import sqlite
 from echoic.stores.base import Drop, Record
 from echoic.stores.sqlite import SQLiteStore
+from echoic.stores.sqlite import schema as sqlite_schema
 from echoic.testing.store_subject import (
     ANA,
     OTHER_SPEC,

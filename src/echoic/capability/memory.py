@@ -27,11 +27,12 @@ from echoic.capability.binding import Named, caller_of
 from echoic.capability.capture import prompt_turns, reply_turns, tool_results, unanswered
 from echoic.capability.tools import TOOLS, MemoryTools
 from echoic.errors import EchoicError, InvalidInput, brief
-from echoic.memory.block import DEFAULT_BUDGET_TOKENS, SECTIONS
+from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.recall import checked_relevance
 from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, fits
 from echoic.memory.user import UserMemory
+from echoic.prompt.block import SECTIONS
 from echoic.types import Turn, checked_name
 
 log = logging.getLogger(__name__)

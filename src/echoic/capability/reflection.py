@@ -15,11 +15,11 @@ from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
 from echoic.errors import InvalidInput, NotAllowed, brief
-from echoic.memory.block import quoted
 from echoic.memory.experience import AgentExperience, unlearn
 from echoic.memory.ledger import memory_id
 from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, Task
+from echoic.prompt.quoting import quoted
 from echoic.types import ExperienceKind, Lesson, Scope, Turn
 
 MAX_LESSONS: Final = 8

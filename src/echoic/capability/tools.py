@@ -19,11 +19,11 @@ from pydantic_ai import Tool
 from pydantic_ai.toolsets import FunctionToolset
 
 from echoic.errors import EchoicError, InvalidInput
-from echoic.memory.block import estimate_tokens
 from echoic.memory.conversation import Transcript
 from echoic.memory.hooks import ToolUsed
 from echoic.memory.sharing import REASONS
 from echoic.memory.user import UserMemory
+from echoic.prompt.budget import estimate_tokens
 from echoic.types import Hit, Memory, Recall, Sharing
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from echoic.types import MAX_TEXT_BYTES, Category, Memory, checked_category, che
 
 if TYPE_CHECKING:
     from echoic.memory.experience import AgentExperience
-    from echoic.memory.global_facts import Fact, GlobalFacts
+    from echoic.memory.global_facts import GlobalFact, GlobalFacts
     from echoic.memory.proposals import Proposals
 
 by_option = click.option(
@@ -175,9 +175,9 @@ _MOST_BYTES: Final = 4 * MAX_TEXT_BYTES
 _FIELDS: Final = frozenset({"key", "text", "value", "category", "context"})
 
 
-def read_facts(source: Source) -> Iterator[Fact | Skipped]:
+def read_facts(source: Source) -> Iterator[GlobalFact | Skipped]:
     """The facts of `source`, in its order. A second fact under a key that says something else is left out."""
-    under: dict[str, tuple[int, Fact]] = {}
+    under: dict[str, tuple[int, GlobalFact]] = {}
     for number, line in _lines(source):
         try:
             fact = _fact(line)
@@ -220,32 +220,32 @@ def _lines(source: Source) -> Iterator[tuple[int, str | bytes]]:
         yield begun
 
 
-def _fact(line: str | bytes) -> Fact:
+def _fact(line: str | bytes) -> GlobalFact:
     """The fact on one line.
 
     Raises:
         InvalidInput: the line holds no fact.
     """
-    from echoic.memory.global_facts import Fact
+    from echoic.memory.global_facts import GlobalFact
 
     if isinstance(line, bytes):
         raise InvalidInput("it is not UTF-8")
     if line.startswith("{"):
         return _of_json(line)
-    return Fact(text=checked_text(_EMPHASIS.sub(r"\2", line), "the fact"))
+    return GlobalFact(text=checked_text(_EMPHASIS.sub(r"\2", line), "the fact"))
 
 
-def _of_json(line: str) -> Fact:
+def _of_json(line: str) -> GlobalFact:
     try:
         fields = json.loads(line)
     except json.JSONDecodeError as error:
         raise InvalidInput(f"it is not JSON at column {error.colno}: {error.msg}") from error
     if not isinstance(fields, dict) or not _FIELDS.issuperset(fields):
         raise InvalidInput(f"it may have {', '.join(sorted(_FIELDS))}, and nothing else")
-    from echoic.memory.global_facts import Fact
+    from echoic.memory.global_facts import GlobalFact
 
     key, context = fields.get("key"), fields.get("context")
-    return Fact(
+    return GlobalFact(
         text=checked_text(fields.get("text", fields.get("value")), "its text"),
         key=None if key is None else checked_name(key, "its key"),
         category=checked_category(fields.get("category", "fact")),

@@ -12,8 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded, held_documents
-from echoic.embedding.texts import checked_texts
+from echoic.embedding.base import (
+    Embedded,
+    Embedder,
+    EmbeddingSpec,
+    Kind,
+    Vectors,
+    checked_texts,
+    embedded,
+    held_documents,
+)
 from echoic.errors import InvalidInput, NotOpen
 
 
@@ -42,16 +50,16 @@ class CachedEmbedder:
 
     @property
     def spec(self) -> EmbeddingSpec:
-        """Of `inner`: the vectors are its own."""
+        """The spec of `inner`: the vectors are its own."""
         return self._inner.spec
 
     @property
     def semantic(self) -> bool:
-        """Of `inner`."""
+        """Whether the vectors of `inner` know meaning."""
         return self._inner.semantic
 
     def count_tokens(self, text: str) -> int | None:
-        """Of `inner`: how many tokens its model makes of `text`; None where it cannot say."""
+        """How many tokens the model of `inner` makes of `text`; None where it cannot say."""
         counting = getattr(self._inner, "count_tokens", None)
         return counting(text) if counting else None
 

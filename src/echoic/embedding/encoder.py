@@ -1,20 +1,45 @@
-"""The local model: texts to token ids, token ids to vectors. Blocking; it knows no queue, thread or loop."""
+"""From an encoder's token vectors to the word pieces that are kept: projected to a few axes, unit length.
+
+The axes are the first right singular vectors, not centred, of token vectors of lines of random words, which
+scripts/axes.py made: no conversation is in them. MiniLM's tokens live in far fewer directions than it has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding.base import Vectors
-from echoic.embedding.pieces import pieces_of
-from echoic.embedding.texts import unit
+from echoic.embedding.base import Vectors, unit
 from echoic.embedding.weights import MODEL, ModelFiles, Variant
 from echoic.errors import EmbedderMissing
-from echoic.partition import Pieces
+from echoic.partition import AXES, Pieces
+
+
+@cache
+def axes() -> NDArray[np.float32]:
+    """[dimensions, AXES] The shipped axes of all-MiniLM-L6-v2, for its fp32 and int8 variants alike."""
+    with (files("echoic.embedding") / "axes.npy").open("rb") as stream:
+        found: NDArray[np.float32] = np.load(stream, allow_pickle=False).astype(np.float32)
+    assert found.shape[1] == AXES
+    return found
+
+
+def pieces_of(hidden: NDArray[np.float32], spans: tuple[tuple[int, int], ...]) -> Pieces:
+    """The word pieces of one text.
+
+    Args:
+        hidden: [pieces, dimensions], as they leave the encoder, without those of [CLS] and [SEP].
+        spans: the characters each stands for.
+    """
+    # a copy: a view would keep the whole batch in memory
+    return Pieces(axes=unit(hidden @ axes()), hidden=hidden.copy(), spans=spans)
+
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, RunOptions
@@ -22,7 +47,7 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
-"""Of a text, [CLS] and [SEP] included; what follows is not read. The length the model was trained for."""
+"""The tokens of a text that are read, [CLS] and [SEP] included: the length the model was trained for."""
 
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _POOLED = "sentence_embedding"
@@ -232,4 +257,15 @@ def _load_session(onnxruntime: Any, files: ModelFiles, threads: int) -> Inferenc
         raise EmbedderMissing(f"{files.onnx} cannot be loaded as an ONNX model: {error}") from error
 
 
-__all__ = ["DIMENSIONS", "MAX_TOKENS", "Abort", "Aborted", "Encoded", "Encoder", "TokenIds", "Tokens"]
+__all__ = [
+    "DIMENSIONS",
+    "MAX_TOKENS",
+    "Abort",
+    "Aborted",
+    "Encoded",
+    "Encoder",
+    "TokenIds",
+    "Tokens",
+    "axes",
+    "pieces_of",
+]

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic import words
-from echoic.embedding.base import EmbeddingSpec, Kind, Vectors
-from echoic.embedding.texts import checked_texts, unit
+from echoic.embedding.base import EmbeddingSpec, Kind, Vectors, checked_texts, unit
 from echoic.errors import InvalidInput
 
 # Shares of a word's squared length: enough in the stem that whole words decide, enough in spelling and sound

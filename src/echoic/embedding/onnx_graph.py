@@ -37,7 +37,7 @@ class Architecture:
     heads: int
     width: int
     epsilon: float
-    """Of the layer norms."""
+    """The epsilon of the layer norms."""
 
     @classmethod
     def read(cls, config: Path) -> Self:

@@ -16,8 +16,7 @@ from email.utils import parsedate_to_datetime
 
 import numpy as np
 
-from echoic.embedding.base import EmbeddingSpec, Kind, Vectors
-from echoic.embedding.texts import checked_texts, unit
+from echoic.embedding.base import EmbeddingSpec, Kind, Vectors, checked_texts, unit
 from echoic.errors import EchoicError, EmbedderUnavailable, InvalidInput, NotOpen
 
 LONGEST_WAIT_S = 30.0

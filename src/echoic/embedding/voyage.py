@@ -45,7 +45,7 @@ DIMENSIONS: dict[str, tuple[int, tuple[int, ...]]] = {
     "voyage-law-2": (1024, ()),
     "voyage-code-2": (1536, ()),
 }
-"""By model: the dimensions it makes, and those it makes on request."""
+"""The dimensions that each model makes, and those it makes on request."""
 
 # The service takes 1,000 texts and, depending on the model, 120,000 to 1,000,000 tokens. Smaller requests
 # cost little and lose little when they fail.

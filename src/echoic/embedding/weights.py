@@ -31,7 +31,7 @@ SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-"""Of the files as published. Wherever they come from, nothing else is taken for this model."""
+"""The hashes of the published files. Wherever a file comes from, no other is accepted as this model."""
 CONVERSION = 2
 """Version of the converted files. Raise it when onnx_graph changes what it writes."""
 

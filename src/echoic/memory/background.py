@@ -11,8 +11,7 @@ import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 
-from echoic.embedding.base import Embedder
-from echoic.embedding.refused import embedded_documents
+from echoic.embedding.base import Embedder, embedded_documents
 from echoic.errors import EchoicError
 from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.distil import Distiller

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import tzinfo
 
 from echoic.errors import InvalidInput
-from echoic.memory.block.quoting import quoted
-from echoic.memory.block.tokens import checked_budget, counter_of
 from echoic.memory.parts import Parts
 from echoic.memory.records import TURN, recalled_turn
-from echoic.ranking.cues import asks_list
-from echoic.ranking.packing import Around, Packed, pack
+from echoic.prompt.answer import Around, Packed, pack
+from echoic.prompt.budget import checked_budget, counter_of
+from echoic.ranking.query import asks_list
 from echoic.stores.base import Record, Store
 from echoic.types import Hit, Recall, Scope, Turn, checked_query
 
@@ -53,9 +52,7 @@ async def packed(
         raise InvalidInput("a hit of this recall belongs to another user: pack it with theirs")
     around = await _around(parts.store, recall.hits)
     count = counter_of(parts.embedder)
-    return pack(
-        recall, budget_tokens, count=count, quote=quoted, now=parts.clock(), zone=await zone(), around=around
-    )
+    return pack(recall, budget_tokens, count=count, now=parts.clock(), zone=await zone(), around=around)
 
 
 async def _around(store: Store, hits: Sequence[Hit]) -> dict[str, Around]:

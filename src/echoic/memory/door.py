@@ -58,6 +58,9 @@ _READ_BACK: Final = 4
 _PARTS: Final = 4096
 """Parts of messages that are remembered as they were masked: a checkpoint holds the same ones every time."""
 
+_PASSED: Final = 64
+"""Memories that passed and are about to be written: they are not read a second time."""
+
 
 class Prepared(list[Change]):
     """Changes that passed the door."""
@@ -79,16 +82,18 @@ class Door:
 
     def __init__(self, store: Store, secrets: Secrets) -> None:
         self._store = store
-        self._keeps = secrets == "keep"
+        self.masks = secrets == "mask"
+        """Whether secrets are masked, and not kept."""
         self._known: OrderedDict[Scope, deque[Known]] = OrderedDict()
         self._parts: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
+        self._passed: OrderedDict[bytes, None] = OrderedDict()
 
     async def prepare(self, scope: Scope, changes: Sequence[Change]) -> Prepared:
         """`changes` as they may be written."""
         if isinstance(changes, Prepared):
             return changes
         prepared = Prepared()
-        if self._keeps:
+        if not self.masks:
             prepared.extend(changes)
             return prepared
         said: dict[str, list[tuple[Said, Record, bool]]] = {}
@@ -107,20 +112,30 @@ class Door:
 
     def memory(self, scope: Scope, memory: Memory) -> Memory:
         """`memory` as it will be kept, so that nothing, not its id, is made of what will not be."""
-        if self._keeps:
+        if not self.masks:
             return memory
-        text, found = mask_named(memory.text, memory.key or "", self._of(scope))
+        text, key, context = self._fields(scope, memory.text, memory.key, memory.context)
+        for place in (scope, scope.everyone):
+            self._passed[_digest(place, text, key, context)] = None
+        while len(self._passed) > _PASSED:
+            self._passed.popitem(last=False)
+        return replace(memory, text=text, key=key, context=context)
+
+    def _fields(
+        self, scope: Scope, text: str, key: str | None, context: str | None
+    ) -> tuple[str, str | None, str | None]:
+        """The fields of a memory as they are kept."""
+        masked, found = mask_named(text, key or "", self._of(scope))
         self._learn(scope, found)
-        return replace(
-            memory,
-            text=text,
-            key=None if memory.key is None else self._text(scope, memory.key),
-            context=None if memory.context is None else self._text(scope, memory.context),
+        return (
+            masked,
+            None if key is None else self._text(scope, key),
+            None if context is None else self._text(scope, context),
         )
 
     def value(self, scope: Scope, value: Any, name: str = "") -> Any:
         """JSON as it will be kept under `name`."""
-        if self._keeps:
+        if not self.masks:
             return value
         masked, found = mask_json(value, label=name, known=self._of(scope, _READ_BACK))
         self._learn(scope, found)
@@ -152,20 +167,21 @@ class Door:
         return replace(record, data=self.value(scope, data))
 
     def _memory_record(self, scope: Scope, record: Record, data: dict[str, Any]) -> Record:
-        text, found = mask_named(str(data.get("text", "")), record.key or "", self._of(scope))
-        self._learn(scope, found)
-        data["text"] = text
-        for name in ("statement", "context"):
-            if isinstance(data.get(name), str):
-                data[name] = self._text(scope, data[name])
-        key = record.key if record.key is None else self._text(scope, record.key)
-        return replace(record, key=key, data=data)
+        statement, context = data.get("statement"), data.get("context")
+        context = context if isinstance(context, str) else None
+        text = str(data.get("text", ""))
+        if isinstance(statement, str):
+            data["statement"] = self._text(scope, statement)
+        elif self._passed.pop(_digest(scope, text, record.key, context), 0) is None:
+            return record  # as `memory` gave it out a moment ago
+        data["text"], key, context = self._fields(scope, text, record.key, context)
+        return replace(record, key=key, data=data if context is None else data | {"context": context})
 
     def _text(self, scope: Scope, text: str) -> str:
         return self._mask(scope, text).text
 
     def _mask(self, scope: Scope, text: str) -> Masked:
-        if self._keeps:
+        if not self.masks:
             return Masked(text)
         masked = mask(text, known=self._of(scope))
         self._learn(scope, masked.found)
@@ -343,6 +359,11 @@ class Door:
                 known.append(new)
         while len(self._known) > _SCOPES:
             self._known.popitem(last=False)
+
+
+def _digest(scope: Scope, *fields: str | None) -> bytes:
+    named = json.dumps([scope.deployment, scope.user, *fields])
+    return hashlib.blake2b(named.encode(), digest_size=16).digest()
 
 
 def _least(said: Said) -> int:

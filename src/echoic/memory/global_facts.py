@@ -1,7 +1,7 @@
-"""What everyone of a deployment knows, in the hands of its operator: written, edited, listed, withdrawn.
+"""Global facts, as an operator writes, edits, lists and withdraws them.
 
-What an operator writes is shared as it stands: nobody judges it and no telephone number is taken out of it.
-Secrets are masked, as in every write. Whether the one who asks is an operator is for the surfaces to check.
+What an operator writes is shared as it stands: the gate does not judge it, and telephone numbers stay in it.
+Secrets are masked, as in every write. Callers of this module check that it is an operator who asks.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """One fact that an operator would have everyone know."""
+class GlobalFact:
+    """A fact for all users of a deployment."""
 
     text: str
     key: str | None = None
@@ -110,14 +110,15 @@ class GlobalFacts:
             InvalidInput: something of it cannot be kept.
             StoreUnavailable: set it again.
         """
-        fact = Fact(text=value, key=checked_name(key, "key"), category=category, context=context)
+        fact = GlobalFact(text=value, key=checked_name(key, "key"), category=category, context=context)
         written = await self._write([self._checked(fact)], decider(by))
         return written.kept[0]
 
-    async def fill(self, facts: Iterable[Fact], *, by: str | None = None) -> Filled:
-        """Let everyone know all of `facts`, a hundred at a time. Doing it again changes nothing.
+    async def fill(self, facts: Iterable[GlobalFact], *, by: str | None = None) -> Filled:
+        """Write all of `facts`. Doing it again changes nothing, and what is global and not among them stays.
 
-        What is global and not among them stays.
+        All of them are checked before the first is written. They are written a hundred at a time, each
+        hundred whole or not at all, so where the store fails those before it stay.
 
         Args:
             facts: each with a key of its own, or without one.
@@ -160,7 +161,7 @@ class GlobalFacts:
         name = checked_name(memory_id, "memory id")
         return await until_written(lambda: self._withdraw(name, who), "the key of a global memory")
 
-    def _checked(self, fact: Fact) -> Memory:
+    def _checked(self, fact: GlobalFact) -> Memory:
         context = fact.context
         memory = Memory(
             id="",
@@ -264,4 +265,4 @@ def _check_keys(wanted: Sequence[Memory]) -> None:
             )
 
 
-__all__ = ["Fact", "Filled", "GlobalFacts"]
+__all__ = ["Filled", "GlobalFact", "GlobalFacts"]

@@ -20,7 +20,7 @@ from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.parts import Parts
 from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
 from echoic.memory.shares import unsigned
-from echoic.memory.sharing import RuleClassifier, Shareable, Verdict, weigh
+from echoic.memory.sharing import Shareable, Verdict, weigh
 from echoic.stores.base import Drop, Put
 from echoic.types import (
     Category,
@@ -167,17 +167,17 @@ class KeyedMemories:
         return None
 
     async def _weighed(self, memory: Memory) -> Shareable | Verdict:
-        if self._parts.judge is not None and isinstance(self._parts.classifier, RuleClassifier):
-            # the model decides in the place of the rules, about all that is not personal
-            return weigh(memory.text, memory.key, verdict=Verdict("global", "pending"))
-        try:
-            verdict = await self._parts.classifier.classify(memory.text, memory.key)
-        except Exception as error:  # noqa: BLE001 - whatever a classifier raises, the text stays private
-            log.warning("a memory stays private, its classifier failed: %s", type(error).__name__)
-            return Verdict("private", "failed")
-        if isinstance(self._parts.classifier, RuleClassifier):
-            return weigh(memory.text, memory.key)
-        return weigh(memory.text, memory.key, verdict=verdict)
+        """What the gate says of `memory`, which passed the door."""
+        verdict = None
+        if self._parts.classifier is not None:
+            try:
+                verdict = await self._parts.classifier.classify(memory.text, memory.key)
+            except Exception as error:  # noqa: BLE001 - whatever a classifier raises, the text stays private
+                log.warning("a memory stays private, its classifier failed: %s", type(error).__name__)
+                return Verdict("private", "failed")
+        elif self._parts.judge is not None:  # the model decides about all that is not personal
+            verdict = Verdict("global", "pending")
+        return weigh(memory.text, memory.key, verdict=verdict, masked=self._parts.door.masks)
 
     async def _set(self, memory: Memory, shareable: Shareable | None) -> Memory:
         judge = self._parts.judge

@@ -37,7 +37,7 @@ class Parts:
     recaller: Recaller
     distiller: Distiller
     background: Background
-    classifier: Classifier
+    classifier: Classifier | None
     hooks: Hooks
     telemetry: Telemetry
     global_kinds: frozenset[str]

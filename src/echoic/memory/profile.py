@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Final, Protocol, Self, TypeVar, runtime_checkable
 
 from echoic.errors import InvalidInput, brief
@@ -204,27 +203,6 @@ def _preference(memory: Memory) -> str | None:
 DIRECTIVES: Final = "directives"
 """The kind of the records, and the id of the one that holds in every session."""
 
-SAID: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {
-        "pacing": {
-            "slow": "Speak slowly, with pauses.",
-            "normal": "Speak at a normal pace.",
-            "fast": "Speak briskly.",
-        },
-        "verbosity": {
-            "brief": "Keep answers to a sentence or two.",
-            "normal": "Answer at ordinary length.",
-            "detailed": "Give full, detailed answers.",
-        },
-        "formality": {
-            "casual": "Be casual.",
-            "neutral": "Be neither formal nor casual.",
-            "formal": "Be formal.",
-        },
-    }
-)
-"""What each preset asks of an agent."""
-
 
 async def read_directives(
     store: Store, scope: Scope, *, agent: str | None = None, conversation: str | None = None
@@ -352,7 +330,6 @@ def _changed(old: Directives, changes: Mapping[str, str | None]) -> Directives:
 __all__ = [
     "DIRECTIVES",
     "KEYS",
-    "SAID",
     "ProfileModel",
     "change_directives",
     "directives_of",

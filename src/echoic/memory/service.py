@@ -25,7 +25,7 @@ from echoic.memory.quota import Meter, Quota
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
 from echoic.memory.shares import Shares
-from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, RuleClassifier, checked_kinds
+from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
 from echoic.memory.telemetry import Telemetry
 from echoic.memory.user import UserMemory
@@ -112,10 +112,9 @@ class MemoryService:
     ) -> None:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
         kinds, door = _kinds(global_writes, global_kinds), _door(store, secrets)
-        self._home, self._meter = HomeLoop(), Meter(store, quota or Quota())
+        self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
         store = observed_store(store, telemetry, door, meter=self._meter, home=self._home)
-        self._embedder = embedder
-        # one that remembers queries is left as it is: the words in it must be found by whoever forgets them
+        # a cache is left as it is: whoever forgets must find the words in it
         if not isinstance(embedder, CachedEmbedder):
             embedder = ObservedEmbedder(embedder, telemetry, hooks)
         distiller = Distiller(
@@ -138,7 +137,7 @@ class MemoryService:
             recaller=Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home),
             distiller=distiller,
             background=Background(store, embedder, distiller, self._home),
-            classifier=classifier or RuleClassifier(),
+            classifier=classifier,
             judge=_judge(store, second_judge, kinds, clock),
             hooks=hooks,
             telemetry=telemetry,

@@ -16,13 +16,14 @@ import contextlib
 import logging
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen
 from echoic.memory.concurrency import Deadline, checked_deadline
+from echoic.memory.recall import SearchOptions
 from echoic.memory.times.phrases import may_mean_time
 from echoic.partition import Partition
 from echoic.ranking.query import Query, query_of
@@ -55,6 +56,25 @@ class Searcher(Protocol):
     async def partitions(self) -> Sequence[Partition | None]:
         """Where it is searched, as it stands; None for what is not loaded, and may be another each time."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class InterimSearches:
+    """The searches of one user, with the same options each time."""
+
+    find: Callable[[str, SearchOptions], Awaitable[Recall]]
+    asked: SearchOptions
+    partitions_of_user: Callable[[], Awaitable[list[Partition | None]]]
+
+    async def search(
+        self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
+    ) -> Recall:
+        """See `Searcher`."""
+        return await self.find(text, replace(self.asked, deadline_ms=deadline_ms, meanwhile=meanwhile))
+
+    async def partitions(self) -> list[Partition | None]:
+        """See `Searcher`."""
+        return await self.partitions_of_user()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,4 +418,4 @@ def _name(hit: Hit) -> tuple[Scope, str, str]:
     return hit.scope, hit.memory.id if hit.memory else "", hit.turn.id if hit.turn else ""
 
 
-__all__ = ["MAX_ALTERNATIVES", "PATIENCE_S", "Searcher", "Speculation", "Statistics"]
+__all__ = ["MAX_ALTERNATIVES", "PATIENCE_S", "InterimSearches", "Searcher", "Speculation", "Statistics"]

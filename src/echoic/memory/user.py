@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from echoic.checks import checked_query, checked_time
 from echoic.errors import InvalidInput
+from echoic.memory import tasks
 from echoic.memory.conversation import OpenConversation, Transcript, find_transcript, open_conversation
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.keyed import KeyedMemories
@@ -16,17 +17,8 @@ from echoic.memory.parts import Parts
 from echoic.memory.profile import change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import MEMORY, memory_of, scan_all
-from echoic.memory.speculation import Speculation
-from echoic.memory.tasks import (
-    Result,
-    Task,
-    chooser,
-    keep_result,
-    mark,
-    read_conversation,
-    read_conversations,
-    read_task,
-)
+from echoic.memory.speculation import InterimSearches, Speculation
+from echoic.memory.tasks import Result, Task
 from echoic.memory.times.reader import TimeReader
 from echoic.stores.base import Store
 from echoic.types import (
@@ -41,22 +33,17 @@ from echoic.types import (
     Scope,
     Sharing,
     Turn,
-    checked_query,
-    checked_time,
 )
 
 if TYPE_CHECKING:
-    from echoic.memory.block import Block
     from echoic.memory.distil import Jobs
-    from echoic.partition import Partition
-    from echoic.ranking.packing import Packed
+    from echoic.prompt.answer import Packed
+    from echoic.prompt.block import Block
 
 P = TypeVar("P")
 
-ANSWER_TOKENS = 300
-"""The default budget of `UserMemory.brief`."""
-BLOCK_TOKENS = 600
-"""The default budget of `UserMemory.block`."""
+ANSWER_TOKENS, BLOCK_TOKENS = 300, 600
+"""The default budgets of `UserMemory.brief` and `UserMemory.block`."""
 _GREETING = "hello"  # recalls nothing: it is asked for what it loads
 
 
@@ -90,10 +77,7 @@ class UserMemory:
 
         `visibility` "private" keeps it to the user whatever it says, "auto" lets the rules decide; in the
         memory returned it says who sees it, and `reason` why. `context` is when the value applies.
-
-        Raises:
-            InvalidInput: key, value or visibility cannot be kept.
-            StoreUnavailable: nothing was kept; set it again.
+        What cannot be kept raises InvalidInput. After StoreUnavailable nothing was kept: set it again.
         """
         return await self._keyed.set(key, value, category, context, visibility)
 
@@ -237,7 +221,8 @@ class UserMemory:
         Arguments as for `recall`; they are checked here.
         """
         asked = SearchOptions(limit, None, False, timezone, min_relevance, besides).checked()
-        return Speculation(_InterimSearches(self, asked))
+        looked_in = partial(self._parts.recaller.partitions, self.scope)
+        return Speculation(InterimSearches(self._search, asked, looked_in))
 
     async def brief(
         self,
@@ -371,12 +356,12 @@ class UserMemory:
 
         `since` and `until` (aware) are about when they began; the latter is excluded.
         """
-        chosen = chooser(agent=agent, status=status, since=since, until=until)
-        return await read_conversations(self._parts.store, self.scope, chosen)
+        chosen = tasks.chooser(agent=agent, status=status, since=since, until=until)
+        return await tasks.read_conversations(self._parts.store, self.scope, chosen)
 
     async def find_conversation(self, conversation_id: str) -> Conversation | None:
         """The conversation with that id; None: there is none, or it was forgotten."""
-        return await read_conversation(self._parts.store, self.scope, conversation_id)
+        return await tasks.read_conversation(self._parts.store, self.scope, conversation_id)
 
     async def recall_conversation(self, key: str) -> Transcript | None:
         """The conversation stored under a key like `key`, in words, spelling or sound.
@@ -388,7 +373,7 @@ class UserMemory:
 
     async def task(self, conversation_id: str) -> Task | None:
         """A conversation with its turns and results; None: there is none with that id."""
-        return await read_task(self._parts.store, self.scope, conversation_id)
+        return await tasks.read_task(self._parts.store, self.scope, conversation_id)
 
     async def add_result(
         self,
@@ -409,12 +394,14 @@ class UserMemory:
         moment = self._parts.clock() if at is None else checked_time(at, "at")
         result = Result(id=id, name=name, value=value, at=moment, arguments=arguments)
         masked = partial(self._parts.door.value, self.scope)
-        return await keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
+        return await tasks.keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
 
     async def fail(self, conversation_id: str) -> Conversation:
         """Mark a task as failed. Its turns stay, and are learned from like any others."""
         at = self._parts.clock()
-        failed = await mark(self._parts.store, self.scope, conversation_id, status="failed", updated_at=at)
+        failed = await tasks.mark(
+            self._parts.store, self.scope, conversation_id, status="failed", updated_at=at
+        )
         self._parts.background.poke((self.scope, conversation_id))
         return failed
 
@@ -433,8 +420,8 @@ class UserMemory:
     async def restore(self, exported: Mapping[str, Any]) -> int:
         """Import what `export` returned, of any user; records that are there already stay as they are.
 
-        Where a key has another value here, the newest one is current and the rest becomes its history.
-        Returns the number of new records. What is no export raises InvalidInput, and nothing is written.
+        Where a key has another value here, the newest is current and the rest its history. Returns the number
+        of new records. What is no export raises InvalidInput, and nothing is written.
         """
         from echoic.memory.portable import restore_scope
 
@@ -508,25 +495,6 @@ class UserMemory:
         if used.scope != self.scope:
             raise InvalidInput("this tool was used for another user: tell it by their memory")
         self._parts.tell_tool_use(used)
-
-
-@dataclass(frozen=True, slots=True)
-class _InterimSearches:
-    """The searches of one `Speculation`; see `speculation.Searcher`."""
-
-    user: UserMemory
-    asked: SearchOptions
-
-    async def search(
-        self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
-    ) -> Recall:
-        """Search for `text` with the options given to `listen`."""
-        asked = replace(self.asked, deadline_ms=deadline_ms, meanwhile=meanwhile)
-        return await self.user._search(text, asked)  # noqa: SLF001 - a part of it
-
-    async def partitions(self) -> list[Partition | None]:
-        """The partitions that are searched; None for one that is too large to load."""
-        return await self.user._parts.recaller.partitions(self.user.scope)  # noqa: SLF001 - likewise
 
 
 __all__ = ["ANSWER_TOKENS", "BLOCK_TOKENS", "MAX_LIMIT", "P", "UserMemory"]

@@ -62,7 +62,7 @@ class Partition:
         self.asked: tuple[Any, ...] = ()
         """Likewise: what the database was asked to find them, as it may be shown."""
         self.tokens: dict[int, bytes] = {}
-        """By row, the word pieces of those that have them, packed; see `partition.tokens`."""
+        """The packed word pieces of the rows that have them, by row; see `partition.tokens`."""
         self._token_bytes = 0
         self._patched: NDArray[np.int64] = np.zeros(0, np.int64)
         self._rows: NDArray[np.void] = np.zeros(0, ROW)
@@ -98,7 +98,7 @@ class Partition:
     def postings_of(
         self, segments: Iterable[int]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]:
-        """Likewise of the segments with these numbers alone."""
+        """The postings of the segments with these numbers alone."""
         parts = [self._postings[number] for number in segments if number in self._postings]
         return (
             np.concatenate([part[0] for part in parts] or [np.zeros(0, np.int32)]),

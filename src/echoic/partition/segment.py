@@ -48,7 +48,7 @@ class Listing:
 
     @property
     def codes(self) -> list[str]:
-        """By word; may be appended to."""
+        """The codes of each word; may be appended to."""
         self._cut()
         return self._codes
 
@@ -82,7 +82,7 @@ class Segment:
         self.vectors: NDArray[np.float32] | None = None
         """[32, dimensions]; zeros where there is none. None while no row has one."""
         self.tokens: dict[int, bytes] = {}
-        """By slot, the word pieces that came with the vector; see `partition.tokens`."""
+        """The word pieces that came with each vector, by slot; see `partition.tokens`."""
 
     @property
     def words(self) -> list[str]:

@@ -15,7 +15,7 @@ from echoic.errors import InvalidInput
 AXES = 64
 """Directions in which a piece is kept. LoCoMo: 64 find as much as 128, and 384 find 0.4 of R@10 more."""
 MAX_PIECES = 128
-"""Of a text, the first ones: as much as anybody says in one breath, in a transcript a minute."""
+"""The first pieces of a text that are kept: what one says in a breath, in a transcript a minute."""
 MAX_BYTES = AXES * MAX_PIECES
 
 _SCALE = 127
@@ -33,7 +33,7 @@ class Pieces:
     """The characters of the text each piece stands for: first, and the one behind the last."""
 
     def packed(self) -> bytes:
-        """As a store keeps them: `MAX_PIECES` at most, a signed byte an axis."""
+        """The form a store keeps: at most `MAX_PIECES`, a signed byte per axis."""
         return np.round(_SCALE * self.axes[:MAX_PIECES]).astype(np.int8).tobytes()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,28 +18,18 @@ from echoic.errors import EmbeddingMismatch
 from echoic.partition import Flag
 from echoic.ranking import signals
 from echoic.ranking.coarse import Coarse
-from echoic.ranking.hearing import heard_right
-from echoic.ranking.late import Closer, late
-from echoic.ranking.layout import Floats, Mask
-from echoic.ranking.near import NearScores, near_scores
-from echoic.ranking.pieces import piece_weights, vector_without
+from echoic.ranking.late import Closer, late, piece_weights, vector_without
+from echoic.ranking.layout import Floats, Mask, Pairs
 from echoic.ranking.place import Place, Statistics
 from echoic.ranking.query import Query
-from echoic.ranking.sources import Pairs
-from echoic.ranking.text import TextScores, text_scores
+from echoic.ranking.signals import heard_right
+from echoic.ranking.text import NearScores, TextScores, near_scores, text_scores
 
 FINDING = ("vector", "text", "fuzzy", "window")
 """The channels that find: by meaning, by words, by near words, by the words of neighbouring turns.
 
 What words or near words find, the window finds as well.
 """
-
-CHANNELS = (
-    *FINDING,
-    *("text_window", "vector_own", "vector_window", "late", "answer", "speaker", "date", "key"),
-    *("length", "asking", "keyed", "when", "many", "past"),
-)
-"""All there may be; see `Channels`."""
 
 _NAN = np.float32(np.nan)
 
@@ -100,27 +90,36 @@ class Channels(Mapping[str, Floats]):
     def get(self, name: str, default: Any = None) -> Any:
         """As of any mapping; most signals are absent, and need not be raised to be missed."""
         if name not in self._made:
-            self._made[name] = getattr(self, f"_{name}")() if name in CHANNELS else None
+            self._made[name] = self.STEPS[name](self) if name in self.STEPS else None
         scores = self._made[name]
         return default if scores is None else scores
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in CHANNELS if self.get(name) is not None)
+        return (name for name in self.STEPS if self.get(name) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def later(self, name: str) -> Callable[[], Floats] | None:
         """`self[name]` when it is called, without the places and their locks. None: it is absent."""
-        if name == "vector":
-            return partial(_where, self["vector_own"], least=self._floor)
-        if name in {"text", "fuzzy"}:
-            words = self.words if name == "text" else self.near_words
-            return None if words is None else partial(_where, _joined(words.own), above=0)
-        if name == "window":
-            return partial(_where, self["text_window"], above=0)
+        if name in FINDING:
+            scored = self._scored(name)
+            return None if scored is None else partial(_where, *scored)
         scores = self.get(name)
         return None if scores is None else partial(_where, scores)
+
+    def _scored(self, name: str) -> tuple[Floats, float, float] | None:
+        """Of a channel that finds: its scores, the least that finds a row, and what it has to lie above."""
+        if name == "vector":
+            return self["vector_own"], self._floor, -np.inf
+        if name == "window":
+            return self["text_window"], -np.inf, 0.0
+        words = self.words if name == "text" else self.near_words
+        return None if words is None else (_joined(words.own), -np.inf, 0.0)
+
+    def _found(self, name: str) -> Floats | None:
+        scored = self._scored(name)
+        return None if scored is None else _where(*scored)
 
     def missed(self) -> Mask:
         """[rows] Whether no channel finds a row: what words or near words find, the window finds as well."""
@@ -207,9 +206,6 @@ class Channels(Mapping[str, Floats]):
         own[self._without_vector] = _NAN
         return own
 
-    def _vector(self) -> Floats:
-        return _where(self["vector_own"], least=self._floor)
-
     def _vector_window(self) -> Floats:
         cosines = self._cosines_without_names
         if cosines is self._cosines and not any(len(place.layout.turns) for place in self.places):
@@ -220,18 +216,6 @@ class Channels(Mapping[str, Floats]):
             window = window.copy()
         window[self._without_vector] = _NAN
         return window
-
-    def _text(self) -> Floats:
-        return _where(_joined(self.words.own), above=0)
-
-    def _window(self) -> Floats:
-        return _where(self["text_window"], above=0)
-
-    def _late(self) -> Floats | None:
-        return None  # until somebody looks closer
-
-    def _fuzzy(self) -> Floats | None:
-        return None if self.near_words is None else _where(_joined(self.near_words.own), above=0)
 
     def _text_window(self) -> Floats:
         window = _joined(self.words.window)
@@ -267,28 +251,6 @@ class Channels(Mapping[str, Floats]):
         keyed[rows] = 1
         return keyed
 
-    def _length(self) -> Floats:
-        return _joined([place.layout.fullness for place in self.places])
-
-    def _speaker(self) -> Floats | None:
-        return _joined_if_any(signals.speaker(self.query, self.places))
-
-    def _date(self) -> Floats | None:
-        return _joined_if_any(signals.date(self.query, self.places))
-
-    def _key(self) -> Floats | None:
-        return _joined_if_any(signals.key(self.query, self.places))
-
-    def _when(self) -> Floats | None:
-        return self._flagged(Flag.TIME) if self.query.asks_when else None
-
-    def _many(self) -> Floats | None:
-        return self._flagged(Flag.NUMBER) if self.query.asks_many else None
-
-    def _past(self) -> Floats | None:
-        query = self.query
-        return self._flagged(Flag.PAST) if query.include_past and not query.wants_past else None
-
     def _flagged(self, flag: Flag) -> Floats:
         return _joined([(place.layout.flags & flag != 0).astype(np.float32) for place in self.places])
 
@@ -299,8 +261,32 @@ class Channels(Mapping[str, Floats]):
         starts = self.starts.tolist()
         return _joined([some + start for some, start in zip(rows, starts, strict=False)]).astype(np.intp)
 
+    STEPS: ClassVar[Mapping[str, Callable[[Channels], Floats | None]]] = {
+        "vector": lambda self: self._found("vector"),
+        "text": lambda self: self._found("text"),
+        "fuzzy": lambda self: self._found("fuzzy"),
+        "window": lambda self: self._found("window"),
+        "text_window": _text_window,
+        "vector_own": _vector_own,
+        "vector_window": _vector_window,
+        "late": lambda _: None,  # until somebody looks closer
+        "answer": _answer,
+        "speaker": lambda self: _joined_if_any(signals.speaker(self.query, self.places)),
+        "date": lambda self: _joined_if_any(signals.date(self.query, self.places)),
+        "key": lambda self: _joined_if_any(signals.key(self.query, self.places)),
+        "length": lambda self: _joined([place.layout.fullness for place in self.places]),
+        "asking": _asking,
+        "keyed": _keyed,
+        "when": lambda self: self._flagged(Flag.TIME) if self.query.asks_when else None,
+        "many": lambda self: self._flagged(Flag.NUMBER) if self.query.asks_many else None,
+        "past": lambda self: (
+            self._flagged(Flag.PAST) if self.query.include_past and not self.query.wants_past else None
+        ),
+    }
+    """How each channel is computed, by name; None: it is absent."""
 
-def _where(scores: Floats, *, least: float = -np.inf, above: float = -np.inf) -> Floats:
+
+def _where(scores: Floats, least: float = -np.inf, above: float = -np.inf) -> Floats:
     """`scores`, NaN where they do not reach `least` or do not lie above `above`."""
     found = scores.copy()
     np.copyto(found, _NAN, where=(scores < least) | (scores <= above))
@@ -332,6 +318,3 @@ def _cosines(vector: Floats | None, place: Place) -> Floats:
     # a linear algebra library is waited for (two busy cores, 10,000 rows: 0.3 ms instead of 16).
     cosines: Floats = np.vecdot(vectors, vector)
     return cosines
-
-
-__all__ = ["FINDING", "Channels"]

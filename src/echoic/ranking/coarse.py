@@ -132,6 +132,3 @@ def _simsimd() -> ModuleType | None:
         return None
     module: ModuleType = simsimd
     return module
-
-
-__all__ = ["EXACT", "LEAST_ROWS", "Coarse", "as_bytes"]

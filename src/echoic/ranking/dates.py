@@ -143,15 +143,3 @@ def _means_a_month(match: re.Match[str]) -> bool:
 def number_of_day(said: str) -> int:
     """The day that "8th", "the eighth" of a month or "twenty-first" is; 0 for what is none."""
     return _ORDINALS.get(said.lower()) or int(re.sub(r"\D", "", said) or 0)
-
-
-__all__ = [
-    "A_DAY",
-    "DAY_MS",
-    "MONTHS",
-    "NamedDate",
-    "dates_in",
-    "find_dates",
-    "number_of_day",
-    "spans_of",
-]

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from echoic.partition import MEMORY, TURN, Entry, Flag, number_of
-from echoic.ranking.cues import flags_of
 from echoic.types import Category, Memory, Turn
 from echoic.words import Word, content_words, cut, fold, visible
 
@@ -27,6 +26,31 @@ memory was learned from. No word of a text begins so."""
 _SPOKEN_CATEGORIES: frozenset[Category] = frozenset({"preference", "decision", "requirement", "experience"})
 
 _KEYED_WORDS = 6  # of a value; a longer one is a text with a title
+
+# Saying when: 2.6 points of R@10 on questions about time, on LoCoMo's development half.
+_TIME = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|recently|just|ago|last|the other day|years? old|since \d"
+    r"|(?:next|this) (?:week|weekend|month|year|morning|afternoon|evening|spring|summer|autumn|fall|winter)"
+    r"|for \w+ years?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:19|20)\d\d"
+    # "march" and "may" are verbs more often than months
+    r"|january|february|april|june|july|august|september|october|november|december)\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\b(?:\d+|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|couple|few|several|both"
+    r"|once|twice|first|second|third)\b",
+    re.IGNORECASE,
+)
+_QUESTION_MARKS = "?？؟"
+_STOPPED = re.compile(r"[.!?。！？؟…]\s*$")
+# How a question opens where the recogniser writes no punctuation.
+_OPENING = re.compile(
+    r"\W*(?:(?:so|and|but|well|okay|ok|um|uh)\s+)*"
+    r"(?:who|whose|what|what's|when|where|where's|which|why|how|how's"
+    r"|(?:do|does|did|are|is|was|were|have|has|can|could|would|will|should)(?:n't)?"
+    r" (?:i|you|we|they|he|she|it|there|that|this|your|my|the))\b",
+    re.IGNORECASE,
+)
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _JOINTS = re.compile(r"[_\-./:#]+")
@@ -95,6 +119,20 @@ def entry_of_turn(turn: Turn) -> Entry:
     )
 
 
+def flags_of(text: str) -> Flag:
+    """QUESTION, ASKING, TIME and NUMBER as they hold for `text`."""
+    flags = Flag.NONE
+    if _asks(text):
+        flags |= Flag.QUESTION
+    if _ends_asking(text):
+        flags |= Flag.ASKING
+    if _TIME.search(text):
+        flags |= Flag.TIME
+    if _NUMBER.search(text):
+        flags |= Flag.NUMBER
+    return flags
+
+
 def key_words(key: str) -> str:
     """A key as one would say it: "user_name", "userName" and "user.name" all read "user name"."""
     return " ".join(_JOINTS.sub(" ", _CAMEL.sub(" ", key)).split()).lower() or key
@@ -151,18 +189,13 @@ def _mentioned(fields: Iterable[str]) -> tuple[tuple[Word, int], ...]:
     return tuple(counts.values())
 
 
-__all__ = [
-    "AGENT",
-    "KEY_FACET",
-    "SOURCE_FACET",
-    "SPEAKER_FACET",
-    "USER",
-    "entry_of_memory",
-    "entry_of_turn",
-    "key_facet",
-    "key_term",
-    "key_words",
-    "source_facet",
-    "speaker_facet",
-    "speaker_of_facet",
-]
+def _asks(text: str) -> bool:
+    return any(mark in text for mark in _QUESTION_MARKS) or _unpunctuated_question(text)
+
+
+def _ends_asking(text: str) -> bool:
+    return text.rstrip().endswith(tuple(_QUESTION_MARKS)) or _unpunctuated_question(text)
+
+
+def _unpunctuated_question(text: str) -> bool:
+    return _STOPPED.search(text) is None and _OPENING.match(text) is not None

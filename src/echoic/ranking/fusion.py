@@ -14,11 +14,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.ranking.channels import FINDING, Channels
-from echoic.ranking.layout import Floats, Mask
-from echoic.ranking.sources import Pairs, Rows, Shared
+from echoic.ranking.layout import Floats, Mask, Pairs, Rows
 
 Fused = NDArray[np.floating]
 """[rows]; NaN where nothing found a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Memories that were found, each with the best of its source turns: the place it shares."""
+
+    memories: Rows
+    homes: Rows
+
+    @classmethod
+    def of(cls, pairs: Pairs, fused: Fused) -> Shared:
+        """Where each memory belongs by these scores; NaN was not found, and counts as the least.
+
+        Of equals the later turn.
+        """
+        found = ~np.isnan(fused[pairs.memories])
+        memories, turns = pairs.memories[found], pairs.turns[found]
+        scores = np.nan_to_num(fused[turns], nan=-np.inf)
+        order = np.lexsort((turns, scores, memories))
+        memories, turns = memories[order], turns[order]
+        last = np.ones(len(memories), np.bool_)
+        last[:-1] = memories[1:] != memories[:-1]
+        return cls(memories[last], turns[last])
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def folded(self, fused: Fused) -> Fused:
+        """`fused` by place: a turn has the best score of its own and its memories', and these have none."""
+        by_place = fused.copy()
+        np.fmax.at(by_place, self.homes, fused[self.memories])
+        by_place[self.memories] = np.nan
+        return by_place
+
+    def within(self, rows: Rows) -> Shared:
+        """Those that share a place with one of `rows`."""
+        here = np.isin(self.homes, rows)
+        return Shared(self.memories[here], self.homes[here])
 
 
 class Order(NamedTuple):
@@ -26,9 +63,9 @@ class Order(NamedTuple):
 
     rows: NDArray[np.intp]
     scores: NDArray[np.floating]
-    """Of these rows."""
+    """The scores of these rows."""
     beside: tuple[tuple[int, ...], ...] = ()
-    """By row, the others that share its place, best first; empty: nothing shares any."""
+    """The other rows that share the place of each row, best first; empty if nothing shares any."""
 
 
 RRF_WEIGHTS: Mapping[str, float] = {"vector": 0.7, "text": 0.3}
@@ -57,15 +94,15 @@ class Weights:
     """
 
     late: float = 0.0
-    """Of late interaction, a mean likeness as it is: some 0.4 lie between the best and the worst row."""
+    """The weight of late interaction, unscaled: some 0.4 lie between the best and the worst row."""
     text: float
-    """Of BM25 over the window."""
+    """The weight of BM25 over the window."""
     meaning: float
-    """Of the window's summed vector."""
+    """The weight of the window's summed vector."""
     own_meaning: float = 0.0
-    """Of the row's own vector."""
+    """The weight of the row's own vector."""
     keyed_meaning: float = 0.10
-    """Of meaning once more, for a value under a key: it has too few words to be blamed for those it lacks."""
+    """Added to `meaning` for a value under a key, which has too few words to be blamed for those it lacks."""
     speaker: float = 0.25
     date: float = 0.75
     key: float = 0.20
@@ -79,7 +116,7 @@ class Weights:
 
 
 BROAD = Weights(text=0.45, meaning=0.40, own_meaning=0.05)
-"""Of every row."""
+"""The weights for every row."""
 CLOSE = Weights(
     late=2.75,
     text=0.25,
@@ -92,7 +129,7 @@ CLOSE = Weights(
     answer=0.15,
     when=0.25,
 )
-"""Of the candidates, where word pieces are known."""
+"""The weights for the candidates, where word pieces are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,23 +390,4 @@ FUSIONS: Mapping[str, Fusion] = {
     "text": _alone("text"),
     "vector": _alone("vector"),
 }
-"""By name. blend is the default, rrf what MongoDB computes; text and vector are one channel alone."""
-
-__all__ = [
-    "BROAD",
-    "CANDIDATES",
-    "CLOSE",
-    "FUSIONS",
-    "RRF_DEPTH",
-    "RRF_K",
-    "RRF_WEIGHTS",
-    "Fused",
-    "Fusion",
-    "Order",
-    "Weights",
-    "best_of",
-    "blend",
-    "rrf",
-    "scaled",
-    "top",
-]
+"""The fusions by name. blend is the default, rrf what MongoDB computes; text and vector are one channel."""

@@ -1,16 +1,18 @@
-"""Late interaction: a question's word pieces against a row's and its neighbours', one by one.
+"""Late interaction: the word pieces of a question against those of a row and its neighbours, one by one.
 
-A text's one vector is the mean of its word pieces' vectors; what the mean blurs, the pieces still tell apart.
-Each piece of the question takes the piece most like it, said by the row itself or, at a discount, by a turn
-near it in the same session. As in Khattab and Zaharia, "ColBERT" (2020), with a window, and with each piece
-counting as much as its word is rare in what the caller said.
+The one vector of a text is the mean of its word pieces' vectors; what the mean blurs, the pieces still tell
+apart. Each piece of the question takes the piece most like it, said by the row itself or, at a discount, by a
+turn near it in the same session. As in Khattab and Zaharia, "ColBERT" (2020), with a window, and with each
+piece counting as much as its word is rare in what the caller said.
 
-Compared are candidates only: the cost does not grow with what a caller has said.
+Only candidates are compared: the cost does not grow with what a caller has said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,76 @@ from numpy.typing import NDArray
 from echoic.partition import AXES, Flag, Pieces, as_packed
 from echoic.ranking.layout import REACH, Floats
 from echoic.ranking.place import Place
+from echoic.words import content_words, cut, fold
+
+STOP_WEIGHT = 1.0
+"""The weight of a piece of a word like "what". LoCoMo: 0.5 to 2 are the same, 0 costs 0.5 points of nDCG."""
+MOST_WEIGHT = 4.0
+"""The weight of a rare word, and of one that nobody said."""
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+def piece_weights(
+    text: str, pieces: Pieces, worth: Mapping[int, float], meant: Mapping[str, str] | None = None
+) -> Floats:
+    """[pieces] How much each piece of a question counts; 0 for punctuation.
+
+    Args:
+        text: the question the pieces are of.
+        pieces: its word pieces.
+        worth: by term, the inverse document frequency of the words that somebody says.
+        meant: words that were taken for others, folded.
+    """
+    words = words_of_pieces(text, pieces)
+    known = {word: _weight(word, worth, meant or {}) if word else 0.0 for word in words}
+    weights = np.array([known[word] for word in words], np.float32)
+    return weights if weights.any() else np.ones_like(weights)
+
+
+def vector_without(text: str, pieces: Pieces, left_out: Collection[str]) -> Floats | None:
+    """[dimensions] What the question means without some of its words; None where no other word is left.
+
+    The encoder's vector is the mean of its pieces; this is the mean of the others. It costs no encoding, and
+    finds 0.3 points of R@10 less than encoding the rest anew would.
+
+    Args:
+        text: the question the pieces are of.
+        pieces: its word pieces.
+        left_out: words, folded.
+    """
+    words = words_of_pieces(text, pieces)
+    out = {word for word in words if word and not set(left_out).isdisjoint(cut(word))}
+    keep = [i for i, word in enumerate(words) if word not in out]
+    if not any(words[i] for i in keep):
+        return None
+    mean: Floats = pieces.hidden[keep].mean(axis=0)
+    return mean / np.float32(np.linalg.norm(mean) + 1e-9)
+
+
+def words_of_pieces(text: str, pieces: Pieces) -> list[str]:
+    """The word each piece is part of, as it is written; "" for punctuation."""
+    words = [(found.start(), found.end(), found.group()) for found in _WORD.finditer(text)]
+    found, at = [], 0
+    for first, last in pieces.spans:
+        while at < len(words) and words[at][1] <= first:
+            at += 1
+        inside = at < len(words) and words[at][0] <= first and last <= words[at][1]
+        found.append(words[at][2] if inside else "")
+    return found
+
+
+def _weight(word: str, worth: Mapping[int, float], meant: Mapping[str, str]) -> float:
+    terms = _terms(meant.get(fold(word), word) if meant else word)
+    if not terms:
+        return STOP_WEIGHT
+    return min(MOST_WEIGHT, max(worth.get(term, MOST_WEIGHT) for term in terms))
+
+
+@lru_cache(maxsize=4096)  # a question is asked word by word while it is spoken, and most words are common
+def _terms(word: str) -> tuple[int, ...]:
+    return tuple(found.term for found in content_words(word))
+
 
 Rows = NDArray[np.intp]
 
@@ -41,11 +113,11 @@ class Closer(NamedTuple):
     """How like each piece of the question is to each candidate."""
 
     pieces: Rows
-    """Of the question, those that count: punctuation need not be compared."""
+    """The pieces of the question that count: punctuation need not be compared."""
     own: list[Floats]
     """[candidates, pieces] of each place, -1 to 1: of the row itself; NaN: not known."""
     likeness: list[Floats]
-    """Likewise, of the row and its neighbours."""
+    """The same, of the row and its neighbours."""
     scores: Floats
     """[candidates of all places] Weighted mean likeness of the question's pieces, -1 to 1; NaN: not known."""
 
@@ -128,6 +200,3 @@ def _best(blobs: list[bytes], axes: Floats) -> Floats:
         np.matmul(said[first : first + block], across, out=likeness[first : first + block])
     lengths = np.fromiter(map(len, blobs), np.intp, len(blobs)) // AXES
     return np.maximum.reduceat(likeness, np.cumsum(lengths) - lengths, axis=0)
-
-
-__all__ = ["WINDOW", "Closer", "late"]

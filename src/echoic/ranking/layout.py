@@ -7,6 +7,10 @@ Computed once per partition, kept in its scratch, and after a patch computed aga
                                                    tail: memories, each for itself
 
 The gaps are as wide as the widest window reaches, so no window leaks from one session into the next.
+`Sources` says which memories were learned from which turns of the partition: they share a place among the
+hits, since kept apart they would take two places of ten, and count twice in how rare a word is.
+`WindowProducts` has the inner products of turns that lie near one another, from which follows how long a
+window's summed vector is.
 """
 
 from __future__ import annotations
@@ -18,9 +22,169 @@ from numpy.typing import NDArray
 
 from echoic.partition import MEMORY, SEGMENT_ROWS, TURN, Flag, Partition, number_of
 from echoic.ranking.entries import AGENT, USER
-from echoic.ranking.pairs import Pairs
-from echoic.ranking.sources import Pairs as SourcePairs
-from echoic.ranking.sources import Sources
+
+Rows = NDArray[np.intp]
+
+_SOURCES_KEY = "ranking.sources"
+_TABLE_BITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A memory and one of its source turns each."""
+
+    memories: Rows
+    turns: Rows
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def among(self, rows: NDArray[np.bool_]) -> Pairs:
+        """Those of which both are among `rows`."""
+        both = rows[self.memories] & rows[self.turns]
+        return Pairs(self.memories[both], self.turns[both])
+
+
+class Sources:
+    """The ids of a partition's turns and those that its memories name, as numbers.
+
+    Both are facets, words with a count of 0: a turn's own stands last among its words, and a memory's are all
+    there may be. What else has no count is no turn's number.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is read yet."""
+        self._revision = 0
+        self._own = np.zeros(0, np.uint32)
+        self._naming = np.zeros(0, np.int32)
+        self._named = np.zeros(0, np.uint32)
+
+    @classmethod
+    def of(cls, partition: Partition) -> Pairs:
+        """Every memory of `partition` with each of its source turns. The caller holds the lock."""
+        kept = partition.scratch.setdefault(_SOURCES_KEY, cls())
+        assert isinstance(kept, cls)
+        return kept.update(partition)
+
+    def update(self, partition: Partition) -> Pairs:
+        """Take in what was patched since the last time; what there is by now."""
+        if self._revision != partition.revision:
+            self._read(partition)
+        return self._pairs()
+
+    def _read(self, partition: Partition) -> None:
+        patched = partition.patched > self._revision
+        self._revision = partition.revision
+        stale = np.repeat(patched, SEGMENT_ROWS)
+        own = np.zeros(partition.size, np.uint32)
+        own[: len(self._own)] = self._own
+        own[stale] = 0
+        rows, terms, counts = partition.postings_of(np.flatnonzero(patched).tolist())
+        facets = np.flatnonzero(counts == 0)
+        rows, terms = rows[facets], terms[facets]
+        kinds = partition.rows["kind"][rows]
+        said = kinds == TURN
+        own[rows[said]] = terms[said]  # of several the last one counts
+        kept, new = ~stale[self._naming], kinds == MEMORY
+        self._own = own
+        self._naming = np.concatenate([self._naming[kept], rows[new]])
+        self._named = np.concatenate([self._named[kept], terms[new]])
+
+    def _pairs(self) -> Pairs:
+        if not len(self._named):
+            return Pairs(np.zeros(0, np.intp), np.zeros(0, np.intp))
+        # few turns are anybody's source: a table of the low bits finds them without sorting all
+        low = np.uint32((1 << _TABLE_BITS) - 1)
+        table = np.zeros(1 << _TABLE_BITS, np.bool_)
+        table[self._named & low] = True
+        turns = np.flatnonzero(table[self._own & low])
+        turns = turns[np.argsort(self._own[turns], kind="stable")]
+        numbers = self._own[turns]
+        first = np.searchsorted(numbers, self._named, "left")
+        there = first < len(numbers)
+        there[there] = numbers[first[there]] == self._named[there]
+        return Pairs(self._naming[there].astype(np.intp), turns[first[there]])
+
+    @property
+    def nbytes(self) -> int:
+        """What this takes."""
+        return self._own.nbytes + self._naming.nbytes + self._named.nbytes
+
+
+_BLOCK = 256  # turns whose vectors are multiplied at a time: 400 KB stay in the processor's cache
+
+
+@dataclass(frozen=True, slots=True)
+class WindowProducts:
+    """The products of each turn with those that follow it in its session."""
+
+    revision: int
+    """The revision of the partition they were computed from."""
+    partners: NDArray[np.int32]
+    """[rows, reach] The row 1, 2, … turns later; -1: none."""
+    products: NDArray[np.float32]
+    """[rows, reach]; 0 where there is no partner or one of the two has no vector."""
+
+    @property
+    def nbytes(self) -> int:
+        """What this takes."""
+        return self.partners.nbytes + self.products.nbytes
+
+    @classmethod
+    def of(
+        cls, partition: Partition, turns: Rows, slots: Rows, reach: int, before: WindowProducts | None
+    ) -> WindowProducts:
+        """Compute what is not known from `before`.
+
+        Args:
+            partition: whose vectors.
+            turns: rows, session by session.
+            slots: where each of them sits; `reach` slots or more are free between sessions.
+            reach: how many turns later the last partner comes.
+            before: as computed for an earlier revision of `partition`.
+        """
+        at = np.full(int(slots[-1]) + 1 + reach if len(slots) else 0, -1, np.int32)
+        at[slots] = turns
+        partners = np.full((partition.size, reach), -1, np.int32)
+        partners[turns] = at[slots[:, None] + np.arange(1, reach + 1)]
+        products = np.zeros(partners.shape, np.float32)
+        stale = np.ones(len(turns), np.bool_)
+        if before is not None:
+            known = _known(partition, partners, turns, before)
+            products[np.flatnonzero(known)] = before.products[np.flatnonzero(known)]
+            stale = ~known[turns]
+        for first in range(0, len(turns), _BLOCK):
+            if stale[first : first + _BLOCK].any():
+                ours = turns[first : first + _BLOCK]
+                vectors = partition.vectors[turns[first : first + _BLOCK + reach]]
+                products[ours] = _products(vectors, len(ours), reach)
+        products[partners < 0] = 0
+        return cls(partition.revision, partners, products)
+
+
+def _known(
+    partition: Partition, partners: NDArray[np.int32], turns: Rows, before: WindowProducts
+) -> NDArray[np.bool_]:
+    """[rows] Whose products hold from before: the same rows follow, and none of them was patched since."""
+    size = min(len(before.partners), len(partners))
+    known = np.zeros(len(partners), np.bool_)
+    known[:size] = (partners[:size] == before.partners[:size]).all(axis=1)
+    fresh = np.repeat(partition.patched > before.revision, SEGMENT_ROWS)[turns]
+    touched = fresh.copy()
+    for steps in range(1, partners.shape[1] + 1):
+        touched[:-steps] |= fresh[steps:]
+    known[turns[touched]] = False
+    return known
+
+
+def _products(vectors: NDArray[np.float32], count: int, reach: int) -> NDArray[np.float32]:
+    """[count, reach] of the first `count` rows with the 1, 2, … rows that follow each."""
+    found = np.zeros((count, reach), np.float32)
+    for steps in range(1, reach + 1):
+        later = vectors[steps : steps + count]
+        found[: len(later), steps - 1] = np.vecdot(vectors[: len(later)], later)
+    return found
+
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -107,8 +271,8 @@ class Layout:
     """None where no row asks."""
     fullness: Floats
     """[rows] Characters up to 200, over 200. A memory is brief because it was distilled: 1."""
-    pairs: Pairs
-    sources: SourcePairs
+    pairs: WindowProducts
+    sources: Pairs
     """Memories that hold, and the turns here that they were learned from."""
 
     @classmethod
@@ -151,7 +315,7 @@ class Layout:
         return by_row + 3 * self.lengths.nbytes + self.pairs.nbytes
 
 
-def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
+def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     rows, flags = partition.rows, np.ascontiguousarray(partition.rows["flags"])
     findable = (rows["kind"] != 0) & (flags & Flag.UNHEARD == 0)
     past = flags & Flag.PAST != 0
@@ -165,7 +329,7 @@ def _laid_out(partition: Partition, before: Pairs | None) -> Layout:
     slot_of[alone] = np.arange(head, width - 1)
     row_at = np.full(width, -1, np.int32)
     row_at[slot_of[findable]] = np.flatnonzero(findable)
-    pairs = Pairs.of(partition, turns, slots, 2 * (len(VECTOR_WINDOW) // 2), before)
+    pairs = WindowProducts.of(partition, turns, slots, 2 * (len(VECTOR_WINDOW) // 2), before)
     lengths = np.zeros(width, np.float32)
     lengths[slot_of[findable]] = rows["words"][findable]
     window_lengths = lengths.copy()
@@ -256,7 +420,11 @@ def _eligible(
 
 
 def _window_norms(
-    flags: NDArray[np.uint8], turns: NDArray[np.intp], slots: NDArray[np.intp], pairs: Pairs, width: int
+    flags: NDArray[np.uint8],
+    turns: NDArray[np.intp],
+    slots: NDArray[np.intp],
+    pairs: WindowProducts,
+    width: int,
 ) -> Floats:
     """Length of the sum of w_o v_(i+o): the root of the sum over o and p of w_o w_p v_(i+o) v_(i+p)."""
     square = np.zeros(width)
@@ -273,6 +441,3 @@ def _window_norms(
         weights[reach : reach + len(window) - apart] = window[: len(window) - apart] * window[apart:]
         square += np.correlate(product, weights, "same")
     return np.where(square > 1e-9, np.sqrt(np.maximum(square, 0)), 1).astype(np.float32)
-
-
-__all__ = ["LONG_CHARACTERS", "REACH", "TEXT_WINDOW", "VECTOR_WINDOW", "Eligible", "Floats", "Layout", "Mask"]

@@ -25,7 +25,7 @@ _FACETS = frozenset({SPEAKER_FACET, KEY_FACET, SOURCE_FACET})
 
 # Closeness of a word to one that was misheard or mistyped.
 EDIT_WEIGHTS = (0.0, 0.8, 0.5)
-"""By the number of edits (Damerau-Levenshtein)."""
+"""Closeness by the number of edits (Damerau-Levenshtein)."""
 SAME_SOUND, NEAR_SOUND = 0.7, 0.4
 """Double Metaphone codes equal; codes one edit apart that begin alike, or words that do."""
 # Codes leave out vowels: "july" sounds like "wall", "writing" like "ready". Unless the word is a name, which
@@ -184,15 +184,3 @@ def alike(word: str, other: str) -> float:
 
 def _bare(word: str) -> str:
     return word.removesuffix("'s")
-
-
-__all__ = [
-    "EDIT_WEIGHTS",
-    "NEAR_SOUND",
-    "NEAR_SOUND_SPELLING",
-    "SAME_SOUND",
-    "SAME_SOUND_SPELLING",
-    "Lexicon",
-    "alike",
-    "edits_allowed",
-]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
 from echoic.partition import Pieces
-from echoic.ranking.cues import asks_many, asks_when
 from echoic.ranking.dates import NamedDate, dates_in
 from echoic.ranking.entries import AGENT, USER
 from echoic.words import STOP, Word, content_words, cut
@@ -36,6 +35,24 @@ _WRAPPING = re.compile(
     re.IGNORECASE,
 )
 _WRITTEN = re.compile(r"[^\W\d_][\w'’]*")
+
+
+_ASKS_WHEN = re.compile(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bhow (?:long|old)\b", re.IGNORECASE)
+# A noun in the plural ("what books …", "which of her hobbies …"), or a word for all there is. Of LoCoMo's
+# development half it marks 15 % of the questions, with 2.6 turns of evidence on average; the others have 1.2.
+_NO_PLURAL = r"(?!(?:was|is|does|has|this|his|its|always|ours|yours|hers|theirs|news|series)\b)"
+_PLURAL = rf"{_NO_PLURAL}(?:people|children|[a-z'’-]{{2,}}(?<![sui'’])s)"
+_WHOSE = r"all|some|the|my|your|our|his|her|their|of"
+_ASKS_LIST = re.compile(
+    rf"\b(?:what|which)(?: of)?(?: (?:{_WHOSE}|other|kinds?|types?|sorts?))*(?: [a-z'’-]+){{0,2}}? {_PLURAL}"
+    r" (?:did|do|does|have|has|had|are|were|is|was|can|could|will|would|should|might|i|you|we|they|he|she)\b"
+    rf"|\bwhat (?:are|were) (?:(?:{_WHOSE}|[a-z]+['’]s) )+(?:[a-z-]+ )?{_PLURAL}\b"
+    r"|\b(?:what|which) (?:kinds|types|sorts) of\b"
+    r"|\b(?:list|name|tell me) (?:all|every|the names of)\b|\bhow many\b|\bwho all\b|\bwhat else\b"
+    r"|\b(?:everything|everyone|everybody|all the things)\b",
+    re.IGNORECASE,
+)
+_ASKS_MANY = re.compile(r"\bhow (?:many|much|often)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +132,21 @@ def query_of(
     )
 
 
+def asks_when(text: str) -> bool:
+    """Whether the question `text` wants a moment or a duration."""
+    return _ASKS_WHEN.search(text) is not None
+
+
+def asks_many(text: str) -> bool:
+    """Whether the question `text` wants a number."""
+    return _ASKS_MANY.search(text) is not None
+
+
+def asks_list(text: str) -> bool:
+    """Whether the question `text` wants more than one thing: a list, or a number to be counted up."""
+    return _ASKS_LIST.search(text) is not None
+
+
 def _unwrapped(text: str) -> str:
     wrapping = _WRAPPING.match(text)
     rest = text[wrapping.end() :] if wrapping else ""
@@ -143,6 +175,3 @@ def _role(words: list[str]) -> str | None:
     if me == you:
         return USER if not me and not _CALLER.isdisjoint(words) else None
     return USER if me else AGENT
-
-
-__all__ = ["MAX_WORDS", "Query", "Span", "query_of"]

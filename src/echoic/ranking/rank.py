@@ -2,22 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput, brief
 from echoic.partition import Partition
 from echoic.ranking.channels import Channels
-from echoic.ranking.explained import Explained, Ranks
 from echoic.ranking.fusion import FUSIONS, Fusion
-from echoic.ranking.layout import Layout
+from echoic.ranking.layout import Floats, Layout
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query
 from echoic.ranking.relevance import relevance
 from echoic.types import Rank
+
+
+class Explained:
+    """The hits of one search in each channel."""
+
+    def __init__(self, channels: Mapping[str, Callable[[], Floats]], hits: NDArray[np.intp]) -> None:
+        """Nothing is worked out yet.
+
+        Args:
+            channels: by name, makes the scores: [rows], NaN where it does not find a row.
+            hits: rows, in the order of the hits.
+        """
+        self._channels, self._hits = channels, hits
+        self._by_hit: list[dict[str, Rank]] | None = None
+
+    def __getitem__(self, hit: int) -> dict[str, Rank]:
+        if self._by_hit is None:
+            by_hit: list[dict[str, Rank]] = [{} for _ in self._hits]
+            for name, made in self._channels.items():
+                for ranks, rank in zip(by_hit, ranks_of(made(), self._hits), strict=True):
+                    if rank is not None:
+                        ranks[name] = rank
+            self._by_hit, self._channels = by_hit, {}
+        return self._by_hit[hit]
+
+
+class Ranks(Mapping[str, Rank]):
+    """One hit's rank and score in each channel that found it. Copied or pickled, it is a dict."""
+
+    __slots__ = ("_explained", "_hit")
+
+    def __init__(self, explained: Explained, hit: int) -> None:
+        """The hit of that place."""
+        self._explained, self._hit = explained, hit
+
+    def __getitem__(self, channel: str) -> Rank:
+        return self._explained[self._hit][channel]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._explained[self._hit])
+
+    def __len__(self) -> int:
+        return len(self._explained[self._hit])
+
+    def __repr__(self) -> str:
+        return repr(self._explained[self._hit])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self._explained[self._hit],)
+
+
+def ranks_of(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
+    """Where a channel puts each hit; of equals the earlier first."""
+    values = scores[hits]
+    # NaN is not at least anything: neither counted nor, where nothing was found, looked at
+    near = scores[scores >= np.fmin.reduce(values, initial=np.inf)]
+    near.sort()
+    last = np.searchsorted(near, values, "right")
+    ahead = len(near) - last
+    for i in np.flatnonzero(last - np.searchsorted(near, values) > 1).tolist():
+        ahead[i] += np.count_nonzero(scores[: hits[i]] == values[i])
+    return [
+        None if np.isnan(score) else Rank(rank=before + 1, score=score)
+        for score, before in zip(values.tolist(), ahead.tolist(), strict=True)
+    ]
+
 
 _LOOKED_AT = 64
 FLOOR = 0.12
@@ -28,7 +95,7 @@ caller's memories that do not, 69 %. No recall at 5 or 10 is lost. A higher floo
 benchmarks/keyvalue 97.5 % of them find the right value among the first five, and 93 % with a floor of 0.2.
 """
 LEXICAL_FLOOR = 0.25
-"""Likewise for the "lexical" embedder, whose cosine is an overlap of words, spelling and sound.
+"""The floor for the "lexical" embedder, whose cosine is an overlap of words, spelling and sound.
 
 95 % of the turns that have nothing to do with a question lie below.
 """
@@ -42,9 +109,9 @@ class Found:
     """Which of the given partitions it is in."""
     row: int
     score: float
-    """Of the fusion; comparable only within one query."""
+    """The score of the fusion; comparable only within one query."""
     ranks: Mapping[str, Rank]
-    """By channel; a channel that did not find it is absent. Worked out when first looked at."""
+    """Rank and score by channel; a channel that did not find the row is absent. Computed when first read."""
     beside: tuple[int, ...] = ()
     """Other rows of the same partition that share its place, best first: a memory and the turn it was learned
     from are one thing found."""
@@ -140,6 +207,3 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
             )
         )
     ]
-
-
-__all__ = ["FLOOR", "LEXICAL_FLOOR", "Found", "rank", "unembedded"]

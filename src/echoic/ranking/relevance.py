@@ -5,14 +5,15 @@ of the candidates tell, and whether it is this hit, if there is one. There are t
 pieces are known, where vectors alone are, and where nothing but words is. Nothing here looks at how large a
 store is but for one feature that says so, and cosines are measured from where unrelated texts lie.
 
-The weights stand in `relevance_weights`; `scripts/fit_relevance.py` makes them, docs/relevance.md says what
-they are worth.
+`scripts/fit_relevance.py` makes the weights in `relevance.json`; docs/relevance.md says what they are worth.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,23 +22,22 @@ from numpy.typing import NDArray
 from echoic.partition import SEGMENT_ROWS, Flag, number_of
 from echoic.ranking.channels import Channels, LookedAt
 from echoic.ranking.entries import AGENT, USER
+from echoic.ranking.late import words_of_pieces
 from echoic.ranking.layout import REACH, Floats
-from echoic.ranking.pieces import words_of_pieces
 from echoic.ranking.place import Place
 from echoic.ranking.query import Query
-from echoic.ranking.relevance_weights import ANSWERED, RIGHT
 from echoic.words import Word, content_words, word_of
 
 Rows = NDArray[np.intp]
 Features = Mapping[str, Floats | float]
-"""By name: of each row, or of the question and so of all of them."""
+"""Features by name, one for each row, or one of the question for all of them."""
 
 SILENCE = 0.03
 """Where no hit reaches this, nothing is known of it. Chosen on the telephone corpus's development callers: it
 loses them 1.5 points of R@10. docs/relevance.md has the curve."""
 NAMED, TIMED = 0.9, 0.9
-"""Of what stands under exactly the key that is asked for, and of what was said in a time that alone is asked
-for."""
+"""The relevance of what stands under exactly the key that is asked for, and of what was said in a time that
+alone is asked for."""
 WORD_FOR_WORD = 0.3
 """At least, of what says every word of a question that is nothing but words to look for, such as a name."""
 ECHO = 0.02
@@ -82,16 +82,16 @@ _WHAT = frozenset((word,) for word in "who what where when which how whose what'
 _OFFSETS = np.arange(-REACH, REACH + 1)
 _USER, _AGENT = number_of(USER), number_of(AGENT)
 _RARE = 0.01
-"""Of the rows, so many say a rare word at most."""
+"""The share of rows that say a rare word, at most."""
 _SAME = 0.9
 """From which cosine a row may be the very question that is asked."""
 _STOP_SHARE = 0.1
-"""Of a word like "what", beside 1 of a word that says what is asked about."""
+"""The weight of a word like "what", beside 1 for a word that says what is asked about."""
 _MOST_ROWS = 500
 """Larger stores were not there to learn from: they are taken to be as large as this."""
 _SAMPLE = 64
 _PRIOR_MEAN, _PRIOR_SPREAD, _PRIOR = 0.10, 0.12, 16
-"""Of cosines between unrelated texts (all-MiniLM-L6-v2), and how many rows that counts for."""
+"""Cosines between unrelated texts (all-MiniLM-L6-v2), and how many rows that counts for."""
 _KEY = "ranking.relevance"
 
 KINDS = ("pieces", "meaning", "words")
@@ -104,19 +104,21 @@ ANSWERED_BY: Mapping[str, Sequence[str]] = {
     ),
     "words": (*OF_QUERY, "unsaid", "first_said", "first_window", "first_near", "first_key", "first_memory"),
 }
-"""By kind of model, what tells whether there is an answer."""
+"""The features that tell whether there is an answer, by kind of model."""
 _OF_ROW = ("asking", "agent", "memory", "key", "date", "fullness", "place", "first", "size", "few", "far")
 RIGHT_BY: Mapping[str, Sequence[str]] = {
     "pieces": (*_OF_ROW, "own_like", "like", "behind", "around"),
     "meaning": (*_OF_ROW, "cosine", "around", "said", "window", "near", "behind"),
     "words": (*_OF_ROW, "said", "window", "near", "behind"),
 }
-"""By kind of model, what tells whether a hit is the answer, if there is one."""
+"""The features that tell whether a hit is the answer, if there is one, by kind of model."""
 
 
-_ANSWERED, _RIGHT = (
-    {kind: np.array(weights, np.float32) for kind, weights in models.items()} for models in (ANSWERED, RIGHT)
-)
+WEIGHTS: Mapping[str, Mapping[str, Floats]] = {
+    name: {kind: np.array(weights, np.float32) for kind, weights in models.items()}
+    for name, models in json.loads(Path(__file__).with_name("relevance.json").read_text()).items()
+}
+"""The weights of either model ("answered", "right") by kind, in the order of features, then the constant."""
 
 
 class Hits(NamedTuple):
@@ -125,7 +127,7 @@ class Hits(NamedTuple):
     rows: Rows
     """Counted over all partitions, those that share a hit's place behind it."""
     places: Rows
-    """Of each row, which hit it belongs to."""
+    """The hit that each row belongs to."""
 
 
 def hits_of(rows: Rows, beside: Sequence[Sequence[int]]) -> Hits:
@@ -458,8 +460,8 @@ def _joined(channels: Channels, rows: Rows, by_place: Sequence[NDArray[Any]]) ->
 
 
 def _modelled(kind: str, known: Features, rows: int) -> Floats:
-    answered = _logistic(known, ANSWERED_BY[kind], _ANSWERED[kind], 1)
-    return answered * _logistic(known, RIGHT_BY[kind], _RIGHT[kind], rows)
+    answered = _logistic(known, ANSWERED_BY[kind], WEIGHTS["answered"][kind], 1)
+    return answered * _logistic(known, RIGHT_BY[kind], WEIGHTS["right"][kind], rows)
 
 
 def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int) -> Floats:
@@ -471,20 +473,3 @@ def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int)
     total = (weights[:-1, None] * table).sum(axis=0) + weights[-1]
     likely: Floats = 1 / (1 + np.exp(-np.clip(total, -30, 30)))
     return likely
-
-
-__all__ = [
-    "ANSWERED_BY",
-    "CHATTER",
-    "KINDS",
-    "RIGHT_BY",
-    "SILENCE",
-    "TIMED",
-    "Hits",
-    "background",
-    "features",
-    "hits_of",
-    "kind_of",
-    "of_query",
-    "relevance",
-]

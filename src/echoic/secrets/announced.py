@@ -11,17 +11,14 @@ from collections.abc import Iterator
 
 from echoic.secrets import values
 from echoic.secrets.labels import CODE, LABELS, PLAIN_CODE, WORDED, Label, Secret, harmless, is_plain_code
-from echoic.secrets.patterns import END, any_of
 from echoic.secrets.values import Span
-from echoic.secrets.views import View
+from echoic.text.lists import END, any_of, word_lists
+from echoic.text.views import View
 from echoic.words import STOP
 
-_VERB = any_of(
-    r"""is was are were 's isn't used_to_be would_have_been will_be would_be should_be has_to_be equals
-    became changed_to set_to to_be to as
-    reads says goes starts_with begins_with started_with es est ist e being says_here read_as came_as
-    comes_to it's its that's thats that_is which_is"""
-)
+_LISTS = word_lists("echoic.secrets")
+
+_VERB = any_of(_LISTS["verb"])
 _ACT = any_of("use enter try press dial say type")
 _FILLER = any_of(
     r"""now still just currently actually also simply probably like uh um er erm hmm okay ok so well right
@@ -31,11 +28,7 @@ _FILLER = any_of(
     apparently basically literally supposed_to_be going_to_be gonna_be equal_to as_follows following
     the_following spelled spelt written"""
 )
-_STOPS_CLAUSE = any_of(
-    r"""and but or so because if when unless until phone mobile telephone order flight booking reservation
-    room invoice ticket price costs? tracking please can could limit balance bill payment expir(?:y|es|ation)
-    fee charge total amount attempts? requirements? ending ends"""
-)
+_STOPS_CLAUSE = any_of(_LISTS["stops clause"])
 # The clause between cue and verb: whose it is, what it is for, where it came from.
 _CLAUSE = rf"(?:\s+(?!{_STOPS_CLAUSE}\b|[0-9]{{3}})[\w'/.-]*[\w'/-]){{1,8}}?"
 _SUFFIX = (
@@ -193,15 +186,7 @@ def _words_behind(label: Label, text: str, place: int, end: int) -> Span | None:
 
 
 _DICTATED_NOT = re.compile(
-    any_of(
-        r"""reset resets manager managers field attempt attempts policy policies rule rules length change
-        changes page link links email hint hints recovery protected protection expires expired expiry
-        generator box prompt requirements? screen help problem problems issue issues question questions
-        and or please thanks less free sharing security entry strength update check fails? failed didn't
-        doesn't won't isn't wasn't has had can did does needs? for to on in at of with from again again
-        incorrect wrong manager's lock locked"""
-    )
-    + END,
+    any_of(_LISTS["dictated not"]) + END,
     re.IGNORECASE,
 )
 
@@ -309,11 +294,7 @@ _LEADS_UP = re.compile(
     r"\b(?:yeah|so|okay|ok|um|uh|it's|its|it\s+is|yes|and|well|use|used|using|set|put|chose|picked|pick|with|have|try|should\s+be|would\s+be|must\s+be)\s+",
     re.IGNORECASE,
 )
-_NO_VALUE = frozenset(
-    """problem issue question thing trouble concern point reason worry topic matter what this that these
-    which here there it one same answer everything nothing something security first next last step only
-    part hint key goal subject security today""".split()
-)
+_NO_VALUE = frozenset(_LISTS["no value"].split())
 
 
 def _words_before(head: str) -> Span | None:

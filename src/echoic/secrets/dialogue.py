@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from echoic.secrets import checksums, values
+from echoic.secrets import values
 from echoic.secrets.expecting import (
     CONTEXT,
     ENCOURAGES,
@@ -25,6 +25,7 @@ from echoic.secrets.expecting import (
     pending_after,
     words_of,
 )
+from echoic.secrets.forms import is_card
 from echoic.secrets.labels import WORDED, Secret
 from echoic.secrets.masking import (
     MARKER,
@@ -37,10 +38,13 @@ from echoic.secrets.masking import (
     merged,
     replaced,
 )
-from echoic.secrets.reading import is_bare, runs, views_of
 from echoic.secrets.topics import DECLINES, REGRETS, hidden, is_scaled, mixed, names, near, read_out, topics
-from echoic.secrets.views import View
+from echoic.text.lists import word_lists
+from echoic.text.spoken import is_bare, runs, views_of
+from echoic.text.views import View
 from echoic.words import STOP
+
+_LISTS = word_lists("echoic.secrets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +106,7 @@ _LEAD = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _ANSWERS = re.compile(r"\b(?:answer|word)(?:'s|\s+is|\s+was)\s+", re.IGNORECASE)
-_REFUSES = frozenset(
-    """don't dont know forgot forgotten remember cannot can't cant why what which how where when who need want
-    reset wait moment second minute hold hang later not no never none sorry help please tell ask call mean do
-    did does didn't have haven't thought should could would change new email link agent human person speak
-    talk representative nope looking find trying try again already told gave send sent hello bye thanks
-    thank goodbye are am was isn't won't will there hm something else stop cancel skip sec asking safe
-    secure anyone""".split()
-)
+_REFUSES = frozenset(_LISTS["refuses"].split())
 
 
 def _expected(text: str, said: Said, before: Sequence[Said]) -> list[Found]:
@@ -305,7 +302,7 @@ def _over_turns(said: Said, before: Sequence[Said]) -> InTurn | None:
     own = [(place, one) for place, one in pieces if one.speaker != "agent"]
     for first in range(len(own)):
         digits = "".join(_digits(one.text) for _, one in own[first:]) + _digits(said.text)
-        if checksums.card(digits):
+        if is_card(digits):
             since = own[first][0]
             earlier = {place: _all_numbers(one.text) for place, one in pieces if place >= since}
             return InTurn(_all_numbers(said.text), earlier)

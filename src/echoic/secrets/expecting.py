@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from echoic.secrets.labels import LABELS, Secret, harmless
 from echoic.secrets.masking import MARKER
-from echoic.secrets.reading import is_bare
+from echoic.text.lists import word_lists
+from echoic.text.spoken import is_bare
+
+_LISTS = word_lists("echoic.secrets")
 
 CONTEXT = 10
 """Turns that are looked back at."""
@@ -82,23 +85,8 @@ OTHER_NUMBER = re.compile(
     |expir\w*|valid|amount|how\s+much|how\s+old|quantity|call\s+you|reach\s+you|callback|call\s+back)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-ENCOURAGES = frozenset(
-    """go on ahead okay ok yes yeah yep mhm mm hmm uh huh right got it that so far and the rest next then
-    continue
-    please perfect great good thanks thank you sure hm uhm mmhm mmhmm uhhuh correct alright all i'm listening
-    ready when are keep going take your
-    time no rush hurry whenever problem of course i'll wait still here noted cool fine thanks very well that's
-    fine wonderful lovely excellent what's what comes after keep them coming last four digits one more first
-    part is there carry on yep number numbers group set is hold let me write down writing done was said say
-    have i with you""".split()
-)
-WAITS = frozenset(
-    """um uh er hold on one second sec moment minute a just let me find get grab see it wait okay ok sure yes
-    yeah
-    here is it's my wallet card purse bag phone hang give i'm looking for the where where's ah hmm so right
-    got
-    i have in front of need to think please yep of course there we go now alright bear with""".split()
-)
+ENCOURAGES = frozenset(_LISTS["encourages"].split())
+WAITS = frozenset(_LISTS["waits"].split())
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 

@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from echoic.secrets.patterns import END, START, any_of
+from echoic.text.lists import END, START, any_of, word_lists
+
+_LISTS = word_lists("echoic.secrets")
 
 Secret = Literal[
     "card",
@@ -44,20 +46,8 @@ def _cue(words: str) -> re.Pattern[str]:
     return re.compile(START + any_of(words) + END, re.IGNORECASE)
 
 
-_DOORS = any_of(
-    r"""doors? gates? alarms? garage safe house home building lobby apartment flat lock(?:\s?box|er)? office
-    keypad phone ipad iphone tablet laptop entry entrance voicemail vault shed elevator intercom key\s?safe
-    key\s?box front_door back_door side_door garage_door front_gate"""
-)
-_HARMLESS_CODE = any_of(
-    r"""zip postal post area country dial(?:l?ing)? promo(?:tional|tion)? discount coupon voucher gift
-    referral error status exit product item colou?r dress source qr bar airport airline flight booking
-    reservation tracking order reference ref cost style model part sku swift bic morse penal tax dept
-    department course class store shop http response return stock ticker sales? offer catalog(?:ue)? menu
-    fault trouble diagnosis billing procedure icd naics station region state city currency language unit
-    sample color-coded machine byte bank batch lot vendor supplier campaign iata sort case agent confirmation
-    group plan rate fare ticket event company client customer member(?:ship)? building_regulation"""
-)
+_DOORS = any_of(_LISTS["doors"])
+_HARMLESS_CODE = any_of(_LISTS["harmless code"])
 _NUMBERED = r"(?=\s*(?:numbers?|nos?\b|nr\b|#))"
 _NOT_OF_MONEY = re.compile(
     r"""\b(?:balance|amount|limit|total|charge[sd]?|fee|bill|cost|price|points|miles|rewards?|cash\s?back
@@ -205,7 +195,7 @@ LABELS: tuple[Label, ...] = (
             green_card_number health_card(?:_number)? n_i_n nin b_v_n bvn kennitala nric cedula
             cpr_number oib jmbg
             emirates_id iqama (?:personal|identity)_document pps(?:n|_n)?(?:_number)? hkid tfn
-            social_insurance(?:_number)? sin_number dni nie nif bsn nir
+            social_insurance(?:_number)? sin_number (?-i:SIN) (?-i:CNP) my_sin hetu dni nie nif bsn nir
             last_(?:four|4)(?:_digits|_numbers)?_(?:of|on)_(?:(?:my|the|your|his|her)_)?(?:ssn|social(?:_security)?(?:_number)?)
             codice_fiscale steuer-?(?:id|nummer) cpf pesel personnummer curp rut"""
         ),

@@ -14,15 +14,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from echoic.secrets import checksums, keys, values
+from echoic.secrets import values
 from echoic.secrets.announced import labelled
-from echoic.secrets.cards import cards, ibans
-from echoic.secrets.cues import HARMLESS, Cues
-from echoic.secrets.identity import identities
+from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, keys
 from echoic.secrets.labels import SECRETS, Secret
-from echoic.secrets.reading import runs, views_of
 from echoic.secrets.topics import hidden, is_scaled, near
-from echoic.secrets.views import View
+from echoic.text.spoken import runs, views_of
+from echoic.text.views import View
 
 MARKER = re.compile(
     r"\[(?:card ending [0-9]{4}|card number|IBAN|" + "|".join(re.escape(kind) for kind in SECRETS) + r")\]"
@@ -41,11 +39,6 @@ _TELLING = re.compile(
     r"acht|neun|due|quattro|cinque|sei|sette|otto|nove|um|dois|quatro|sete|oito)\b",
     re.IGNORECASE,
 )
-_SURE_IDS = frozenset(
-    """us-ssn uk-nino es-dni es-nie it-codice-fiscale fr-nir br-cpf be-national ch-ahv se-personnummer fi-hetu
-    kr-rrn cn-resident""".split()
-)
-"""Numbers so written that their check is enough; of the others one in ten order numbers passes."""
 _URL_SECRET = re.compile(
     r"://[^\s:/@]{0,128}:(?P<password>[^\s@/]{1,256})@|[?&;#](?:[A-Za-z]{1,16}[_-])?(?:token|api_?key|key|secret|"
     r"pass(?:word|wd|code)?|pwd|sig(?:nature)?|session(?:id)?|sid|auth(?:orization)?|jwt|otp|credentials?)="
@@ -175,7 +168,7 @@ def _in_view(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
     for url in _URL_SECRET.finditer(view.text):
         in_front = url["password"] is not None
         yield "password" if in_front else "API key", *url.span("password" if in_front else "field"), False
-    for key in keys.keys(view):
+    for key in keys(view):
         if key.rule != "key-entropy" or key.end - key.start >= _LEAST_RANDOM:
             yield "API key", key.start, key.end, False
     if sum(c.isdecimal() for c in view.text) >= _LEAST_CHECKED:
@@ -198,10 +191,8 @@ def _checked(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
             yield "security code", *code.span("code"), False
     for iban in ibans(view):
         yield "account number", iban.start, iban.end, True
-    for identity in identities(view, cues):
-        announced = cues.directly_before(identity.start) == "identity"
-        if identity.rule != "vin" and (announced or identity.rule in _SURE_IDS):
-            yield "ID number", identity.start, identity.end, False
+    for one in ids(view, cues):
+        yield "ID number", one.start, one.end, False
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
@@ -222,7 +213,7 @@ def _long_cards(view: View, cues: Cues) -> Iterator[tuple[Secret, int, int, bool
                 yield "card", start, end, False
         if not 16 < len(digits) <= 28 or cues.directly_before(start) in HARMLESS:
             continue
-        if any(checksums.card(digits[:length]) for length in (16, 15)):
+        if any(is_card(digits[:length]) for length in (16, 15)):
             yield "card", start, end, False
 
 
@@ -288,7 +279,7 @@ def merged(found: Iterable[Found]) -> list[Found]:
 
 def _weight(one: Found) -> tuple[int, int]:
     """Which of two names to keep: a number known by its check digits, then the longer."""
-    sure = one.kind == "card" and checksums.card(one.digits)
+    sure = one.kind == "card" and is_card(one.digits)
     return (2 if sure else one.iban, len(one.value))
 
 
@@ -306,8 +297,8 @@ def marker_of(one: Found) -> str:
     """What stands in place of a secret. Of a card that was said whole the last four digits are kept."""
     if one.kind == "card":
         digits = one.digits
-        if len(digits) > 16 and not checksums.card(digits):
-            digits = next((digits[:n] for n in (16, 15) if checksums.card(digits[:n])), "")
+        if len(digits) > 16 and not is_card(digits):
+            digits = next((digits[:n] for n in (16, 15) if is_card(digits[:n])), "")
         return f"[card ending {digits[-4:]}]" if 14 <= len(digits) <= 19 else "[card number]"
     return "[IBAN]" if one.iban else f"[{one.kind}]"
 

@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 
 from echoic.secrets import values
 from echoic.secrets.labels import CODE, LABELS, Secret, harmless, is_plain_code
-from echoic.secrets.numerals import ENGLISH
-from echoic.secrets.patterns import END, START, any_of
-from echoic.secrets.reading import is_bare, runs
-from echoic.secrets.views import View
+from echoic.text.lists import END, START, any_of, word_lists
+from echoic.text.numerals import ENGLISH
+from echoic.text.spoken import is_bare, runs
+from echoic.text.views import View
+
+_LISTS = word_lists("echoic.secrets")
 
 _DIGITS: dict[Secret, tuple[int, int]] = {
     "PIN": (4, 8),
@@ -33,16 +35,7 @@ _REACH = 160
 _SINGLE = frozenset(word for word in ENGLISH.vocabulary if len(ENGLISH.numerals.get((word,), "")) == 1)
 _REPEATS = frozenset(ENGLISH.repeats)
 # What is opened with a number, whoever says how.
-_THINGS = any_of(
-    r"""doors? gates? barrier turnstile safes? strongbox lockers? locks? padlocks? lock\s?box(?:es)?
-    key\s?safe
-    key\s?box vault alarm cellar shed garage barn entrance entry\s?phone intercom buzzer key\s?pad pad
-    panel combo combination dial unlocks? lobby lift elevator hut cabinet cupboard chain shutters? hatch
-    suitcase
-    stairwell car\s?park porch stable boathouse tablet laptop ipad key_numbers? key_(?:is_)?in_the_box
-    box(?=.{0,40}\b(?:key|wall|door|meter|porch|code)\b) gets?_in getting_in way_in
-    let(?:s|ting)?_(?:him|her|them|us|me|you|yourself|themselves)_in"""
-)
+_THINGS = any_of(_LISTS["things"])
 _OPENED = re.compile(START + _THINGS + END, re.IGNORECASE)
 _OPENS = re.compile(
     rf"\s*,?\s*(?:(?:gets?|lets?)\s+(?:you|him|her|them)\s+(?:in|through|past)\b|(?:(?:'s|is|that's|that\s+is|it's|which"
@@ -65,20 +58,7 @@ _BANK = re.compile(
     r"\b(?:bank|building\s+society|branch|direct\s+debit|standing\s+order|wire|giro)\b", re.IGNORECASE
 )
 _OTHER = re.compile(
-    START
-    + any_of(
-        r"""order book(?:ed|ing) reservation reference ref tracking phone mobile cell telephone landline
-        (?:call|ring|text)_(?:me|us|him|her|them|back|on) whats\s?app flight train bus invoice case
-        ticket receipt
-        confirmation zip post(?:al)?\s?code area\s?code promo discount coupon
-        voucher customer client loyalty members?(?:hip)? extension policy model serial
-        part item registration reg plate claim contract meter_(?:number|reading|reads?) reading address
-        house flat apartment room
-        suite file job quote batch licence_plate number_plate version channel frequency score
-        chassis vin frame isbn born birth birthday(?:'s|_is) ending ends
-        error fault total mileage miles reading count visitor unit"""
-    )
-    + END,
+    START + any_of(_LISTS["other"]) + END,
     re.IGNORECASE,
 )
 _STREET = re.compile(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 
-from echoic.secrets.patterns import END, any_of
+from echoic.text.lists import END, any_of, word_lists
 from echoic.words import STOP
+
+_LISTS = word_lists("echoic.secrets")
 
 Span = tuple[int, int]
 
@@ -18,22 +20,7 @@ _GROUP = re.compile(r"[0-9]+")
 _GAP = re.compile(r"[ ]?[ .,;:/_\n-]{0,3}(?=[0-9])")
 _LETTERED = re.compile(r"(?:[A-Za-z]{1,3}[ -]?)?[0-9][A-Za-z0-9]*(?:[ -][A-Za-z0-9]*[0-9][A-Za-z0-9]*)*")
 UNITS = re.compile(
-    r"\s*-?(?:%|\u00b0|[$\u20ac\u00a3]|"
-    + any_of(
-        r"""percent per_cent dollars? euros? pounds? bucks? quid cents? pence usd eur gbp grand thousand
-        million k hours? hrs? minutes? mins? seconds? secs? days? nights? weeks? months? years? yrs? times?
-        people persons? guests? adults? kids children items? pieces? tickets? points? miles? km kilometers?
-        kilometres? (?:milli|centi)?meters? (?:milli|centi)?metres? feet foot inch(?:es)? cm mm kg
-        kilos? grams? lbs? ounces? oz
-        liters?
-        litres? characters? digits? letters? words? numbers? symbols? attempts? tries transactions? pages?
-        am pm a\.m\.? p\.m\.? o'?clock degrees? street st avenue ave road rd lane drive block rows? seats?
-        calls? emails? messages? payments? orders? customers? employees? rooms? copies dots? bottles?
-        boxes st nd rd th january february march april may june july august september october november
-        december of_(?:them|us|those|these|my|the) more_than or_more or_so ago old later each"""
-    )
-    + END
-    + ")",
+    r"\s*-?(?:%|\u00b0|[$\u20ac\u00a3]|" + any_of(_LISTS["units"]) + END + ")",
     re.IGNORECASE,
 )
 _MONEY_BEFORE = re.compile(r"(?:[$\u20ac\u00a3\u00a5]|\b(?:usd|eur|gbp|rs\.?))\s*$", re.IGNORECASE)
@@ -130,66 +117,15 @@ _QUOTED = re.compile(r"[\"`]([^\"`\n]{1,80})[\"`](?!\w)|'([^'\n]{1,80})'(?!\w)")
 _SIGNED = re.compile(r"\S{3,256}")
 _AROUND = ".,;:!?)(\"'"
 _WORD = re.compile(r"[^\s,;:.!?()\"\[\]]+(?:[.!?'][^\s,;:.!?()\"\[\]]+)*[!?$]?")
-SPELLED = frozenset(
-    """zero oh nought naught one two three four five six seven eight nine ten eleven twelve thirteen fourteen
-    fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred
-    thousand double triple treble capital uppercase lowercase upper lower case dash hyphen underscore dot
-    point period slash backslash hash hashtag pound star asterisk ampersand exclamation mark question dollar
-    sign percent plus equals space at all caps letter number symbol alpha bravo charlie delta echo foxtrot
-    golf hotel india juliet kilo lima mike november oscar papa quebec romeo sierra tango uniform victor
-    whiskey xray x-ray yankee zulu zed zee""".split()
-)
+SPELLED = frozenset(_LISTS["spelled"].split())
 # Said of a password without saying it.
-_STATES = STOP | frozenset(
-    """required needed necessary wrong incorrect invalid expired expiring reset changed set sent emailed
-    printed written available posted displayed stored saved encrypted hashed protected secure insecure weak
-    strong stronger long longer short shorter case sensitive optional mandatory unknown missing lost
-    forgotten different unique temporary temp new old working broken disabled enabled locked unlocked blocked
-    asked provided given shown hidden updated never always important private secret confidential personal
-    safe good bad easy hard simple complex complicated compromised leaked stolen shared known visible found
-    located kept changing resetting checking generated created issued valid accepted rejected denied
-    something anything nothing everything someone somewhere anywhere nowhere elsewhere behind inside beneath
-    beside next near case-sensitive better worse ready due made used mailed texted alphanumeric numeric per
-    two-factor handled managed rotated by must should would could might may shall cannot somehow maybe
-    perhaps definitely probably usually currently already still ever safely quite rather pretty super
-    great fine perfect okay terrible confusing annoying ridiculous impossible possible supposed about
-    required gonna wanna yours mine ours hers theirs anyway though without within until since because if when
-    where whether who whose how why what which hacked gone failing out-of-date outdated recommended allowed
-    limited none way kinda kind sorta sort far much visible whatever whichever like linked tied tooo ain't
-    dont doesnt isnt wasnt wont cant didnt
-    forgot ive im thats its between usually generally either neither someone's nobody's anymore
-    the_same identical similar wrong-looking sorry weird strange funny silly stupid embarrassing
-    too super-secret ok""".split()
-)
+_STATES = STOP | frozenset(_LISTS["states"].split())
 # Before a noun they may begin a password: "strong coffee". Alone, or before "enough", they tell how it is.
-_ADJECTIVES = frozenset(
-    """strong stronger weak long longer short shorter good bad easy hard simple complex new old safe secret
-    private
-    personal great fine perfect pretty silly funny strange weird different wrong important terrible super
-    unique
-    alphanumeric numeric temporary impossible""".split()
-)
-_AFTER_STATE = frozenset(
-    """enough today tonight yesterday tomorrow anyway though indeed already yet however unfortunately lately
-    soon
-    forever information everywhere again instead online often stuff thing things one ones everywhere sadly
-    guys""".split()
-)
-_ADVERBS = frozenset(
-    """really actually apparently probably possibly currently temporarily usually obviously simply only
-    clearly
-    basically definitely certainly recently automatically easily properly correctly incorrectly completely
-    totally extremely highly fairly hardly nearly exactly securely safely randomly separately entirely finally
-    frequently regularly ridiculously unfortunately luckily rarely permanently partially absolutely fully
-    normally officially presumably seriously specifically technically truly supposedly literally slightly
-    initially originally previously locally case-sensitively""".split()
-)
+_ADJECTIVES = frozenset(_LISTS["adjectives"].split())
+_AFTER_STATE = frozenset(_LISTS["after state"].split())
+_ADVERBS = frozenset(_LISTS["adverbs"].split())
 _WEAK = frozenset("correct right blank empty red-flagged".split())
-_ENDS = frozenset(
-    """but so because for when if which that please thanks thank or ok okay then since while until can
-    could would will do does did let lets let's what how i'm i'll i've it's it is are was were there you i he
-    she they we with on in at from to my your our his her their right just now by as um uh""".split()
-)
+_ENDS = frozenset(_LISTS["ends"].split())
 _MOST_WORDS = 6
 
 

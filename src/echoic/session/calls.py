@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
-from echoic.memory.block import estimate_tokens
 from echoic.memory.records import CALL, CONVERSATION, EXCHANGE, GIVEN, scan_all
+from echoic.prompt.budget import estimate_tokens
 from echoic.session.heard import CutSource
 from echoic.session.recalling import Fate, Found, Recalled
 from echoic.stores.base import Put, Record, Require, Store

@@ -16,13 +16,13 @@ from typing import Final
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart
 
 from echoic.errors import EchoicError
-from echoic.memory.block import estimate_tokens
-from echoic.memory.block.quoting import quoted
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
 from echoic.memory.listening.slots import sentence_of, with_context
 from echoic.memory.user import UserMemory
+from echoic.prompt.budget import estimate_tokens
+from echoic.prompt.quoting import quoted
 from echoic.session.history import recent, tokens_of, turns_in
 from echoic.types import Turn
 

@@ -23,8 +23,8 @@ from pydantic_ai.realtime import RealtimeModel
 from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput
-from echoic.memory.block import estimate_tokens
 from echoic.memory.checkpoints import PendingTool
+from echoic.prompt.budget import estimate_tokens
 from echoic.session.agents import CallContext
 from echoic.session.playback import Utterance
 from echoic.session.shield import FAILED

@@ -26,8 +26,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.realtime import RealtimeError
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
-from echoic.memory.block import estimate_tokens
 from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint
+from echoic.prompt.budget import estimate_tokens
 from echoic.session.calls import Exchange
 from echoic.session.digest import Condensed
 from echoic.session.doubt import affirms, weigh

@@ -30,7 +30,7 @@ from pydantic_ai.realtime import (
 )
 
 from echoic.errors import EchoicError
-from echoic.memory.block.quoting import quoted
+from echoic.prompt.quoting import quoted
 from echoic.session.calls import Exchange, ToolRun
 from echoic.session.history import request
 from echoic.session.leg import Leg, Said

@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput, brief
-from echoic.memory.block.sections import memory_line
 from echoic.memory.concurrency import noted
 from echoic.memory.user import UserMemory
-from echoic.ranking.packing import Packed
+from echoic.prompt.answer import Packed
+from echoic.prompt.block import memory_line
 from echoic.types import Hit, Outcome, Recall
 
 log = logging.getLogger(__name__)

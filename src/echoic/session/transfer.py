@@ -14,7 +14,7 @@ from typing import Final
 from pydantic_ai.messages import SpeechPart, SystemPromptPart
 from pydantic_ai.realtime import RealtimeEvent
 
-from echoic.memory.block.quoting import quoted
+from echoic.prompt.quoting import quoted
 from echoic.session.agents import VoiceAgent
 from echoic.session.digest import with_summary
 from echoic.session.history import settled, without_requests

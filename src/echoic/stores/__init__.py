@@ -1,10 +1,14 @@
-"""Where memory is kept. `base` is the seam; a store is named by a URL and imported when it is asked for."""
+"""Where memory is kept. `base` is the seam; a store is named by a URL and imported when it is asked for.
+
+`store_from` reads our own options and takes them out of the URL; the options of a driver stay in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
-from urllib.parse import parse_qsl, unquote
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, unquote_plus, urlencode
 
 from echoic.errors import InvalidInput
 
@@ -21,31 +25,35 @@ _FORMS = (
 def store_from(url: str) -> Store:
     """The store that `url` names, not yet open.
 
-    Args:
-        url: "sqlite:///echoic.db" or "files:///folder", relative with three slashes, absolute with four, in
-            percent-encoding where the path holds "?" or "%"; or "memory://". Behind "?" may stand
-            "cache_mb=64", how much loaded memory is kept, and for files "format=markdown".
-            "postgresql://user:password@host/database" has more options: `postgres_url.postgres_store`;
-            likewise "mongodb://…" and "mongodb+srv://…": `mongodb_url.mongodb_store`.
+    | URL | options behind "?" |
+    | --- | --- |
+    | `sqlite:///echoic.db`, relative; absolute with four slashes | `cache_mb=256`, of loaded memory |
+    | `files:///folder`, likewise | `cache_mb`, `format=json` or `markdown` |
+    | `memory://` | none |
+    | `postgresql://user:password@host:5432/database` | `cache_mb` and those below, and the driver's |
+    | `mongodb://user:password@host/database`, `mongodb+srv://…` | `cache_mb`, `narrow_above=50000`, \
+`timeout_ms=10000` of one verb, and the driver's |
+
+    A path is percent-encoded where it holds "?" or "%". PostgreSQL has `schema=echoic`; `pool=10`
+    connections; `wait_s=10` for a server that restarts; `stale_s=300` of answers from loaded memory
+    meanwhile; `narrow_above=50000`, the rows of a user from which on the database searches; `rls=on`;
+    `listen=off`; `notify=off`. `PostgresStore` says more of each.
 
     Raises:
-        InvalidInput: the scheme, an option or its value is not known, or the path is missing.
+        InvalidInput: The scheme, an option or its value is not known, the path is missing, or a driver is
+            not installed. The URL of a database is not repeated: it may hold a password.
     """
     scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
     scheme = scheme.lower()
-    if scheme in {"mongodb", "mongodb+srv"}:
-        from echoic.stores.mongodb_url import mongodb_store
-
-        return mongodb_store(url)
     if scheme in {"postgres", "postgresql"}:
-        from echoic.stores.postgres_url import postgres_store
-
-        return postgres_store(url)
+        return _postgres(f"{scheme}://{rest}")
+    if scheme in {"mongodb", "mongodb+srv"}:
+        return _mongodb(url)
     if not separator or scheme not in {"sqlite", "files", "memory"}:
         shown = repr(f"{scheme}://…" if separator else _without_password(url))
         raise InvalidInput(f"unknown store {shown}: use {_FORMS}")
     place, _, query = rest.partition("?")
-    options = _options(query, {"sqlite": ("cache_mb",), "files": ("format", "cache_mb")}.get(scheme, ()))
+    options, _ = _options(parse_qsl(query, keep_blank_values=True), _LOCAL.get(scheme, {}))
     if scheme == "memory":
         if place:
             shown = _without_password(place)
@@ -53,14 +61,23 @@ def store_from(url: str) -> Store:
         from echoic.stores.in_memory import InMemoryStore
 
         return InMemoryStore()
-    return _on_disk(scheme, _path(scheme, place), options)
+    path = _path(scheme, place)
+    if scheme == "files":
+        from echoic.stores.files import FilesStore
+
+        return FilesStore(path, **options)
+    if path == ":memory:":
+        raise InvalidInput("':memory:' would be gone between two connections: use memory://")
+    from echoic.stores.sqlite import SQLiteStore
+
+    return SQLiteStore(path, **options)
 
 
 def store_of(given: str | Store | Documents) -> Store:
-    """The store that is meant, not yet open: one that a URL names, a `Store`, or one made of `Documents`.
+    """A store, not yet open, from a URL, a `Store` or `Documents`.
 
     Raises:
-        InvalidInput: it is none of these, or a URL that `store_from` refuses.
+        InvalidInput: It is none of these, or a URL that `store_from` refuses.
     """
     if isinstance(given, str):
         return store_from(given)
@@ -76,17 +93,56 @@ def store_of(given: str | Store | Documents) -> Store:
     return given if isinstance(given, Store) else DocumentStore(given)
 
 
-def _on_disk(scheme: str, path: str, options: Mapping[str, str]) -> Store:
-    if scheme == "files":
-        from echoic.stores import files
+def _postgres(url: str) -> Store:
+    try:
+        from echoic.stores.postgres import PostgresStore
+    except ImportError as error:
+        if error.name != "asyncpg":
+            raise
+        raise InvalidInput("PostgreSQL needs its driver: pip install 'echoic[postgres]'") from error
+    place, _, query = url.partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    for name, _ in given:
+        if "@" in name and name not in _ASYNCPG:  # what stands behind a "?" in a password
+            raise InvalidInput("the PostgreSQL URL cannot be read: write '?' in a user or password as '%3F'")
+    ours, theirs = _options(given, _POSTGRES, _ASYNCPG)
+    return PostgresStore(place + ("?" + urlencode(theirs) if theirs else ""), **ours)
 
-        layout = cast("files.Format", options.get("format", "json"))  # it refuses what it does not know
-        return files.FilesStore(path, layout, cache_bytes=_bytes(options, files.CACHE_BYTES))
-    from echoic.stores import sqlite
 
-    if path == ":memory:":
-        raise InvalidInput("':memory:' would be gone between two connections: use memory://")
-    return sqlite.SQLiteStore(path, cache_bytes=_bytes(options, sqlite.CACHE_BYTES))
+def _mongodb(url: str) -> Store:
+    try:
+        from echoic.stores.mongodb import MongoDBStore
+    except ImportError as error:
+        if error.name not in {"pymongo", "bson"}:
+            raise
+        raise InvalidInput("MongoDB needs its driver: pip install 'echoic[mongodb]'") from error
+    place, _, query = url.partition("?")
+    if "@" in place.partition("://")[2].partition("/")[2]:
+        # the driver would take the user for a host, and errors name hosts
+        raise InvalidInput("the mongodb:// URL cannot be read: write '/' in a user or password as '%2F'")
+    parts = [part.partition("=") for part in query.split("&") if part]
+    ours, _ = _options([(n, unquote_plus(v)) for n, _, v in parts if n in _MONGODB], _MONGODB)
+    theirs = "&".join("".join(part) for part in parts if part[0] not in _MONGODB)  # as it was written
+    plain = place + ("?" + theirs if theirs else "")
+    _check_mongodb(plain)
+    return MongoDBStore(plain, **ours)
+
+
+def _check_mongodb(url: str) -> None:
+    """Refuse what the driver cannot read, as far as that can be seen without asking anybody."""
+    from pymongo.errors import PyMongoError
+    from pymongo.synchronous.uri_parser import parse_uri
+
+    if not url.startswith("mongodb://"):
+        return  # mongodb+srv is read when it is opened, for that asks a name server
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            parse_uri(url)
+    except (PyMongoError, ValueError, Warning) as error:
+        # neither chained nor quoted: what cannot be read may be a piece of the password
+        kind = "an option is unknown or wrong" if isinstance(error, Warning) else type(error).__name__
+        raise InvalidInput(f"the mongodb:// URL cannot be read ({kind}): see docs/mongodb.md") from None
 
 
 def _path(scheme: str, place: str) -> str:
@@ -101,33 +157,96 @@ def _path(scheme: str, place: str) -> str:
 
 
 def _without_password(given: str) -> str:
-    """What somebody wrote who may have meant the URL of a database, as it may be shown."""
+    """`given` without the part that may be a user and a password, for messages."""
     _, at, place = str(given).rpartition("@")
     return f"…@{place}" if at else given
 
 
-def _options(query: str, known: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
+Options = Mapping[str, tuple[str, Callable[[str, str], Any]]]
+"""The argument of the store that each option becomes, and how its value is read."""
+
+
+def _options(
+    given: list[tuple[str, str]], known: Options, drivers: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The arguments that our options become, and the options of the driver as they are."""
+    ours: dict[str, Any] = {}
+    theirs: list[tuple[str, str]] = []
+    for name, value in given:
+        if name in drivers:
+            theirs.append((name, value))
+            continue
         if name not in known:
-            raise InvalidInput(f"unknown option {name!r}: {_known(known)}")
-        if name in found:
-            raise InvalidInput(f"the option {name!r} is there twice, as {found[name]!r} and {value!r}")
-        found[name] = value
-    return found
+            others = ", or the driver's" if drivers else ""
+            use = f"use one of {', '.join(known)}{others}" if known else "there are none here"
+            raise InvalidInput(f"unknown option {name!r}: {use}")
+        argument, read = known[name]
+        if argument in ours:
+            first = next(other for known_as, other in given if known_as == name)
+            raise InvalidInput(f"the option {name!r} is there twice, as {first!r} and {value!r}")
+        ours[argument] = read(name, value)
+    return ours, theirs
 
 
-def _known(options: tuple[str, ...]) -> str:
-    return f"use one of {', '.join(options)}" if options else "there are none here"
+def _text(_name: str, value: str) -> str:
+    return value
 
 
-def _bytes(options: Mapping[str, str], otherwise: int) -> int:
-    value = options.get("cache_mb")
-    if value is None:
-        return otherwise
-    if not (value.isascii() and value.isdigit() and int(value) > 0):
-        raise InvalidInput(f"cache_mb must be a whole number of megabytes above 0, not {value!r}")
-    return int(value) << 20
+def _whole(name: str, value: str, least: int = 1) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) <= 12 and int(value) >= least):
+        raise InvalidInput(f"{name} must be a whole number from {least} on, not {value!r}")
+    return int(value)
 
+
+def _megabytes(name: str, value: str) -> int:
+    return _whole(name, value) << 20
+
+
+def _milliseconds(name: str, value: str) -> float:
+    return _whole(name, value, 100) / 1000
+
+
+def _seconds(name: str, value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise InvalidInput(f"{name} must be a number of seconds, not {value!r}")
+    return seconds
+
+
+def _switch(name: str, value: str) -> bool:
+    if value not in {"on", "off"}:
+        raise InvalidInput(f"{name} must be on or off, not {value!r}")
+    return value == "on"
+
+
+_CACHE = {"cache_mb": ("cache_bytes", _megabytes)}
+_LOCAL: Mapping[str, Options] = {"sqlite": _CACHE, "files": {"format": ("format", _text), **_CACHE}}
+_POSTGRES: Options = {
+    "schema": ("name", _text),
+    **_CACHE,
+    "pool": ("pool", _whole),
+    "wait_s": ("wait_s", _seconds),
+    "stale_s": ("stale_s", _seconds),
+    "rls": ("fence", _switch),
+    "listen": ("listen", _switch),
+    "notify": ("notify", _switch),
+    "narrow_above": ("narrow_above", _whole),
+}
+_MONGODB: Options = {
+    **_CACHE,
+    "narrow_above": ("narrow_above", _whole),
+    "timeout_ms": ("timeout_s", _milliseconds),
+}
+_ASYNCPG = frozenset(
+    """
+    application_name database dbname gsslib host krbsrvname passfile password port service servicefile
+    ssl_max_protocol_version ssl_min_protocol_version sslcert sslcrl sslkey sslmode sslnegotiation sslpassword
+    sslrootcert target_session_attrs user
+    """.split()
+)
+"""What asyncpg understands behind "?"; anything else it would send on as a setting of the server."""
 
 __all__ = ["store_from", "store_of"]

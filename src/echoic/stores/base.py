@@ -6,14 +6,17 @@ Every store passes `echoic.testing.StoreConformance` and agrees with the in-memo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import Entry, Partition, checked_tokens
+from echoic.errors import EmbeddingMismatch, NotOpen
+from echoic.partition import SEGMENT_ROWS, Entry, Partition, checked_tokens
 from echoic.types import EmbeddingSpec, Scope
 
 FIRST_UNSEARCHABLE = 1 << 31
@@ -22,7 +25,7 @@ FIRST_UNSEARCHABLE = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One thing kept. `(kind, id)` is unique within a scope."""
+    """One record of a store. `(kind, id)` is unique within a scope."""
 
     kind: str
     id: str
@@ -31,13 +34,13 @@ class Record:
     key: str | None = None
     """A name several records may share, such as the versions of one memory."""
     version: int = 0
-    """How often it has been put; set by the store, from 1."""
+    """The number of times it has been put, from 1; set by the store."""
     seq: int = -1
     """Its place in the order of first writing; set by the store. Its row, where it is searchable."""
 
 
 Index = Callable[[Record], Entry | None]
-"""How a record is found; None: by kind, id and key only. Pure; a kind is searchable or it is not.
+"""Tells how a record is found; None means by kind, id and key only. Pure; a kind is searchable or not.
 
 Given to a store at `open`, so that it can index again what it holds.
 """
@@ -45,21 +48,21 @@ Given to a store at `open`, so that it can index again what it holds.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """Write `record` whole, in place of what stood under its kind and id.
+    """Write `record` whole, replacing the record of its kind and id.
 
-    Where the text to embed stayed the same the vector is kept; otherwise the record waits for a new one.
+    The vector is kept where the text to embed is the same; otherwise the record waits for a new one.
     """
 
     record: Record
     expect: int | None = None
-    """The version it must be at, 0 for "not there"; None: whatever it is."""
+    """The version the record must be at: 0 for "not there", None for any."""
     was: Mapping[str, Any] | None = None
-    """The data it must hold besides, where it must be at a version: one that was forgotten and written anew
-    may be at the same. None: any."""
+    """The data the record must hold as well, None for any. A record that was forgotten and written anew may
+    be at the same version."""
 
     @classmethod
     def over(cls, old: Record | None, record: Record) -> Put:
-        """`record` in place of `old` as it was read; None: of nothing. The same twice only checks."""
+        """Put `record` in place of `old` as it was read, or of nothing. Putting `old` itself only checks."""
         return cls(record=record, expect=old.version if old else 0, was=old.data if old else None)
 
 
@@ -73,9 +76,10 @@ class Drop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Require:
-    """Have the whole batch done only where this record is there, whatever it holds. Itself changes nothing.
+    """Apply the batch only if this record exists, whatever it holds. Changes nothing itself.
 
-    So what belongs to something is never written after that was forgotten, and nobody need look first.
+    With it, what belongs to a record is never written after that record was forgotten, and nobody has to look
+    first.
     """
 
     kind: str
@@ -92,12 +96,12 @@ class Attach:
     vector: NDArray[np.float32]
     """[dimensions], unit length, of the model the store was opened with."""
     tokens: bytes | None = None
-    """Word pieces that go with the vector, packed (`partition.tokens`); they stay and go as it does."""
+    """The packed word pieces that go with the vector (`partition.tokens`); kept and removed with it."""
     was: Mapping[str, Any] | None = None
-    """The data it was made of: of a record that was forgotten and written anew nothing happens. None: any."""
+    """The data the vector was made of, None for any. Nothing happens where the record holds other data."""
 
     def __post_init__(self) -> None:
-        """Refuse what no store has room for.
+        """Refuse more word pieces than a store has room for.
 
         Raises:
             InvalidInput: more word pieces than a text can have.
@@ -107,20 +111,20 @@ class Attach:
 
 Change = Put | Drop | Attach | Require
 Erasable = Drop | Put
-"""What `Store.erase` takes: a record to destroy, or what is to be left in the place of one."""
+"""What `Store.erase` takes: a record to destroy, or what to leave in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """What `erase` removed and how it knows that it is gone."""
+    """What `erase` removed, and whether it has been verified."""
 
     records: Mapping[str, int] = field(default_factory=dict)
-    """By kind: those that are gone whole."""
+    """How many records are gone whole, by kind."""
     rewritten: int = 0
-    """Records of which only what was replaced is gone."""
+    """Records that were replaced: only their former contents are gone."""
     vectors: int = 0
     verified: bool = False
-    """Whether what is left was searched for what was removed, and held none of it."""
+    """Whether the remaining bytes were searched for what was removed, and held none of it."""
     bytes_searched: int = 0
 
 
@@ -134,14 +138,14 @@ class Waiting:
 
 @runtime_checkable
 class Store(Protocol):
-    """Where memory is kept.
+    """A place where memory is kept: the seam that every store implements.
 
-    A constructor does no I/O. Every verb may raise `StoreUnavailable` (could not look or keep; safe to retry)
-    and `NotOpen`. What a verb does not find is absent from its answer, never an error.
+    A constructor does no I/O. Every verb may raise `StoreUnavailable` (it could not read or write; retry) and
+    `NotOpen`. What a verb does not find is absent from its answer, never an error.
     """
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
-        """Make ready, creating or upgrading what is there; a second call changes nothing.
+        """Open the store, creating or upgrading what is there; a second call changes nothing.
 
         Args:
             embedding: whose vectors will be attached. A new store records it.
@@ -155,7 +159,7 @@ class Store(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Finish writing and let go. May be called twice."""
+        """Finish writing and close. May be called twice."""
         ...
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
@@ -314,7 +318,7 @@ class Lists(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing about a server that was looked at, and whether it is as it should be."""
+    """One check of a server, and whether its result is as it should be."""
 
     name: str
     well: bool
@@ -343,9 +347,88 @@ class Examines(Protocol):
         ...
 
 
+async def timed(looking: Awaitable[Finding]) -> Finding:
+    """A finding with the time that it took to look."""
+    began = time.perf_counter()
+    found = await looking
+    return replace(found, ms=round(1000 * (time.perf_counter() - began), 2))
+
+
+def check_model(theirs: EmbeddingSpec, ours: EmbeddingSpec, where: str) -> None:
+    """Refuse to mix the vectors of two models.
+
+    Raises:
+        EmbeddingMismatch: `where` holds vectors of `theirs`, and that is not `ours`.
+    """
+    if theirs != ours:
+        raise EmbeddingMismatch(
+            f"{where} holds vectors of {model_text(theirs)!r}, not of {model_text(ours)!r}: open it with "
+            "that embedder, or run `echoic reindex` to embed everything anew",
+            model=theirs.model,
+            dimensions=theirs.dimensions,
+        )
+
+
+def model_text(spec: EmbeddingSpec) -> str:
+    """`spec` as a database records it: "<model> <dimensions>"."""
+    return f"{spec.model} {spec.dimensions}"
+
+
+def model_from(text: str) -> EmbeddingSpec:
+    """The inverse of `model_text`."""
+    model, _, dimensions = text.rpartition(" ")
+    return EmbeddingSpec(model, int(dimensions) if dimensions.isdecimal() else 0)
+
+
+def not_open() -> NotOpen:
+    """The error of every verb of a store that is not open."""
+    return NotOpen("the store is not open: use `async with` or await open() first")
+
+
+class Uses:
+    """Counts the verbs that are running, so that `aclose` can wait for them."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._none = asyncio.Event()
+
+    def __enter__(self) -> None:
+        self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._running -= 1
+        if not self._running:
+            self._none.set()
+
+    async def ended(self) -> None:
+        """Wait until none is running."""
+        while self._running:
+            self._none = asyncio.Event()  # of this loop: the store may be opened by one after another
+            await self._none.wait()
+
+
+REACH = 4
+"""How far from a found row the windows of the ranking look."""
+
+
+def segments_around(rows: Iterable[int]) -> list[int]:
+    """The segments that hold `rows` and whatever a window around them reaches; the last may not be there."""
+    found: set[int] = set()
+    for row in rows:
+        found.update(range(max(0, row - REACH) // SEGMENT_ROWS, (row + REACH) // SEGMENT_ROWS + 1))
+    return sorted(found)
+
+
+def origins(segments: Sequence[int]) -> NDArray[np.int64]:
+    """[32 * len(segments)] The number in its scope of each row of `segments`, one behind the other."""
+    starts = np.array(segments, np.int64) * SEGMENT_ROWS
+    return (starts[:, None] + np.arange(SEGMENT_ROWS)).reshape(-1)
+
+
 __all__ = [
     "FIRST_UNSEARCHABLE",
     "LISTED",
+    "REACH",
     "Attach",
     "Change",
     "Drop",
@@ -360,6 +443,14 @@ __all__ = [
     "Record",
     "Require",
     "Store",
+    "Uses",
     "Waiting",
     "Wanted",
+    "check_model",
+    "model_from",
+    "model_text",
+    "not_open",
+    "origins",
+    "segments_around",
+    "timed",
 ]

@@ -6,9 +6,9 @@ What a record, a row or a vector is written to is each store's own and not known
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from echoic.errors import WriteConflict, brief
 from echoic.partition import Entry
@@ -126,38 +126,9 @@ def takes(old: Record | None, attach: Attach) -> TypeGuard[Record]:
     return attach.was is None or old.data == attach.was
 
 
-def removed(old: Record, new: Record) -> Record:
-    """`old` with no more than the texts that `new` no longer holds, each from where the two begin to differ.
-
-    For whoever looks whether they are gone: the words before and behind are still there, and rightly so.
-    """
-    left = set(_strings(new.data))
-    gone = [text for text in _strings(old.data) if text not in left]
-    told = [(text, max(left, key=lambda other: _shared(text, other), default="")) for text in gone]
-    return replace(old, data={str(n): text[_shared(text, other) :] for n, (text, other) in enumerate(told)})
-
-
-def _shared(one: str, other: str) -> int:
-    """How many characters both begin with."""
-    return next(
-        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(min(one, other, key=len))
-    )
-
-
-def _strings(data: Any) -> Iterator[str]:
-    if isinstance(data, str):
-        yield data
-    elif isinstance(data, Mapping):
-        for value in data.values():
-            yield from _strings(value)
-    elif isinstance(data, list | tuple):
-        for value in data:
-            yield from _strings(value)
-
-
 def name_of(change: Change) -> Name:
     """The kind and id of the record that `change` is about."""
     return (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
 
 
-__all__ = ["Changing", "Name", "begins", "check_expected", "check_required", "name_of", "removed", "takes"]
+__all__ = ["Changing", "Name", "begins", "check_expected", "check_required", "name_of", "takes"]

@@ -1,35 +1,161 @@
 """Everything of one store into another, as records: resumable, and compared at the end.
 
-Not an export: no record is read for what it means. It keeps its kind, id, key, data and its place in the
-order (`seq`). So what says "read up to here" says the same in the other store, and what stood side by side
-still does; places that were emptied are empty there as well. Vectors and word pieces go along where both
-stores hold those of one model. Only `Record.version`, which counts the writes to one store, begins anew.
+This is not an export: no record is read for what it means. A record keeps its kind, id, key, data and its
+place in the order (`seq`). So a cursor means the same in the other store, neighbours stay neighbours, and
+places that were emptied are empty there as well. Vectors and word pieces go along where both stores hold
+those of one model. Only `Record.version`, which counts the writes to one store, begins anew.
 
 There is no record of progress. What the target holds of a scope has to be the beginning of what the source
-holds, and that is where it goes on.
+holds, and that is where copying goes on. Both are read through the seam of any store, page by page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from echoic.errors import InvalidInput, StoreCorrupt, WriteConflict
+from echoic.partition import Flag, Partition
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Put, Record, Store
-from echoic.stores.content import (
-    Kept,
-    Pages,
-    all_pages,
-    content_of,
-    flat,
-    other_pages,
-    searchable_pages,
-    told,
-    with_vectors,
-)
 from echoic.types import Scope
+
+PAGE = 200
+"""Records read at once: under 10 MB if each is as large as may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a scope holds, as two stores can compare it."""
+
+    records: int
+    vectors: int
+    waiting: int
+    """Searchable records without a vector."""
+    digest: str
+    """BLAKE2b, 32 bytes in hex, of the kind, id, key, place and data of every record, in order."""
+    vector_digest: str
+    """The same of the vectors and word pieces."""
+    embedded: frozenset[int]
+    """The rows whose vectors that is made of."""
+
+
+class Kept(NamedTuple):
+    """A record with what was made of it."""
+
+    record: Record
+    vector: NDArray[np.float32] | None = None
+    tokens: bytes | None = None
+
+
+Pages = AsyncGenerator[list[Kept], None]
+
+
+async def content_of(
+    store: Store, scope: Scope, kinds: Sequence[str], rows: Collection[int] | None = None
+) -> Content:
+    """What `scope` holds.
+
+    Args:
+        store: where.
+        scope: whose.
+        kinds: of the records that are not searchable.
+        rows: whose vectors are looked at; None: of all that have one.
+    """
+    records, vectors = blake2b(digest_size=32), blake2b(digest_size=32)
+    count = waiting = 0
+    embedded: set[int] = set()
+    async with aclosing(all_pages(store, scope, kinds)) as pages:
+        async for page in pages:
+            count += len(page)
+            for record, vector, tokens in page:
+                records.update(told(record) + b"\n")
+                waiting += vector is None and record.seq < FIRST_UNSEARCHABLE
+                if vector is not None and (rows is None or record.seq in rows):
+                    embedded.add(record.seq)
+                    said = tokens or b""
+                    vectors.update(record.seq.to_bytes(8) + len(said).to_bytes(8))
+                    vectors.update(vector.astype("<f4").tobytes() + said)
+    return Content(
+        records=count,
+        vectors=len(embedded),
+        waiting=waiting,
+        digest=records.hexdigest(),
+        vector_digest=vectors.hexdigest(),
+        embedded=frozenset(embedded),
+    )
+
+
+async def flat(pages: Pages) -> AsyncGenerator[Record, None]:
+    """The records of `pages`, one by one."""
+    async for page in pages:
+        for kept in page:
+            yield kept.record
+
+
+async def all_pages(store: Store, scope: Scope, kinds: Sequence[str]) -> Pages:
+    """All of `scope` in order, searchable records first; each page is of one sort."""
+    async for page in searchable_pages(store, scope):
+        yield page
+    async for page in other_pages(store, scope, kinds):
+        yield page
+
+
+async def searchable_pages(store: Store, scope: Scope) -> Pages:
+    """The searchable records of `scope`, in the order of first writing."""
+    partition = await store.load(scope)
+    with partition.lock:
+        rows: list[int] = np.flatnonzero(partition.rows["kind"]).tolist()
+    for first in range(0, len(rows), PAGE):
+        records = await store.rows(scope, rows[first : first + PAGE])
+        # loaded after the records were read: a vector may be newer than its record, which is found out in the
+        # end, but never one of words that the record does not say any more
+        yield with_vectors(await store.load(scope), records)
+
+
+def with_vectors(partition: Partition, records: Sequence[Record]) -> list[Kept]:
+    """Searchable records with what `partition` has of them."""
+    found: list[Kept] = []
+    with partition.lock:
+        for record in records:
+            there = record.seq < partition.size and partition.rows["flags"][record.seq] & Flag.EMBEDDED
+            vector = partition.vectors[record.seq].copy() if there else None
+            found.append(Kept(record, vector, partition.tokens.get(record.seq) if there else None))
+    return found
+
+
+async def other_pages(store: Store, scope: Scope, kinds: Sequence[str]) -> Pages:
+    """The records of `kinds` that are not searchable, merged in the order of first writing."""
+    read: dict[str, deque[Record]] = {kind: deque() for kind in kinds}
+    after = dict.fromkeys(kinds, FIRST_UNSEARCHABLE - 1)
+    page: list[Kept] = []
+    while read:
+        for kind in [kind for kind, records in read.items() if not records]:
+            records = await store.scan(scope, kind, after=after[kind], limit=PAGE)
+            if not records:
+                del read[kind]
+                continue
+            read[kind].extend(records)
+            after[kind] = records[-1].seq
+        if read:
+            page.append(Kept(min(read.values(), key=lambda records: records[0].seq).popleft()))
+        if page and (len(page) == PAGE or not read):
+            yield page
+            page = []
+
+
+def told(record: Record) -> bytes:
+    """What two stores have to agree on: JSON that tells 1 from 1.0, and does not mind the order of names."""
+    said = [record.kind, record.id, record.key, record.seq, record.data]
+    return json.dumps(said, sort_keys=True, ensure_ascii=True).encode()
+
 
 _PLACEHOLDER = "echoic-copy-placeholder"
 
@@ -39,15 +165,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedScope:
-    """What became of one scope."""
+    """The result of copying one scope."""
 
     scope: Scope
     records: int
-    """It holds now, in either store."""
+    """How many it holds now, in either store."""
     new: int
-    """Of these were written this time."""
+    """How many of these were written this time."""
     vectors: int
-    """Went along, or were there already."""
+    """How many vectors went along, or were there already."""
     waiting: int
     """Searchable records the target still has to embed."""
     digest: str
@@ -55,28 +181,28 @@ class CopiedScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """What became of all."""
+    """The result of copying every scope."""
 
     scopes: tuple[CopiedScope, ...]
 
     @property
     def records(self) -> int:
-        """In all scopes."""
+        """Records in all scopes."""
         return sum(one.records for one in self.scopes)
 
     @property
     def new(self) -> int:
-        """Written this time."""
+        """Records written this time."""
         return sum(one.new for one in self.scopes)
 
     @property
     def vectors(self) -> int:
-        """With their records."""
+        """Vectors in the target."""
         return sum(one.vectors for one in self.scopes)
 
     @property
     def waiting(self) -> int:
-        """For a vector, in the target."""
+        """Records that wait for a vector in the target."""
         return sum(one.waiting for one in self.scopes)
 
 
@@ -203,7 +329,7 @@ class _Writer:
         return Attach(kind=record.kind, id=record.id, version=version, vector=kept.vector, tokens=kept.tokens)
 
     async def _vectors_missing(self, present: Sequence[Kept]) -> list[Change]:
-        """For records that were copied before they had a vector."""
+        """The vectors of records that were copied before they had one."""
         embedded = {kept.record.seq: kept for kept in present if kept.vector is not None}
         if not (self._vectors and embedded):
             return []
@@ -302,4 +428,20 @@ def _whose(scope: Scope) -> str:
     return f"{whose} of deployment {scope.deployment!r}"
 
 
-__all__ = ["Copied", "CopiedScope", "Progress", "copy_store"]
+__all__ = [
+    "PAGE",
+    "Content",
+    "Copied",
+    "CopiedScope",
+    "Kept",
+    "Pages",
+    "Progress",
+    "all_pages",
+    "content_of",
+    "copy_store",
+    "flat",
+    "other_pages",
+    "searchable_pages",
+    "told",
+    "with_vectors",
+]

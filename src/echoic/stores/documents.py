@@ -1,4 +1,5 @@
-"""A full store out of five verbs on JSON documents, for a place of your own: Redis, an object store, a table.
+"""A full store out of five verbs on JSON documents, for a place of your own: Redis, an object store, a
+table.
 
 A scope is one document that lists others, each with the records of 32 places and their vectors. A write puts
 new documents and then replaces the list, if it is still the one it was made from: so a batch happens wholly
@@ -22,7 +23,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from echoic.errors import EchoicError, EmbeddingMismatch, NotOpen, StoreTooNew, StoreUnavailable
+from echoic.errors import EchoicError, EmbeddingMismatch, StoreTooNew, StoreUnavailable
 from echoic.partition import Partition
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
@@ -34,7 +35,10 @@ from echoic.stores.base import (
     Index,
     Put,
     Record,
+    Uses,
     Waiting,
+    check_model,
+    not_open,
 )
 from echoic.stores.changing import begins
 from echoic.stores.documents_parts import (
@@ -47,7 +51,7 @@ from echoic.stores.documents_parts import (
     vector_of,
     without_vectors,
 )
-from echoic.stores.files_source import json_of
+from echoic.stores.files.document import json_of
 from echoic.stores.held import Clock, HeldScope, Staged
 from echoic.types import EmbeddingSpec, Scope
 
@@ -98,10 +102,10 @@ class _Place:
         self.lock = asyncio.Lock()
         self.held: HeldScope | None = None
         self.text: str | None = None
-        """Of its list."""
+        """The text of its list."""
         self.head: Json = {}
         self.parts: dict[str, tuple[str, str]] = {}
-        """By part, the name and text of its document."""
+        """The name and the text of the document of each part."""
 
     @property
     def nbytes(self) -> int:
@@ -125,28 +129,18 @@ class DocumentStore:
         self._spec = EmbeddingSpec("", 0)
         self._index: Index | None = None
         self._open = False
-        self._active = 0
-        self._idle = asyncio.Event()
+        self._uses = Uses()
         self._clock = Clock()
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
         found = await self._settings(embedding)
-        if found != embedding:
-            raise EmbeddingMismatch(
-                f"these documents hold vectors of {found.model!r} with {found.dimensions} dimensions, not of "
-                f"{embedding.model!r} with {embedding.dimensions}: open it with that embedder, or run "
-                "`echoic reindex` to embed everything anew",
-                model=found.model,
-                dimensions=found.dimensions,
-            )
+        check_model(found, embedding, "this store of documents")
         if not self._open:
             self._spec, self._index, self._open = embedding, index, True
 
     async def aclose(self) -> None:
         self._open = False
-        while self._active:
-            self._idle.clear()
-            await self._idle.wait()
+        await self._uses.ended()
         self._places.clear()
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
@@ -299,17 +293,13 @@ class DocumentStore:
                 staged = held.stage(changes)
                 if await self._commit(scope, place, held, staged):
                     return
-        raise StoreUnavailable(
-            "other processes write this user's documents all the time; nothing was written"
-        )
+        raise StoreUnavailable(_BUSY)
 
     async def _check_vectors(self, place: _Place, attaches: Sequence[Attach]) -> None:
         for attach in attaches:
-            model = place.head["model"] if place.text else [self._spec.model, self._spec.dimensions]
-            if np.shape(attach.vector) != (self._spec.dimensions,) or model != [
-                self._spec.model,
-                self._spec.dimensions,
-            ]:
+            ours = [self._spec.model, self._spec.dimensions]
+            model = place.head["model"] if place.text else ours
+            if np.shape(attach.vector) != (self._spec.dimensions,) or model != ours:
                 raise EmbeddingMismatch(
                     f"a vector of shape {np.shape(attach.vector)} for {attach.kind} {attach.id!r}: "
                     f"these documents are for {model[0]!r} with {model[1]} dimensions"
@@ -502,14 +492,9 @@ class DocumentStore:
     @contextlib.asynccontextmanager
     async def _using(self) -> AsyncIterator[None]:
         if not self._open:
-            raise NotOpen("the store is not open: use `async with` or await open() first")
-        self._active += 1
-        try:
+            raise not_open()
+        with self._uses:
             yield
-        finally:
-            self._active -= 1
-            if not self._active:
-                self._idle.set()
 
 
 __all__ = ["CACHE_BYTES", "DocumentStore", "Documents"]

@@ -20,7 +20,7 @@ _OF_VECTOR: Final = ("vector", "text", "pieces")
 
 
 def changed_parts(texts: Mapping[str, str], held: HeldScope, staged: Staged) -> dict[str, str]:
-    """By part, its text once `staged` happened, of those that it changes; empty: the part is gone."""
+    """The new text of each part that `staged` changes; empty where the part is gone."""
     opened: dict[str, Json] = {}
 
     def part(seq: int) -> Json:

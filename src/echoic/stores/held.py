@@ -1,6 +1,9 @@
-"""One scope held in memory: records, their rows and words. What the in-memory and the files store share.
+"""One scope held in memory: its records, their rows and words. The in-memory, files and document stores
+share it.
 
 Knows nothing of files or of other scopes. Not safe for several threads at once: its holder sees to that.
+`Listings` finds the conversations of all users by status, agent and time, for stores that keep no index in a
+database.
 """
 
 from __future__ import annotations
@@ -19,12 +22,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Partition, Segment
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record, Require, Waiting
-from echoic.stores.changing import check_expected, check_required, takes
+from echoic.stores.base import (
+    FIRST_UNSEARCHABLE,
+    LISTED,
+    Attach,
+    Change,
+    Drop,
+    Index,
+    Put,
+    Record,
+    Require,
+    Waiting,
+    Wanted,
+)
+from echoic.stores.changing import Name, check_expected, check_required, name_of, takes
 from echoic.types import Scope
-
-Name = tuple[str, str]
-"""Kind and id."""
 
 
 class Text(NamedTuple):
@@ -159,7 +171,7 @@ class HeldScope:
         """
         staged = Staged(next_row=self.next_row, next_other=self.next_other)
         for change in changes:
-            name = _name(change)
+            name = name_of(change)
             old = staged.records[name] if name in staged.records else self.records.get(name)
             match change:
                 case Require():
@@ -210,7 +222,7 @@ class HeldScope:
         """Let what was staged happen, in the records and in the partition."""
         touched: set[int] = set()
         for step in staged.steps:
-            name = _name(step.change)
+            name = name_of(step.change)
             if isinstance(step.change, Attach):
                 if step.left is not None:
                     self._attach(step.change, touched)
@@ -245,7 +257,7 @@ class HeldScope:
             counters: the next row and the next unsearchable seq.
         """
         touched: set[int] = set()
-        kept = {_name_of(record): record for record in records}
+        kept = {(record.kind, record.id): record for record in records}
         for name, old in list(self.records.items()):
             if name not in kept or kept[name].seq != old.seq:
                 self._remove(name, touched)
@@ -284,7 +296,7 @@ class HeldScope:
     def _put(self, record: Record, entry: Entry | None, touched: set[int], *, keep: bool) -> None:
         if entry is not None:
             self._segment(record.seq, touched).put(record.seq % SEGMENT_ROWS, entry, keep_vector=keep)
-        name = _name_of(record)
+        name = (record.kind, record.id)
         old = self.records.get(name)
         if old is None or (old.key, old.seq) != (record.key, record.seq):
             if old is not None:
@@ -310,7 +322,7 @@ class HeldScope:
             self.queue.discard(self, row)
 
     def _attach(self, attach: Attach, touched: set[int]) -> None:
-        old = self.records.get(_name(attach))
+        old = self.records.get(name_of(attach))
         if old and old.version == attach.version and old.seq < FIRST_UNSEARCHABLE:
             self._segment(old.seq, touched).attach(old.seq % SEGMENT_ROWS, attach.vector, attach.tokens)
 
@@ -365,7 +377,7 @@ class HeldScope:
 
     def erasing(self, changes: Sequence[Change]) -> tuple[list[Record], list[tuple[Record, Record]]]:
         """The records that `changes` destroy whole, and those they rewrite with what is left of each."""
-        named = {_name(change): change for change in changes}
+        named = {name_of(change): change for change in changes}
         there = [(self.records[name], change) for name, change in named.items() if name in self.records]
         gone = [record for record, change in there if not isinstance(change, Put)]
         return gone, [(record, change.record) for record, change in there if isinstance(change, Put)]
@@ -414,12 +426,70 @@ def _lists(record: Record) -> list[tuple[str, ...]]:
     return [(record.kind,)] if record.key is None else [(record.kind,), (record.kind, record.key)]
 
 
-def _name(change: Change) -> Name:
-    return _name_of(change.record) if isinstance(change, Put) else (change.kind, change.id)
+_Place = tuple[str, tuple[str, str], str]
+"""When it began, whose it is and its id."""
 
 
-def _name_of(record: Record) -> Name:
-    return record.kind, record.id
+class Listings:
+    """The conversations of every user by deployment, status, agent and time, for operators."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, Any, Any], list[_Place]] = {}
+        self._of: dict[Scope, dict[str, tuple[tuple[str, Any, Any], _Place]]] = {}
+
+    def put(self, scope: Scope, records: Iterable[Record]) -> None:
+        """List those of `records` that operators look for, in place of what was listed under their ids."""
+        for record in records:
+            if record.kind == LISTED and scope.user is not None:
+                self.drop(scope, [record.id])
+                data = record.data
+                bucket = (scope.deployment, data.get("status"), data.get("agent"))
+                place = (str(data.get("started_at")), (scope.deployment, scope.user), record.id)
+                insort(self._places.setdefault(bucket, []), place)
+                self._of.setdefault(scope, {})[record.id] = bucket, place
+
+    def drop(self, scope: Scope, ids: Iterable[str] | None = None) -> None:
+        """Remove these, or all of `scope`."""
+        listed = self._of.get(scope, {})
+        for name in list(listed if ids is None else ids):
+            if name in listed:
+                bucket, place = listed.pop(name)
+                places = self._places[bucket]
+                del places[bisect_left(places, place)]
+                if not places:
+                    del self._places[bucket]
+        if not listed:
+            self._of.pop(scope, None)
+
+    def replace(self, scope: Scope, records: Iterable[Record]) -> None:
+        """List exactly these of `scope` from now on."""
+        self.drop(scope)
+        self.put(scope, records)
+
+    def find(self, wanted: Wanted) -> dict[Scope, list[str]]:
+        """The ids of the records that are `wanted`, by scope."""
+        found: dict[Scope, list[str]] = {}
+        for (deployment, status, agent), places in self._places.items():
+            if deployment != wanted.deployment or (wanted.status and status not in wanted.status):
+                continue
+            if wanted.agent is not None and agent != wanted.agent:
+                continue
+            first = 0 if wanted.since is None else bisect_left(places, (wanted.since,))
+            last = len(places) if wanted.until is None else bisect_left(places, (wanted.until,))
+            for _, whose, name in places[first:last]:
+                found.setdefault(Scope(*whose), []).append(name)
+        return found
 
 
-__all__ = ["Clock", "HeldScope", "Name", "Queue", "Staged", "Step", "Text", "copied", "text_digest"]
+__all__ = [
+    "Clock",
+    "HeldScope",
+    "Listings",
+    "Name",
+    "Queue",
+    "Staged",
+    "Step",
+    "Text",
+    "copied",
+    "text_digest",
+]

@@ -6,16 +6,27 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from echoic.errors import EmbeddingMismatch, NotOpen
 from echoic.partition import Partition
-from echoic.stores.base import LISTED, Change, Drop, Erasable, Erased, Index, Put, Record, Waiting, Wanted
-from echoic.stores.held import HeldScope, Queue, Staged
-from echoic.stores.listing import Listings
+from echoic.stores.base import (
+    LISTED,
+    Change,
+    Drop,
+    Erasable,
+    Erased,
+    Index,
+    Put,
+    Record,
+    Waiting,
+    Wanted,
+    check_model,
+    not_open,
+)
+from echoic.stores.held import HeldScope, Listings, Queue, Staged
 from echoic.types import EmbeddingSpec, Scope
 
 
 class InMemoryStore:
-    """For tests and trials. `aclose` keeps the contents, so that a test may open it again."""
+    """A store for tests and trials. `aclose` keeps the contents, so that a test may open it again."""
 
     def __init__(self) -> None:
         self._scopes: dict[Scope, HeldScope] = {}
@@ -26,8 +37,8 @@ class InMemoryStore:
         self._queue = Queue()
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
-        if self._embedding not in {None, embedding}:
-            raise EmbeddingMismatch(f"this store holds vectors of {self._embedding}, not of {embedding}")
+        if self._embedding is not None:
+            check_model(self._embedding, embedding, "this store")
         self._embedding, self._index = embedding, index
 
     async def aclose(self) -> None:
@@ -121,7 +132,7 @@ class InMemoryStore:
 
     def _opened(self) -> tuple[EmbeddingSpec, Index]:
         if self._index is None or self._embedding is None:
-            raise NotOpen("the store is not open: use `async with` or await open() first")
+            raise not_open()
         return self._embedding, self._index
 
     def _new(self, scope: Scope) -> HeldScope:

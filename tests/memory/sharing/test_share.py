@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import echoic
-from echoic.memory.sharing import (
-    MAX_FACT_CHARACTERS,
-    Redacted,
-    Shareable,
-    Verdict,
-    classify,
-    redact,
-    share,
-)
+from echoic.memory import door, keyed
+from echoic.memory.sharing import MAX_FACT_CHARACTERS, Shareable, Verdict, gate, share, weigh
 from echoic.memory.sharing.business import personal_in
-from echoic.memory.sharing.classify import judge
+from echoic.memory.sharing.contacts import contacts
+from echoic.memory.sharing.gate import holds_secret
 from echoic.memory.sharing.wording import names_among, words_of
 
 from .conftest import lines
@@ -28,7 +24,7 @@ PERSONAL = [
     personal["value"]
     for line in lines("redaction")
     for personal in line["personal"]
-    if redact(personal["value"]).text == f"[{personal['kind']}]"
+    if contacts(personal["value"]) or holds_secret(personal["value"])
 ]
 FACTS = [
     line["text"] for line in lines("classification") if line["visibility"] == "global" and not line["key"]
@@ -81,7 +77,8 @@ def test_nothing_personal_is_ever_left_in_what_is_shared(fact, personal, form):
     """A fact with somebody's data behind it is either kept private or shared without any of it."""
     shared = share(form.format(fact, personal), None)
     if shared is not None:
-        assert redact(shared.text).found == ()
+        assert not contacts(shared.text)
+        assert not holds_secret(shared.text)
         assert personal_in(words_of(shared.text)) is None or not names_among(words_of(shared.text))
         assert personal not in shared.text
 
@@ -96,7 +93,7 @@ def test_what_is_too_long_for_a_fact_is_not_looked_at():
     padding = " and closes at 9 pm" * 100
     assert len(FACT + padding) > MAX_FACT_CHARACTERS
     assert share(FACT + padding, None) is None
-    assert classify(FACT + padding, None) == Verdict("private", "doubt")
+    assert weigh(FACT + padding, None) == Verdict("private", "doubt")
 
 
 YES = Verdict("global", "model")
@@ -118,16 +115,26 @@ def test_no_verdict_makes_two_people_s_life_global(line):
         assert share(line["text"], line["key"], verdict=YES) is None
 
 
-def test_a_redactor_that_overlooks_something_is_caught():
-    def blind(text: str, *, region: str | None = None) -> Redacted:
-        return Redacted(text, ())
-
-    text = "The restaurant is located at 12 Main Street"
-    assert judge(blind(text), None).visibility == "global"
-    assert share(text, None, redactor=blind) is None
-    shared = share(text, None)
+def test_an_address_is_taken_out_of_what_is_shared():
+    shared = share("The restaurant is located at 12 Main Street", None)
     assert shared is not None
     assert shared.text == "The restaurant is located at [ADDRESS]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The wifi password of the store is [password]", "The store opens at 9 am, [PIN]", "[card ending 4242]"],
+)
+def test_where_a_secret_stood_nothing_is_shared(text):
+    assert weigh(text, None, masked=True) == Verdict("private", "identifier")
+
+
+def test_a_secret_that_no_door_masked_is_found():
+    assert share("The wifi password of the store is bluebird seven", None) is None
+
+
+def test_a_name_in_brackets_is_no_placeholder():
+    assert share("The store opens at 9 am [ANNA]", None) is None
 
 
 def test_of_hours_and_places_hardly_any_waits_for_nothing():
@@ -166,3 +173,23 @@ async def test_a_classifier_of_ones_own_decides_and_the_memory_says_so(url, verd
     async with echoic.open(url, embedder="lexical", classifier=Says(verdict)) as memory:
         memory_kept = await memory.user("ana").set("opening", text)
         assert (memory_kept.visibility, memory_kept.reason) == kept
+
+
+async def test_a_set_is_searched_for_secrets_once_and_weighed_once(url, monkeypatch):
+    counted: Counter[str] = Counter()
+
+    def count(module, name):
+        call = getattr(module, name)
+
+        def counting(*args, **kwargs):
+            counted[name] += 1
+            return call(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, counting)
+
+    async with echoic.open(url, embedder="lexical", global_writes="auto") as memory:
+        for module, name in ((door, "mask_named"), (keyed, "weigh"), (gate, "contacts"), (gate, "mask")):
+            count(module, name)
+        kept = await memory.user("ana").set("opening_hours", FACT)
+    assert kept.visibility == "global"
+    assert counted == {"mask_named": 1, "weigh": 1, "contacts": 1}

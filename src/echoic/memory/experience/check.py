@@ -10,12 +10,12 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from echoic.memory.experience.words import ordinary
-from echoic.memory.sharing import redact
-from echoic.memory.sharing.gate import has_long_number, hides_something
-from echoic.memory.sharing.names import NAMES
+from echoic.memory.listening.lexicon import COMMON
+from echoic.memory.sharing.contacts import contacts
+from echoic.memory.sharing.gate import hides_something, holds_secret
 from echoic.memory.sharing.persons import about_a_person
-from echoic.memory.sharing.wording import Word, names_among, stems, words_of
+from echoic.memory.sharing.wording import LISTS, NAMES, VOCABULARY, Word, names_among, stem, stems, words_of
+from echoic.text.lists import word_lists
 from echoic.words import cut
 
 MAX_LESSON_CHARACTERS: Final = 240
@@ -89,6 +89,20 @@ _CAPITALS = frozenset(
     september october november december english ok api json faq id url urls iso sms tv pdf""".split()
 )
 
+_LISTS: Final = word_lists("echoic.memory.experience")
+_STEMS: Final = stems(
+    " ".join((*_LISTS.values(), *COMMON, *VOCABULARY, LISTS["known function"].replace("'", "")))
+)
+"""Of the words that lessons are said in. A name that no list holds cannot pass."""
+_DERIVED: Final = re.compile(
+    r"[a-z]{3,}[st]ions?|[a-z]{4,}i[sz]ations?|[a-z]{5,}ments?|[a-z]{4,}[ai]bilit(?:y|ies)"
+    r"|[a-z]{3,}(?:i|ed|ful|ive|less|ous)ness|[a-z]{3,}(?:al|ing|ous|ive|ful|ed|less)ly"
+)
+"""Endings that make abstract nouns and adverbs of other words, and that no name has: behind so many letters
+"Clement", "Inverness" and "Kelly" are none of them."""
+
+_PREFIXED: Final = re.compile(r"(?:re|un|mis|non|pre)([a-z]{4,})")
+
 
 def objection(
     text: str, *, words: Collection[str] = (), own: Collection[str] = (), names: Collection[str] = ()
@@ -105,7 +119,7 @@ def objection(
         return f"it has {len(text)} characters, {MAX_LESSON_CHARACTERS} at most"
     if _SIGNS.search(text) or hides_something(text):
         return "it holds markup or hidden characters"
-    if redact(text).found or has_long_number(text) or _DIGITS.search(text):
+    if _DIGITS.search(text) or contacts(text) or holds_secret(text):
         return "it holds a number, an address or a secret"
     # a tool is called by its name, which is no word of anybody's
     said = words_of(_IDENTIFIER.sub(lambda found: found.group().replace("_", " "), text))
@@ -206,6 +220,20 @@ def _of_words(
         if bare in words or not ordinary(word.text):
             return "it holds a word that is not known to be an ordinary one"
     return None
+
+
+def ordinary(word: str) -> bool:
+    """Whether a folded word is one that lessons are said in."""
+    bare = word.removesuffix("'s").removesuffix("'")
+    parts = [part for part in bare.replace(".", "-").split("-") if part]
+    return all(_is_known(part) for part in parts)
+
+
+def _is_known(part: str) -> bool:
+    if stem(part) in _STEMS or _DERIVED.fullmatch(part):
+        return True
+    again = _PREFIXED.fullmatch(part)
+    return again is not None and stem(again[1]) in _STEMS
 
 
 __all__ = ["MAX_LESSON_CHARACTERS", "objection", "repeats", "suspects"]

@@ -1,48 +1,32 @@
-"""What may become global, with personal data taken out of it. No language model, no I/O, no clock.
+"""The gate between a user's own memory and what all users of a deployment know. Pure: no I/O, no clock.
 
-`redact` takes personal data out of a text, `classify` says whether it is a fact about the business, and
-`share` does both and looks once more. What they cannot judge stays private.
+`weigh` decides whether a text may become global and takes telephone numbers and addresses out of it. What it
+cannot judge stays private.
 """
 
 from __future__ import annotations
 
-from echoic.memory.sharing.classify import (
+from echoic.memory.sharing.evidence import DEFAULT_GLOBAL_KINDS, GLOBAL_KINDS, LESSON, checked_kinds
+from echoic.memory.sharing.gate import (
     MAX_FACT_CHARACTERS,
     REASONS,
     Classifier,
-    RuleClassifier,
-    Together,
+    Shareable,
     Verdict,
-    agree,
-    classify,
+    share,
+    weigh,
 )
-from echoic.memory.sharing.gate import Redactor, Shareable, share, weigh
-from echoic.memory.sharing.presidio import PresidioRedactor
-from echoic.memory.sharing.redaction import redact
-from echoic.memory.sharing.stated import DEFAULT_GLOBAL_KINDS, GLOBAL_KINDS, LESSON, checked_kinds
-from echoic.secrets.findings import KINDS, Finding, Kind, Redacted
 
 __all__ = [
     "DEFAULT_GLOBAL_KINDS",
     "GLOBAL_KINDS",
-    "KINDS",
     "LESSON",
     "MAX_FACT_CHARACTERS",
     "REASONS",
     "Classifier",
-    "Finding",
-    "Kind",
-    "PresidioRedactor",
-    "Redacted",
-    "Redactor",
-    "RuleClassifier",
     "Shareable",
-    "Together",
     "Verdict",
-    "agree",
     "checked_kinds",
-    "classify",
-    "redact",
     "share",
     "weigh",
 ]

@@ -1,10 +1,10 @@
-"""Whether a text that the rules of `evidence` do not understand still looks like a business fact, so that an
-operator is asked about it; and whether it is personal, which nobody may overrule.
+"""Statements that look like a business's, and statements that are personal.
 
-`evidence` names the facts that need no operator and errs towards private. Here a "we" may be a shop: what is
-said of it decides. "We ship worldwide" is said by no family; "we open at nine" becomes a shop's with a second
-sign of trade beside it. A family speaks of certain things ("the car", "our boiler"), a business of whatever
-there is of a kind ("all boilers", "bikes").
+`looks_like_business` finds what `evidence` does not understand and an operator should still be asked
+about. A "we" may be a shop: what is said of it decides. No family says "we ship worldwide"; "we open at
+nine" becomes a shop's with a second sign of trade beside it. A family speaks of certain things ("the
+car", "our boiler"), a business of all things of a kind ("all boilers", "bikes"). What is `personal_in` a
+text nobody may overrule.
 """
 
 from __future__ import annotations
@@ -14,26 +14,69 @@ from collections.abc import Sequence
 from typing import Final
 
 from echoic.memory.sharing import persons
-from echoic.memory.sharing.business_words import (
-    ADVERBS,
-    COMPANY_TRAITS,
-    HAVING,
-    KEY_OF_BUSINESS,
-    LASTING_VERBS,
-    MASS,
-    OF_BUSINESS,
-    OF_ONE,
-    ORGANISATION,
-    SIGNS,
-    SOFT_VERBS,
-    SORTS,
-    STRONG_VERBS,
-    TRADES,
-    WHERE_ONE_IS_SERVED,
-    YOU_MAY,
+from echoic.memory.sharing.wording import (
+    LISTS,
+    Word,
+    listed,
+    listed_stems,
+    phrase_stems,
+    stem,
+    stems,
+    unknown_names,
 )
-from echoic.memory.sharing.wording import Word, phrase_stems, stem, unknown_names
-from echoic.secrets.patterns import any_of
+from echoic.text.lists import any_of
+
+_ADVERBS = """also only always usually currently generally normally now just proudly still never not do will
+    can all both happily gladly typically fully even regularly"""
+_STRONG_VERBS = LISTS["strong verbs"]
+"""What a family hardly does, whatever the object."""
+_SOFT_VERBS = LISTS["soft verbs"]
+"""What families do as well."""
+_COMPANY_TRAITS = LISTS["company traits"]
+_HAVING = LISTS["having"]
+_ORGANISATION = LISTS["organisation"]
+"""What a business calls its own, and a family hardly, or not with these verbs behind it."""
+_OF_BUSINESS = LISTS["of business"]
+_YOU_MAY = """return exchange cancel order pay collect pick_up park reschedule upgrade rent hire track borrow
+    renew try book reserve pre-order"""
+_LASTING_VERBS = LISTS["lasting verbs"]
+_SIGNS = (
+    any_of(LISTS["signs"])
+    + r"|(?:[$\u20ac\u00a3] ?[0-9][0-9.,]*|[0-9][0-9.,]* ?(?:[$\u20ac\u00a3]|dollars|euros|pounds|cents)"
+    r"|(?:[a-z]+teen|[a-z]+ty|ten|twelve|hundred) (?:dollars|euros|pounds))"
+    r" (?:a|an|per|each|for) (?:hour|day|night|week|month|year|person|head|guest|kilo|item|ticket|session)"
+    r"|(?:[0-9]+|ten|twenty|fifty) ?(?:%|percent)"
+    r"|[0-9]{1,2}(?::[0-9]{2})?(?: [ap]m)? (?:to|until|-) [0-9]{1,2}(?::[0-9]{2})?(?: [ap]m)?"
+)
+"""Signs of trade; each is weak alone. A bare amount is none: it may be somebody's bill."""
+_SORTS = LISTS["sorts"]
+"""What a business has many sorts of."""
+_TRADES = (
+    listed_stems(
+        "trade_places",
+        "trade_open",
+        "trade_served",
+        "trade_begun",
+        "trade_goods",
+        "trade_services",
+        "trade_events",
+        "trade_ruled",
+        "trade_devices",
+        "trades",
+    )
+) - stems("phone child children kid infant bag bike room ticket bed box people everyone anyone group age")
+_OF_ONE = stems(
+    "appointment order booking ticket lesson session plan bill reservation parcel delivery claim visit"
+    " treatment"
+)
+"""What "every" and "any" may stand before in somebody's own affairs."""
+_MASS = listed_stems("mass")
+_WHERE_ONE_IS_SERVED = listed_stems("trade_places") - stems(
+    "cleaner claim parking garage kitchen bathroom toilet garden park box ticket machine locker shelf"
+    " stop bed key"
+) | listed_stems("where one is served")
+_KEY_OF_BUSINESS = listed_stems("key of business") - stems("general info access process")
+"""What a key has that names a fact about a business."""
 
 _SHORT: Final = (
     (re.compile(r"\b(we|you|they)'re\b"), r"\1 are"),
@@ -45,23 +88,19 @@ _SHORT: Final = (
     (re.compile(r"\bwon't\b"), "will not"),
     (re.compile(r"\b(do|does|are|is|have|has|must)n't\b"), r"\1 not"),
 )
-_SINGULAR: Final = frozenset(
-    """i i'm i've i'd i'll me my mine myself he he's him his himself she she's her hers herself someone
-    somebody everybody nobody y'all themselves ours ourselves yours yourself yourselves let's whose whom
-    theirs""".split()
-)
+_SINGULAR: Final = listed("singular")
 _GROUP: Final = re.compile(
     r"\b(?:customers|clients|guests|visitors|members|passengers|patients|students|tenants|subscribers"
     r"|drivers|couriers|mechanics|technicians|instructors|teachers|groups|orders|items|products|anyone"
     r"|everyone|people|children|adults|branches|shops|stores)\b|^all [a-z]+s\b"
 )
-_ADV: Final = rf"(?: {any_of(ADVERBS)})*"
+_ADV: Final = rf"(?: {any_of(_ADVERBS)})*"
 _CERTAIN: Final = any_of("the our my his her their your this that those these him it")
 _NOT_THERE: Final = (
     r"(?:our|my|his|her|their|your|this|that|these|those|him|it|the (?!ground|first|second|third|top|main"
     r"|high|corner|city|town|cent|old|same|full|north|south|east|west|edge))"
 )
-_SIGN: Final = re.compile(rf"(?<!\S)(?:{SIGNS})(?!\S)")
+_SIGN: Final = re.compile(rf"(?<!\S)(?:{_SIGNS})(?!\S)")
 _NUMBER: Final = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half)"
 _DAYS: Final = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _OPENED: Final = (
@@ -92,7 +131,7 @@ _STRONG: Final = tuple(
     for pattern in (
         # "we offer …", but not "we sell our house", "we accept that"
         (
-            rf"\bwe(?={_ADV} {any_of(STRONG_VERBS)}(?! (?:{_CERTAIN}|up|out|on|off|in"
+            rf"\bwe(?={_ADV} {any_of(_STRONG_VERBS)}(?! (?:{_CERTAIN}|up|out|on|off|in"
             r"|(?:[a-z]+ )?(?:calls?|visitors|apologies|help|advice|gifts|prayers|condolences|thanks))\b))"
         ),
         (
@@ -108,16 +147,16 @@ _STRONG: Final = tuple(
         ),
         rf"\bwe(?= (?:are|stay|remain){_ADV} (?:open|closed){_OPENED})",
         rf"\bwe(?={_ADV} (?:open|close){_OPENED})",
-        rf"\bwe(?= are{_ADV} (?:an? )?(?:[a-z-]+ ){{0,3}}{any_of(COMPANY_TRAITS)}(?!\S))",
+        rf"\bwe(?= are{_ADV} (?:an? )?(?:[a-z-]+ ){{0,3}}{any_of(_COMPANY_TRAITS)}(?!\S))",
         (
-            rf"\bwe(?= have{_ADV} (?:(?:[a-z0-9-]+ ){{0,3}}{any_of(HAVING)}(?!\S)"
+            rf"\bwe(?= have{_ADV} (?:(?:[a-z0-9-]+ ){{0,3}}{any_of(_HAVING)}(?!\S)"
             r"|been (?:in business|open|trading) (?:since|for)\b))"
         ),
         rf"\bwe(?={_ADV} (?:take|do|require|allow|welcome|need){_ADV} {_LOT})",
         r"\bwe(?= (?:match|beat) (?:[a-z']+ )?(?:price|competitor|quote))",
         (
-            rf"\bour(?= (?:[a-z0-9'-]+ ){{0,2}}?(?:{any_of(ORGANISATION)}|{_PROFESSION})(?: (?:to|from|in"
-            rf"|for|of) [a-z]+)?{_ADV} {any_of(OF_BUSINESS)}"
+            rf"\bour(?= (?:[a-z0-9'-]+ ){{0,2}}?(?:{any_of(_ORGANISATION)}|{_PROFESSION})(?: (?:to|from|in"
+            rf"|for|of) [a-z]+)?{_ADV} {any_of(_OF_BUSINESS)}"
             rf"(?! (?:{_NOT_THERE}|not|late|broken|ready|gone|wrong|on leave)\b)(?!\S))"
         ),
         (
@@ -126,20 +165,20 @@ _STRONG: Final = tuple(
             r"\b(?! (?:is|are|was|were|has|have|had)\b))"
         ),
         r"\bour(?= (?:[a-z-]+ )?(?:opening|business|visiting|trading) hours\b)",
-        rf"(?<=\ball )our(?= (?:[a-z-]+ ){{0,2}}{any_of(SORTS)}(?!\S))",
+        rf"(?<=\ball )our(?= (?:[a-z-]+ ){{0,2}}{any_of(_SORTS)}(?!\S))",
     )
 )
 _SOFT: Final = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"\bwe(?={_ADV} {any_of(SOFT_VERBS)}(?! (?:{_CERTAIN}|a|an|at|in)\b))",
+        rf"\bwe(?={_ADV} {any_of(_SOFT_VERBS)}(?! (?:{_CERTAIN}|a|an|at|in)\b))",
         r"\bwe(?= pay (?:the|return|all) (?:postage|shipping|return))",
         (
             r"\bwe(?= have (?:free )?(?:customer )?(?:parking|wifi|lockers|showers|toilets|tables|seats"
             r"|rooms)\b)"
         ),
         (
-            rf"\byou(?= (?:can|may){_ADV} {any_of(YOU_MAY)}(?! (?:the|our|my|his|her|their|this|that|these"
+            rf"\byou(?= (?:can|may){_ADV} {any_of(_YOU_MAY)}(?! (?:the|our|my|his|her|their|this|that|these"
             rf"|those|him|it|me|us|tomorrow|tonight)\b))"
         ),
         (
@@ -204,7 +243,7 @@ _BREAK: Final = re.compile(
 )
 _OF: Final = re.compile(r" (?:of|to|for|in|on|at|with|from|over|under|between|near|behind|within|without) ")
 _DETERMINED: Final = re.compile(r"^(?:the|a|an|all|every|each|any|no|most) ")
-_VERB: Final = re.compile(rf"(?<!\S)(?:{any_of(LASTING_VERBS)})(?!\S)")
+_VERB: Final = re.compile(rf"(?<!\S)(?:{any_of(_LASTING_VERBS)})(?!\S)")
 _REACH: Final = frozenset(
     "call contact email text write message phone visit ask check book bring pay".split()
 )
@@ -259,7 +298,7 @@ def looks_like_business(words: Sequence[Word], subject: Sequence[Word]) -> bool:
         return _is_signed(text)
     if _GROUP.match(text):
         return len(set(_SIGN.findall(text)) | set(_GROUP.findall(text))) > 1
-    keyed = bool(phrase_stems(subject) & KEY_OF_BUSINESS)
+    keyed = bool(phrase_stems(subject) & _KEY_OF_BUSINESS)
     if _TERSE.match(text) or _OFFERED_AS.match(text):
         return keyed or _SIGN.search(text) is not None
     head, rest = _head(text)
@@ -360,11 +399,11 @@ def _head(text: str) -> tuple[bool, str]:
     until = found.start() if found else len(text)
     # of "the entrance to the gallery" the entrance is spoken of
     noun = [one for one in _OF.split(text[:until])[0].split() if one[-1].isalpha()]
-    if not 0 < len(noun) < 8 or stem(noun[-1]) not in TRADES:
+    if not 0 < len(noun) < 8 or stem(noun[-1]) not in _TRADES:
         return False, text
     last, rest = noun[-1], text if there else text[until:]
     if there:
-        return stem(last) in WHERE_ONE_IS_SERVED or last in {
+        return stem(last) in _WHERE_ONE_IS_SERVED or last in {
             "parking",
             "park",
             "lift",
@@ -372,11 +411,11 @@ def _head(text: str) -> tuple[bool, str]:
             "toilet",
         }, rest
     if noun[0] in {"the", "a", "an"} or noun[0] in {"these", "those", "both"}:
-        return stem(last) in WHERE_ONE_IS_SERVED, rest
+        return stem(last) in _WHERE_ONE_IS_SERVED, rest
     if _DETERMINED.match(text):
-        return stem(last) not in OF_ONE, rest
+        return stem(last) not in _OF_ONE, rest
     several = last.endswith("s") and not last.endswith("ss")
-    return several or (stem(last) in MASS and len(noun) <= 2), rest
+    return several or (stem(last) in _MASS and len(noun) <= 2), rest
 
 
 __all__ = ["looks_like_business", "personal_in"]

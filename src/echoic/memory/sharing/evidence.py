@@ -1,17 +1,22 @@
-"""Which fact about a business some words state. Looks only for the fact: that nobody is meant is asked
-elsewhere.
+"""The kinds of fact about a business that a text states, by rules over English words.
+
+`fact_in` looks for one kind, which is enough for a text to be proposed. `kinds_stated` finds every kind,
+clause by clause, so that a deployment can say which need no operator: "Open from 9 to 5, and refunds are
+never given" states hours and a policy. What the rules do not understand is "other". Whether a text speaks
+of a person is asked elsewhere (`persons`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
-from echoic.memory.sharing import trade
-from echoic.memory.sharing.vocabulary import FOOD, GOODS
-from echoic.memory.sharing.wording import Word, phrase_stems, stem, stems
-from echoic.secrets.patterns import any_of
+from echoic.errors import InvalidInput, brief
+from echoic.memory.sharing.wording import LISTS, Word, listed_stems, phrase_stems, stem, stems
+from echoic.text.lists import any_of
 
 
 def _phrase(pattern: str) -> re.Pattern[str]:
@@ -25,13 +30,7 @@ _CLOCK = (
     rf"(?:[0-9]{{1,2}}(?:[:.][0-9]{{2}})?(?: {_HALF})?|{_LOW}(?: (?:thirty|fifteen|forty five|{_HALF}))*"
     r"|noon|midnight|midday|dawn|dusk|sunset|sunrise|breakfast)"
 )
-_DAYS = any_of(
-    """(?:mon|tues?|wednes|thurs?|fri|satur|sun)(?:days?)? wed sat week(?:days?|ends?|ly)? dai?ly nightly
-    every_day each_day all_day night evening morning afternoon holidays? christmas easter thanksgiving 24
-    january february march april may june july august september october november december summer winter
-    spring autumn year-round around_the_clock seasons? monthly annually every_hour
-    (?:one|two|[0-9]+|an|half_an)_(?:hours?|minutes)_(?:before|after)"""
-)
+_DAYS = any_of(LISTS["days"])
 _TOWARDS = any_of("at from until till to by between before after around - : \u2013")
 _WHEN = _phrase(
     rf"{_TOWARDS} {_CLOCK}"
@@ -66,24 +65,14 @@ _FLOOR = any_of(
 )
 _WHERE = _phrase(
     r"(?:is|are)(?: (?:also|now|right|just|not))? (?:"
-    + any_of(
-        """located situated next_to across_from opposite behind beside adjacent_to downstairs upstairs
-        outside inside in_front_of
-        (?:on|in|at|near|between|under|above|below|past)_(?:the|each|every|level|floor)
-        to_the_(?:left|right) on_(?:the_)?(?:left|right)"""
-    )
+    + any_of(LISTS["where"])
     + rf"|(?:on )?(?:the )?{_FLOOR} (?:floor|level)|\[ADDRESS\])"
 )
 _ROOMS = _phrase(
     any_of("fitting meeting changing conference dining waiting locker game treatment rest") + " rooms?"
 )
 _IS = any_of("is are can_be may_be must_be should_be has_to_be have_to_be")
-_RULED = any_of(
-    """allowed permitted prohibited forbidden banned required accepted mandatory optional refundable
-    nonrefundable non-refundable included valid transferable returnable welcome refunded issued processed
-    honou?red returned exchanged cancell?ed limited charged waived available reserved non-smoking
-    smoke-free strictly_prohibited requested"""
-)
+_RULED = any_of(LISTS["ruled"])
 _BANNED = any_of(
     """smoking pets refunds returns exchanges outside_food photography cash checks food dogs minimum
     drinks alcohol reservations?"""
@@ -108,29 +97,15 @@ _EAT = _phrase(
         (?:is_|are_)?made_(?:with|from) features? offers? serves? on_the_menu"""
     )
 )
-_DISHES_ARE = any_of(
-    """available vegan vegetarian gluten-free dairy-free nut-free halal kosher organic homemade fresh
-    spicy mild grilled fried baked roasted smoked steamed seasonal italian french spanish local"""
-)
+_DISHES_ARE = any_of(LISTS["dishes are"])
 _IS_DISH = _phrase(rf"(?:is|are)(?: also| always| not)? {_DISHES_ARE}")
 _SPECIAL = _phrase(r"(?:of the day|specials?) (?:is|are)(?! (?:at|on|from)(?!\S))")
 # "Available in blue" is said of goods, "available on Friday" of anything.
-_PRODUCTS_ARE = any_of(
-    """waterproof water-resistant compatible rechargeable machine-washable washable portable in_stock
-    out_of_stock sold_out adjustable foldable gluten-free vegan organic wireless discontinued
-    (?:available|sold)_(?:in|as|with|separately)"""
-)
-_HAS = _phrase(
-    any_of(
-        """comes?_(?:with|in) includes? contains? features? supports? fits weighs holds lasts measures
-        (?:is_|are_)?made_(?:of|from|with|in) works_with runs_on charges_(?:in|via|by|with) in_stock
-        out_of_stock sold_out"""
-    )
-    + rf"|(?:is|are) {_PRODUCTS_ARE}"
-)
+_PRODUCTS_ARE = any_of(LISTS["products are"])
+_HAS = _phrase(any_of(LISTS["has"]) + rf"|(?:is|are) {_PRODUCTS_ARE}")
 _OWNS = _phrase("has|have")
 _COUNTS = frozenset("one two three four five six seven eight nine ten eleven twelve".split())
-_FEATURES = stems(GOODS, FOOD) - stems("number message key password")
+_FEATURES = listed_stems("known goods", "known food") - stems("number message key password")
 _HELD = _phrase(
     r"starts?|begins?|takes? place|runs?|ends?|(?:is|are) (?:held|hosted|open|every|each|on|from)"
 )
@@ -140,12 +115,7 @@ _REPEATED = _phrase(
         (?:mon|tues|wednes|thurs|fri|satur|sun)days"""
     )
 )
-_SURE_EVENT = _phrase(
-    any_of(
-        """happy_hour live_music open_mic (?:summer|winter|spring|autumn|clearance|holiday)_sale
-        flea_market farmers_market story_time (?:trivia|quiz|karaoke|bingo|comedy)_night"""
-    )
-)
+_SURE_EVENT = _phrase(any_of(LISTS["sure event"]))
 _OPENING = _phrase(r"(?:is|are|stays?|remains?)(?: also| only| always)? (?:open|closed)|opens?|closes?")
 _SERVING = _phrase(r"(?:is|are)(?: also| only| always)? (?:available|served)|served")
 _BEGINNING = _phrase(r"starts?|begins?|ends?|is|are")
@@ -154,11 +124,7 @@ _PRICE_ITSELF = stems("price cost fee rate charge")
 _HOURS_ITSELF = re.compile(r"(?:the )?(?:[a-z-]+ ){0,3}hours(?: are| :|:| is)? ")
 # When somebody has time, which is no business's hours.
 _FREE_THEN = ("free ", "available ", "busy ", "awake ", "up ", "home ", "working ")
-_STEPS = any_of(
-    """press hold push turn plug unplug restart reset scan insert select choose click tap dial bring show
-    fill submit open close remove place put use connect switch pull slide enter download visit take wait
-    install go print sign pay call swipe type pack lift drop return"""
-)
+_STEPS = any_of(LISTS["steps"])
 _TO_DO = re.compile(rf"(?:to|for) [^,:]{{3,80}}[,:] (?:first )?{_STEPS}(?!\S)")
 _HANDLED = any_of(
     """press hold push turn plug unplug restart reset scan insert slide switch tap connect disconnect
@@ -224,7 +190,7 @@ def _facts(words: Sequence[Word], subject: Sequence[Word], *, contact: bool) -> 
         " ".join(word.text for word in words if word.text not in _SILENT).strip(), phrase_stems(subject)
     )
     if contact:
-        if said.names(trade.REACHED) and said.names(trade.BUSINESS):
+        if said.names(listed_stems("trade_reached")) and said.names(listed_stems("trade_business")):
             yield "contact"
         return
     rules: tuple[tuple[str, Callable[[_Statement], bool]], ...] = (
@@ -246,9 +212,9 @@ def _is_hours(said: _Statement) -> bool:
     if _HOURS_ITSELF.match(said.text) or (_HOUR in said.key and not said.has(_BEGINNING)):
         return True
     return (
-        said.says(_OPENING, trade.OPEN)
-        or said.says(_SERVING, trade.SERVED | trade.MEALS | trade.OPEN)
-        or said.says(_BEGINNING, trade.BEGUN)
+        said.says(_OPENING, listed_stems("trade_open"))
+        or said.says(_SERVING, listed_stems("trade_served", "trade_meals", "trade_open"))
+        or said.says(_BEGINNING, listed_stems("trade_begun"))
     )
 
 
@@ -258,23 +224,23 @@ def _is_price(said: _Statement) -> bool:
     if _DISCOUNT.match(said.text) or said.has(_EAT_FREE) or said.has(_FEE):
         return True
     if not said.key.isdisjoint(_PRICE_ITSELF):
-        return not said.key.isdisjoint(trade.PRICED)
-    return said.says(_PRICE, trade.PRICED)
+        return not said.key.isdisjoint(listed_stems("trade_priced"))
+    return said.says(_PRICE, listed_stems("trade_priced"))
 
 
 def _is_menu(said: _Statement) -> bool:
-    dishes = trade.FOOD | trade.MEALS
+    dishes = listed_stems("trade_food", "trade_meals")
     # "Dinner is at seven" is a plan; "the soup is vegan" is the menu.
-    if said.says(_EAT, dishes) or said.says(_IS_DISH, trade.FOOD) or said.has(_SPECIAL):
+    if said.says(_EAT, dishes) or said.says(_IS_DISH, listed_stems("trade_food")) or said.has(_SPECIAL):
         return True
-    return said.says(_EAT, trade.PLACES) and said.names(dishes)
+    return said.says(_EAT, listed_stems("trade_places")) and said.names(dishes)
 
 
 def _is_policy(said: _Statement) -> bool:
     if said.has(_RULE_ITSELF):
         return True
     rule = _POLICY.search(said.text)
-    return rule is not None and said.names(trade.RULED, until=rule)
+    return rule is not None and said.names(listed_stems("trade_ruled"), until=rule)
 
 
 def _is_location(said: _Statement) -> bool:
@@ -282,17 +248,17 @@ def _is_location(said: _Statement) -> bool:
     where = _WHERE.search(said.text)
     if where is None:
         return False
-    return said.says(_WHERE, trade.PLACES) or bool(_ROOMS.search(said.text, 0, where.start()))
+    return said.says(_WHERE, listed_stems("trade_places")) or bool(_ROOMS.search(said.text, 0, where.start()))
 
 
 def _is_product(said: _Statement) -> bool:
-    if said.says(_HAS, trade.GOODS):
+    if said.says(_HAS, listed_stems("trade_goods")):
         return True
     # "The tablet has a ten inch screen", but "the phone has a new number" and "a virus".
     owns = _OWNS.search(said.text)
     return (
         owns is not None
-        and said.says(_OWNS, trade.GOODS)
+        and said.says(_OWNS, listed_stems("trade_goods"))
         and any(
             word.isdecimal() or word in _COUNTS or stem(word) in _FEATURES
             for word in said.text[owns.end() :].split()
@@ -306,11 +272,152 @@ def _is_event(said: _Statement) -> bool:
         return False
     if _SURE_EVENT.search(said.text, 0, held.start()):
         return True
-    return said.says(_HELD, trade.EVENTS) and said.has(_REPEATED)
+    return said.says(_HELD, listed_stems("trade_events")) and said.has(_REPEATED)
 
 
 def _is_procedure(said: _Statement) -> bool:
-    return said.names(trade.DEVICES) and bool(_TO_DO.match(said.text) or _STEP.match(said.text))
+    return said.names(listed_stems("trade_devices")) and bool(
+        _TO_DO.match(said.text) or _STEP.match(said.text)
+    )
 
 
-__all__ = ["fact_in", "facts_in"]
+LESSON: Final = "lesson"
+GLOBAL_KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "hours": "when the business, or a part of it, is open",
+        "location": "where a part of the business is",
+        "contact": "how the business is reached",
+        "price": "what something costs",
+        "menu": "what there is to eat and drink",
+        "product": "what something on sale is, has or comes with",
+        "event": "what takes place at the business, and when",
+        "procedure": "how something of the business is done",
+        "policy": "what is allowed, required, accepted or refunded",
+        "medical": "anything that touches health, medicine, treatment or what somebody may eat",
+        "legal": "anything that touches law, rights, contracts, taxes or insurance",
+        "safety": "anything that touches danger, emergencies, security or what is safe",
+        "other": "a text that states something beside these kinds, or that is not understood as a whole",
+        LESSON: "what an agent learned by serving people",
+    }
+)
+"""What a deployment may let become global without an operator, and what each means. A text needs all the
+kinds that it states."""
+DEFAULT_GLOBAL_KINDS: Final = frozenset({"hours", "location"})
+"""What is global by itself in the mode "auto" unless the deployment says otherwise: a lie about it is a
+nuisance, where one about a price, a telephone number or a policy is worth telling."""
+
+# Said anywhere in a text, whatever else it states.
+_TOUCHED_BY: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "price": listed_stems("touched by price"),
+        "medical": listed_stems("touched by medical"),
+        "legal": listed_stems("touched by legal"),
+        "safety": listed_stems("touched by safety"),
+    }
+)
+_ENDS: Final = frozenset(".!?;:")
+_JOINS: Final = frozenset(
+    """, and but or so because although though while whereas unless except if when which that who where then
+    also plus yet since as ( ) \u2013 \u2014 / " """.split()
+)
+_HALVES: Final = frozenset({"a.m", "p.m"})
+# What may be added to a clause without a verb of its own: "…, Monday to Friday", "… and on weekends".
+_PLAIN: Final = listed_stems("plain")
+# Of what hours and places are said; a word that describes one of them may stand before it ("gift shop").
+_PLACES: Final = listed_stems("trade_open", "trade_places", "trade_served", "trade_meals", "trade_begun")
+_AROUND: Final = listed_stems("around")
+_DESCRIBING: Final = 2
+"""Words at most that describe a place."""
+_KEY_WORDS: Final = 4
+"""A key of more words is a sentence, and everybody would read it."""
+_NUMBER = re.compile(r"[0-9][0-9.,:]*")
+
+
+def kinds_stated(words: Sequence[Word], subject: Sequence[Word]) -> frozenset[str]:
+    """Each of `GLOBAL_KINDS` that `words` state, under a key whose words are `subject`."""
+    stated: set[str] = {"other"} if len(subject) > _KEY_WORDS else set()
+    for clause in _clauses(words):
+        facts = facts_in(clause, subject, contact=any(word.text.startswith("[") for word in clause))
+        stated |= facts or {"other"}
+        if facts <= DEFAULT_GLOBAL_KINDS and _says_more(clause):
+            stated.add("other")
+    said = {word.stem or word.text for word in (*words, *subject)}
+    # "gluten-free", "X-ray"
+    said |= {stem(part) for word in (*words, *subject) if word.stem for part in re.split("[-.']", word.text)}
+    return frozenset(stated.union(kind for kind, of_it in _TOUCHED_BY.items() if not of_it.isdisjoint(said)))
+
+
+def _says_more(clause: Sequence[Word]) -> bool:
+    """Whether a clause about hours or a place holds a word that is of neither: "… for members only"."""
+    described = 0
+    for word in reversed(clause):
+        if not word.stem or word.stem in _AROUND or _is_plain(word):
+            described = 0
+        elif word.stem in _PLACES:
+            described = _DESCRIBING
+        elif not described:
+            return True
+        else:
+            described -= 1
+    return False
+
+
+def _clauses(words: Iterable[Word]) -> Iterator[list[Word]]:
+    """What is stated on its own: whole sentences, and parts of them that say more than when and where."""
+    sentence: list[Word] = []
+    before = ""
+    for word in words:
+        if word.text in _ENDS and before not in _HALVES:
+            yield from _parts(sentence)
+            sentence = []
+        else:
+            sentence.append(word)
+        before = word.text
+    yield from _parts(sentence)
+
+
+def _parts(sentence: Iterable[Word]) -> Iterator[list[Word]]:
+    clause: list[Word] = []
+    part: list[Word] = []
+    for word in [*sentence, None]:
+        if word is not None and word.text not in _JOINS:
+            part.append(word)
+            continue
+        if clause and any(not _is_plain(one) for one in part):
+            yield clause
+            clause = part
+        else:
+            clause = [*clause, *part]
+        part = []
+    if clause:
+        yield clause
+
+
+def _is_plain(word: Word) -> bool:
+    return not word.stem or word.stem in _PLAIN or _NUMBER.fullmatch(word.text) is not None
+
+
+def checked_kinds(kinds: Collection[str]) -> frozenset[str]:
+    """`kinds` as a set.
+
+    Raises:
+        InvalidInput: it is a text, or one of them is none of `GLOBAL_KINDS`.
+    """
+    if isinstance(kinds, str):
+        raise InvalidInput("global_kinds must be several names, such as ['hours', 'location'], not one text")
+    unknown = [kind for kind in kinds if kind not in GLOBAL_KINDS]
+    if unknown:
+        raise InvalidInput(
+            f"there is no global kind {brief(unknown[0])}: use some of {', '.join(GLOBAL_KINDS)}"
+        )
+    return frozenset(kinds)
+
+
+__all__ = [
+    "DEFAULT_GLOBAL_KINDS",
+    "GLOBAL_KINDS",
+    "LESSON",
+    "checked_kinds",
+    "fact_in",
+    "kinds_stated",
+]

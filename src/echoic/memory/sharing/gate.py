@@ -1,46 +1,117 @@
-"""The gate between private and global: classify, take personal data out, look once more. Decides; stores
-nothing.
+"""What may become known to all users of a deployment: facts about the business, and nothing personal.
 
-Where the answer is no `Shareable` the text stays private, as at every doubt. What passes here is still
-only a candidate: who may promote it is policy, elsewhere.
+`weigh` decides by rules over English words, the same way each time, and stores nothing. A text that states a
+known kind of fact entirely in words of trade (`evidence`), or that looks like a fact about a business
+(`business`), may leave its author; everything else, and every doubt, stays private. What passes is still only
+a candidate: who may promote it is policy, elsewhere.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Literal, Protocol, get_args, runtime_checkable
 
-from echoic.memory.sharing.classify import MAX_FACT_CHARACTERS, Verdict, judge, key_parts, personal
-from echoic.memory.sharing.redaction import redact
-from echoic.memory.sharing.stated import kinds_stated
-from echoic.memory.sharing.wording import words_of
-from echoic.secrets.findings import PLACEHOLDER, Kind, Redacted
-from echoic.secrets.spoken import readings, tokens
-from echoic.secrets.views import written
+from echoic.errors import InvalidInput, brief
+from echoic.memory.sharing.business import looks_like_business, personal_in
+from echoic.memory.sharing.contacts import Contact, contacts, without
+from echoic.memory.sharing.evidence import fact_in, kinds_stated
+from echoic.memory.sharing.persons import about_a_person
+from echoic.memory.sharing.wording import NAMES, Word, listed, names_among, unknown_names, words_of
+from echoic.secrets import MARKER, mask
 from echoic.words import content_words
 
+Shared = Literal["global", "private"]
+
+MAX_FACT_CHARACTERS = 1000
+"""A fact is a sentence or two. The limit also bounds what judging a hostile text costs an event loop."""
+
+REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        # global
+        "hours": "when the business, or a part of it, is open",
+        "price": "what something costs",
+        "policy": "what is allowed, required, accepted or refunded",
+        "product": "what something on sale is, has or comes with",
+        "location": "where a part of the business is",
+        "contact": "how the business is reached",
+        "menu": "what there is to eat and drink",
+        "event": "what takes place at the business, and when",
+        "procedure": "how something of the business is done",
+        "business": "it looks like a fact about the business; an operator decides",
+        "operator": "an operator of the business wrote it",
+        # private
+        "key": "the key speaks of a person",
+        "identifier": "it holds a number, secret or date that belongs to a person",
+        "person": "it speaks of a person: a pronoun, a guest, a customer",
+        "relation": "it names a relation: a mother, a friend, Mr or Mrs",
+        "preference": "it says what someone likes or wants",
+        "health": "it may speak of someone's health",
+        "belonging": "it speaks of something that belongs to someone: a home, an order, an appointment",
+        "episode": "it tells of something that happened or will happen once",
+        "instruction": "it tells the agent what to do or say",
+        "name": "it holds a word that is, or may be, a name",
+        "doubt": "nothing says that it is a fact about the business",
+        "failed": "a classifier failed, and what could not be judged stays private",
+        "model": "another classifier judged it; it gave no reason of these",
+        "asked": "whoever set it asked for it to be private",
+        "pending": "another classifier is still being asked about it",
+    }
+)
+"""Every reason a verdict may give, and what it means."""
+
+_KEY_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_PERSONAL_KEY = listed("personal key")
+# Personal after "user", the business's own after "store".
+_CONTACT_KEY = frozenset("address email mail phone telephone mobile cell fax number".split())
+_BUSINESS_KEY = frozenset(
+    """store shop business company restaurant cafe bar hotel office branch clinic pharmacy museum gym
+    salon front reception support""".split()
+)
+# Of either, where nothing else in the key says whose; and with a word of `_FIRM_KEY` of the business.
+_UNSURE_KEY = frozenset(
+    "contact language languages location insurance order orders booking plan plans".split()
+)
+_EITHERS_KEY = _UNSURE_KEY | frozenset(
+    """customer customers client guest patient member child children kid kids pet dog cat health reservation
+    appointment trip account card medical family profile""".split()
+)
+_FIRM_KEY = listed("firm key")
+
+
+_PLACEHOLDER: Final = re.compile(rf"\[(?:{'|'.join(get_args(Contact))})\]")
 # What is left of "the phone number is [PHONE]": words that only lead up to what was taken out.
-_LEADS = frozenset(
+_LEADS: Final = frozenset(
     """phone telephone number line hotline fax email mail e address call contact reach dial text located
     location at on website site page link""".split()
 )
-# Seven digits with hardly a sign between them are some number of somebody's, whatever it is called; what a
-# business says of itself in numbers are prices, times and sizes.
-_LONG_NUMBER = re.compile(r"[0-9](?:[ ./()-]{0,3}[0-9]){6}")
-_TIME = re.compile(r"(?<![0-9.])(?:[01]?[0-9]|2[0-4])[.:][0-5][0-9](?![0-9]|[.][0-9])")
 # Private use, unassigned, half characters; and tags and selectors, in which a text can hide.
-_HIDING = frozenset({"Co", "Cn", "Cs"})
-_TAGS = re.compile("[\U000e0000-\U000e0fff]")
+_HIDING: Final = frozenset({"Co", "Cn", "Cs"})
+_TAGS: Final = re.compile("[\U000e0000-\U000e0fff]")
 
 
-class Redactor(Protocol):
-    """Takes personal data out of a text, as `redact` does; `PresidioRedactor` is another."""
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Who may hear of a text, and why.
 
-    def __call__(self, text: str, *, region: str | None = None) -> Redacted:
-        """`text` without personal data, and what was found in it."""
-        ...
+    Raises:
+        InvalidInput: the visibility or the reason is not one of those documented.
+    """
+
+    visibility: Shared
+    reason: str
+    """One of `REASONS`."""
+
+    def __post_init__(self) -> None:
+        if self.visibility not in get_args(Shared):
+            raise InvalidInput(
+                f"unknown visibility {brief(self.visibility)}: use one of {', '.join(get_args(Shared))}"
+            )
+        if self.reason not in REASONS:
+            raise InvalidInput(f"unknown reason {brief(self.reason)}: use one of {', '.join(REASONS)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +119,9 @@ class Shareable:
     """A text that may become global."""
 
     text: str
-    """Without personal data."""
+    """Without telephone numbers and addresses."""
     key: str | None
-    kinds: tuple[Kind, ...]
+    kinds: tuple[Contact, ...]
     """What was taken out of it, each kind once."""
     reason: str
     """Why it may, one of `REASONS`."""
@@ -58,82 +129,132 @@ class Shareable:
     """Each of `GLOBAL_KINDS` that it states."""
 
 
-def share(
-    text: str,
-    key: str | None,
-    *,
-    region: str | None = None,
-    verdict: Verdict | None = None,
-    redactor: Redactor = redact,
-) -> Shareable | None:
-    """`text` as it may become global; None where it must stay private.
+@runtime_checkable
+class Classifier(Protocol):
+    """Judges, in place of the rules, whether a text may become global. May raise: the text stays private."""
 
-    Costs well under a millisecond for a sentence; texts longer than `MAX_FACT_CHARACTERS` are not looked at.
+    async def classify(self, text: str, key: str | None) -> Verdict:
+        """The verdict on `text`, remembered under `key`."""
+        ...
+
+
+def weigh(
+    text: str, key: str | None, *, verdict: Verdict | None = None, masked: bool = False
+) -> Shareable | Verdict:
+    """`text` as it may become global, or the private verdict with its reason.
+
+    Costs about a millisecond for a sentence; a text longer than `MAX_FACT_CHARACTERS` stays private unread.
 
     Args:
         text: what was said or written.
         key: what it is remembered under.
-        region: as for `redact`.
-        verdict: of another classifier, which then decides instead of the rules. What is personal it cannot
-            share.
-        redactor: what takes personal data out; the rules look at its result once more.
-
-    Raises:
-        InvalidInput: no country with telephone numbers has the code `region`.
+        verdict: another classifier's, which then decides instead of the rules. It cannot share what is
+            personal.
+        masked: whether the text was already searched for secrets, and has markers in their place.
     """
-    weighed = weigh(text, key, region=region, verdict=verdict, redactor=redactor)
+    if len(text) > MAX_FACT_CHARACTERS or hides_something(text) or (key is not None and hides_something(key)):
+        return Verdict("private", "doubt")
+    found = contacts(text)
+    if any(one.kind is None for one in found) or holds_secret(text, masked=masked):
+        return Verdict("private", "identifier")
+    said = without(text, found)
+    parts = key_parts(key) if key is not None else []
+    if key is not None and _is_unreadable(key, parts):
+        return Verdict("private", "key")
+    words, subject = words_of(said), words_of(" ".join(parts)) if parts else []
+    judged = _judged(words, subject, parts, verdict, contact=bool(found))
+    if judged.visibility == "private":
+        return judged
+    # what shows only once something else is gone: the text was made that way
+    if not says_something(_PLACEHOLDER.sub(" ", said)) or (found and contacts(said)):
+        return Verdict("private", "doubt")
+    states = kinds_stated(words, subject)
+    if judged.reason == "business" or judged is verdict:
+        states |= {"other"}  # whatever kinds it touches, the rules do not understand it as a whole
+    kinds = tuple(dict.fromkeys(one.kind for one in found if one.kind is not None))
+    return Shareable(said, key, kinds, judged.reason, states)
+
+
+def share(text: str, key: str | None, *, verdict: Verdict | None = None) -> Shareable | None:
+    """`weigh`, with None where the text must stay private."""
+    weighed = weigh(text, key, verdict=verdict)
     return weighed if isinstance(weighed, Shareable) else None
 
 
-def weigh(
-    text: str,
-    key: str | None,
+def _judged(
+    words: Sequence[Word],
+    subject: Sequence[Word],
+    parts: Sequence[str],
+    verdict: Verdict | None,
     *,
-    region: str | None = None,
-    verdict: Verdict | None = None,
-    redactor: Redactor = redact,
-) -> Shareable | Verdict:
-    """`share`, with the reason where the text must stay private."""
-    if len(text) > MAX_FACT_CHARACTERS:
-        return Verdict("private", "doubt")
-    redacted = redactor(text, region=region)
-    judged = ruled = judge(redacted, key)
+    contact: bool,
+) -> Verdict:
+    """The rules' verdict, or `verdict` where the rules leave the decision to it."""
     if verdict is not None and verdict.visibility == "private":
-        judged = verdict
-    elif verdict is not None and ruled.visibility == "private":
-        vetoed = personal(redacted, key)
-        judged = verdict if vetoed is None else Verdict("private", vetoed)
-    if judged.visibility == "private":
-        return judged
-    if not _is_clean(redacted.text, key, region):
-        return Verdict("private", "doubt")
-    subject = words_of(" ".join(key_parts(key))) if key else []
-    states = kinds_stated(words_of(redacted.text), subject)
-    if ruled.visibility == "private" or ruled.reason == "business":
-        states |= {"other"}  # whatever kinds it touches, the rules do not understand it as a whole
-    return Shareable(redacted.text, key, redacted.kinds, judged.reason, states)
+        return verdict
+    known = _known_kind(words, subject, parts, contact=contact)
+    if known.visibility == "global":
+        return known
+    vetoed = "key" if parts and _is_about_somebody(parts, subject, words) else personal_in(words)
+    if vetoed is not None:
+        return known if verdict is None else Verdict("private", vetoed)
+    if looks_like_business(words, subject):
+        return Verdict("global", "business")
+    return verdict or known
 
 
-def _is_clean(text: str, key: str | None, region: str | None) -> bool:
-    """Whether nothing personal is left in what is about to be shared, and something else is."""
-    rest = PLACEHOLDER.sub(" ", text)
-    if not says_something(rest) or hides_something(text) or redact(text, region=region).found:
-        return False
-    if has_long_number(PLACEHOLDER.sub("", text)):
-        return False
-    return key is None or not (hides_something(key) or redact(key, region=region).found)
+def _known_kind(
+    words: Sequence[Word], subject: Sequence[Word], parts: Sequence[str], *, contact: bool
+) -> Verdict:
+    """Global only where nothing may be personal and the rules know what kind of fact is stated."""
+    if parts and _is_personal_key(parts, subject):
+        return Verdict("private", "key")
+    against = about_a_person(words) or ("name" if names_among(words) else None)
+    if against is not None:
+        return Verdict("private", against)
+    fact = fact_in(words, subject, contact=contact)
+    return Verdict("global", fact) if fact else Verdict("private", "doubt")
+
+
+def key_parts(key: str) -> list[str]:
+    """The words of a key, in lower case: "storeHours" and "store_hours" are "store", "hours"."""
+    return [part.lower() for part in _KEY_PART.findall(key)]
+
+
+def _is_unreadable(key: str, parts: Sequence[str]) -> bool:
+    """Whether a key says nothing that can be read, or holds a long number or an address."""
+    numbered = any(part.isdecimal() and len(part) > 4 for part in parts)
+    numbered = numbered or sum(sign.isdecimal() for sign in key) > 5
+    return not parts or not key.isascii() or numbered or "@" in key
+
+
+def _is_personal_key(parts: Sequence[str], subject: Sequence[Word]) -> bool:
+    """Whether a key speaks of a person or holds a name."""
+    if not _PERSONAL_KEY.isdisjoint(parts):
+        return True
+    if not _CONTACT_KEY.isdisjoint(parts) and _BUSINESS_KEY.isdisjoint(parts):
+        return True
+    return bool(names_among(subject))
+
+
+def _is_about_somebody(parts: Sequence[str], subject: Sequence[Word], words: Sequence[Word]) -> bool:
+    """Whether a key speaks of a person, or holds what may be a name and stands not as a firm's in `words`."""
+    named = set(unknown_names(subject, company=False)) - {word.text for word in words}
+    if named or not NAMES.isdisjoint(parts):
+        return True
+    # "pet_policy" and "booking_fee" are a business's
+    theirs = _PERSONAL_KEY - (_EITHERS_KEY if not _FIRM_KEY.isdisjoint(parts) else _UNSURE_KEY)
+    return not theirs.isdisjoint(parts)
+
+
+def holds_secret(text: str, *, masked: bool = False) -> bool:
+    """Whether a secret stands in `text`, or the marker of one; `masked`: only a marker can."""
+    return MARKER.search(text) is not None or (not masked and bool(mask(text).found))
 
 
 def says_something(text: str) -> bool:
     """Whether anything is said in `text` beyond words that lead up to a placeholder."""
     return any(word.text not in _LEADS for word in content_words(text))
-
-
-def has_long_number(text: str) -> bool:
-    """Whether so many digits stand in `text`, written or said, that they can only be somebody's."""
-    view = written(text)
-    all_readings = (view, *readings(view, tokens(view.text)))
-    return any(_LONG_NUMBER.search(_TIME.sub(":", reading.text)) for reading in all_readings)
 
 
 def hides_something(text: str) -> bool:
@@ -143,4 +264,17 @@ def hides_something(text: str) -> bool:
     )
 
 
-__all__ = ["Redactor", "Shareable", "share", "weigh"]
+__all__ = [
+    "MAX_FACT_CHARACTERS",
+    "REASONS",
+    "Classifier",
+    "Shareable",
+    "Shared",
+    "Verdict",
+    "hides_something",
+    "holds_secret",
+    "key_parts",
+    "says_something",
+    "share",
+    "weigh",
+]

@@ -1,95 +1,39 @@
-"""Whether words speak of a person, and in which way. Lists and their neighbours; names are `wording`'s."""
+"""Words that speak of a person, and in which way. Names are found in `wording`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from echoic.memory.sharing.vocabulary import VERBS
-from echoic.memory.sharing.wording import Word, phrase_stems, stem, stems
+from echoic.memory.sharing.wording import Word, listed, listed_stems, phrase_stems, stem, stems
 
-_PRONOUNS = frozenset(
-    """i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself
-    she her hers herself they them their theirs themselves who whom whose someone somebody everybody
-    nobody y'all""".split()
-)
-RELATIONS = stems(
-    """mother father mom mum dad mama papa parent son daughter brother sister sibling wife husband spouse
-    boyfriend girlfriend fiance fiancee uncle aunt cousin nephew niece grandmother grandfather grandma
-    grandpa granny grandson granddaughter grandchild grandparent stepmother stepfather stepson
-    stepdaughter relative neighbor neighbour roommate flatmate housemate colleague coworker boss friend
-    buddy mate widow widower orphan ex mister sir madam gentleman twin partner bride groom honeymoon
-    newlywed grandchildren stepchildren stepson stepsister stepbrother godson goddaughter godmother
-    godfather godparent in-law in-laws carer nanny babysitter wedding anniversary engagement funeral
-    divorce"""
-)
+_PRONOUNS = listed("pronouns")
+RELATIONS = listed_stems("relations")
 TITLES = frozenset("mr mrs ms miss dr prof mr. mrs. ms. dr. prof. professor lord lady".split())
 PREFERENCES = stems(
     """prefer preference love hate enjoy want wish hope favorite favourite dislike fond adore crave need
     interested likes usual usually"""
 ) | {"like"}
-HEALTH = stems(
-    """allergic diabetes diabetic asthma pregnant pregnancy cancer disease illness ill sick sickness
-    depressed depression anxiety medication diagnosis diagnosed surgery operation injury injured pain
-    stroke therapist psychiatrist addiction addicted overweight hiv epilepsy dementia migraine blind
-    deaf symptom prescription"""
-)
+HEALTH = listed_stems("health")
 # One of them, and known, is somebody; "guests" and "each guest" are whoever comes.
-_SOMEBODY = frozenset(
-    """guest customer client patient visitor member caller user tenant resident passenger traveler
-    traveller student pupil child kid infant baby toddler teenager minor person individual employee
-    worker volunteer participant attendee player driver rider owner manager receptionist cashier waiter
-    chef pharmacist nurse doctor technician engineer instructor trainer guard couple family adult senior
-    veteran group dentist""".split()
-)
-_SOMEBODIES = frozenset(
-    """guests customers clients patients visitors members callers users tenants residents passengers
-    travelers travellers students pupils children kids infants babies toddlers teenagers minors people
-    persons individuals employees workers volunteers participants attendees players drivers riders
-    owners managers families couples groups men women boys girls guys nurses doctors technicians
-    instructors chefs""".split()
-)
+_SOMEBODY = listed("somebody")
+_SOMEBODIES = listed("somebodies")
 _ALWAYS_SOMEBODY = frozenset("caller man woman boy girl guy lady gentleman men women boys girls guys".split())
 _LIMITS = frozenset("to of for than over under least most seats fits holds maximum".split())
 _ANYONE = frozenset("a an each every per any no one either".split())
 # "customer service", "the member price": the person only describes a thing.
-_GUEST_THINGS = frozenset(
-    """service services support price prices ticket tickets discount discounts menu pass room rooms desk
-    parking card cards entrance pool fare rate rates size seat seats lounge area relations care portion
-    portions meal meals bed beds program day days registration wifi wi-fi laundry restroom policy hours
-    elevator bathroom toilet bookings reservations tours lessons classes events rentals center centre
-    portal manual""".split()
-)
+_GUEST_THINGS = listed("guest things")
 # "the order desk", "car rental", "house wine": what is owned only describes a thing of the business.
-_TRADE_THINGS = frozenset(
-    """desk policy fee fees counter department hours hall room rooms service form window area storage
-    charger park wash rental menu section store shop supplies food number line case cases repair repairs
-    center booking check drop dropoff pickup claim rack wine salad special dressing red white beer band
-    rules machine""".split()
-)
+_TRADE_THINGS = listed("trade things")
 _KNOWN = frozenset("the this that these those two three four five six seven eight nine ten both some".split())
 # Someone's own where one certain one is meant: "the order", "the house", not "an order" or "orders".
-_BELONGINGS = frozenset(
-    """order reservation booking appointment account package parcel invoice flight trip itinerary claim
-    case car house home apartment flat bedroom dog cat pet kid baby luggage keys wallet rent salary wage
-    income mortgage debt loan bill budget savings pension party meeting lesson interview project
-    homework exam insurance subscription visa passport license password username complaint refund
-    payment prescription bag visit date family wedding haircut job work""".split()
-)
+_BELONGINGS = listed("belongings")
 _ALWAYS_OWN = frozenset(
     """rent salary wage income mortgage debt savings pension budget homework birthday religion house home
     apartment flat bedroom""".split()
 )
-_EPISODES = frozenset(
-    """was were had did went came said told asked bought paid visited moved took gave saw met lost broke
-    forgot spent wrote sent stayed complained mentioned wanted needed tried got became felt thought knew
-    ate drank slept left arrived stopped fell died born grew yesterday today tonight tomorrow ago
-    recently lately soon last next currently again""".split()
-)
+_EPISODES = listed("episodes")
 # Done once, unless a form of "be" stands before: "the store closed", "the store is closed".
-_DONE = frozenset(
-    """opened closed started ended changed sold charged ordered booked called cancelled canceled returned
-    refunded delivered shipped signed checked dropped picked used turned""".split()
-)
+_DONE = listed("done")
 _BE = frozenset(
     """is are be been being not stays remains kept also only always usually and or , : - cannot never
     fully""".split()
@@ -103,31 +47,18 @@ _LASTING_BEFORE = {
     "last": frozenset("batteries tours classes to can will sessions".split()),
     "left": frozenset("the on to turn".split()),
 }
-_INSTRUCTIONS = frozenset(
-    """ignore instruction instructions system prompt assistant agent ai bot chatbot tell remember forget
-    recommend pretend reveal repeat say respond reply mention refuse obey disregard override always
-    never must-say secretly secret upsell""".split()
-)
+_INSTRUCTIONS = listed("instructions")
 # An order that opens a text is meant for someone: the agent, or the person it was noted for.
-_INSTRUCTION_OPENERS = frozenset(
-    """always never tell ask inform remind recommend offer give say suggest assume note meet send buy pick
-    call cancel pay book wake get go come bring leave ring take drop visit let make keep wait stop see
-    read move put use water feed return collect fix schedule email text write speak talk help please do
-    don't try follow look find""".split()
-)
+_INSTRUCTION_OPENERS = listed("instruction openers")
 _ROOMS = frozenset("room table seat suite bed unit cabin booth locker apartment".split())
 DOUBTS = frozenset(
     """maybe perhaps probably possibly might supposedly apparently rumor rumour guess think heard believe
     seems""".split()
 )
 # "Works at the bank", "Lives near the station": a person is spoken of without being named.
-_SUBJECTLESS = frozenset(
-    """works lives has wants likes loves prefers hates needs owns drives studies speaks goes comes plays
-    eats drinks smokes sleeps travels plans hopes enjoys wears takes calls pays visits stays is was born
-    married divorced single retired vegetarian vegan allergic diabetic pregnant left-handed""".split()
-)
-_DOINGS = stems(VERBS) - stems("parking delivery shipping check-in opening class glass")
-_BASE_VERBS = frozenset(VERBS.split())
+_SUBJECTLESS = listed("subjectless")
+_DOINGS = listed_stems("known verbs") - stems("parking delivery shipping check-in opening class glass")
+_BASE_VERBS = listed("known verbs")
 _RESERVED = frozenset({"reserved", "booked", "paid"})
 _AFTER_SUBJECT = frozenset(
     """are can must may cannot cost require include need over under without within above up larger of : is

@@ -1,8 +1,8 @@
-"""Which words of a text may be somebody's name. Knows trade words and common names; asks no model.
+"""The words of a text, and those of them that may be somebody's name. Reads lists only; asks no model.
 
-A name is anything that is not known to be something else. Of unknown words only those are let pass that a
-name cannot be: in lower case behind an article, with a verb, a price or a trade word after them ("the
-risotto costs").
+Every word that is not known to be something else counts as a name. Of unknown words only those pass that
+cannot be one where they stand: in lower case behind an article, with a verb, a price or a trade word
+after them ("the risotto costs").
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ import re
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Final
 
 import Stemmer
 
 from echoic.memory.listening.gazetteer import FIRMS, PLACES
-from echoic.memory.sharing import vocabulary
-from echoic.memory.sharing.names import NAMES
-from echoic.secrets.findings import PLACEHOLDER
-from echoic.secrets.views import written
+from echoic.text.lists import word_lists
+from echoic.text.views import written
 from echoic.words import fold
 
+LISTS: Final = word_lists("echoic.memory.sharing")
+"""The word lists of this package."""
+
 _TOKEN = re.compile(
-    r"\[[A-Z]+\]|[^\W\d_]+(?:['.&-][^\W\d_]+)*|[0-9]+(?:[.,:][0-9]+)*|[$\u20ac\u00a3%]|[^\s\w]"
+    r"\[(?:PHONE|EMAIL|ADDRESS)\]|[^\W\d_]+(?:['.&-][^\W\d_]+)*|[0-9]+(?:[.,:][0-9]+)*|[$\u20ac\u00a3%]|[^\s\w]"
 )
 _SENTENCE_ENDS = frozenset('.!?:;"(')
 
@@ -41,9 +43,24 @@ def stem(word: str) -> str:
     return found
 
 
-def stems(*lists: str) -> frozenset[str]:
-    """The stems of every word in `lists`."""
-    return frozenset(stem(word) for words in lists for word in words.split())
+def stems(words: str) -> frozenset[str]:
+    """The stems of `words`, which are separated by white space."""
+    return frozenset(map(stem, words.split()))
+
+
+def listed(*names: str) -> frozenset[str]:
+    """The words of the lists of these names."""
+    return frozenset(word for name in names for word in LISTS[name].split())
+
+
+@cache
+def listed_stems(*names: str) -> frozenset[str]:
+    """The stems of the words of the lists of these names."""
+    return frozenset(map(stem, listed(*names)))
+
+
+NAMES: Final = listed("given names", "family names")
+VOCABULARY: Final = listed(*(name for name in LISTS if name.startswith("known ")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +78,15 @@ class Word:
     """Whether it is two to five capitals and nothing else: "VAT"."""
 
 
-_KNOWN = stems(*vocabulary.VOCABULARY) | stems(*vocabulary.FUNCTION.replace("'", "").split())
-_EVERYDAY = stems(vocabulary.EVERYDAY)
-_THINGS = stems(vocabulary.GOODS, vocabulary.FOOD)
+_KNOWN = frozenset(map(stem, VOCABULARY)) | stems(LISTS["known function"].replace("'", ""))
+_EVERYDAY = listed_stems("everyday")
+_THINGS = listed_stems("known goods", "known food")
 # What may stand behind an unknown word of trade; not what a family may have, as a plan, a suite, a visit.
-_MAY_FOLLOW = stems(
-    vocabulary.VERBS, vocabulary.FUNCTION, vocabulary.NUMBERS, vocabulary.QUALITIES, vocabulary.FOOD
-) - stems(
-    """who whom whose he she visit leave arrive come go say speak understand sleep win walk sit smoke live
-    place order book bill invoice show play call work group deposit special table party meal"""
-)
+_MAY_FOLLOW = listed_stems(
+    "known verbs", "known function", "known numbers", "known qualities", "known food"
+) - listed_stems("may follow")
 _FIRMS_AND_PLACES = FIRMS | PLACES
-_LANGUAGES = frozenset(
-    """spanish portuguese italian polish dutch swedish norwegian danish finnish arabic mandarin cantonese
-    chinese japanese korean russian ukrainian turkish hebrew hindi urdu bengali punjabi greek czech
-    hungarian romanian bulgarian catalan welsh irish swahili thai vietnamese indonesian latin european
-    american british asian african mexican indian lebanese moroccan persian windows mac macos linux
-    android iphone ipad bluetooth usb wifi paypal visa mastercard amex maestro klarna sepa instagram
-    whatsapp google apple dhl ups fedex youtube excel photoshop""".split()
-)
+_LANGUAGES = listed("languages")
 _SAID_OF_SEVERAL = frozenset(
     """are have get receive pay need come take include cost require start begin run leave earn arrive ship
     last expire work contain cover""".split()
@@ -117,7 +124,7 @@ def words_of(text: str) -> list[Word]:
     found: list[Word] = []
     opens = True
     for token in _TOKEN.findall(plain):
-        if PLACEHOLDER.fullmatch(token) or not token[0].isalpha():
+        if not token[0].isalpha():
             found.append(Word(token, "", capital=False, opens=opens))
         else:
             folded = fold(token)
@@ -204,7 +211,7 @@ def _may_be_name(words: Sequence[Word], place: int) -> bool:
     bare = word.text.removesuffix("'s").removesuffix("'")
     if bare in NAMES:
         return not _is_thing(words, place, bare)
-    if word.stem in _KNOWN or bare in vocabulary.VOCABULARY or all(map(_is_known, re.split(r"['.&-]", bare))):
+    if word.stem in _KNOWN or bare in VOCABULARY or all(map(_is_known, re.split(r"['.&-]", bare))):
         return False
     return not _passes(words, place)
 
@@ -218,7 +225,7 @@ def _is_thing(words: Sequence[Word], place: int, bare: str) -> bool:
     word = words[place]
     before = words[place - 1].text if place else ""
     after = words[place + 1] if place + 1 < len(words) else None
-    if bare not in vocabulary.VOCABULARY and bare not in _LOWER_THINGS:
+    if bare not in VOCABULARY and bare not in _LOWER_THINGS:
         return False
     if bare in _MONTHS and (before in _BEFORE_MONTH or (after is not None and after.text[0].isdecimal())):
         return bare != "may" or word.capital or before in _BEFORE_MONTH
@@ -262,4 +269,17 @@ def phrase_stems(words: Iterable[Word]) -> frozenset[str]:
     return frozenset(word.stem for word in words if word.stem)
 
 
-__all__ = ["Word", "names_among", "phrase_stems", "stem", "stems", "unknown_names", "words_of"]
+__all__ = [
+    "LISTS",
+    "NAMES",
+    "VOCABULARY",
+    "Word",
+    "listed",
+    "listed_stems",
+    "names_among",
+    "phrase_stems",
+    "stem",
+    "stems",
+    "unknown_names",
+    "words_of",
+]

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from echoic.errors import InvalidInput
 from echoic.memory.decisions import Decided
-from echoic.memory.global_facts import Fact
+from echoic.memory.global_facts import GlobalFact
 from echoic.server.callers import AsOperator, OperatedDeployment, Shared
 from echoic.server.models import Asked, Shown, ShownMemory
 from echoic.server.problems import not_found, responses
@@ -32,7 +32,7 @@ class GlobalMemories(Shown):
     memories: list[ShownMemory]
 
 
-class GlobalFact(Asked):
+class FactToWrite(Asked):
     """A global fact. It is stored word for word, except for secrets."""
 
     text: str = Field(examples=["We ship worldwide in 3 to 5 days."])
@@ -49,7 +49,7 @@ class GlobalFact(Asked):
 class Facts(Asked):
     """Facts to write together. Writing the same facts again changes nothing."""
 
-    facts: list[GlobalFact] = Field(min_length=1, max_length=_MOST)
+    facts: list[FactToWrite] = Field(min_length=1, max_length=_MOST)
 
 
 class FactsFilled(Shown):
@@ -76,8 +76,12 @@ async def list_global(shared: Shared, deployment: OperatedDeployment) -> GlobalM
 async def set_global(
     shared: Shared, deployment: OperatedDeployment, asked: Annotated[Facts, Body()], by: By = None
 ) -> FactsFilled:
-    """Writes all of them or, if one is invalid, none. Other global memories stay."""
-    facts = [Fact(text=f.text, key=f.key, category=f.category, context=f.context) for f in asked.facts]
+    """Writes nothing if one of them is invalid. Other global memories stay.
+
+    Facts are written in batches of a hundred, so after a 503 some may be stored. Send all of them again:
+    facts that are stored already are not written twice.
+    """
+    facts = [GlobalFact(text=f.text, key=f.key, category=f.category, context=f.context) for f in asked.facts]
     filled = await shared.memory.global_facts(deployment).fill(facts, by=by)
     return FactsFilled(
         memories=[ShownMemory.of(memory) for memory in filled.memories],

@@ -14,8 +14,8 @@ from pydantic_core import PydanticCustomError
 
 from echoic.errors import InvalidInput
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.block.tokens import counter_of
 from echoic.memory.user import MAX_LIMIT, UserMemory
+from echoic.prompt.budget import counter_of
 from echoic.server.callers import AsBodyCaller, AsCaller, AsQueryCaller, Shared
 from echoic.server.models import Asked, Shown, ShownHit, ShownMemory, ShownRecall, ShownReceipt, ShownSearch
 from echoic.server.problems import responses

@@ -1,0 +1,165 @@
+"""Reads what a block is made of, for one user and one agent. Knows the stores' verbs; decides no wording."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
+
+from echoic.errors import InvalidInput
+from echoic.memory.experience import AgentExperience
+from echoic.memory.parts import Parts
+from echoic.memory.profile import profile_and_sources
+from echoic.memory.recall import SearchOptions
+from echoic.memory.records import TURN
+from echoic.memory.sharing import LESSON
+from echoic.prompt.block import (
+    OPENING,
+    Block,
+    Draft,
+    conversations_draft,
+    directives_draft,
+    experience_draft,
+    memories_draft,
+    now_draft,
+    pack,
+    profile_draft,
+)
+from echoic.prompt.budget import checked_budget, counter_of
+from echoic.types import Conversation, Directives, Experience, Memory, Outcome, Recall, Scope, checked_name
+
+DEFAULT_BUDGET_TOKENS: Final = 600
+_MOMENT_CHARACTERS: Final = 2000
+"""Of what was just said; a recall reads no more of it."""
+_HITS: Final = 8
+_SOURCES: Final = 200
+"""Memories whose turns are looked up to see which agent heard them; older ones count as heard by another."""
+
+
+class Known(Protocol):
+    """What a block is made from: a user's memory, as far as it is needed here."""
+
+    scope: Scope
+
+    async def facts(self) -> list[Memory]:
+        """Everything that holds."""
+        ...
+
+    async def conversations(self) -> list[Conversation]:
+        """Every conversation."""
+        ...
+
+    async def directives(self, *, for_agent: str | None, for_conversation: str | None) -> Directives:
+        """How the user wants to be served."""
+        ...
+
+    async def recall(
+        self,
+        text: str,
+        *,
+        limit: int,
+        deadline_ms: float | None,
+        min_relevance: float | None,
+        besides: str | Collection[str] | None,
+    ) -> Recall:
+        """What `text` calls to mind."""
+        ...
+
+
+class BlockMaker:
+    """Makes the blocks of one user."""
+
+    def __init__(self, parts: Parts, user: Known) -> None:
+        self._parts = parts
+        self._user = user
+
+    async def make(
+        self,
+        agent: str | None,
+        conversation: str | None,
+        moment: str | None,
+        budget_tokens: int,
+        options: SearchOptions,
+    ) -> Block:
+        """See `UserMemory.block`."""
+        checked_budget(budget_tokens)
+        if moment is not None and not isinstance(moment, str):
+            raise InvalidInput(f"moment must be a string, not {type(moment).__name__}")
+        memories = await self._user.facts()
+        profile, used = profile_and_sources(memories)
+        others = [
+            memory for memory in memories if memory.id not in used and memory.id not in options.left_out
+        ]
+        conversations = await self._user.conversations()
+        asked = moment is not None and bool(moment.strip())
+        count = counter_of(self._parts.embedder)
+        drafts = [
+            experience_draft(await self._experience(agent)),
+            profile_draft(profile),
+            directives_draft(await self._user.directives(for_agent=agent, for_conversation=conversation)),
+            memories_draft(others, of_agent=await self._heard_by(agent, others, conversations), moment=asked),
+            conversations_draft([c for c in conversations if c.recall_key]),
+        ]
+        block = pack(OPENING, drafts, budget_tokens, count)
+        if not asked or not block.sections:
+            return block
+        # what was formed since the rest was read is not the moment's: it will stand among the memories
+        known = {memory.id for memory in others}
+        now, outcome = await self._now(moment or "", block, known, options)
+        return replace(pack(OPENING, [*drafts, now], budget_tokens, count), outcome=outcome)
+
+    async def _experience(self, agent: str | None) -> Experience:
+        if agent is None:
+            return Experience(agent="")
+        everyone = self._user.scope.everyone
+        learned = AgentExperience(
+            self._parts.store,
+            everyone,
+            agent,
+            by_itself=LESSON in self._parts.global_kinds,
+            clock=self._parts.clock,
+        )
+        return await learned.seen_by(self._user.scope)
+
+    async def _heard_by(
+        self, agent: str | None, memories: Sequence[Memory], conversations: Sequence[Conversation]
+    ) -> Collection[str]:
+        """Ids of the memories whose first turn was in a conversation with `agent`."""
+        if agent is None:
+            return ()
+        checked_name(agent, "agent")
+        served = {conversation.id for conversation in conversations if conversation.agent == agent}
+        first = {memory.id: memory.source[0] for memory in memories[-_SOURCES:] if memory.source}
+        names = list(dict.fromkeys(first.values()))
+        turns = await self._parts.store.read(self._user.scope, TURN, names) if served else []
+        heard = {turn.id for turn in turns if turn.key in served}
+        return {memory for memory, turn in first.items() if turn in heard}
+
+    async def _now(
+        self,
+        moment: str,
+        block: Block,
+        known: Collection[str],
+        options: SearchOptions,
+    ) -> tuple[Draft, Outcome]:
+        """What the moment calls to mind and the block does not say yet."""
+        recall = await self._user.recall(
+            moment[:_MOMENT_CHARACTERS],
+            limit=_HITS,
+            deadline_ms=options.deadline_ms,
+            min_relevance=options.min_relevance,
+            besides=options.besides,
+        )
+        found = [
+            memory
+            for hit in recall.hits
+            for memory in hit.memories
+            if hit.scope.user is None or memory.id in known
+        ]
+        said = set(block.section("memories").splitlines())
+        draft = now_draft(found)
+        lines = [line for line in draft.lines if line not in said]
+        return Draft(name=draft.name, share=draft.share, lines=lines), recall.outcome
+
+
+__all__ = ["DEFAULT_BUDGET_TOKENS", "BlockMaker"]

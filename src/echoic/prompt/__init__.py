@@ -1,0 +1,1 @@
+"""Text for a model: the block a session starts with, and answers. Quoted data within a budget. Pure."""

@@ -1,0 +1,286 @@
+"""The files store: one JSON or Markdown file per user, which people and other programs can read and edit.
+
+It suits tens of thousands of users with some thousand records each: a write replaces the user's file whole,
+so it takes as long as the file is large. Nothing needs to run; several processes of one machine may share a
+folder.
+
+It is as durable as SQLite: a write that returned survives a crash and a power cut, and a file is never half
+written. Another program may read the files at any time, and write them while nobody else does; what it writes
+is found at the next read. In the JSON layout the directives of such a program are the user's, and ours are
+where it looks for them; other fields that are not ours are kept, not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew
+from echoic.partition import Partition
+from echoic.stores.base import (
+    LISTED,
+    Change,
+    Erasable,
+    Erased,
+    Index,
+    Record,
+    Uses,
+    Waiting,
+    Wanted,
+    not_open,
+)
+from echoic.stores.files.folder import LAYOUTS, Folder
+from echoic.stores.files.register import Known, Register
+from echoic.stores.files.scope import ScopeFiles
+from echoic.stores.held import HeldScope
+from echoic.types import EmbeddingSpec, Scope
+
+T = TypeVar("T")
+Format = Literal["json", "markdown"]
+CACHE_BYTES = 256 << 20
+"""The size of the cache of scopes."""
+_THREADS = 8
+"""Writes wait for the disk, each for its own file; more would wait no less."""
+
+
+class _Run(Protocol):
+    """Runs blocking work in a thread of the store's."""
+
+    def __call__(self, work: Callable[[], T]) -> asyncio.Future[T]: ...
+
+
+class _Place:
+    """One scope's files, and whose turn it is to write them: tasks queue here, so that no thread has to."""
+
+    def __init__(self, files: ScopeFiles) -> None:
+        self.files = files
+        self.turn = asyncio.Lock()
+        self.nbytes = 0
+        """What was counted for it when it was last used."""
+
+
+class FilesStore:
+    """Memory in a folder, one file a user.
+
+    What `erase` promises: the user's file, its vectors and what a crash left of them are overwritten with
+    zeros, synced and removed, and then the folder is searched for what was in them; a partial erasure does so
+    with the file that it replaces. What it cannot promise: every earlier write left the bytes it replaced to
+    the file system, and a file system that copies on write, a journal, a snapshot or a flash disk keeps bytes
+    that were "overwritten" until it needs their place. Against those helps an encrypted disk.
+
+    Args:
+        folder: where the files lie; created if need be.
+        format: "json" or "markdown".
+        cache_bytes: how much loaded scopes may take before the least recently used ones are let go.
+
+    Raises:
+        InvalidInput: another format.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        format: Format = "json",  # noqa: A002 - the word for it
+        *,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        if format not in LAYOUTS:
+            raise InvalidInput(f"unknown format {format!r}: use one of {', '.join(LAYOUTS)}")
+        self._folder = Folder(Path(folder), format)
+        self._register = Register(self._folder)
+        self._cache_bytes = cache_bytes
+        self._pool: ThreadPoolExecutor | None = None
+        self._spec = EmbeddingSpec("", 0)
+        self._index: Index | None = None
+        self._places: WeakValueDictionary[Scope, _Place] = WeakValueDictionary()
+        self._recent: OrderedDict[Scope, _Place] = OrderedDict()
+        self._bytes = 0
+        self._opening = asyncio.Lock()
+        self._uses = Uses()
+
+    async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
+        async with self._opening:
+            if self._pool is None:
+                await asyncio.to_thread(self._folder.open, embedding)
+                await asyncio.to_thread(self._register.begin)
+                self._spec, self._index = embedding, index
+                self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="echoic-files")
+
+    async def aclose(self) -> None:
+        async with self._opening:
+            pool, self._pool = self._pool, None
+            if pool is None:
+                return
+            await self._uses.ended()
+            await asyncio.to_thread(pool.shutdown)
+            self._let_go()
+
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        async with self._at(scope) as (place, run):
+            if changes:
+                async with place.turn:
+                    await run(lambda: place.files.write(changes))
+
+    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        return await self._ask(scope, lambda held: held.read(kind, ids))
+
+    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        return await self._ask(scope, lambda held: held.at(rows))
+
+    async def scan(
+        self,
+        scope: Scope,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = -1,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        return await self._ask(
+            scope, lambda held: held.scan(kind, key, after, limit, newest_first=newest_first)
+        )
+
+    async def load(self, scope: Scope) -> Partition:
+        return await self._ask(scope, lambda held: held.partition)
+
+    async def waiting(self, limit: int) -> list[Waiting]:
+        found: list[tuple[int, Waiting]] = []
+        asked: dict[Path, tuple[Known, int | None]] = {}
+        async with self._using() as run:
+            for since, known in await run(self._register.waiting):
+                if found and len(found) >= limit and since > found[limit - 1][0]:
+                    break  # nobody from here on has waited as long
+                assert known.scope is not None
+                waits = await self._waiting(known.scope, limit)
+                asked[known.path] = (known, waits[0][0] if waits else None)
+                found = sorted(found + waits, key=lambda item: item[0])[:limit]
+            await run(lambda: self._register.noted(asked))
+        return [waiting for _, waiting in found]
+
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
+        async with self._at(scope) as (place, run), place.turn:
+            return await run(lambda: place.files.erase(changes))
+
+    async def scopes(self, deployment: str | None = None) -> list[Scope]:
+        async with self._using() as run:
+            return await run(lambda: self._register.holding(deployment))
+
+    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
+        """See `Lists`."""
+        async with self._using() as run:
+            found = await run(lambda: self._register.listed(wanted)) if wanted.kind == LISTED else {}
+            listed: list[tuple[Scope, Record]] = []
+            for scope, ids in found.items():
+                records = await self._ask(scope, lambda held, ids=ids: held.read(LISTED, ids))  # type: ignore[misc]
+                listed += [(scope, record) for record in records]
+            return listed
+
+    async def reindex(self, embedding: EmbeddingSpec) -> int:
+        async with self._using() as run:
+            await run(lambda: self._folder.change_model(embedding))
+            self._spec = embedding
+            self._let_go()
+            waiting = 0
+            for known in await run(self._register.all):
+                if known.scope is not None and known.trouble is None:
+                    async with self._at(known.scope) as (place, _), place.turn:
+                        await run(place.files.drop_vectors)
+                    waiting += await self._ask(known.scope, lambda held: len(held.queue))
+        return waiting
+
+    async def check(self) -> Mapping[str, Any]:
+        async with self._using() as run:
+            facts = await run(self._facts)
+            waiting = 0
+            for _, known in await run(self._register.waiting):
+                if known.scope is not None and known.trouble is None:
+                    waiting += await self._ask(known.scope, lambda held: len(held.queue))
+            return {
+                **facts,
+                "waiting": waiting,
+                "loaded_scopes": len(self._recent),
+                "loaded_bytes": self._bytes,
+            }
+
+    def _facts(self) -> dict[str, Any]:
+        known = self._register.all()
+        trouble = self._folder.trouble()
+        return {
+            "engine": "files",
+            "folder": str(self._folder.root),
+            "layout": self._folder.layout,
+            "embedding": f"{self._spec.model} {self._spec.dimensions}",
+            "scopes": sum(bool(one.records) for one in known),
+            "records": sum(one.records for one in known),
+            "bytes": sum(state.size for one in known for state in one.states if state is not None),
+            "unreadable": [one.trouble for one in known if one.trouble],
+            "durable": True,
+            "writable": trouble is None,
+            "trouble": trouble,
+        }
+
+    async def _waiting(self, scope: Scope, limit: int) -> list[tuple[int, Waiting]]:
+        async with self._at(scope) as (place, run):
+            try:
+                return await run(lambda: place.files.waiting(limit))
+            except (StoreCorrupt, StoreTooNew):  # its user is told, and `check` tells
+                return []
+
+    async def _ask(self, scope: Scope, question: Callable[[HeldScope], T]) -> T:
+        async with self._at(scope) as (place, run):
+            return await run(lambda: place.files.ask(question))
+
+    @contextlib.asynccontextmanager
+    async def _using(self) -> AsyncIterator[_Run]:
+        """A way to run blocking work in a thread; `aclose` waits until nobody uses it."""
+        pool = self._pool
+        if pool is None:
+            raise not_open()
+        loop = asyncio.get_running_loop()
+        with self._uses:
+            yield functools.partial(loop.run_in_executor, pool)
+
+    @contextlib.asynccontextmanager
+    async def _at(self, scope: Scope) -> AsyncIterator[tuple[_Place, _Run]]:
+        async with self._using() as run:
+            while (place := self._places.get(scope)) is None:
+                index, spec = self._index, self._spec
+                assert index is not None
+                files = await run(
+                    functools.partial(ScopeFiles, self._folder, self._register, scope, spec, index)
+                )
+                if spec is self._spec:  # no reindex happened meanwhile
+                    place = self._places.setdefault(scope, _Place(files))
+                    break
+            try:
+                yield place, run
+            finally:
+                self._used(scope, place)
+
+    def _let_go(self) -> None:
+        self._places.clear()
+        self._recent.clear()
+        self._bytes = 0
+
+    def _used(self, scope: Scope, place: _Place) -> None:
+        """`scope` is the most recently used one; others go until the bound holds."""
+        if self._places.get(scope) is not place:
+            return  # of before a reindex
+        self._bytes += place.files.nbytes - (place.nbytes if scope in self._recent else 0)
+        place.nbytes = place.files.nbytes
+        self._recent[scope] = place
+        self._recent.move_to_end(scope)
+        while self._bytes > self._cache_bytes and len(self._recent) > 1:
+            _, gone = self._recent.popitem(last=False)
+            self._bytes -= gone.nbytes
+
+
+__all__ = ["CACHE_BYTES", "FilesStore"]

@@ -1,0 +1,296 @@
+"""Files that are there whole or not at all: replaced atomically, locked across processes, overwritten when
+they go. Blocking; knows nothing of what is in them.
+
+A process that is killed at any instant leaves the file as it was before or after, at worst with a temporary
+one beside it, which `sweep` removes. Readers need no lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from echoic.errors import StoreCorrupt, StoreFull, StoreUnavailable
+from echoic.stores.permissions import without_others
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: there, only this process's own turns are kept apart
+    fcntl = None  # type: ignore[assignment]
+
+TEMPORARY = ".tmp"
+LOCK_TIMEOUT_S = 10.0
+"""How long a process may hold a user's file before another gives up: a write takes milliseconds."""
+_STEP_NS = 1000
+"""A write is dated later than the one before by at least this; file systems keep 100 ns or better."""
+_CHUNK = 1 << 20
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class Seen(NamedTuple):
+    """What tells one state of a file from another. Our own writes always differ in the first."""
+
+    mtime_ns: int
+    size: int
+    inode: int
+
+
+@contextlib.contextmanager
+def translated(path: Path, doing: str) -> Iterator[None]:
+    """Errors of the operating system as ours, naming `path`.
+
+    Raises:
+        StoreFull: there is no space left.
+        StoreUnavailable: any other.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise StoreFull(
+                f"no space left to write {str(path)!r} ({error.strerror}); it is as it was before. "
+                "Reads go on, free some and retry"
+            ) from error
+        raise StoreUnavailable(
+            f"{str(path)!r} could not be {doing}: {error.strerror or error}. It is as it was before; retry"
+        ) from error
+
+
+def seen(path: Path | str) -> Seen | None:
+    """The state `path` is in; None where there is no such file."""
+    try:
+        found = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - one system call, on the way of every read
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Seen(found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def read(path: Path) -> bytes:
+    """The bytes of `path`.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StoreCorrupt: it is no ordinary file, such as a link that leads out of the folder.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_BINARY"))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise StoreCorrupt(f"{str(path)!r} is a symbolic link; it is left untouched") from error
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise StoreCorrupt(f"{str(path)!r} is no ordinary file; it is left untouched")
+    with os.fdopen(fd, "rb") as stream:
+        return stream.read()
+
+
+def replace(path: Path, data: bytes, *, overwrite_old: bool = False) -> Seen:
+    """Put `data` in the place of what `path` holds, durable when it returns: wholly or not at all.
+
+    Args:
+        path: the file; its folder must exist.
+        data: all of it.
+        overwrite_old: whether the former bytes are overwritten once they are out of reach.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    before = seen(path)
+    old = _open_old(path) if overwrite_old else None
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_BINARY"), 0o600)
+        try:
+            if before is not None and hasattr(os, "fchmod"):
+                mode = stat.S_IMODE(os.stat(path).st_mode)  # noqa: PTH116 - beside the other calls
+                os.fchmod(fd, without_others(mode))
+            _write_all(fd, data)
+            state = _date(fd, before)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)  # noqa: PTH105 - beside the other calls of its kind
+        sync_folder(path.parent)
+        if old is not None:
+            _overwrite(old)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108 - likewise
+        raise
+    finally:
+        if old is not None:
+            os.close(old)
+    return state
+
+
+def patch(path: Path, pieces: dict[int, bytes]) -> Seen:
+    """Write `pieces` at their offsets into `path`, which exists, durable when it returns. Not atomic."""
+    fd = os.open(path, os.O_RDWR | _flag("O_NOFOLLOW") | _flag("O_BINARY"))
+    try:
+        for offset, data in pieces.items():
+            os.lseek(fd, offset, os.SEEK_SET)
+            _write_all(fd, data)
+        found = os.fstat(fd)
+        state = _date(fd, Seen(found.st_mtime_ns, found.st_size, found.st_ino))
+        os.fsync(fd)
+        return state
+    finally:
+        os.close(fd)
+
+
+def append(path: Path, data: bytes) -> None:
+    """Add `data` to `path`, created if need be, whoever else does so too. Not synced."""
+    fd = os.open(
+        path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _flag("O_NOFOLLOW") | _flag("O_BINARY"), 0o600
+    )
+    try:
+        os.write(fd, data)
+    finally:
+        os.close(fd)
+
+
+def shred(path: Path) -> None:
+    """Remove `path` after overwriting it with zeros. Nothing happens if it is not there.
+
+    It is renamed first, so that nobody reads it half overwritten, and after a crash `sweep` goes on with it.
+    """
+    hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    if not path.name.endswith(TEMPORARY):
+        try:
+            os.rename(path, hidden)  # noqa: PTH104 - beside the other calls of its kind
+        except FileNotFoundError:
+            return
+        sync_folder(path.parent)
+        path = hidden
+    with contextlib.suppress(FileNotFoundError):
+        fd = os.open(path, os.O_RDWR | _flag("O_NOFOLLOW") | _flag("O_BINARY"))
+        try:
+            _overwrite(fd)
+        finally:
+            os.close(fd)
+        os.unlink(path)  # noqa: PTH108 - likewise
+    sync_folder(path.parent)
+
+
+def leftovers(folder: Path, name: str = "") -> list[Path]:
+    """Temporary files in `folder`, those of the file `name` if one is given."""
+    # the whole name: one user may be called what the file of another is called, "ana" and "ana.json"
+    whose = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{8}}{re.escape(TEMPORARY)}" if name else r"\..*")
+    with contextlib.suppress(FileNotFoundError):
+        return [
+            folder / entry
+            for entry in os.listdir(folder)  # noqa: PTH208 - names are all that is wanted
+            if entry.endswith(TEMPORARY) and whose.fullmatch(entry)
+        ]
+    return []
+
+
+def make_folder(folder: Path) -> None:
+    """Create `folder`, and its parents, durable when it returns."""
+    if not folder.is_dir():
+        if not folder.parent.is_dir():
+            make_folder(folder.parent)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` durable."""
+    if os.name == "nt":  # a folder cannot be opened there, and its names are journaled
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, timeout_s: float | None = None) -> Iterator[None]:
+    """Hold `path`, created if need be, among all processes of this machine. A process that dies lets go.
+
+    Raises:
+        StoreUnavailable: another process held it for `timeout_s`, or `LOCK_TIMEOUT_S`.
+    """
+    fd = _acquire(path, time.monotonic() + (LOCK_TIMEOUT_S if timeout_s is None else timeout_s))
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _acquire(path: Path, until: float) -> int:
+    pause_s = 0.0005
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | _flag("O_CLOEXEC") | _flag("O_NOFOLLOW"), 0o600)
+        try:
+            if fcntl is not None:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            state = seen(path)
+            # an erasure removes the lock as well: whoever waited for it then holds nobody's
+            if fcntl is None or (state is not None and state.inode == os.fstat(fd).st_ino):
+                return fd
+        except BlockingIOError:
+            pass
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        if time.monotonic() > until:
+            raise StoreUnavailable(f"another process holds {str(path)!r}; nothing was written. Retry.")
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.01)
+
+
+def folds_case(folder: Path) -> bool:
+    """Whether `folder` takes capitals and small letters for the same name."""
+    probe = folder / f".echoic-{secrets.token_hex(4)}-case{TEMPORARY}"
+    os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        return probe.with_name(probe.name.upper()).exists()
+    finally:
+        probe.unlink()
+
+
+def _open_old(path: Path) -> int | None:
+    if os.name == "nt":  # there, a file that is open cannot be replaced
+        return None
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(path, os.O_RDWR | _flag("O_NOFOLLOW") | _flag("O_BINARY"))
+    return None
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view[: 64 * _CHUNK]) :]
+
+
+def _overwrite(fd: int) -> None:
+    size = os.fstat(fd).st_size
+    os.lseek(fd, 0, os.SEEK_SET)
+    for offset in range(0, size, _CHUNK):
+        _write_all(fd, bytes(min(_CHUNK, size - offset)))
+    os.fsync(fd)
+
+
+def _date(fd: int, before: Seen | None) -> Seen:
+    """Date the file later than `before`, however coarse or wrong the clock."""
+    if before is not None and os.utime in os.supports_fd:
+        mtime_ns = max(time.time_ns(), before.mtime_ns + _STEP_NS)
+        os.utime(fd, ns=(mtime_ns, mtime_ns))
+    found = os.fstat(fd)
+    return Seen(found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _flag(name: str) -> int:
+    """A flag of `os.open`; nothing where the system has none of the name."""
+    flag: int = getattr(os, name, 0)
+    return flag

@@ -1,0 +1,440 @@
+"""The files of one scope, and what they say held in memory: read again when somebody changed them, written
+whole, under a lock that all processes keep. Blocking; one instance a scope and process, used by any
+thread.
+
+A write is there once the memory file was replaced. Vectors that come with it are written before, those that
+it makes void are overwritten after: their digests decide which count, so a crash in between loses none that
+an acknowledged write rests on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.errors import EmbeddingMismatch, StoreCorrupt, WriteConflict, brief
+from echoic.partition import Entry
+from echoic.stores.base import (
+    FIRST_UNSEARCHABLE,
+    Attach,
+    Change,
+    Drop,
+    Erasable,
+    Erased,
+    Index,
+    Put,
+    Record,
+    Waiting,
+)
+from echoic.stores.changing import begins
+from echoic.stores.files import disk
+from echoic.stores.files.document import Document, Source, json_of
+from echoic.stores.files.folder import Folder
+from echoic.stores.files.register import Register
+from echoic.stores.files.vectors import Stored, VectorFile
+from echoic.stores.held import HeldScope, Staged
+from echoic.stores.needles import as_json, removed, sample, strings, text_needles, vector_needle
+from echoic.types import EmbeddingSpec, Scope
+
+T = TypeVar("T")
+_States = tuple[disk.Seen | None, disk.Seen | None]
+_SAMPLES = 200
+"""The most texts, and vectors, that are looked for after an erasure."""
+_READS = 5
+"""How often a file that changes while it is read is read again."""
+
+
+class ScopeFiles:
+    """One scope's files."""
+
+    def __init__(
+        self, folder: Folder, register: Register, scope: Scope, spec: EmbeddingSpec, index: Index
+    ) -> None:
+        self.scope = scope
+        self._register = register
+        self.nbytes = 0
+        """About how much memory this takes."""
+        self._folder, self._spec, self._index = folder, spec, index
+        self._writer = threading.Lock()  # one write at a time; reads go on meanwhile
+        self._guard = threading.Lock()  # held in memory: short
+        self._writing = False
+        self._held: HeldScope | None = None
+        self._states: _States = (None, None)
+        self._document: Document | None = None
+        self._void: set[int] = set()
+        """Rows whose vector in the file is of no text that is there."""
+        self._lock = folder.lock_of(scope)
+        self._place()
+
+    def _place(self) -> None:
+        self.path = self._folder.path_of(self.scope)
+        stem = self.path.name.removesuffix(self._folder.suffix)
+        self._stem = stem
+        self._vectors = VectorFile(self.path.with_name(f"{stem}.vectors"), self._spec)
+
+    def ask(self, question: Callable[[HeldScope], T]) -> T:
+        """The answer to `question`, asked of what the files say now.
+
+        Raises:
+            StoreCorrupt: the memory file cannot be read; it is left untouched.
+            StoreTooNew: a newer version wrote it; likewise.
+            StoreUnavailable: the operating system would not read it.
+        """
+        with self._guard, disk.translated(self.path, "read"):
+            return question(self._current())
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Apply `changes`, all or none, durable when it returns.
+
+        A vector that came with a write that failed may have been kept, where it is of the record's text.
+
+        Raises:
+            EmbeddingMismatch: a vector of another model than is kept here now.
+            InvalidInput: a record holds what JSON cannot say.
+            StoreFull: there is no space left; nothing was written.
+            StoreUnavailable: it could not be made durable; nothing is acknowledged.
+            WriteConflict: a `Put.expect` did not hold; nothing was written.
+        """
+        for change in changes:
+            if isinstance(change, Put):
+                json_of(change.record.data, f"{change.record.kind} {brief(change.record.id)}")
+        attaches = [change for change in changes if isinstance(change, Attach)]
+        self._check_vectors(attaches)
+        with disk.translated(self.path, "written"):
+            if not begins(changes) and self._look()[0] is None:
+                return
+            with self._alone(), self._changing() as held:
+                if attaches:
+                    self._folder.check_model(self._spec)  # another process may have reindexed
+                staged = held.stage(changes)
+                self._keep(staged)
+                with self._guard:
+                    held.commit(staged)
+                    self._weigh()
+
+    def waiting(self, limit: int) -> list[tuple[int, Waiting]]:
+        """At most `limit` records without a vector and since when they wait, the longest-waiting first.
+
+        The file tells their versions from now on. Otherwise nobody could say later of which words a vector
+        was made.
+        """
+        if not self.waits():
+            return []
+        self.note()
+        return self.ask(lambda held: held.queue.first(limit))
+
+    def waits(self) -> int:
+        """How many records have no vector."""
+        return self.ask(lambda held: len(held.queue))
+
+    def note(self) -> None:
+        """Write our fields beside what people wrote or changed."""
+        with self._guard:
+            noted = self._document is None or all(item.noted for item in self._document.items)
+        if noted:
+            return
+        with disk.translated(self.path, "written"), self._alone(), self._changing() as held:
+            if self._document is not None:
+                self._keep_records(held.stage([]))
+
+    def erase(self, changes: Sequence[Erasable] | None) -> Erased:
+        """Destroy what `changes` drop and replace, or everything, and look whether any of it is left.
+
+        Raises:
+            StoreCorrupt: the memory file cannot be read, so nobody knows what is in it; left untouched.
+            StoreUnavailable: it could not be written.
+        """
+        with disk.translated(self.path, "erased"):
+            if self._look() == (None, None) and not self._leftovers():
+                return Erased(verified=True)
+            with self._alone(), self._changing() as held:
+                return self._erase(held, changes)
+
+    def _erase(self, held: HeldScope, changes: Sequence[Erasable] | None) -> Erased:
+        everything = changes is None
+        if changes is None:
+            changes = [Drop(kind=record.kind, id=record.id) for record in held.records.values()]
+        staged = held.stage(changes)
+        gone, rewritten = held.erasing(changes)
+        old = [*gone, *(record for record, _ in rewritten)]
+        vectors = [vector.copy() for vector in held.vectors(old)]
+        wanted = _needles([*gone, *(removed(*both) for both in rewritten)], vectors)
+        # with the last record goes the file, unless others keep something in it
+        nothing_left = len(gone) == len(held.records) and self._document and not self._document.holds_more
+        if everything or nothing_left:
+            disk.shred(self.path)
+            disk.shred(self._vectors.path)
+        elif old:
+            self._keep_records(staged, overwrite_old=True)
+            self._clear({record.seq for record in old if record.seq < FIRST_UNSEARCHABLE})
+        for path in self._leftovers():
+            disk.shred(path)
+        with self._guard:
+            held.commit(staged)
+        left = held.records.values()
+        wanted = _without_living(wanted, left, held.vectors(left))
+        found, read = _search(self.path.parent, self._is_suspect, wanted)
+        return Erased(
+            records=held.kinds(gone),
+            rewritten=len(rewritten),
+            vectors=len(vectors),
+            verified=not found,
+            bytes_searched=read,
+        )
+
+    def drop_vectors(self) -> None:
+        """Destroy every vector, as when the embedding model changes."""
+        with disk.translated(self.path, "written"), self._alone():
+            disk.shred(self._vectors.path)
+
+    def _current(self) -> HeldScope:
+        """What the files say, read again if that is not what is held. The caller holds the guard."""
+        if self._held is not None and (self._writing or self._look() == self._states):
+            return self._held
+        self._register.touched(self.path, self.scope)
+        for attempt in range(_READS):
+            states = self._look()
+            try:
+                held = self._read(states[0])
+            except FileNotFoundError:
+                self._held = None  # erased between looking and reading
+                continue
+            except StoreCorrupt:
+                self._held = None
+                if self._look() == states or attempt == _READS - 1:
+                    raise
+                continue
+            self._states = states
+            return held
+        raise Source(self.path, 0).corrupt("it changes faster than it can be read")
+
+    def _look(self) -> _States:
+        if self._states[0] is None:
+            self._place()  # another program may just have given it another name
+        return disk.seen(self.path), disk.seen(self._vectors.path)
+
+    def _holding(self) -> HeldScope:
+        if self._held is None:
+            self._held = HeldScope(self.scope, self._index, self._spec.dimensions, self._folder.clock)
+        return self._held
+
+    def _read(self, state: disk.Seen | None) -> HeldScope:
+        if state is None:
+            document, stored = None, {}
+        else:
+            source = Source(self.path, state.mtime_ns)
+            document = self._folder.read(source)
+            if self._folder.is_hashed(self.path) and document.header.owner != self.scope:
+                raise source.corrupt("it does not say that it is of the user it is named after")
+            document.number(self._index, source)
+            stored = self._vectors.read()
+        held = self._holding()
+        items = document.items if document else []
+        for item in items:
+            if not item.noted:
+                item.record = _numbered_on(item.record, held)
+        header = document.header if document else None
+        self._folder.clock.not_before(max((item.since for item in items), default=0))
+        held.restore(
+            [item.record for item in items],
+            entries=self._entries([item.record for item in items], held),
+            since={item.record.seq: item.since for item in items},
+            vectors=stored,
+            counters=(header.next_row, header.next_other) if header else (0, FIRST_UNSEARCHABLE),
+        )
+        self._document = document
+        self._void = {
+            row for row in stored if row not in held.texts or held.texts[row].digest != stored[row].text
+        }
+        self._states = (state, self._states[1])
+        self._weigh()
+        return held
+
+    def _weigh(self) -> None:
+        # a record takes some six times the bytes of its line; vectors are held in segments and side by side
+        size = self._states[0].size if self._states[0] else 0
+        if self._held is not None:
+            with self._held.partition.lock:  # a reader keeps there what it derived
+                self.nbytes = 2 * self._held.partition.nbytes + 6 * size
+
+    def _entries(self, records: Sequence[Record], held: HeldScope) -> dict[int, Entry]:
+        """How those that are not held yet as they are now are found."""
+        entries = {}
+        for record in records:
+            if record.seq < FIRST_UNSEARCHABLE and held.records.get((record.kind, record.id)) != record:
+                try:
+                    entry = self._index(record)
+                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                    what = f"{record.kind} {brief(record.id)} is not complete ({type(error).__name__})"
+                    raise Source(self.path, 0).corrupt(what) from error
+                if entry is not None:
+                    entries[record.seq] = entry
+        return entries
+
+    def _check_vectors(self, attaches: Sequence[Attach]) -> None:
+        for attach in attaches:
+            if np.shape(attach.vector) != (self._spec.dimensions,):
+                raise EmbeddingMismatch(
+                    f"a vector of shape {np.shape(attach.vector)} for {attach.kind} {brief(attach.id)}: "
+                    f"{brief(self._spec.model)} has {self._spec.dimensions} dimensions"
+                )
+
+    def _keep(self, staged: Staged) -> None:
+        """Make `staged` durable. The caller holds the lock."""
+        new, void = _vectors_of(staged, self._holding())
+        if new:
+            self._vectors.write(new)
+            # such a row may be one that a process left which died before its record was there
+            self._void.difference_update(new)
+        if any(not isinstance(step.change, Attach) and (step.old or step.left) for step in staged.steps):
+            self._keep_records(staged)
+        self._clear(void)
+
+    def _keep_records(self, staged: Staged, *, overwrite_old: bool = False) -> None:
+        document = self._document
+        if document is None:
+            disk.make_folder(self.path.parent)
+            document = self._folder.document.new(self.scope)
+            document.header.began = self._folder.clock()
+            if self._folder.is_hashed(self.path):
+                document.header.owner = self.scope
+        texts = self._holding().texts
+        document.changed(
+            staged.records, lambda row: t.since if (t := staged.texts.get(row, texts.get(row))) else 0
+        )
+        document.header.next_row, document.header.next_other = staged.next_row, staged.next_other
+        state = disk.replace(self.path, document.to_bytes(), overwrite_old=overwrite_old)
+        self._document = document
+        self._states = (state, disk.seen(self._vectors.path))
+
+    def _clear(self, void: set[int]) -> None:
+        """Overwrite vectors that no longer count. The caller holds the lock."""
+        self._void |= void
+        # the records are durable and their digests void the rest; what fails here is done by the next write
+        with contextlib.suppress(OSError):
+            self._vectors.clear(self._void)
+            self._void = set()
+        self._states = (self._states[0], disk.seen(self._vectors.path))
+
+    def _leftovers(self) -> list[Path]:
+        both = (self.path.name, self._vectors.path.name)
+        return [path for name in both for path in disk.leftovers(self.path.parent, name)]
+
+    def _is_suspect(self, name: str) -> bool:
+        """Whether a file of this name may hold something of this scope: it is not another scope's."""
+        for ending in (self._folder.suffix, ".vectors", ".lock"):
+            stem = name.removesuffix(ending)
+            if stem not in {name, self._stem} and self._folder.is_somebodys(stem):
+                return False
+        return True
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Our turn among this process's threads and among the processes."""
+        with self._writer:
+            disk.make_folder(self.path.parent)
+            with disk.locked(self._lock):
+                try:
+                    yield
+                finally:
+                    self._register.wrote(self.path, self.scope)
+                    if disk.seen(self.path) is None:
+                        with contextlib.suppress(OSError):
+                            self._lock.unlink()  # it names somebody of whom nothing is kept
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[HeldScope]:
+        """What is held, while the files are changed: readers get it as it is, without looking at them."""
+        with self._guard:
+            held = self._current()
+            self._writing = True
+        try:
+            yield held
+        except WriteConflict:
+            raise
+        except BaseException:
+            with self._guard:  # the files may be before or after: they are read again
+                self._held, self._document, self._states = None, None, (None, None)
+            raise
+        finally:
+            self._writing = False
+
+
+def _needles(records: Sequence[Record], vectors: Sequence[NDArray[np.float32]]) -> list[bytes]:
+    """What to look for after `records` and `vectors` are gone."""
+    found = [needle for record in sample(records, _SAMPLES) for needle in text_needles(record.data, _forms)]
+    found += [needle for vector in sample(vectors, _SAMPLES) if (needle := vector_needle(vector))]
+    return list(dict.fromkeys(found))
+
+
+def _without_living(
+    wanted: Iterable[bytes], records: Iterable[Record], vectors: Iterable[NDArray[np.float32]]
+) -> list[bytes]:
+    """Those of `wanted` that no living record says as well, and no living vector holds."""
+    texts = b"\0".join(form for record in records for text in strings(record.data) for form in _forms(text))
+    same = {vector_needle(vector) for vector in vectors}
+    return [needle for needle in wanted if needle not in texts and needle not in same]
+
+
+def _forms(text: str) -> tuple[bytes, bytes]:
+    """A text as JSON has it, and as a line of Markdown has it."""
+    return as_json(text), text.encode("utf-8", "replace")
+
+
+def _search(
+    folder: Path, is_suspect: Callable[[str], bool], wanted: Sequence[bytes]
+) -> tuple[set[bytes], int]:
+    """Which of `wanted` the suspect files of `folder` still hold, and how many bytes were looked at.
+
+    Suspect are the files of the scope itself, temporary ones included, and every file in its folder that is
+    nobody's, such as an editor's backup. Another user's file is left out: it is written from that user's
+    records alone, who may well live in the same town.
+    """
+    found: set[bytes] = set()
+    read = 0
+    for name in filter(is_suspect, os.listdir(folder)):  # noqa: PTH208 - names are all that is wanted
+        try:
+            data = (folder / name).read_bytes()
+        except OSError:  # a folder, or gone meanwhile
+            continue
+        read += len(data)
+        found.update(needle for needle in wanted if needle in data)
+    return found, read
+
+
+def _numbered_on(record: Record, held: HeldScope) -> Record:
+    """A record whose version the file does not tell, at a version above the one it had with other words.
+
+    Who is embedding those must not attach their vector to these.
+    """
+    before = held.records.get((record.kind, record.id))
+    if before is None or before.version < record.version:
+        return record
+    same = (before.key, before.data, before.seq) == (record.key, record.data, record.seq)
+    return replace(record, version=before.version if same else before.version + 1)
+
+
+def _vectors_of(staged: Staged, held: HeldScope) -> tuple[dict[int, Stored], set[int]]:
+    """The vectors that `staged` makes valid, by row, and the rows whose vector it makes void."""
+    new: dict[int, Stored] = {}
+    void: set[int] = set()
+    for step in staged.steps:
+        row = step.left.seq if step.left else step.old.seq if step.old else FIRST_UNSEARCHABLE
+        if row >= FIRST_UNSEARCHABLE:
+            continue
+        if isinstance(step.change, Attach):
+            if step.left and step.left.version == step.change.version:
+                text = staged.texts.get(row) or held.texts[row]
+                new[row] = Stored(text.digest, step.change.vector, step.change.tokens)
+        elif not step.keep:
+            new.pop(row, None)
+            void.add(row)
+    return new, void - set(new)

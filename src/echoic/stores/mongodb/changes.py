@@ -1,0 +1,381 @@
+"""Changes to one scope, in a transaction somebody else began: records, words, vectors, what waits.
+
+`index_again` brings every scope to other words or to another model's vectors, scope by scope and in parts.
+The database says that it is unfinished until the last scope is done, so that whoever opens it goes on. A
+scope says whose vectors it holds: until it is done it is loaded without, and nobody attaches any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from bson.binary import Binary
+from bson.objectid import ObjectId
+from numpy.typing import NDArray
+from pymongo import DeleteOne, InsertOne, ReturnDocument, UpdateOne
+
+from echoic.partition import SEGMENT_ROWS, Flag, Segment
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
+from echoic.stores.changing import Changing, Name, name_of, takes
+from echoic.stores.mongodb.connection import Connection
+from echoic.stores.mongodb.documents import (
+    OPTIONAL_FIELDS,
+    VECTOR_FIELDS,
+    Document,
+    fields_of,
+    moment,
+    packed,
+    record_of,
+    scope_fields,
+    scope_of,
+)
+from echoic.stores.mongodb.schema import Collections, Session
+from echoic.types import Scope
+
+Clock = Callable[[], int]
+"""Nanoseconds since 1970, never the same twice."""
+WITHOUT_VECTORS = dict.fromkeys(VECTOR_FIELDS, 0)
+"""A projection: what a record says, without the bytes that nobody here looks at."""
+
+
+async def claim(
+    collections: Collections, session: Session, scope: Scope, *, begin: Document | None
+) -> Document | None:
+    """The scope's document at its next version, held until the transaction ends; None if it is not there.
+
+    Every change to a scope passes here first, so that two never interleave.
+
+    Args:
+        collections: where.
+        session: of the transaction.
+        scope: which.
+        begin: its first counters if it is to be made, else None.
+    """
+    update: Document = {"$inc": {"version": 1}}
+    if begin is not None:
+        update["$setOnInsert"] = {"nextRow": 0, "nextOther": FIRST_UNSEARCHABLE, "records": 0, **begin}
+    found: Document | None = await collections.scopes.find_one_and_update(
+        {"_id": scope_fields(scope)},
+        update,
+        upsert=begin is not None,
+        return_document=ReturnDocument.AFTER,
+        session=session,
+    )
+    return found
+
+
+@dataclass(slots=True)
+class Kept:
+    """A record as it stands in the middle of a batch, and what of its document is to be written."""
+
+    record: Record
+    place: Any
+    """The document's `_id`."""
+    waits: bool = False
+    fresh: bool = False
+    sets: Document = field(default_factory=dict)
+    unsets: set[str] = field(default_factory=set)
+
+    def set(self, **fields: Any) -> None:
+        """Write these fields."""
+        self.sets.update(fields)
+        self.unsets -= fields.keys()
+
+    def unset(self, names: Iterable[str]) -> None:
+        """Be without these fields."""
+        for name in names:
+            self.sets.pop(name, None)
+            if not self.fresh:
+                self.unsets.add(name)
+
+    def operation(self) -> InsertOne[Document] | UpdateOne | None:
+        """What writes it; None if nothing changed."""
+        if self.fresh:
+            return InsertOne({"_id": self.place, **self.sets})
+        update: Document = {"$set": self.sets} if self.sets else {}
+        if self.unsets:
+            update["$unset"] = dict.fromkeys(sorted(self.unsets), "")
+        return UpdateOne({"_id": self.place}, update) if update else None
+
+
+class ScopeChanges(Changing):
+    """One scope being changed: `gather` what the changes touch, `apply` them, `finish` before the commit.
+
+    Args:
+        collections: where.
+        session: of the transaction.
+        head: the scope's document, from `claim`.
+        index: how records are found.
+        clock: says since when a record waits.
+    """
+
+    def __init__(
+        self, collections: Collections, session: Session, head: Document, index: Index, clock: Clock
+    ) -> None:
+        super().__init__(index, head["nextRow"], head["nextOther"])
+        self._collections, self._session = collections, session
+        self._scope: Document = dict(head["_id"])
+        self._version: int = head["version"]
+        self._count: int = head["records"]
+        self._clock = clock
+        self._kept: dict[Name, Kept | None] = {}
+        self._gone: list[Any] = []
+        self._segments: dict[int, Segment] = {}
+        self._touched: set[int] = set()
+
+    @property
+    def found(self) -> list[Kept]:
+        """The records that `gather` found and no change removed."""
+        return [kept for kept in self._kept.values() if kept]
+
+    @property
+    def left(self) -> int:
+        """How many records the scope will hold."""
+        return self._count
+
+    async def gather(self, changes: Sequence[Change]) -> None:
+        """Read the records and segments that `changes` touch."""
+        names: dict[str, set[str]] = {}
+        for change in changes:
+            kind, name = name_of(change)
+            names.setdefault(kind, set()).add(name)
+        for kind, ids in names.items():
+            found = self._collections.records.find(
+                {**self._scope, "kind": kind, "id": {"$in": sorted(ids)}},
+                WITHOUT_VECTORS,
+                session=self._session,
+            )
+            async for document in found:
+                record = record_of(document)
+                self._kept[kind, record.id] = Kept(record, document["_id"], "waitsSince" in document)
+        rows = {kept.record.seq for kept in self._kept.values() if kept}
+        numbers = {row // SEGMENT_ROWS for row in rows if row < FIRST_UNSEARCHABLE}
+        await self._gather_segments(numbers | {self._next_row // SEGMENT_ROWS})
+
+    async def _gather_segments(self, numbers: Iterable[int]) -> None:
+        query = {**self._scope, "number": {"$in": sorted(numbers)}}
+        async for document in self._collections.segments.find(query, session=self._session):
+            self._segments[document["number"]] = Segment.from_bytes(bytes(document["words"]))
+
+    def _stands(self, kind: str, name: str) -> Record | None:
+        kept = self._kept.get((kind, name))
+        return kept.record if kept else None
+
+    def _put(self, put: Put) -> None:
+        old = self._kept.get(name_of(put))
+        record, entry, same = self._written(put, old.record if old else None)
+        kept = old or self._begun(record)
+        fields = fields_of(record, entry)
+        kept.unset(field for field in OPTIONAL_FIELDS if field not in fields)
+        kept.set(**fields, updatedAt=moment(self._clock()))
+        kept.record = record
+        self._kept[name_of(put)] = kept
+        if entry is None:
+            return
+        if not same:
+            self._let_wait(kept)
+        self._segment(record.seq).put(record.seq % SEGMENT_ROWS, entry, keep_vector=same)
+
+    def _begun(self, record: Record) -> Kept:
+        self._count += 1
+        kept = Kept(record, ObjectId(), fresh=True)
+        kept.set(**self._scope, createdAt=moment(self._clock()))
+        return kept
+
+    def _let_wait(self, kept: Kept) -> None:
+        kept.unset(VECTOR_FIELDS)
+        if not kept.waits:  # who waits already keeps its place
+            kept.waits = True
+            kept.set(waitsSince=self._clock())
+
+    def _drop(self, drop: Drop) -> None:
+        old = self._kept.get((drop.kind, drop.id))
+        if old is None:
+            return
+        self._kept[drop.kind, drop.id] = None
+        self._count -= 1
+        if not old.fresh:
+            self._gone.append(old.place)
+        if old.record.seq < FIRST_UNSEARCHABLE:
+            self._segment(old.record.seq).drop(old.record.seq % SEGMENT_ROWS)
+
+    def _attach(self, attach: Attach) -> None:
+        kept = self._kept.get((attach.kind, attach.id))
+        if kept is None or not takes(kept.record, attach):
+            return
+        kept.waits = False
+        kept.unset(["waitsSince", "tokens"])
+        kept.set(embedding=packed(attach.vector))
+        if attach.tokens:
+            kept.set(tokens=Binary(attach.tokens))
+        self._segment(kept.record.seq).attach(kept.record.seq % SEGMENT_ROWS, attach.vector)
+
+    def adopt(self, place: Any, record: Record, vector: NDArray[np.float32] | None) -> None:
+        """Make a record of the document at `place`, which is none of ours yet, where it lies.
+
+        Raises:
+            InvalidInput: it cannot be indexed.
+        """
+        entry = self._index(record)
+        if entry is None:
+            return
+        record = replace(record, version=1, seq=self._next(searchable=True))
+        self._count += 1
+        kept = Kept(record, place)
+        kept.set(**self._scope, **fields_of(record, entry))
+        self._kept[record.kind, record.id] = kept
+        slot = record.seq % SEGMENT_ROWS
+        self._segment(record.seq).put(slot, entry)
+        if vector is None:
+            self._let_wait(kept)
+        else:
+            kept.set(embedding=packed(vector))
+            self._segment(record.seq).attach(slot, vector)
+
+    def _segment(self, seq: int) -> Segment:
+        number = seq // SEGMENT_ROWS
+        self._touched.add(number)
+        return self._segments.setdefault(number, Segment())
+
+    async def finish(self) -> None:
+        """Write the records and segments that changed, and the scope's counters."""
+        operations: list[Any] = [DeleteOne({"_id": place}) for place in self._gone]
+        written = [kept.operation() for kept in self._kept.values() if kept]
+        operations += [operation for operation in written if operation is not None]
+        if operations:  # in order: a name that is given anew is free by then
+            await self._collections.records.bulk_write(operations, session=self._session)
+        if self._touched:
+            await self._collections.segments.bulk_write(
+                [self._segment_operation(number) for number in sorted(self._touched)], session=self._session
+            )
+        counters = {"nextRow": self._next_row, "nextOther": self._next_other, "records": self._count}
+        await self._collections.scopes.update_one(
+            {"_id": self._scope}, {"$set": counters}, session=self._session
+        )
+
+    def _segment_operation(self, number: int) -> UpdateOne:
+        # an emptied segment stays, as no words: who loaded it must see that it is empty
+        fields = {
+            "version": self._version,
+            "words": Binary(self._segments[number].to_bytes()),
+            "changedAt": moment(self._clock()),
+        }
+        return UpdateOne({**self._scope, "number": number}, {"$set": fields}, upsert=True)
+
+
+ROWS = 32 * SEGMENT_ROWS
+"""Done in one transaction: well within the minute a server gives one."""
+_DERIVED = ("entryText", "isPast")
+
+
+async def index_again(
+    connection: Connection, wanted: Mapping[str, Any], index: Index, clock: Clock, *, detach: bool = False
+) -> None:
+    """Bring every scope to `wanted`: its analysis, its model and dimensions.
+
+    Where the model changes, or with `detach`, the vectors go, and every searchable record waits.
+    """
+    collections = connection.collections
+    await collections.meta.update_one({"_id": "store"}, {"$set": {**wanted, "unfinished": True}})
+    if detach:  # from now on each is of no model, also should this process die here
+        await collections.scopes.update_many({}, {"$set": {"model": ""}})
+    other: Document = {"$or": [{name: {"$ne": value}} for name, value in wanted.items()]}
+    for head in await collections.scopes.find(other).sort("begun", 1).to_list():
+        await _scope_again(connection, head, wanted, index, clock)
+    await collections.meta.update_one({"_id": "store"}, {"$set": {"unfinished": False}})
+
+
+async def _scope_again(
+    connection: Connection, head: Document, wanted: Mapping[str, Any], index: Index, clock: Clock
+) -> None:
+    scope = scope_of(head["_id"])
+    detach = any(head.get(name) != wanted[name] for name in ("model", "dimensions"))
+    since, first, done = clock(), 0, False
+    while not done:
+
+        async def work(session: Session, first: int = first) -> bool:
+            found = await claim(connection.collections, session, scope, begin=None)
+            if found is None:
+                return True  # erased meanwhile
+            part = _Part(connection.collections, session, scope, first, found["version"])
+            await part.index_again(index, clock, since if detach else None)
+            if found["nextRow"] > first + ROWS:
+                return False
+            await connection.collections.scopes.update_one(
+                {"_id": found["_id"]}, {"$set": dict(wanted)}, session=session
+            )
+            return True
+
+        done = await connection.transact(work)
+        first += ROWS
+
+
+class _Part:
+    """`ROWS` rows of a scope from `first` on, in a transaction."""
+
+    def __init__(
+        self, collections: Collections, session: Session, scope: Scope, first: int, version: int
+    ) -> None:
+        self._collections, self._session = collections, session
+        self._own = scope_fields(scope)
+        self._first, self._version = first, version
+        self._rows = {**self._own, "seq": {"$gte": first, "$lt": first + ROWS}}
+
+    async def index_again(self, index: Index, clock: Clock, waits_since: int | None) -> None:
+        """Cut the words anew; with `waits_since`, vectors go, and who had one waits from then on."""
+        segments: dict[int, Segment] = {}
+        updates: list[UpdateOne] = []
+        numbers = {"$gte": self._first // SEGMENT_ROWS, "$lt": (self._first + ROWS) // SEGMENT_ROWS}
+        stored = self._collections.segments.find(
+            {**self._own, "number": numbers}, {"number": 1}, session=self._session
+        )
+        async for document in stored:
+            segments[document["number"]] = Segment()  # also one that is empty now
+        async for document in self._collections.records.find(
+            self._rows, WITHOUT_VECTORS, session=self._session
+        ):
+            record = record_of(document)
+            entry = index(record)
+            if entry is None:
+                continue
+            segment, slot = (
+                segments.setdefault(record.seq // SEGMENT_ROWS, Segment()),
+                record.seq % SEGMENT_ROWS,
+            )
+            segment.put(slot, entry)
+            if waits_since is None and "waitsSince" not in document:
+                segment.rows["flags"][slot] |= Flag.EMBEDDED
+            fields = fields_of(record, entry)
+            derived = {name: fields[name] for name in _DERIVED if name in fields}
+            if derived != {name: document[name] for name in _DERIVED if name in document}:
+                gone = [name for name in _DERIVED if name not in derived]
+                update: Document = {"$set": derived, **({"$unset": dict.fromkeys(gone, "")} if gone else {})}
+                updates.append(UpdateOne({"_id": document["_id"]}, update))
+        if updates:
+            await self._collections.records.bulk_write(updates, session=self._session)
+        if waits_since is not None:
+            await self._detach(waits_since)
+        await self._write(segments, clock)
+
+    async def _detach(self, waits_since: int) -> None:
+        await self._collections.records.update_many(
+            {**self._rows, "waitsSince": {"$exists": False}},
+            {"$unset": {"embedding": "", "tokens": ""}, "$set": {"waitsSince": waits_since}},
+            session=self._session,
+        )
+
+    async def _write(self, segments: Mapping[int, Segment], clock: Clock) -> None:
+        now = moment(clock())
+        operations = [
+            UpdateOne(
+                {**self._own, "number": number},
+                {"$set": {"version": self._version, "words": Binary(segment.to_bytes()), "changedAt": now}},
+                upsert=True,
+            )
+            for number, segment in sorted(segments.items())
+        ]
+        if operations:
+            await self._collections.segments.bulk_write(operations, session=self._session)

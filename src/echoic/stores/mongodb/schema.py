@@ -1,0 +1,250 @@
+"""What is in the database: collections, indexes, search indexes, and the facts about the whole.
+
+`memories` holds every record; `echoic_scopes` one document a scope with its version and counters;
+`echoic_segments` the words of 32 rows each; `echoic_meta` one document about the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pymongo import ASCENDING, IndexModel
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.asynchronous.mongo_client import AsyncMongoClient
+from pymongo.errors import OperationFailure
+from pymongo.operations import SearchIndexModel
+from pymongo.read_concern import ReadConcern
+from pymongo.read_preferences import ReadPreference
+from pymongo.write_concern import WriteConcern
+
+from echoic.errors import StoreCorrupt, StoreTooNew, StoreUnavailable
+from echoic.stores.base import check_model
+from echoic.stores.mongodb.documents import Document
+from echoic.types import EmbeddingSpec
+from echoic.words import ANALYSIS
+
+VERSION = 1
+OLDEST_SERVER = (6, 0)
+"""Older ones are out of support, and nothing here was written for them."""
+FUSING_SERVER = (8, 0)
+"""From here on there is `$rankFusion`; before it, the two searches are made one beside the other."""
+
+DURABLE = WriteConcern(w="majority", j=True)
+"""Acknowledged means: on the disks of most members, and so outliving the loss of any one."""
+SETTLED = ReadConcern("majority")
+
+_SCOPE = [("deploymentId", ASCENDING), ("userCookie", ASCENDING), ("isGlobal", ASCENDING)]
+# Partial: what a program before us left in the collection has none of these fields, and must not collide.
+RECORD_INDEXES = (
+    IndexModel(
+        [*_SCOPE, ("kind", ASCENDING), ("id", ASCENDING)],
+        name="echoic_name",
+        unique=True,
+        partialFilterExpression={"kind": {"$exists": True}},
+    ),
+    IndexModel(
+        [*_SCOPE, ("seq", ASCENDING)],
+        name="echoic_seq",
+        unique=True,
+        partialFilterExpression={"seq": {"$exists": True}},
+    ),
+    # not partial: an erasure takes whatever is there of somebody, also what is no record
+    IndexModel([*_SCOPE, ("kind", ASCENDING), ("key", ASCENDING), ("seq", ASCENDING)], name="echoic_key"),
+    # finds what has no kind yet, without looking at everything at each opening
+    IndexModel([("kind", ASCENDING), ("_id", ASCENDING)], name="echoic_kind"),
+    # what operators look for across users: any of the three alone finds its rows
+    *(
+        IndexModel(
+            [("deploymentId", ASCENDING), *((f"data.{field}", ASCENDING) for field in fields)],
+            name=f"echoic_conversations_by_{name}",
+            partialFilterExpression={"kind": "conversation"},
+        )
+        for name, fields in {
+            "status": ("status", "agent", "started_at"),
+            "agent": ("agent", "started_at"),
+            "time": ("started_at",),
+        }.items()
+    ),
+    IndexModel(
+        [("waitsSince", ASCENDING), ("seq", ASCENDING)],
+        name="echoic_waits",
+        partialFilterExpression={"waitsSince": {"$exists": True}},
+    ),
+)
+SEGMENT_INDEXES = (
+    IndexModel([*_SCOPE, ("number", ASCENDING)], name="echoic_number", unique=True),
+    IndexModel([*_SCOPE, ("version", ASCENDING)], name="echoic_version"),
+)
+SCOPE_INDEXES = (IndexModel([("begun", ASCENDING)], name="echoic_begun"),)
+
+VECTOR_INDEX = "echoic_vector"
+TEXT_INDEX = "echoic_text"
+# Whose it is must be a filter of the search itself: behind it, others' hits have taken the places already.
+FILTERS = ("deploymentId", "userCookie", "isGlobal", "isPast")
+
+
+def vector_index(dimensions: int) -> SearchIndexModel:
+    """The index `$vectorSearch` reads, for vectors of `dimensions`."""
+    vector = {"type": "vector", "path": "embedding", "numDimensions": dimensions, "similarity": "cosine"}
+    filters = [{"type": "filter", "path": path} for path in FILTERS]
+    return SearchIndexModel({"fields": [vector, *filters]}, name=VECTOR_INDEX, type="vectorSearch")
+
+
+def text_index() -> SearchIndexModel:
+    """The index `$search` reads: English stems, and beside them the words as they stand, for misheard."""
+    stems = {
+        "type": "string",
+        "analyzer": "lucene.english",
+        "multi": {"words": {"type": "string", "analyzer": "lucene.standard"}},
+    }
+    token, boolean = {"type": "token"}, {"type": "boolean"}
+    fields = {
+        "value": stems,
+        "entryText": stems,
+        "deploymentId": token,
+        "userCookie": token,
+        "isGlobal": boolean,
+        "isPast": boolean,
+    }
+    return SearchIndexModel(
+        {"mappings": {"dynamic": False, "fields": fields}}, name=TEXT_INDEX, type="search"
+    )
+
+
+# The server says in several ways that no search process stands beside it.
+_WITHOUT_SEARCH = {59, 115, 31082, 40324, 6047401}
+
+
+class Collections:
+    """One database's collections, each with the concerns that durability and freshness rest on."""
+
+    def __init__(self, database: AsyncDatabase[Document]) -> None:
+        concerns: dict[str, Any] = {
+            "write_concern": DURABLE,
+            "read_concern": SETTLED,
+            "read_preference": ReadPreference.PRIMARY,
+        }
+        self.database = database
+        self.records: AsyncCollection[Document] = database.get_collection("memories", **concerns)
+        # the search process has no read concern: a server refuses any other than "local" for its stages
+        self.search: AsyncCollection[Document] = self.records.with_options(read_concern=ReadConcern("local"))
+        self.scopes: AsyncCollection[Document] = database.get_collection("echoic_scopes", **concerns)
+        self.segments: AsyncCollection[Document] = database.get_collection("echoic_segments", **concerns)
+        self.meta: AsyncCollection[Document] = database.get_collection("echoic_meta", **concerns)
+
+
+async def look_at_server(client: AsyncMongoClient[Document], where: str) -> Document:
+    """What kind of server it is.
+
+    Raises:
+        StoreUnavailable: it is too old, or cannot change several documents as one.
+    """
+    hello = await client.admin.command("hello")
+    version = (await client.admin.command("buildInfo"))["version"]
+    numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2])
+    if numbers < OLDEST_SERVER:
+        oldest = ".".join(map(str, OLDEST_SERVER))
+        raise StoreUnavailable(f"MongoDB {version} on {where} is too old: {oldest} or later is needed")
+    if "setName" not in hello and hello.get("msg") != "isdbgrid":
+        raise StoreUnavailable(
+            f"MongoDB on {where} is a standalone server and cannot change several documents as one, "
+            "so a memory could be half written. Make it a replica set of one: start mongod with --replSet "
+            "rs0, run rs.initiate() once in mongosh, and open it again"
+        )
+    return {"version": version, "numbers": numbers, "sharded": hello.get("msg") == "isdbgrid"}
+
+
+async def settle(collections: Collections, embedding: EmbeddingSpec, where: str) -> Document:
+    """Agree with the database on whose vectors it holds, making it ours if it is nobody's; its facts.
+
+    Raises:
+        EmbeddingMismatch: it holds vectors of another model.
+        StoreTooNew: a newer version wrote it.
+        StoreCorrupt: what it says of itself cannot be read.
+    """
+    meta = await collections.meta.find_one({"_id": "store"})
+    if meta is None:
+        fresh = {"schema": VERSION, "analysis": ANALYSIS, "unfinished": False, **model_fields(embedding)}
+        await collections.meta.update_one({"_id": "store"}, {"$setOnInsert": fresh}, upsert=True)
+        meta = await collections.meta.find_one({"_id": "store"})
+    return checked_meta(meta, embedding, where)
+
+
+def checked_meta(meta: Document | None, embedding: EmbeddingSpec, where: str) -> Document:
+    """The database's facts, if they are those of `embedding`; raises as `settle` does."""
+    if meta is None or not isinstance(meta.get("schema"), int) or not isinstance(meta.get("model"), str):
+        raise StoreCorrupt(
+            f"what MongoDB on {where} says of itself in echoic_meta cannot be read; left as it is"
+        )
+    if meta["schema"] > VERSION:
+        raise StoreTooNew(
+            f"MongoDB on {where} has schema {meta['schema']}, this Echoic knows {VERSION}: "
+            "upgrade Echoic to open it"
+        )
+    check_model(EmbeddingSpec(meta["model"], int(meta["dimensions"])), embedding, f"MongoDB on {where}")
+    return meta
+
+
+def model_fields(embedding: EmbeddingSpec) -> Document:
+    """Whose vectors they are, as it stands in a document."""
+    return {"model": embedding.model, "dimensions": embedding.dimensions}
+
+
+async def make_indexes(collections: Collections) -> None:
+    """Make the collections and their indexes; what is there stays."""
+    await collections.records.create_indexes(list(RECORD_INDEXES))
+    await collections.segments.create_indexes(list(SEGMENT_INDEXES))
+    await collections.scopes.create_indexes(list(SCOPE_INDEXES))
+
+
+async def search_states(collections: Collections) -> Mapping[str, Document] | None:
+    """The search indexes of the records by name; None where the server has no search."""
+    try:
+        listed = await collections.search.list_search_indexes()
+        return {index["name"]: dict(index) async for index in listed}
+    except OperationFailure as error:
+        if error.code in _WITHOUT_SEARCH:
+            return None
+        raise
+
+
+async def make_search_indexes(collections: Collections, dimensions: int) -> bool:
+    """Ask for the search indexes, or for what became of them; False where the server has no search.
+
+    They are built afterwards; `searchable` says when they are.
+    """
+    states = await search_states(collections)
+    if states is None:
+        return False
+    for wanted in (vector_index(dimensions), text_index()):
+        document = wanted.document
+        there = states.get(document["name"])
+        if there is None:
+            await collections.search.create_search_index(wanted)
+        elif not _same(there.get("latestDefinition"), document["definition"]):
+            await collections.search.update_search_index(document["name"], document["definition"])
+    return True
+
+
+def _same(there: Any, wanted: Any) -> bool:
+    """Whether a definition says at least what is wanted: servers add their defaults."""
+    if isinstance(wanted, Mapping):
+        return isinstance(there, Mapping) and all(
+            _same(there.get(name), value) for name, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return isinstance(there, list) and all(any(_same(one, value) for one in there) for value in wanted)
+    return bool(there == wanted)
+
+
+def searchable(states: Mapping[str, Document] | None) -> bool:
+    """Whether both search indexes answer."""
+    return states is not None and all(
+        states.get(name, {}).get("queryable", False) for name in (VECTOR_INDEX, TEXT_INDEX)
+    )
+
+
+Session = AsyncClientSession

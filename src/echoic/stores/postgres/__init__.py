@@ -1,0 +1,412 @@
+"""The store for many processes: PostgreSQL with pgvector. The writers of a scope queue at the lock of its
+row.
+
+`schema` has the tables, `database` the connections and what happens when one is lost, `fresh` the cache of
+partitions, `erase` erasure and what it can promise. The store works through PgBouncer in transaction mode: it
+detects it, and then prepares no statements and listens to nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.errors import StoreUnavailable
+from echoic.partition import Partition
+from echoic.stores.base import (
+    FIRST_UNSEARCHABLE,
+    LISTED,
+    Attach,
+    Change,
+    Erasable,
+    Erased,
+    Finding,
+    Index,
+    Record,
+    Uses,
+    Waiting,
+    Wanted,
+    check_model,
+    model_from,
+    model_text,
+    not_open,
+    segments_around,
+)
+from echoic.stores.held import copied
+from echoic.stores.postgres import erase as erasure
+from echoic.stores.postgres import schema
+from echoic.stores.postgres.changes import RECORD, ScopeChanges, index_again, record_of
+from echoic.stores.postgres.database import LOST, Connection, Database
+from echoic.stores.postgres.examine import examined
+from echoic.stores.postgres.fresh import PATIENCE_S, VERSION, FreshPartitions
+from echoic.stores.postgres.load import compact, likely_rows, shown
+from echoic.types import EmbeddingSpec, Scope
+from echoic.words import ANALYSIS
+
+CACHE_BYTES = 256 << 20
+"""The size of the cache of partitions, with their records."""
+POOL = 10
+"""Connections at most; with the one that listens, eleven a process."""
+WAIT_S = 10.0
+"""How long a write or a read waits for a server that restarts."""
+STALE_S = 300.0
+"""How long loaded scopes answer while the server is out of reach."""
+NARROW_ABOVE = 50_000
+"""Rows of a scope from which on the database searches: as many as `CACHE_BYTES` hold, for within a call
+loading pays at every size measured. Source: "threshold" of benchmarks/results/stores.json; docs/scale.md."""
+
+_OF = "from {s}.records where scope = (select id from {s}.scopes where deployment = $1 and usr = $2)"
+_READ = f"select {RECORD} {_OF} and kind = $3 and name = any($4::text[])"
+_ROWS = f"select {RECORD} {_OF} and seq = any($3::bigint[])"
+_SCAN = f"""select {RECORD} {_OF} and kind = $3 and ($4::text is null or key = $4)
+  and seq > $5 and seq < $6 order by seq {{order}} limit $7"""
+_LISTED = """select r.seq, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.usr
+  from {s}.records r join {s}.scopes s on s.id = r.scope
+  where r.kind = 'conversation' and s.deployment = $1"""
+_WAITING = """select r.seq, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.usr
+  from {s}.pending p join {s}.records r on r.scope = p.scope and r.seq = p.seq
+  join {s}.scopes s on s.id = p.scope order by p.place limit $1"""
+_SCOPES = """select deployment, usr from {s}.scopes s where ($1::text is null or deployment = $1)
+  and exists (select from {s}.records where scope = s.id) order by id"""
+_SIZE = "select next_row from {s}.scopes where deployment = $1 and usr = $2"
+_COUNTS = """select (select count(*) from {s}.scopes), (select count(*) from {s}.records),
+  (select count(*) from {s}.pending), (select sum(pg_total_relation_size(c.oid))::bigint from pg_class c
+  join pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and relname = any($2::text[]))"""
+_END = 1 << 62
+
+
+class PostgresStore:
+    """Memory in PostgreSQL with pgvector, shared by any number of processes.
+
+    Args:
+        dsn: as asyncpg takes it, "postgresql://user:password@host/database".
+        name: the schema everything is kept in; made if it is not there.
+        cache_bytes: how much loaded scopes may take before the least recently used ones are let go.
+        pool: connections at most.
+        wait_s: how long a lost server is waited for before `StoreUnavailable`.
+        stale_s: how long loaded scopes go on answering `load` and `rows` while the server is out of reach.
+        fence: whether row-level security is put on the tables, as a second fence between users. It has to
+            bind the role that connects. A store that has it is used with it, whatever is said here.
+        listen: whether to be told of other processes' writes; nothing but time depends on it.
+        notify: whether to tell other processes of writes. Commits that tell wait for one another.
+        narrow_above: rows of a scope from which on the database searches; to be raised with `cache_bytes`.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        name: str = "echoic",
+        *,
+        cache_bytes: int = CACHE_BYTES,
+        pool: int = POOL,
+        wait_s: float = WAIT_S,
+        stale_s: float = STALE_S,
+        fence: bool = False,
+        listen: bool = True,
+        notify: bool = True,
+        narrow_above: int = NARROW_ABOVE,
+    ) -> None:
+        self.narrow_above = narrow_above
+        self._database = Database(dsn, schema.checked_schema(name), pool=pool, wait_s=wait_s, fence=fence)
+        self._fresh = FreshPartitions(self._database, cache_bytes=cache_bytes, stale_s=stale_s, listen=listen)
+        self._channel = self._database.channel if notify else ""
+        self._index: Index | None = None
+        self._spec = EmbeddingSpec("", 0)
+        self._turns: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
+        self._opening = asyncio.Lock()
+        self._uses = Uses()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the server could not be asked the last time; answers may be old then. None while it can."""
+        return self._fresh.trouble
+
+    async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
+        async with self._opening:
+            if self._index is not None:
+                return
+            try:
+                await self._database.open()
+                await self._settle(embedding, index)
+            except BaseException as error:  # noqa: BLE001 - also where it is cancelled, nothing stays open
+                await self._database.aclose()
+                raise _not_opened(error) or error from None
+            self._spec = embedding
+            self._fresh.start(embedding.dimensions)
+            self._index = index
+
+    async def aclose(self) -> None:
+        async with self._opening:
+            self._index = None
+            await self._fresh.stop()
+            await self._uses.ended()
+            await self._database.aclose()
+
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        async with self._at_work() as index:
+            if not changes:
+                return
+            attaches = any(isinstance(change, Attach) for change in changes)
+
+            async def work(connection: Connection) -> int:
+                made = ScopeChanges(connection, self._database.names, index, self._channel)
+                if not await made.begin(scope, changes):
+                    return 0  # a scope begins with its first record
+                if attaches:
+                    check_model(model_from(made.model), self._spec, "the store")
+                made.apply(changes)
+                await made.finish()
+                return made.version
+
+            # in a queue of this process first: a scope that many write to must not hold every connection
+            async with self._turns.setdefault(scope, asyncio.Lock()):
+                version = await self._database.change(scope, work)
+            self._fresh.wrote(scope, version)
+
+    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        found = {r.id: r for r in await self._records(scope, _READ, kind, list(dict.fromkeys(ids)))}
+        return [_own(found[name]) for name in ids if name in found]
+
+    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        ours = list(dict.fromkeys(row for row in rows if 0 <= row < FIRST_UNSEARCHABLE))
+        async with self._at_work():
+            found = {
+                r.seq: r
+                for r in await self._fresh.rows(
+                    scope, ours, lambda once: self._records(scope, _ROWS, ours, once=once)
+                )
+            }
+        return [_own(found[row]) for row in rows if row in found]
+
+    async def scan(
+        self,
+        scope: Scope,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = -1,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        first, last = (-1, after if after >= 0 else _END) if newest_first else (after, _END)
+        statement = _SCAN.replace("{order}", "desc" if newest_first else "asc")
+        return await self._records(scope, statement, kind, key, first, last, limit)
+
+    async def load(self, scope: Scope) -> Partition:
+        async with self._at_work():
+            return await self._fresh.load(scope)
+
+    async def waiting(self, limit: int) -> list[Waiting]:
+        async with self._at_work():
+            found = await self._fetch(None, _WAITING, limit)
+        return [Waiting(scope=Scope(row[6], row[7] or None), record=record_of(row)) for row in found]
+
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
+        async with self._at_work() as index:
+            names = self._database.names
+
+            async def delete(connection: Connection) -> erasure.Gone:
+                if changes is None:
+                    return await erasure.delete_scope(connection, names, scope, self._channel)
+                return await erasure.delete_records(
+                    connection, names, index, scope, changes, channel=self._channel
+                )
+
+            async with self._turns.setdefault(scope, asyncio.Lock()):
+                gone = await self._database.change(scope, delete)
+            # no copy in this process outlives the receipt
+            self._fresh.drop(scope)
+            if not gone.number:
+                return Erased(verified=True)
+            await erasure.vacuum(self._database)
+            verified, searched = await self._database.read(
+                None, lambda connection: erasure.verify(connection, names, gone, index), snapshot=True
+            )
+        return Erased(
+            records=gone.kinds,
+            rewritten=len(gone.rewritten),
+            vectors=gone.vectors,
+            verified=verified,
+            bytes_searched=searched,
+        )
+
+    async def scopes(self, deployment: str | None = None) -> list[Scope]:
+        async with self._at_work():
+            return [Scope(row[0], row[1] or None) for row in await self._fetch(None, _SCOPES, deployment)]
+
+    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
+        """See `Lists`."""
+        asked: list[Any] = [wanted.deployment]
+        where = ""
+        for field, how, given in (
+            ("status", "= any(${n}::text[])", list(wanted.status) or None),
+            ("agent", "= ${n}", wanted.agent),
+            ("started_at", ">= ${n}", wanted.since),
+            ("started_at", "< ${n}", wanted.until),
+        ):
+            if given is not None:
+                asked.append(given)
+                where += f""" and (r.data->>'{field}') collate "C" {how.replace("{n}", str(len(asked)))}"""
+        async with self._at_work():
+            found = await self._fetch(None, _LISTED + where, *asked) if wanted.kind == LISTED else []
+        return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
+
+    async def reindex(self, embedding: EmbeddingSpec) -> int:
+        async with self._at_work() as index:
+            waiting = await self._database.change(
+                None, lambda c: index_again(c, self._database.names, index, model_text(embedding))
+            )
+            self._spec = embedding
+            self._fresh.clear(embedding.dimensions)
+            return waiting
+
+    async def size(self, scope: Scope) -> int:
+        """Rows of `scope`; see `Narrows`."""
+        async with self._at_work():
+            loaded = self._fresh.size(scope)
+            if loaded is not None:  # about right, and for nothing
+                return loaded
+            found = await self._fetch(scope, _SIZE, scope.deployment, scope.user or "")
+        return int(found[0][0]) if found else 0
+
+    async def narrow(
+        self, scope: Scope, text: str, vector: NDArray[np.float32] | None, *, limit: int, include_past: bool
+    ) -> Partition:
+        """The likely rows of `scope`; see `Narrows`."""
+        names = self._database.names
+
+        async def work(connection: Connection) -> Partition:
+            found = await connection.fetchrow(names.sql(VERSION), scope.deployment, scope.user or "")
+            if found is None:
+                return Partition(self._spec.dimensions)
+            rows = await likely_rows(
+                connection, names, found[0], text, vector, limit=limit, include_past=include_past
+            )
+            partition = await compact(
+                connection, names, found[0], segments_around(rows), self._spec.dimensions
+            )
+            partition.version = found[1]
+            partition.asked = shown(vector, limit)
+            return partition
+
+        async with self._at_work():
+            return await self._database.read(scope, work, snapshot=True)
+
+    async def check(self) -> Mapping[str, Any]:
+        names = self._database.names
+
+        async def facts(connection: Connection) -> dict[str, Any]:
+            counts = await connection.fetchrow(names.sql(_COUNTS), names.schema, list(schema.TABLES))
+            return {
+                "engine": f"PostgreSQL {await connection.fetchval('show server_version')}",
+                "pgvector": await connection.fetchval(
+                    "select extversion from pg_extension where extname = 'vector'"
+                ),
+                "schema_name": names.schema,
+                "schema": schema.VERSION,
+                "embedding": await schema.get_meta(connection, names, "embedding"),
+                **dict(zip(("scopes", "records", "waiting", "bytes"), counts, strict=True)),
+                "synchronous_commit": await connection.fetchval("show synchronous_commit"),
+                "fsync": await connection.fetchval("show fsync"),
+            }
+
+        async with self._at_work():
+            found = await self._database.read(None, facts, snapshot=True)
+            trouble = await self._write_trouble()
+        return {
+            **found,
+            **self._fresh.facts,
+            "pooler": not self._database.direct,
+            "fence": self._database.fence,
+            "durable": found["fsync"] == "on" and found["synchronous_commit"] != "off",
+            "writable": trouble is None,
+            "trouble": trouble,
+        }
+
+    async def examine(self) -> list[Finding]:
+        """What the server is like; see `Examines`."""
+        async with self._at_work():
+            return await examined(self._database)
+
+    async def _write_trouble(self) -> str | None:
+        names = self._database.names
+        try:
+            await self._database.change(None, lambda c: schema.set_meta(c, names, "checked", "ok"))
+        except StoreUnavailable as error:
+            return str(error)
+        return None
+
+    async def _records(self, scope: Scope, statement: str, *values: Any, once: bool = False) -> list[Record]:
+        async with self._at_work():
+            whose = (scope.deployment, scope.user or "")
+            found = await self._fetch(scope, statement, *whose, *values, once=once)
+        return [record_of(row) for row in found]
+
+    async def _fetch(
+        self, scope: Scope | None, statement: str, *values: Any, once: bool = False
+    ) -> list[Any]:
+        sql = self._database.names.sql(statement)
+        wait_s = PATIENCE_S if once else None
+        found: list[Any] = await self._database.read(
+            scope, lambda connection: connection.fetch(sql, *values), wait_s=wait_s, once=once
+        )
+        return found
+
+    @contextlib.asynccontextmanager
+    async def _at_work(self) -> AsyncIterator[Index]:
+        """While the store is open; `aclose` waits until nobody is at work any more."""
+        if self._index is None:
+            raise not_open()
+        with self._uses:
+            yield self._index
+
+    async def _settle(self, embedding: EmbeddingSpec, index: Index) -> None:
+        """Agree with the database on whose vectors it holds and on how words are cut."""
+        names, ours = self._database.names, model_text(embedding)
+
+        async def meta(connection: Connection) -> tuple[str | None, str | None]:
+            return (
+                await schema.get_meta(connection, names, "embedding"),
+                await schema.get_meta(connection, names, "analysis"),
+            )
+
+        async def begin(connection: Connection) -> None:
+            await connection.execute("select pg_advisory_xact_lock($1)", names.lock)
+            theirs, analysis = await meta(connection)
+            if theirs is None:
+                await schema.set_meta(connection, names, "embedding", ours)
+            if analysis not in {None, str(ANALYSIS)}:
+                await index_again(connection, names, index, None)
+            await schema.set_meta(connection, names, "analysis", str(ANALYSIS))
+
+        theirs, analysis = await self._database.read(None, meta)
+        if theirs is not None:
+            check_model(model_from(theirs), embedding, "the store")
+        if theirs is None or analysis != str(ANALYSIS):
+            await self._database.change(None, begin)
+            await self._settle(embedding, index)  # another process may have been faster, with another model
+
+
+def _own(record: Record) -> Record:
+    """A copy whose data shares nothing: a record asked for twice is two."""
+    return replace(record, data=copied(record.data))
+
+
+def _not_opened(error: BaseException) -> Exception | None:
+    """What to say instead of `error`; None: itself. The URL is not repeated: it may hold a password."""
+    if isinstance(error, LOST):
+        return StoreUnavailable(
+            f"PostgreSQL could not be reached ({type(error).__name__}: {error}). Is it running, and is the "
+            "URL right?"
+        )
+    return None
+
+
+__all__ = ["CACHE_BYTES", "NARROW_ABOVE", "POOL", "STALE_S", "WAIT_S", "PostgresStore"]

@@ -1,0 +1,471 @@
+"""Connections to PostgreSQL, and what happens when one is lost: reads are repeated, a change happens once.
+
+None of the store's statements stands here. When the answer to a commit is lost, the transaction is not
+guessed at: it has written a number nobody else has into a row of this process (`Marks`), and whether it was
+committed is whether the number is there. Only a transaction that was rolled back is tried again.
+`pg_xact_status` cannot say so after a crash: the number of a transaction that was lost with the server may be
+given to another one. A row has one transaction at a time, and there are as many rows as connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import asyncpg
+
+from echoic.errors import (
+    InvalidInput,
+    NotOpen,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+    WriteConflict,
+)
+from echoic.stores.postgres import schema
+from echoic.stores.postgres.schema import Names
+from echoic.types import Scope
+
+_MAKE = "insert into {s}.writers (id) select unnest($1::bigint[]) on conflict (id) do update set at = now()"
+_DROP = "delete from {s}.writers where id = any($1::bigint[])"
+_TIDY = "delete from {s}.writers where at < now() - interval '7 days'"
+"""Removes the rows of processes that ended without a word. One that lives on makes its rows again."""
+# waits for the transaction, should it still be under way
+_MARK = "select mark from {s}.writers where id = $1 for update"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL and its values."""
+
+    sql: str
+    values: tuple[object, ...] = ()
+
+
+class Marks:
+    """The rows of one process.
+
+    Args:
+        count: how many, which is how many transactions may be open at once.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._rows = [secrets.randbits(62) for _ in range(count)]
+        self._free: asyncio.LifoQueue[int] = asyncio.LifoQueue()
+        for row in self._rows:
+            self._free.put_nowait(row)
+
+    @contextlib.asynccontextmanager
+    async def row(self, left_s: float) -> AsyncIterator[int]:
+        """A row of our own, until what became of its transaction is known.
+
+        Raises:
+            StoreUnavailable: none became free in time.
+        """
+        try:
+            async with asyncio.timeout(left_s):
+                row = await self._free.get()
+        except TimeoutError:
+            raise StoreUnavailable("too many writes wait for PostgreSQL already. Retry.") from None
+        try:
+            yield row
+        finally:
+            self._free.put_nowait(row)
+
+    def made(self, names: Names) -> list[Statement]:
+        """What makes the rows."""
+        return [Statement(names.sql(_TIDY)), Statement(names.sql(_MAKE), (self._rows,))]
+
+    def dropped(self, names: Names) -> Statement:
+        """What removes them."""
+        return Statement(names.sql(_DROP), (self._rows,))
+
+    @staticmethod
+    def begun(names: Names, row: int, mark: int) -> str:
+        """What begins a transaction that leaves `mark` in `row`: two statements in one round trip.
+
+        Both numbers are made here; the driver takes no values for two statements at once.
+        """
+        return names.sql(
+            f"BEGIN; update {{s}}.writers set mark = {mark:d}, at = now() where id = {row:d};"  # noqa: S608
+        )
+
+    @staticmethod
+    def asked(names: Names, row: int) -> Statement:
+        """What tells the mark that `row` has, once no transaction of it is under way."""
+        return Statement(names.sql(_MARK), (row,))
+
+
+def new_mark() -> int:
+    """A number that nobody else has."""
+    return secrets.randbits(62)
+
+
+T = TypeVar("T")
+Connection: TypeAlias = asyncpg.Connection
+Work = Callable[[Connection], Awaitable[T]]
+
+# The server could not be asked, or could not finish: nothing is known against asking again.
+LOST = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,  # the connection was closed under our hands
+    asyncpg.InternalClientError,  # likewise, in the middle of something
+    asyncpg.OperatorInterventionError,  # shut down, crashed, starting up, cancelled
+    asyncpg.TooManyConnectionsError,
+    asyncpg.TransactionRollbackError,  # deadlock, serialization
+    asyncpg.ReadOnlySQLTransactionError,  # the server became a standby
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+_FIRST_PAUSE_S = 0.05
+_LAST_PAUSE_S = 1.0
+_LEAST_S = 0.1
+"""The least time to wait for a connection, however late it is."""
+_CONNECT_S = 10.0
+_LET_GO_S = 5.0
+SLOW_S = 600.0
+"""The time limit of statements over everything: making the schema, reindexing, erasing a large scope."""
+
+
+class Database:
+    """One pool, and one connection that listens.
+
+    Args:
+        dsn: as the driver takes it. Never shown: it may hold a password.
+        name: the schema everything lies in.
+        pool: how many connections at most.
+        wait_s: how long a lost server is asked again before `StoreUnavailable`.
+        fence: whether row-level security is to be on; it is used anyhow where it is.
+    """
+
+    def __init__(self, dsn: str, name: str, *, pool: int, wait_s: float, fence: bool) -> None:
+        self._dsn = dsn
+        self._size = pool
+        self._wait_s = wait_s
+        self.names = schema.Names(name)
+        self.fence = fence
+        self.direct = False
+        """Whether the server itself answers, and no pooler that hands its connections around."""
+        self._pool: asyncpg.Pool | None = None
+        self._marks = Marks(pool)
+
+    async def open(self) -> None:
+        """Make the schema ready and begin to keep connections.
+
+        Raises:
+            StoreCorrupt, StoreTooNew, StoreUnavailable: see `schema.prepared`.
+            InvalidInput: the URL cannot be read, or the fence would not hold.
+        """
+        async with translated():
+            connection = await self._connect(command_timeout=SLOW_S, statement_cache_size=0)
+            try:
+                # a pooler makes up the process it tells at the start, for it has not chosen one yet
+                self.direct = connection.get_server_pid() == await connection.fetchval(
+                    "select pg_backend_pid()"
+                )
+                self.names = await schema.prepared(connection, self.names.schema, fence=self.fence)
+                await self._check_fence(connection)
+                self._marks = Marks(self._size)  # its queue is of this event loop
+                await self._make_marks(connection)
+            finally:
+                await let_go(connection)
+            self._pool = await asyncpg.create_pool(
+                min_size=0, max_size=self._size, init=self._prepare, reset=_reset, **self._how()
+            )
+
+    async def _check_fence(self, connection: Connection) -> None:
+        holds = await schema.fence_holds(connection, self.names)
+        if self.fence and not holds:
+            raise InvalidInput(
+                "rls=on, but row-level security does not bind this role: connect as one that is no superuser "
+                "and has no bypassrls"
+            )
+        self.fence = holds
+
+    def _how(self) -> dict[str, Any]:
+        return {
+            "dsn": self._dsn,
+            "timeout": _CONNECT_S,
+            "command_timeout": max(self._wait_s, 1.0),
+            # a pooler in transaction mode gives the next transaction to a connection that knows no statement
+            "statement_cache_size": 200 if self.direct else 0,
+        }
+
+    async def _connect(self, **how: Any) -> Connection:
+        try:
+            connection: Connection = await asyncpg.connect(**self._how() | how)
+        except (ValueError, OverflowError):  # a port above 65535, or none: it may be half a password
+            raise InvalidInput(
+                "the PostgreSQL URL cannot be read: postgresql://user:password@host:port/database, with %23 "
+                "for # and %2F for / in user and password"
+            ) from None
+        return connection
+
+    async def _prepare(self, connection: Connection) -> None:
+        try:
+            await connection.set_type_codec(
+                "vector", schema=self.names.vector, encoder=bytes, decoder=bytes, format="binary"
+            )
+        except ValueError:  # the driver's word for a type that the database does not have
+            raise StoreCorrupt(
+                "PostgreSQL no longer has pgvector where the store was made: restore the database, or "
+                f"`create extension vector` in schema {self.names.vector}"
+            ) from None
+
+    async def aclose(self) -> None:
+        """Close every connection. The caller has seen to it that none is in use."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            dropped = self._marks.dropped(self.names)
+            with contextlib.suppress(*LOST, asyncpg.PostgresError, StoreError):
+                async with asyncio.timeout(_LET_GO_S):
+                    await pool.execute(dropped.sql, *dropped.values)
+                    await pool.close()
+            pool.terminate()
+
+    async def listen(self, heard: Callable[[str], None], ended: Callable[[], None]) -> Connection:
+        """A connection of its own that tells what other processes notify.
+
+        Args:
+            heard: takes the payload.
+            ended: called when it is lost.
+        """
+        async with translated():
+            connection = await self._connect()
+            try:
+                await connection.add_listener(self.channel, lambda *told: heard(str(told[3])))
+                connection.add_termination_listener(lambda _connection: ended())
+            except BaseException:
+                await let_go(connection)
+                raise
+            return connection
+
+    @property
+    def channel(self) -> str:
+        """What notifications are sent on."""
+        return f"echoic_{self.names.schema}"
+
+    async def read(
+        self,
+        scope: Scope | None,
+        work: Work[T],
+        *,
+        snapshot: bool = False,
+        wait_s: float | None = None,
+        once: bool = False,
+    ) -> T:
+        """The answer of `work`, which changes nothing; asked again when the server is lost.
+
+        Args:
+            scope: whose rows it may see where there is a fence; None: an operator's, everybody's.
+            work: asks one statement, or with `snapshot` several.
+            snapshot: whether all its statements see the same state.
+            wait_s: how long it may take; by default as long as the store was told.
+            once: whether a lost server is not asked again.
+
+        Raises:
+            StoreUnavailable: the server cannot be asked.
+        """
+        until = self._until(wait_s)
+        tries = _Tries(until)
+        while await tries.another():
+            with contextlib.suppress(*LOST):
+                async with translated(), self._in_time(wait_s), self._acquired(until) as connection:
+                    if not snapshot and not self.fence:
+                        return await work(connection)
+                    isolation = "repeatable_read" if snapshot else None
+                    async with connection.transaction(isolation=isolation, readonly=True):
+                        await self._say(connection, scope)
+                        return await work(connection)
+            if once:
+                break
+        raise _unavailable("could not be read from")
+
+    async def change(self, scope: Scope | None, work: Work[T]) -> T:
+        """Run `work` in a transaction that is committed exactly once.
+
+        Args:
+            scope: as for `read`.
+            work: may run again, where what it did before is known to be undone.
+
+        Raises:
+            StoreUnavailable: nothing was kept, or the server was lost before it could say.
+        """
+        until = self._until(None)
+        tries = _Tries(until)
+        async with self._marks.row(self._left(until)) as row:
+            while await tries.another():
+                mark = new_mark()
+                answer: list[T] = []
+                try:
+                    async with translated(), self._acquired(until) as connection:
+                        if await self._began(connection, row, mark):
+                            answer.append(await self._done(connection, scope, work))
+                            await self._commit(connection)
+                            return answer[0]
+                except LOST:
+                    if answer and await self._committed(row, mark, until):
+                        return answer[0]
+        raise _unavailable("could not be written to")
+
+    async def _began(self, connection: Connection, row: int, mark: int) -> bool:
+        """Whether a transaction was begun; False: our rows were cleared away, and are there again now."""
+        if await connection.execute(self._marks.begun(self.names, row, mark)) == "UPDATE 1":
+            return True
+        await connection.execute("ROLLBACK;")
+        await self._make_marks(connection)
+        return False
+
+    async def _done(self, connection: Connection, scope: Scope | None, work: Work[T]) -> T:
+        try:
+            await self._say(connection, scope)
+            return await work(connection)
+        except BaseException:
+            with contextlib.suppress(*LOST):
+                await connection.execute("ROLLBACK;")
+            raise
+
+    @staticmethod
+    async def _commit(connection: Connection) -> None:
+        if await connection.execute("COMMIT;") != "COMMIT":
+            raise StoreUnavailable("PostgreSQL rolled back instead of committing; nothing was kept. Retry.")
+
+    async def _committed(self, row: int, mark: int, until: float) -> bool:
+        """Whether the transaction that left `mark` in `row` was committed; asked until it is known."""
+        asked = self._marks.asked(self.names, row)
+        tries = _Tries(until)
+        while await tries.another():
+            with contextlib.suppress(*LOST):
+                async with translated(), self._acquired(until) as connection:
+                    return bool(await connection.fetchval(asked.sql, *asked.values) == mark)
+        raise StoreUnavailable(
+            "PostgreSQL was lost while it committed, and cannot say whether it did. Read before you retry."
+        )
+
+    async def _make_marks(self, connection: Connection) -> None:
+        for statement in self._marks.made(self.names):
+            await connection.execute(statement.sql, *statement.values)
+
+    async def alone(self, statement: str, timeout_s: float) -> None:
+        """Run `statement`, which allows no transaction around it, such as vacuum; cancelled when late."""
+        async with translated(), self._acquired(self._until(None)) as connection:
+            await connection.execute(self.names.sql(statement), timeout=timeout_s)
+
+    async def _say(self, connection: Connection, scope: Scope | None) -> None:
+        """Whose rows this transaction may touch."""
+        if self.fence:
+            await connection.execute(
+                "select set_config('echoic.deployment', $1, true), set_config('echoic.user', $2, true), "
+                "set_config('echoic.operator', $3, true)",
+                scope.deployment if scope else "",
+                (scope.user or "") if scope else "",
+                "off" if scope else "on",
+            )
+
+    @contextlib.asynccontextmanager
+    async def _acquired(self, until: float) -> AsyncIterator[Connection]:
+        pool = self._pool
+        if pool is None:
+            raise NotOpen("the store was closed")
+        async with pool.acquire(timeout=self._left(until)) as connection:
+            try:
+                yield connection
+            except asyncpg.InternalClientError:  # it does not know any more what it was doing
+                connection.terminate()
+                raise
+
+    @staticmethod
+    def _in_time(wait_s: float | None) -> asyncio.Timeout:
+        """Only where the caller says so: how long a scope takes to load depends on its size."""
+        return asyncio.timeout(wait_s)
+
+    def _until(self, wait_s: float | None) -> float:
+        return asyncio.get_running_loop().time() + (self._wait_s if wait_s is None else wait_s)
+
+    @staticmethod
+    def _left(until: float) -> float:
+        return max(_LEAST_S, until - asyncio.get_running_loop().time())
+
+
+class _Tries:
+    """At once, and again with growing pauses until it is late; random ones, lest all come back together."""
+
+    def __init__(self, until: float) -> None:
+        self._until = until
+        self._pause_s = 0.0
+
+    async def another(self) -> bool:
+        """Whether there is time for one more, once the pause before it is over."""
+        if not self._pause_s:
+            self._pause_s = _FIRST_PAUSE_S
+            return True
+        left = self._until - asyncio.get_running_loop().time()
+        if left <= 0:
+            return False
+        await asyncio.sleep(min(left, self._pause_s * random.uniform(0.5, 1)))  # noqa: S311 - no secret
+        self._pause_s = min(2 * self._pause_s, _LAST_PAUSE_S)
+        return True
+
+
+@contextlib.asynccontextmanager
+async def translated() -> AsyncIterator[None]:
+    """The driver's errors as ours, but for those in `LOST`, which whoever retries wants to see."""
+    try:
+        yield
+    except asyncpg.InterfaceError as error:
+        if isinstance(error, ValueError):  # the driver's word for a value it cannot send
+            raise InvalidInput("PostgreSQL cannot keep a value: a number is too large for it") from error
+        raise
+    except LOST:
+        raise
+    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError) as error:
+        raise ours(error) from None  # their details quote the value
+    except asyncpg.PostgresError as error:
+        raise ours(error) from error
+
+
+def ours(error: asyncpg.PostgresError) -> StoreError | InvalidInput:  # noqa: PLR0911 - a table, as code
+    """What `error` means. Its message may quote what was to be kept, so only its name is repeated."""
+    what = type(error).__name__
+    match error:
+        case asyncpg.DiskFullError():
+            return StoreFull("PostgreSQL has no space left; reads go on, free some and retry")
+        case asyncpg.DataCorruptedError() | asyncpg.IndexCorruptedError():
+            return StoreCorrupt(f"PostgreSQL reports damage ({what}); it is left untouched")
+        case asyncpg.UndefinedTableError() | asyncpg.InvalidSchemaNameError():
+            return StoreCorrupt(f"the tables of the store are gone or were changed ({what}): {error}")
+        case asyncpg.InsufficientPrivilegeError():
+            return StoreUnavailable(f"this role may not do that: {error}. Grant it what the docs name.")
+        case asyncpg.DataError():
+            return InvalidInput(f"PostgreSQL cannot keep a value ({what}); nothing was written")
+        case asyncpg.IntegrityConstraintViolationError():
+            return WriteConflict(f"somebody else wrote first ({what}); nothing was written. Retry.")
+        case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InvalidCatalogNameError():
+            return StoreUnavailable(f"PostgreSQL refuses the connection: {error}. Is the URL right?")
+        case _:
+            return StoreUnavailable(f"PostgreSQL could not do it ({what}). Retry.")
+
+
+def _unavailable(what: str) -> StoreUnavailable:
+    return StoreUnavailable(f"PostgreSQL {what} in time. Is it running and reachable? Retry.")
+
+
+async def _reset(connection: Connection) -> None:
+    """In place of the driver's reset: what is ours ends with a transaction, also where its caller was
+    cancelled.
+    """
+    if connection.is_in_transaction():
+        await connection.execute("ROLLBACK;")
+
+
+async def let_go(connection: Connection) -> None:
+    """Close `connection`, whatever the server says to that."""
+    with contextlib.suppress(*LOST):
+        await connection.close(timeout=_LET_GO_S)

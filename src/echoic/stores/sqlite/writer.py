@@ -1,0 +1,353 @@
+"""The one writer of a process: a thread that commits what others queue, several at a time, and knows when a
+file can no longer be trusted.
+
+After a failed write or sync nothing is acknowledged until the log was copied whole into the file and emptied,
+and the file opened anew and checked: a kernel may have marked pages clean that never reached the disk, and
+what is appended behind such a hole would be lost with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from echoic.errors import NotOpen, StoreCorrupt, StoreError, StoreFull, StoreUnavailable
+from echoic.stores.base import not_open
+from echoic.stores.permissions import create_private, tighten
+from echoic.stores.sqlite import schema
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: there, SQLite's own waiting has to do
+    fcntl = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+CHECKPOINT_PAGES = 1000
+"""Pages in the write-ahead log before they are copied into the file; SQLite's own default."""
+
+# What makes a file suspect: the disk did not do as it was told.
+_FAULTS = (apsw.IOError, apsw.FullError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError)
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Callable[[apsw.Connection], Any]
+    done: Future[Any] = field(default_factory=Future)
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Writer:
+    """Commits jobs to one file from one thread. `start` before use; that and `stop` may be called twice."""
+
+    def __init__(self, path: str, vfs: str | None) -> None:
+        self._path, self._vfs = path, vfs
+        self._jobs: deque[_Job] = deque()
+        self._waking = threading.Lock()
+        self._thread: ThreadPoolExecutor | None = None
+        self._closed: Future[None] | None = None
+        self._connection: apsw.Connection | None = None
+        self._lock_file: int | None = None
+        self._log_pages = 0
+        self.suspect: str | None = None
+        """Why nothing is acknowledged at the moment; None while all is well."""
+        self._forked = False
+        _writers.add(self)
+
+    def start(self) -> Future[None]:
+        """Open the file, creating or upgrading it.
+
+        Raises:
+            NotOpen: this process was forked off one in which the file is open.
+        """
+        self.check_process()
+        with self._waking:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-writer")
+            return self._thread.submit(self._open)
+
+    def submit(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
+        """Run `work` in a transaction of its own or shared with others; done once it is on the disk.
+
+        Raises:
+            NotOpen: the writer was not started, or stopped.
+        """
+        job = _Job(work)
+        with self._waking:
+            thread = self._running()
+            self._jobs.append(job)
+            if len(self._jobs) == 1:
+                thread.submit(self._drain)
+        return job.done
+
+    def alone(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
+        """Run `work`, which handles transactions itself, between other jobs.
+
+        Raises:
+            NotOpen: the writer was not started, or stopped.
+        """
+        with self._waking:
+            return self._running().submit(self._alone, work)
+
+    def stop(self) -> Future[None] | None:
+        """Commit what is queued, then close. Done once that is so, for whoever asks; not to be cancelled."""
+        with self._waking:
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                self._closed = Future()
+                self._closed.set_running_or_notify_cancel()
+                thread.submit(self._close_for, self._closed)
+                thread.shutdown(wait=False)
+            return self._closed
+
+    def let_go(self) -> None:
+        """In a forked child: the thread is not here, and the turn it may have had must not live on."""
+        self._forked = self._forked or self._thread is not None
+        self._thread = self._closed = None
+        self._waking = threading.Lock()
+        self._jobs.clear()
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
+
+    def check_process(self) -> None:
+        """See that this is the process that opened the file: SQLite does not survive a fork.
+
+        Raises:
+            NotOpen: it is a child of it.
+        """
+        if self._forked:
+            raise NotOpen(
+                f"{self._path!r} was opened before this process was forked off and cannot be used in it: "
+                "open it after the fork, or start the process by spawn"
+            )
+
+    def _running(self) -> ThreadPoolExecutor:
+        self.check_process()
+        if self._thread is None:
+            raise not_open()
+        return self._thread
+
+    def _alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        try:
+            with self._locked():
+                return work(self._sound())
+        except (apsw.Error, OSError) as error:
+            raise self._failed(error) from error
+
+    def _drain(self) -> None:
+        with self._waking:
+            jobs = list(self._jobs)
+            self._jobs.clear()
+        try:
+            with self._locked():
+                self._commit(self._sound(), jobs)
+        except (apsw.Error, OSError) as error:
+            failure = self._failed(error)
+            for job in jobs:
+                job.error = failure
+        except BaseException as error:  # noqa: BLE001 - a job must never wait for ever, whatever went wrong
+            self._roll_back()
+            for job in jobs:
+                job.error = error
+        for job in jobs:
+            _settle(job)
+        self._checkpoint_if_due()
+
+    def _commit(self, connection: apsw.Connection, jobs: list[_Job]) -> None:
+        connection.execute("begin immediate")
+        for job in jobs:
+            connection.execute("savepoint job")
+            try:
+                job.result = job.work(connection)
+            except _FAULTS:
+                raise
+            except Exception as error:  # noqa: BLE001 - this job's alone: the others are committed
+                job.error = error
+                connection.execute("rollback to job")
+            connection.execute("release job")
+        connection.execute("commit")
+
+    def _sound(self) -> apsw.Connection:
+        """The connection, opened again and checked if the file was suspect."""
+        if self.suspect is not None:
+            try:
+                self._verify()
+            except apsw.Error as error:
+                raise self._failed(error) from error
+            self.suspect = None
+        if self._connection is None:
+            raise not_open()
+        if self._moved(self._connection):
+            # what is written now would be in no file that anybody opens again, and nothing erased in this one
+            raise StoreUnavailable(
+                f"{self._path!r} was removed or replaced while it was open; nothing was written. Put the "
+                "former file back, or close and open it again to go on with what is there now"
+            )
+        return self._connection
+
+    @staticmethod
+    def _moved(connection: apsw.Connection) -> bool:
+        """Whether another file, or none, has the name of the one that is open."""
+        moved = ctypes.c_int(0)
+        connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
+        return bool(moved.value)
+
+    def _verify(self) -> None:
+        # Every page of the log is written to the file anew and synced, so that no page rests on a sync
+        # that failed; only then is the log begun again. By the connection that failed: it alone knows where
+        # the log ends, and whoever read the log afresh would take in the write that was reported as failed.
+        truncate_log(self._connection or self._connect())
+        self._abandon()
+        report = self._connect().execute("pragma quick_check(1)").get
+        if report != "ok":
+            raise StoreCorrupt(f"{self._path!r} failed its check after a disk fault: {report}")
+
+    def _roll_back(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            with contextlib.suppress(apsw.Error):
+                self._connection.execute("rollback")
+
+    def _failed(self, error: apsw.Error | OSError) -> StoreError:
+        """What `error` means for those who wait; marks the file as suspect where it must be."""
+        self._roll_back()
+        if not isinstance(error, _FAULTS):
+            return StoreUnavailable(f"{self._path!r} could not be written: {error}. Retry.")
+        self.suspect = f"{type(error).__name__}: {error}"
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+            return StoreCorrupt(f"{self._path!r} is damaged ({error}); it is left untouched")
+        if isinstance(error, apsw.FullError):
+            return StoreFull(f"no space left for {self._path!r}; reads go on, free some and retry")
+        return StoreUnavailable(
+            f"{self._path!r} could not be made durable ({error}); it is checked before the next write. Retry."
+        )
+
+    def _open(self) -> None:
+        if self._connection is not None:
+            return
+        try:
+            self._lock_file = os.open(f"{self._path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with self._locked():
+                create_private(Path(self._path))
+                schema.inspect(self._path, self._vfs)
+                for beside in ("", "-wal", "-shm"):  # as an earlier version, or another tool, left them
+                    tighten(Path(self._path + beside))
+                schema.migrate(self._connect())
+        except (apsw.FullError, apsw.CorruptError, apsw.NotADBError) as error:
+            failure = self._failed(error)
+            self._close()
+            raise failure from error
+        except (apsw.Error, OSError) as error:
+            self._close()
+            raise StoreUnavailable(
+                f"{self._path!r} could not be opened: {error}. Does its folder exist, and may this user "
+                "write there? It also holds the -wal, -shm and -lock files."
+            ) from error
+        except BaseException:
+            self._close()
+            raise
+
+    def _connect(self) -> apsw.Connection:
+        self._connection = schema.connect(self._path, self._vfs)
+        self._connection.set_wal_hook(self._committed)
+        return self._connection
+
+    def _committed(self, _connection: apsw.Connection, _database: str, log_pages: int) -> int:
+        self._log_pages = log_pages
+        return 0  # SQLITE_OK
+
+    def _close_for(self, closed: Future[None]) -> None:
+        try:
+            self._close()
+        finally:
+            closed.set_result(None)
+
+    def _close(self) -> None:
+        # In our turn: the last connection to close copies the log into the file and removes it.
+        with contextlib.suppress(OSError), self._locked():
+            if self._connection is not None and self.suspect is None:
+                with contextlib.suppress(apsw.Error):
+                    self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._abandon()
+        self._abandon()
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
+
+    def _abandon(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            schema.close(connection)
+
+    def _checkpoint_if_due(self) -> None:
+        """After the answers went out, so that nobody waits for it but the next writer."""
+        if self._connection is None or self.suspect is not None:
+            return
+        if self._log_pages < CHECKPOINT_PAGES:
+            return
+        try:
+            with self._locked():
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._log_pages = 0
+        except (apsw.Error, OSError) as error:
+            self._failed(error)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Our turn among the processes on this file: the kernel's queue is fair, SQLite's waiting is not.
+
+        A file of its own: closing any descriptor of the database would drop SQLite's locks on it.
+        """
+        if fcntl is None or self._lock_file is None:
+            yield
+            return
+        fcntl.flock(self._lock_file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock_file, fcntl.LOCK_UN)
+
+
+def truncate_log(connection: apsw.Connection) -> None:
+    """Copy the whole write-ahead log into the file, sync it, and empty the log.
+
+    Raises:
+        apsw.BusyError: a reader, or another's checkpoint, held the log for longer than the busy timeout.
+    """
+    until = time.monotonic() + schema.BUSY_TIMEOUT_MS / 1000
+    while connection.execute("pragma wal_checkpoint(truncate)").get[0]:
+        if time.monotonic() > until:
+            raise apsw.BusyError("a reader holds the write-ahead log")
+        time.sleep(0.01)  # SQLite waits for readers, but not for another's checkpoint
+
+
+def _settle(job: _Job) -> None:
+    if job.done.set_running_or_notify_cancel():
+        if job.error is not None:
+            job.done.set_exception(job.error)
+        else:
+            job.done.set_result(job.result)
+
+
+_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for writer in list(_writers):
+        writer.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

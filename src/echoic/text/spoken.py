@@ -1,0 +1,448 @@
+"""The reader of numbers and letters as people say them: words become digits, spelled letters become words.
+
+"double seven oh three" reads "7703", "d e eight nine" reads "de89", "plus four four" reads "+44". Single
+digits and letters said in one breath are joined; a comma, a pause or a number above nine begins a new group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from echoic.text.numerals import ENGLISH, OTHERS, Tongue
+from echoic.text.views import View, written
+
+_TOKEN = re.compile(r"[^\W\d_]++(?:'[^\W\d_]++)*+|[0-9]++|[^\s]")
+_PAUSES = frozenset("um uh er erm uhm then space pause sorry".split()) | {",", ";", ":"}
+_SIGNS = {
+    **dict.fromkeys("- dash hyphen minus guion tiret strich trattino hifen".split(), "-"),
+    **dict.fromkeys(". dot point punto punkt ponto".split(), "."),
+    **dict.fromkeys("/ slash stroke".split(), "/"),
+    **dict.fromkeys("_ underscore".split(), "_"),
+}
+_CAPITALS = frozenset("capital uppercase lowercase letter upper lower case".split())
+_LETTER_NAMES = {"zed": "z", "zee": "z"}
+# Said letter by letter before the number they announce.
+_ACRONYMS = frozenset(
+    "dni nie nif nic ssn sin tin tfn itin iban cvv cvc pin cpf rut bsn nhs nino bic dob ip pan pps".split()
+)
+# On a keypad: "pound four four one two".
+_KEYS = {"pound": "#", "hash": "#", "hashtag": "#", "star": "*", "asterisk": "*"}
+_PLUS = frozenset({"plus", "piu", "mais", "mas"})
+_MOST_BETWEEN = 3
+"""Pauses and signs between two digits of one number."""
+_FOREIGN_RUN = 4
+"""Fewer number words of another language than this are more likely English ("once", "six", "due")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a run of digits, or a sign."""
+
+    text: str
+    """In lower case."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """One breath: a numeral, a repeated digit, a letter."""
+
+    text: str
+    last: int
+    """One past its last token."""
+    single: bool
+    """Whether it joins its neighbours: a digit or a letter."""
+    number: bool
+    """Whether it was a word that is a number."""
+
+
+def tokens(text: str) -> list[Token]:
+    """The words, numbers and signs of `text`."""
+    return [Token(found[0].lower(), found.start(), found.end()) for found in _TOKEN.finditer(text)]
+
+
+def readings(view: View, words: Sequence[Token]) -> Iterator[View]:
+    """`view` as it was said, in each language in which that differs from how it is written."""
+    english = _Reader(view, words, ENGLISH).read()
+    if english is not None:
+        yield english
+    said = [word.text for word in words]
+    for tongue in OTHERS:
+        if sum(word in tongue.vocabulary for word in said) >= _FOREIGN_RUN:
+            other = _Reader(view, words, tongue).read()
+            if other is not None:
+                yield other
+
+
+_POINTS = frozenset(
+    "a the that this new old other another which first second last back same only my your each every".split()
+)
+
+
+def is_no_digit(words: Sequence[Token], place: int) -> bool:
+    """Whether what could be a digit is none: "Oh." for surprise, and the "one" of "a new one, …"."""
+    before = words[place - 1].text if place else ""
+    after = words[place + 1].text if place + 1 < len(words) else ""
+    match words[place].text if place < len(words) else "":
+        case "oh":
+            following = words[place + 2].text if place + 2 < len(words) else ""
+            return before in ".!?" and after in {".", ",", "!"} and following not in ENGLISH.vocabulary
+        case "one":
+            return before in _POINTS and after in {",", ".", ";", ":", "!", "?"}
+    return False
+
+
+class _Reader:
+    """One pass over one text in one language."""
+
+    def __init__(self, view: View, words: Sequence[Token], tongue: Tongue) -> None:
+        self._view = view
+        self._words = words
+        self._tongue = tongue
+        self._text: list[str] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._changed = False
+        self._done = 0  # how much of the view's text is written out
+
+    def read(self) -> View | None:
+        """The reading; None where it says nothing that is not written."""
+        place, numerals, repeats = 0, self._tongue.vocabulary, self._tongue.repeats
+        while place < len(self._words):
+            word = self._words[place].text
+            begins = len(word) == 1 or word in numerals or word in repeats or word[0].isdecimal()
+            place = self._run(place) if begins or word in _LETTER_NAMES or word in _CAPITALS else place + 1
+        if not self._changed:
+            return None
+        self._copy(len(self._view.text))
+        return View("".join(self._text), self._starts, self._ends, spoken=True)
+
+    def _run(self, place: int) -> int:
+        """Write out the run that begins at `place`, if one does; where to go on."""
+        said = self._breath(place)
+        if said is None:
+            return place + 1
+        run = [(place, said)]
+        gaps: list[str] = []
+        while (following := self._next(run[-1][1])) is not None:
+            gap, first, said = following
+            gaps.append(gap)
+            run.append((first, said))
+        if any(said.number for _, said in run) or sum(said.single for _, said in run) > 2:
+            self._write(run, gaps)
+        return run[-1][1].last
+
+    def _next(self, before: _Said) -> tuple[str, int, _Said] | None:
+        """What is said after `before` in the same number: what stands between, its first token, itself."""
+        place = before.last
+        sign = ""
+        paused = False
+        while place < len(self._words) and place - before.last < _MOST_BETWEEN:
+            word = self._words[place].text
+            if word in _SIGNS:
+                sign = self._sign(place)
+            elif word in _PAUSES:
+                paused = True
+            else:
+                break
+            place += 1
+        said = self._breath(place)
+        if said is None:
+            return None
+        letters = before.text[-1:].isalpha() and said.text[:1].isalpha()
+        if sign and not (letters and sign in "-. "):
+            return sign, place, said
+        return ("" if before.single and said.single and not paused else " "), place, said
+
+    def _sign(self, place: int) -> str:
+        """The sign at `place`; a full stop that ends a word is only a pause."""
+        word = self._words[place]
+        if word.text == "." and self._view.text[word.end : word.end + 1].isspace():
+            return " "
+        return _SIGNS[word.text]
+
+    def _breath(self, place: int) -> _Said | None:
+        word = self._word(place)
+        if word in _CAPITALS and self._word(place + 1).isalpha() and len(self._word(place + 1)) == 1:
+            place, word = place + 1, self._word(place + 1)
+        times = self._tongue.repeats.get(word)
+        if times:
+            return self._repeated(place + 1, times)
+        number = self._cardinal(place)
+        if number is not None:
+            return number
+        if word.isdecimal():
+            return _Said(word, place + 1, len(word) == 1, number=False)
+        if word == "o" and self._among_digits(place):
+            return _Said("0", place + 1, single=True, number=True)
+        letter = _LETTER_NAMES.get(word, word)
+        if len(letter) == 1 and "a" <= letter <= "z":
+            said = self._cased(place) if letter == word else letter
+            return _Said(said, self._explained(place), single=True, number=False)
+        return None
+
+    def _explained(self, place: int) -> int:
+        """One past the letter at `place`, and past "as in boy" or "for boy" behind a "b"."""
+        for between, last in ((("as", "in"), place + 3), (("for",), place + 2)):
+            words = tuple(self._word(place + 1 + n) for n in range(len(between)))
+            if words == between and self._word(last)[:1] == self._word(place):
+                return last + 1
+        return place + 1
+
+    def _among_digits(self, place: int) -> bool:
+        """Whether an "o" is a zero: a number stands beside it, and no letter."""
+        beside = (self._word(place - 1), self._word(place + 1))
+        if any(len(word) == 1 and word.isalpha() for word in beside):
+            return False
+        return any(word.isdecimal() or word in self._tongue.vocabulary for word in beside)
+
+    def _repeated(self, place: int, times: int) -> _Said | None:
+        place += self._word(place) == "-"  # "double-oh"
+        if self._word(place) in {"u", "you"}:
+            return _Said("w", place + 1, single=True, number=False)
+        said = self._breath(place) if self._word(place) not in self._tongue.repeats else None
+        if said is None or len(said.text) != 1:
+            return None
+        return _Said(said.text * times, said.last, single=True, number=said.text.isdecimal())
+
+    def _cardinal(self, place: int) -> _Said | None:
+        """A numeral, in English with its hundreds and thousands."""
+        if is_no_digit(self._words, place):
+            return None
+        said = self._numeral(place)
+        if said is None or self._tongue is not ENGLISH or said.text == "0":
+            return said
+        return self._scaled(self._scaled(said, "hundred", 100), "thousand", 1000)
+
+    def _scaled(self, said: _Said, scale: str, factor: int) -> _Said:
+        """`said` times `factor` and what is added to it, where the next word is `scale`."""
+        if self._word(said.last) != scale:
+            return said
+        value, last = int(said.text) * factor, said.last + 1
+        counted = last + (self._word(last) == "and")
+        rest = self._numeral(counted)
+        if rest is not None and factor == 1000:
+            rest = self._scaled(rest, "hundred", 100)
+        if rest is not None and self._added(rest, exact=counted > last):
+            value, last = value + int(rest.text), rest.last
+        return _Said(str(value), last, single=False, number=True)
+
+    def _added(self, rest: _Said, *, exact: bool) -> bool:
+        """Whether `rest` belongs to the number before it: in "eight hundred five five five" it does not."""
+        if rest.text == "0" or self._word(rest.last) in {"hundred", "thousand"}:
+            return False
+        return exact or not rest.single or self._numeral(rest.last) is None
+
+    def _numeral(self, place: int) -> _Said | None:
+        words = self._spread(place)
+        for count in range(len(words), 0, -1):
+            digits = self._tongue.numerals.get(tuple(text for text, _ in words[:count]))
+            if digits is not None:
+                return _Said(digits, words[count - 1][1], single=len(digits) == 1, number=True)
+        return None
+
+    def _spread(self, place: int) -> list[tuple[str, int]]:
+        """Up to as many words as a numeral has, hyphens passed over, each with one past its token."""
+        found: list[tuple[str, int]] = []
+        if self._word(place) not in self._tongue.vocabulary:
+            return found
+        while len(found) < self._tongue.longest and (word := self._word(place)):
+            found.append((word, place + 1))
+            place += 1 + (self._word(place + 1) == "-")
+        return found
+
+    def _word(self, place: int) -> str:
+        return self._words[place].text if 0 <= place < len(self._words) else ""
+
+    def _cased(self, place: int) -> str:
+        return self._view.text[self._words[place].start : self._words[place].end]
+
+    def _write(self, run: Sequence[tuple[int, _Said]], gaps: Sequence[str]) -> None:
+        self._changed = True
+        first = run[0][0]
+        sign = _KEYS.get(self._word(first - 1), "+" if self._word(first - 1) in _PLUS else "")
+        if sign:
+            self._copy(self._words[first - 1].start)
+            self._put(sign, first - 1, first)
+            self._done = self._words[first].start  # a sign joins its number
+        if run[0][1].text.lower() in {"a", "i"} and gaps and run[1][1].text.isdecimal():
+            gaps = [gaps[0] or " ", *gaps[1:]]  # "a four": the article is no part of what is spelled
+        gaps = _parted([said.text for _, said in run], gaps)
+        self._copy(self._words[first].start)
+        for (place, said), gap in zip(run, ["", *gaps], strict=True):
+            if gap:
+                self._put(gap, place - 1, place)
+            self._put(said.text, place, said.last)
+
+    def _put(self, text: str, first: int, last: int) -> None:
+        """Write `text` for the tokens `first` to `last`."""
+        origin = self._view.origin(self._words[first].start, self._words[last - 1].end)
+        self._text.append(text)
+        self._starts += [origin[0]] * len(text)
+        self._ends += [origin[1]] * len(text)
+        self._done = self._words[last - 1].end
+
+    def _copy(self, until: int) -> None:
+        """Write the view's own text up to `until`."""
+        if until > self._done:
+            self._text.append(self._view.text[self._done : until])
+            self._starts += self._view.starts[self._done : until]
+            self._ends += self._view.ends[self._done : until]
+            self._done = until
+
+
+def _parted(said: Sequence[str], gaps: Sequence[str]) -> list[str]:
+    """`gaps` with one after a spelled acronym: "d n i one two" is no one word."""
+    parted = list(gaps)
+    for count in (2, 3, 4):
+        if count <= len(gaps) and "".join(said[:count]).lower() in _ACRONYMS and said[count].isdecimal():
+            parted[count - 1] = gaps[count - 1] or " "
+    return parted
+
+
+# -- numbers with something said between their digits: "four two uh four two, got it, four two" is one
+
+BETWEEN = frozenset(
+    """um uh uhm uhh er erm eh hmm hm mm mhm ah okay ok k so then and next followed by right yes yeah yep yup
+    got it sorry no nope wait i mean let me see hold on scratch that make actually again that's thats it's its
+    you know like well please go comma dash hyphen minus space dot stroke correction oops finally lastly hang
+    sure alright perfect great thanks in there's there is just pause rather excuse""".split()
+)
+"""Words that may stand between two digits of one number."""
+_PAUSE_SIGNS = frozenset(",.;:-!?\u2026/")
+_MOST_SAID_BETWEEN = 7
+_ANY = re.compile(r"[0-9]")
+_HOMOPHONES = {
+    "to": "two",
+    "too": "two",
+    "for": "four",
+    "fore": "four",
+    "ate": "eight",
+    "won": "one",
+    "tree": "three",
+}
+_NUMBERS = ENGLISH.vocabulary | frozenset(ENGLISH.repeats)
+_ALL_NUMBERS = _NUMBERS.union(*(tongue.vocabulary for tongue in OTHERS))
+
+
+def views_of(text: str) -> list[View]:
+    """The readings in which secrets are looked for."""
+    plain = written(text)
+    words = tokens(plain.text)
+    if not any(word.text in _ALL_NUMBERS or word.text == "o" or len(word.text) == 1 for word in words):
+        gathered = _gathered(plain, words) if _ANY.search(plain.text) else None
+        return [plain] if gathered is None else [plain, gathered]
+    joined = _gathered(plain, words)
+    if joined is None:
+        return [plain, *readings(plain, words)]
+    again = tokens(joined.text)
+    return [plain, joined, *readings(joined, again), *readings(plain, words)]
+
+
+def _gathered(view: View, words: list[Token]) -> View | None:
+    """`view` without what stands between two digits of one number; None where nothing does."""
+    pieces: list[tuple[int, int]] = []
+    swaps: dict[int, str] = {}
+    done, place = 0, 0
+    while place < len(words):
+        if not _is_number(words[place].text) or is_no_digit(words, place):
+            place += 1
+            continue
+        following = place + 1
+        while (
+            following < len(words)
+            and following - place <= _MOST_SAID_BETWEEN
+            and (words[following].text in BETWEEN or words[following].text in _PAUSE_SIGNS)
+        ):
+            following += 1
+        if following < len(words) and _is_number(words[following].text) and not is_no_digit(words, following):
+            between = words[place + 1 : following]
+            if any(word.text in BETWEEN for word in between) or len(between) > 1 or _ends(view, between):
+                pieces.append((done, words[place].end))
+                done = words[following].start
+        elif (
+            following == place + 1
+            and following + 1 < len(words)
+            and words[following].text in _HOMOPHONES
+            and _is_single(words[place].text)
+            and _is_single(words[following + 1].text)
+        ):
+            swaps[words[following].start] = words[following].text
+        place = max(place + 1, following)
+    if not pieces and not swaps:
+        return None
+    return _written_out(view, [*pieces, (done, len(view.text))], swaps)
+
+
+def _ends(view: View, between: list[Token]) -> bool:
+    """Whether a sign between two numbers ends a sentence: "4242. 4242."."""
+    return (
+        len(between) == 1
+        and between[0].text in ".!?\u2026"
+        and view.text[between[0].end : between[0].end + 1] == " "
+    )
+
+
+def _is_number(word: str) -> bool:
+    return word.isdecimal() or (word in _NUMBERS)
+
+
+def _is_single(word: str) -> bool:
+    return (word.isdecimal() and len(word) == 1) or word in ENGLISH.vocabulary or word in ENGLISH.repeats
+
+
+def _written_out(view: View, pieces: list[tuple[int, int]], swaps: dict[int, str]) -> View:
+    text: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+
+    def put(said: str, first: int, last: int) -> None:
+        text.append(said)
+        starts.extend([view.starts[first]] * len(said))
+        ends.extend([view.ends[last - 1]] * len(said))
+
+    for number, (first, last) in enumerate(pieces):
+        if number:
+            put(" ", max(0, first - 1), first)
+        at = first
+        for begin, word in sorted(swaps.items()):
+            if first <= begin < last:
+                text.append(view.text[at:begin])
+                starts.extend(view.starts[at:begin])
+                ends.extend(view.ends[at:begin])
+                put(_HOMOPHONES[word], begin, begin + len(word))
+                at = begin + len(word)
+        text.append(view.text[at:last])
+        starts.extend(view.starts[at:last])
+        ends.extend(view.ends[at:last])
+    return View("".join(text), starts, ends)
+
+
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_LEADS = BETWEEN | frozenset(
+    """it's its it is that's thats is the number my yeah yes sure okay of course so that would be here oh hi
+    hello first second last part rest digits i'd say think one uhhuh here's heres thank you ready a from cool
+    good great alrighty continuing on""".split()
+)
+
+
+def is_bare(text: str) -> bool:
+    """Whether nothing is said but a number: digits, and what stands before and between them."""
+    words = [word[0].lower() for word in _WORD.finditer(text)]
+    numbers = [word for word in words if _is_number(word) or word == "o"]
+    return bool(numbers) and all(_is_number(word) or word in _LEADS or len(word) == 1 for word in words)
+
+
+_RUN = re.compile(r"(?<![A-Za-z0-9])[#*]?[0-9]+(?:[ .,/_:-]{1,3}[0-9]+)*(?![A-Za-z])")
+
+
+def runs(view: View) -> Iterator[tuple[str, int, int]]:
+    """Every number of a view: its digits, and where it stands."""
+    for found in _RUN.finditer(view.text):
+        yield re.sub(r"[^0-9]", "", found[0]), found.start(), found.end()
+
+
+__all__ = ["BETWEEN", "Token", "is_bare", "is_no_digit", "readings", "runs", "tokens", "views_of"]
