@@ -1,4 +1,4 @@
-"""A caller interrupts: what was heard, by the audio, by the provider, and by the client's own history.
+"""A caller interrupts the agent: what was heard, by the audio, by the provider, and in the client's history.
 
 Runs without a key: the provider is a stand-in on this machine. Needs the voice extra and h11.
 """
@@ -23,7 +23,7 @@ BYTES_A_MS = 48
 
 
 async def call(server: OpenAIRealtimeServer) -> tuple[bytes, str, int | None]:
-    """What the caller's loudspeaker played, and what the client's history makes of it."""
+    """Compare what the caller heard with the client's history."""
     provider = OpenAIProvider(base_url=server.base_url, api_key="any")
     agent = Agent("test", instructions="Be brief.")
     async with agent.realtime(OpenAIRealtimeModel("gpt-realtime", provider=provider)).session() as session:

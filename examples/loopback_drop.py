@@ -1,4 +1,4 @@
-"""The line goes dead in mid-sentence, on both providers: what each client still knows afterwards.
+"""The connection drops in mid-sentence, on both providers: what each client still knows afterwards.
 
 Runs without a key: the providers are stand-ins on this machine. Needs the voice extra, h11 and trustme.
 """
@@ -24,7 +24,7 @@ SETTINGS: Any = {"reconnect": {"max_attempts": 3, "base_delay": 0.01}}
 
 
 def scripts() -> tuple[Script[Any], Script[Any]]:
-    """The first connection dies in its second sentence, the next one goes on."""
+    """The first connection drops in its second sentence, and the next one continues."""
     return (
         Script(Says("good morning"), Says("your order number is four two").at(600, Drop())),
         Script(Says("as I said, four two"), open_ended=True),

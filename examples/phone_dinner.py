@@ -1,4 +1,4 @@
-"""Two calls to a number that remembers: a menu is stored in one and recalled in the next, by a misheard key.
+"""Two phone calls: the first stores a menu, the second recalls it by a misheard key.
 
 Runs without an account and without a key: the calls are simulated, signatures included, and the model is a
 script behind PydanticAI's own stack. Needs the extra "phone". With a model of yours the agent is one line:

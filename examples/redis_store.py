@@ -1,4 +1,4 @@
-"""All of Echoic's memory in Redis: the five verbs of `Documents`, the documents of one user in one hash.
+"""A store in Redis: the five methods of `Documents`, with one hash for each user.
 
 store = RedisDocuments(redis.asyncio.from_url("redis://localhost"))
 async with echoic.open(store) as memory: ...

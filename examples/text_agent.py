@@ -1,4 +1,4 @@
-"""A text agent that remembers whoever it talks to, from one run of this program to the next.
+"""A text agent that remembers its users from one run of this program to the next.
 
     python examples/text_agent.py ana "I prefer action movies"
     python examples/text_agent.py ana "Recommend me a movie"
@@ -25,7 +25,7 @@ from echoic.capability import Memory, reflect
 
 @dataclass
 class Caller:
-    """Who is being served; in a real service this comes from a login, never from what was said."""
+    """The user being served; in a real service this comes from a login, never from the conversation."""
 
     user_id: str
 

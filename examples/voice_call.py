@@ -1,4 +1,4 @@
-"""Two calls of one caller: the second agent knows what the first call taught, and what was really heard.
+"""Two calls of one caller: the second agent knows what was said and heard in the first.
 
 Runs without a key: the provider is a stand-in on this machine. Needs the voice extra and h11. With a key
 of your own, give `VoiceSession` an `OpenAIRealtimeModel` or `GoogleRealtimeModel` instead, and your sound

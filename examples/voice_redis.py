@@ -1,4 +1,4 @@
-"""Checkpoints of live calls in Redis: all it takes to keep them in a place of your own.
+"""Checkpoints of voice calls in Redis, as an example of your own checkpoint store.
 
 sessions = RedisSessionStore(redis.asyncio.from_url("redis://localhost"))
 VoiceSession(service, user="ana", agents=[robin], model=model, sessions=sessions)
@@ -16,15 +16,15 @@ from echoic.types import Scope
 
 
 class RedisSessionStore:
-    """A checkpoint is one value under a key that names whose call it is; SET replaces it whole."""
+    """Stores each checkpoint as one value under a key that names the call; SET replaces it atomically."""
 
     def __init__(self, redis: Any, *, expires_s: int = 24 * 3600) -> None:
-        """`redis` is a client of `redis.asyncio`; a call that nobody goes on with is dropped in time."""
+        """`redis` is a client of `redis.asyncio`; checkpoints of abandoned calls expire."""
         self._redis = redis
         self._expires_s = expires_s
 
     async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
-        """Keep it in place of the one before."""
+        """Replace the earlier checkpoint."""
         value = json.dumps(as_json(checkpoint))
         await self._redis.set(_key(scope, checkpoint.session), value, ex=self._expires_s)
 

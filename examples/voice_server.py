@@ -1,4 +1,4 @@
-"""A web page on which people talk with an agent of your own that remembers them.
+"""A web page on which callers talk with your own agent, which remembers them.
 
     OPENAI_API_KEY=… python examples/voice_server.py openai:gpt-realtime
     GOOGLE_API_KEY=… python examples/voice_server.py google:gemini-3.8-live

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from echoic.cli.exits import MEANINGS
+from echoic.cli.hosting import OPERATOR_KEY, SECRET
 from echoic.cli.root import root
-from echoic.cli.secret import OPERATOR_KEY, SECRET
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 WIDTH = 100

@@ -37,7 +37,7 @@ MODULES = (
     "echoic.opening",
     "echoic.models",
     "echoic.server",
-    "echoic.server.voice",
+    "echoic.server.routes.voice",
     "echoic.session.limits",
     "echoic.session.session",
     "echoic.stores.files",

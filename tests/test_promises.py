@@ -19,6 +19,20 @@ def test_there_are_promises():
     assert len(ROWS) >= 20
 
 
+def test_each_group_of_promises_has_its_proofs():
+    page, _, proofs = (ROOT / "PROMISES.md").read_text().partition("\n# Proofs\n")
+    groups = re.findall(r"^## (.+)$", page, re.MULTILINE)
+    proved = {
+        name: rows
+        for name, rows in re.findall(
+            r"^### Proofs: ([^\n]+)$(.*?)(?=^###|\Z)", proofs, re.MULTILINE | re.DOTALL
+        )
+        if "::" in rows
+    }
+    assert sorted(groups) == sorted([*proved, "Not promised"])
+    assert len(page.splitlines()) < 200
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip()[:60])
 def test_a_promise_names_a_test_that_exists(row):
     named = re.findall(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)::([\w:]+)`", row)

@@ -209,7 +209,7 @@ class BlockingUserMemory(Protocol):
         """Search as `query` does, within a deadline, and say with which outcome."""
 
     def warm(self) -> None:
-        """Load what a recall needs, as when the phone rings: partitions, encoder, parser of times."""
+        """Load what a recall needs, as when the phone rings: partitions and encoder."""
 
     def listen(
         self,

@@ -84,8 +84,8 @@ def test_a_target_with_something_else_is_refused_and_left_as_it_was(echoic, smal
         (["sqlite:///missing.db", TARGET], "there is no store at missing.db"),
         ([SOURCE, SOURCE], "the same store"),
         ([SOURCE, "sqlite:///./source.db?cache_mb=8"], "the same store"),
-        ([SOURCE, "memory://"], "is gone when this command ends"),
-        (["memory://", TARGET], "is gone when this command ends"),
+        ([SOURCE, "memory://"], "ends with this command"),
+        (["memory://", TARGET], "ends with this command"),
         ([SOURCE, "nonsense://x"], "unknown store"),
         ([SOURCE], "TO"),
     ],
@@ -104,11 +104,11 @@ def test_for_another_embedder_the_records_wait_and_are_found_by_words(echoic, sm
     assert copied.code == 0
     assert (data["vectors"], data["waiting"] > 0) == (0, True)
     assert "local:" in data["model"]
-    assert "wait for their vector" in copied.json["notes"][0]
+    assert "will be embedded" in copied.json["notes"][0]
     assert echoic("copy", small, TARGET).code == 2, "the embedder that is set is not the target's"
 
 
 def test_a_store_with_nothing_in_it(echoic):
     echoic("list", "--store", SOURCE)
     ran = echoic("copy", SOURCE, TARGET)
-    assert (ran.code, ran.err) == (1, "nothing is kept in FROM\n")
+    assert (ran.code, ran.err) == (1, "FROM is empty\n")

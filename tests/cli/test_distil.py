@@ -68,7 +68,7 @@ def test_a_worker_learns_what_other_processes_heard_until_it_is_interrupted(
         worker.kill()
         worker.communicate()
     assert worker.returncode == 130
-    assert (out, err) == ("", "echoic: interrupted; what was acknowledged is kept\n")
+    assert (out, err) == ("", "echoic: interrupted; everything acknowledged is stored\n")
     assert echoic("get", "user_name", "--user", "ana").out == "Ana\n"
     assert echoic("get", "user_name", "--user", "bob", "--deployment", "shop").out == "Bob\n"
 
@@ -91,7 +91,7 @@ def test_doctor_is_well_while_a_failure_will_be_tried_again(echoic, tmp_path):
     ran = echoic("doctor", "--json")
     assert ran.code == 0
     detail = next(step for step in ran.json["data"] if step["name"] == "distilling")["detail"]
-    assert detail == "0 conversations wait, a model is to be asked again about 1, none was given up"
+    assert detail == "0 conversations wait, 1 wait for a retry of the model, none was given up"
 
 
 def test_a_model_that_is_not_known_and_a_time_that_is_none_are_refused(echoic):

@@ -71,7 +71,7 @@ def test_a_folder_that_cannot_be_written(environment, tmp_path):
     out = done.stdout.decode()
     assert done.returncode == 2, done.stderr
     assert "✘ store" in out
-    assert "this user may write in it" in out
+    assert "exists and is writable" in out
     assert "– set" in out
     assert list(folder.iterdir()) == []
 

@@ -119,7 +119,7 @@ def test_a_broken_line_costs_that_line_and_is_reported(echoic, jsonl):
     jsonl("talk.jsonl", TALK[0], "{broken", *TALK[1:])
     ran = echoic("import", "talk.jsonl")
     assert ran.code == 3
-    assert "left out line 2: it is not JSON at column 2" in ran.err
+    assert "skipped line 2: it is not JSON at column 2" in ran.err
     document = echoic("import", "talk.jsonl", "--json").json
     assert (document["status"], document["data"]["turns"]) == ("partial", 3)
     assert document["data"]["reasons"][0]["where"] == "line 2"
@@ -225,5 +225,5 @@ def test_a_turn_with_the_id_of_another_is_left_out_and_said(echoic, tmp_path):
     path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     ran = echoic("import", str(path))
     assert ran.code == 3
-    assert "left out line 3: another turn before it has the id '1'" in ran.err
+    assert "skipped line 3: another turn before it has the id '1'" in ran.err
     assert "Oslo" not in echoic("export").out

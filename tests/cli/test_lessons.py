@@ -71,7 +71,7 @@ def test_a_set_may_be_private_and_says_why(echoic):
     assert "(private: whoever set it asked for it to be private)" in private.err
     assert echoic("proposals").code == 1
     offered = echoic("set", "opening_hours", HOURS)
-    assert "proposed to everyone: when the business, or a part of it, is open" in offered.err
+    assert "proposed as global: when the business, or a part of it, is open" in offered.err
     assert echoic("set", "opening_hours", HOURS, "--visibility", "global").code == 64
 
 

@@ -39,7 +39,7 @@ def test_a_correction_is_the_new_value_and_the_old_one_is_history(echoic):
     echoic("set", "city", "Tel Aviv", "--category", "fact")
     assert echoic("get", "city").out == "Tel Aviv\n"
     rows = [line.split("\t") for line in echoic("history", "city").out.splitlines()]
-    assert [(row[0], row[3]) for row in rows] == [("Haifa", "corrected"), ("Tel Aviv", "holds")]
+    assert [(row[0], row[3]) for row in rows] == [("Haifa", "corrected"), ("Tel Aviv", "current")]
     assert rows[0][2] == rows[1][1]
 
 
@@ -47,7 +47,7 @@ def test_what_is_deleted_is_no_longer_found_but_stays_in_its_history(echoic):
     echoic("set", "city", "Haifa")
     assert echoic("delete", "city").code == 0
     assert echoic("get", "city").code == 1
-    assert echoic("history", "city").out.rstrip().endswith("taken back")
+    assert echoic("history", "city").out.rstrip().endswith("deleted")
     assert echoic("delete", "city").code == 1
 
 
@@ -79,9 +79,9 @@ def test_the_line_outweighs_the_environment_before_and_after_the_command(echoic)
 
 def test_a_new_store_says_where_and_for_whom_once(echoic, tmp_path):
     first = echoic("set", "a", "b")
-    assert "new memory in echoic.db, for user 'me' (--user or ECHOIC_USER names another)" in first.err
+    assert "created a store at echoic.db, for user 'me' (--user or ECHOIC_USER names another)" in first.err
     assert (tmp_path / "echoic.db").is_file()
-    assert "new memory" not in echoic("set", "a", "c").err
+    assert "created a store" not in echoic("set", "a", "c").err
     other = echoic("set", "a", "b", "--store", f"sqlite:///{tmp_path}/other.db", "--user", "ana")
     assert "for user 'ana'\n" in other.err
 

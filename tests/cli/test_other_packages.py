@@ -77,3 +77,12 @@ def test_a_package_of_anybody_adds_a_command_to_the_program_and_to_a_group(insta
 def test_a_command_of_ours_cannot_be_replaced_by_another_package(installed):
     installed(get=f"{__name__}:greet")
     assert root.get_command(click.Context(root, info_name="echoic"), "get") is root.commands["get"]
+
+
+def test_a_package_of_an_extra_that_is_missing_is_named_with_its_extra(monkeypatch, capsys):
+    def missing(*_args, **_kwargs):
+        raise ModuleNotFoundError("No module named 'pymongo'", name="pymongo")
+
+    monkeypatch.setattr("echoic.cli.running.memory_at", missing)
+    assert main(["get", "home"]) == BAD_INPUT
+    assert "pip install 'echoic[mongodb]'" in capsys.readouterr().err

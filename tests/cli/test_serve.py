@@ -131,8 +131,8 @@ def test_a_short_secret_is_refused_and_not_repeated(echoic):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--host", "a..b"), "no name of a host"),
-        (("--host", "a" * 100), "no name of a host"),
+        (("--host", "a..b"), "not a host name"),
+        (("--host", "a" * 100), "not a host name"),
         (("--allow-host", "*foo"), "without scheme and port"),
         (("--allow-host", "http://memory.example"), "without scheme and port"),
         (("--allow-origin", "app.example"), "https://app.example.com"),
@@ -163,7 +163,7 @@ def test_a_port_in_use_is_said_before_anything_is_opened(echoic, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         refused = echoic("serve", "--port", str(other.getsockname()[1]))
     assert refused.code == 64
-    assert "--port 0 for any free one" in refused.err
+    assert "--port 0 picks a free one" in refused.err
     assert not (tmp_path / "echoic.db").exists()
 
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import forked
-from echoic.cli.plain import aligned
+from echoic.cli.output import aligned
 
 pty = pytest.importorskip("pty", reason="no pseudo-terminals on this system")
 

@@ -105,7 +105,7 @@ async def test_what_the_model_asks_in_a_typed_call_is_shown_with_what_came_of_it
         table = entry(page, "query").locator("table.hits")
         await expect(table.locator("tr.memory").first).to_contain_text("axolotl")
         await expect(table.locator("td b").first).to_contain_text("#")
-        await entry(page, "query").get_by_text("the pipeline that was run").click()
+        await entry(page, "query").get_by_text("the search pipeline").click()
         steps = json.loads(await entry(page, "query").get_by_role("region", name="Pipeline").inner_text())
         assert [next(iter(step)) for step in steps] == ["embed", "search", "weigh", "limit"]
 
@@ -114,7 +114,7 @@ async def test_what_the_model_asks_in_a_typed_call_is_shown_with_what_came_of_it
         await say(page, "Is there none")
         await expect(entry(page, "get").locator(".asked")).to_contain_text("nothing is known")
         await say(page, "Let it be gone")
-        assert "taken back" in (await shown(page, "delete"))["deleted"]
+        assert "deleted" in (await shown(page, "delete"))["deleted"]
         await expect(page.locator("#queries-count")).to_have_text("5")
         page.seen.assert_nothing()
 

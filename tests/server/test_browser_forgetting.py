@@ -26,7 +26,7 @@ async def forget(page, key, how):
     one = card(page, key)
     await one.get_by_role("button", name="forget", exact=False).first.click()
     choices = one.get_by_role("group")
-    await expect(choices.get_by_role("button", name="Take back")).to_be_focused()
+    await expect(choices.get_by_role("button", name="Delete")).to_be_focused()
     await choices.get_by_role("button", name=how).click()
     await expect(one).to_have_count(0)
     await settled(page)
@@ -43,7 +43,7 @@ async def test_one_memory_is_taken_back_or_destroyed_and_the_others_stay(browser
         await card(page, "home").get_by_role("button", name="forget").click()
         await expect(card(page, "home").get_by_role("group")).to_have_count(0)
 
-        await forget(page, "home", "Take back")
+        await forget(page, "home", "Delete")
         await expect(page.locator("#gone")).to_contain_text("Tel Aviv")
         await forget(page, "sister_name", "Destroy")
         await expect(page.locator(".operation").first).to_contain_text("verified gone")

@@ -311,7 +311,7 @@ async def test_one_recogniser_listens_however_quickly_who_speaks_mutes_and_unmut
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        ("not-allowed", "Allow it beside the address"),
+        ("not-allowed", "Allow it in the address bar"),
         ("network", "cannot be reached"),
         ("audio-capture", "There is no microphone"),
     ],

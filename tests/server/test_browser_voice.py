@@ -104,7 +104,7 @@ async def test_a_call_whose_server_is_killed_in_mid_turn_goes_on_by_itself_with_
         await asyncio.to_thread(server.process.stop, killed=True)
         await expect(state(page)).to_have_text(re.compile("Reconnecting"))
         if way != "webrtc":
-            await expect(page.locator(".turn.broken")).to_contain_text("the line broke here")
+            await expect(page.locator(".turn.broken")).to_contain_text("disconnected here")
         await asyncio.to_thread(server.process.start)
         await expect(state(page)).to_have_text(re.compile("Muted|Speaking"), timeout=40_000)
         await speak(page, "thank you", cutting_in=True)
@@ -139,7 +139,7 @@ async def test_who_cuts_in_is_heard_and_page_and_provider_agree_on_what_they_hea
         await speak(page, "stop it", cutting_in=True)
         cut = page.locator(".turn.agent", has=page.locator("s.unheard"))
         await expect(cut).to_have_count(1)
-        await expect(page.locator(".operation", has_text="You cut in")).to_have_count(1)
+        await expect(page.locator(".operation", has_text="You interrupted")).to_have_count(1)
         await expect(last(page, "agent")).to_have_text("as you like")
         unheard = await cut.locator("s").inner_text()
         assert LONG.endswith(unheard)
@@ -208,7 +208,7 @@ async def test_a_call_that_a_reloaded_page_left_is_taken_up_by_hand(browser, tmp
         await expect(state(page)).to_have_text("Muted")
         await page.reload()
         # muted at once: the microphone speaks again and again, and would cut in
-        await page.get_by_role("button", name="Take up the call that broke off").click()
+        await page.get_by_role("button", name="Resume the interrupted call").click()
         await page.get_by_role("button", name="Mute").click()
         await expect(state(page)).to_have_text(re.compile("Muted|Speaking"), timeout=30_000)
         await speak(page, WHO, cutting_in=True)
@@ -219,7 +219,7 @@ async def test_a_call_that_a_reloaded_page_left_is_taken_up_by_hand(browser, tmp
         assert spoken[-2:] == [WHO, "nice to meet you"]
         assert [words.split()[-1] for words in spoken[:-2]] in ([], ["hello"])
         await hang_up(page)
-        await expect(page.get_by_role("button", name="Take up the call that broke off")).to_have_count(0)
+        await expect(page.get_by_role("button", name="Resume the interrupted call")).to_have_count(0)
         assert page.seen.errors == []
 
 
@@ -341,7 +341,7 @@ async def tell_the_story(page):
     await speak(page, "Right, thank you.", cutting_in=True)
     await expect(last(page, "agent")).to_contain_text("My pleasure")
     await expect(page.locator("s.unheard")).to_have_count(1)
-    await expect(page.locator(".operation", has_text="You cut in")).to_have_count(1)
+    await expect(page.locator(".operation", has_text="You interrupted")).to_have_count(1)
     await expect(state(page)).to_have_text("Speaking")
 
 

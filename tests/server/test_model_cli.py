@@ -63,7 +63,7 @@ def test_a_model_that_fails_ends_no_chat(echoic, provider):
         OPENAI_API_KEY="none",
     )
     assert ran.returncode == 0, ran.stderr
-    assert "I can't answer just now. What you said is kept." in ran.stdout
+    assert "I can't answer just now. What you said is stored." in ran.stdout
     assert "Haifa" in ran.stdout.splitlines()[-1]
 
 

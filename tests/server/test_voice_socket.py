@@ -11,7 +11,7 @@ import pytest
 import websockets
 
 from echoic.adapters.browser import Manners
-from echoic.server.voice import GREETING
+from echoic.server.routes.voice import GREETING
 from echoic.session import CallLimits, SessionSettings, VoiceAgent
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays, speech, words_heard
 from server.voice_calling import Page, admitted, calling, connected, connecting, providing

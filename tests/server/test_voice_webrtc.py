@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from echoic.server.voice import GREETING
+from echoic.server.routes.voice import GREETING
 from echoic.session import SessionSettings, VoiceAgent
 from echoic_loopback.realtime import (
     Calls,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from echoic.cli.importers import read_locomo
 from echoic.cli.importers.base import Said, Source
-from echoic.cli.importers.locomo import read_locomo
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory.records import index, record_of_turn
 from echoic.ranking.query import query_of

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from echoic.cli.importers import read_locomo
 from echoic.cli.importers.base import Said, Source
-from echoic.cli.importers.locomo import read_locomo
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory.records import record_of_memory, record_of_turn
 from echoic.memory.service import MemoryService

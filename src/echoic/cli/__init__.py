@@ -1,6 +1,7 @@
 """The command line: arguments in, data and an exit code out. It decides nothing about memory.
 
-stdout carries data and stderr talk; `exits` lists the exit codes, `settings` the options every command takes.
+Data goes to stdout, messages to stderr. `exits` lists the exit codes, `settings` the options every command
+takes.
 """
 
 from __future__ import annotations
@@ -20,18 +21,17 @@ from echoic.cli.settings import Settings, settings_of, wants_json
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code.
+    """Run one command and return its exit code.
 
     Args:
-        arguments: the words after `echoic`; None: those this process was started with.
+        arguments: the words after `echoic`; None takes this process's own.
     """
     use_utf8()
-    if (
-        arguments is None
-    ):  # a process of its own: what it imports is no garbage, and need not be looked at so often
-        gc.set_threshold(50_000, 20, 50)
     started = time.perf_counter()
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        arguments = sys.argv[1:]
+        gc.set_threshold(50_000, 20, 50)  # imports leave no garbage, so collect less often
+    words = list(arguments)
     try:
         return int(root.main(words, prog_name="echoic", standalone_mode=False, obj=started) or 0)
     except (click.ClickException, click.Abort) as error:

@@ -1,4 +1,4 @@
-"""`python -m echoic.cli`: the same as `echoic`, where scripts are not on the path."""
+"""`python -m echoic.cli`: the same as `echoic`, for when scripts are not on the path."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Commands for what happened on a call: calls list, calls show, why."""
+"""Commands that inspect calls: calls list, calls show, why."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from echoic.cli.command import Group, command
-from echoic.cli.exits import DONE, NOTHING_KNOWN
-from echoic.cli.output import Result, Table
-from echoic.cli.plain import moment
+from echoic.cli.exits import NOTHING_KNOWN
+from echoic.cli.output import Result, listing, moment
 from echoic.cli.running import Desk, run
 
 if TYPE_CHECKING:
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
     from echoic.types import Turn
 
 _BAR = 40
-"""Characters of the longest bar of a waterfall."""
+"""The width of a waterfall, in characters."""
 
 
 @click.group("calls", cls=Group)
 def calls_group() -> None:
-    """What happened on voice calls: who said what, what was heard, how long each stage took."""
+    """Inspect voice calls: who said what, what was heard, how long each stage took."""
 
 
 @calls_group.command("list")
@@ -32,7 +31,7 @@ def calls_group() -> None:
 def list_command(ctx: click.Context) -> int:
     """Print the user's calls, oldest first.
 
-    Columns: id, when it began, when it ended, why, agents, model.
+    Columns: id, start, end, why it ended, agents, model.
     """
 
     async def work(desk: Desk) -> Result:
@@ -41,22 +40,21 @@ def list_command(ctx: click.Context) -> int:
 
         calls = await read_calls(store_of(desk.user), desk.user.scope)
         rows = [_call_row(call) for call in calls]
-        table = Table(headings=("CALL", "BEGAN", "ENDED", "REASON", "AGENTS", "MODEL"), rows=rows)
         if not calls:
-            desk.output.say(f"no calls of user {desk.settings.user!r} are written down")
-        return Result(data=calls, text=table, count=len(calls), code=DONE if calls else NOTHING_KNOWN)
+            desk.output.say(f"no calls of user {desk.settings.user!r} are recorded")
+        return listing(calls, "CALL BEGAN ENDED REASON AGENTS MODEL", rows)
 
     return run(ctx, work)
 
 
 @calls_group.command("show")
 @click.argument("call_id", metavar="ID")
-@click.option("--given", is_flag=True, help="Print what the model was given as well, as it was sent.")
+@click.option("--given", is_flag=True, help="Also print what the model was given, as it was sent.")
 @click.pass_context
 def show_command(ctx: click.Context, call_id: str, given: bool) -> int:
-    """Print a call as two lanes, with what was never heard in [brackets], and a waterfall for each turn.
+    """Print a call turn by turn, with a waterfall of each turn's stages.
 
-    Times are milliseconds since the call began.
+    Words that were never heard are in [brackets]. Times are milliseconds since the call began.
     """
 
     async def work(desk: Desk) -> Result:
@@ -83,11 +81,10 @@ def show_command(ctx: click.Context, call_id: str, given: bool) -> int:
 @click.argument("memory", required=False)
 @click.pass_context
 def why_command(ctx: click.Context, turn: str, memory: str | None) -> int:
-    """Say why MEMORY (an id or a key) was, or was not, before the model in TURN.
+    """Explain why MEMORY was, or was not, given to the model in TURN.
 
-    Without MEMORY, print all that was found for the turn.
-
-    TURN is the id of a turn, as `calls show` prints it. Columns: rank, score, what became of it, text, id.
+    MEMORY is an id or a key; without it, everything that was found for the turn is printed. TURN is the id of
+    a turn, as `calls show` prints it. Columns: rank, score, relevance, fate, text, id.
     """
 
     async def work(desk: Desk) -> Result:
@@ -104,11 +101,8 @@ def why_command(ctx: click.Context, turn: str, memory: str | None) -> int:
             return Result(data=answer, text=f"{answer.reason}: {answer.meaning}", count=1)
         answers = await found_in(store, scope, exchange)
         desk.output.say(_outcome(exchange))
-        table = Table(
-            headings=("RANK", "SCORE", "RELEVANCE", "FATE", "TEXT", "ID"),
-            rows=[_why_row(answer) for answer in answers],
-        )
-        return Result(data=answers, text=table, count=len(answers), code=DONE if answers else NOTHING_KNOWN)
+        rows = [_why_row(answer) for answer in answers]
+        return listing(answers, "RANK SCORE RELEVANCE FATE TEXT ID", rows)
 
     return run(ctx, work)
 
@@ -128,13 +122,13 @@ def _outcome(exchange: Exchange) -> str:
     recall = exchange.recall
     if recall is None:
         return "nothing was recalled for this turn"
-    ready = "ready when the turn ended" if recall.ready else "looked up when the turn ended"
+    ready = "ready when the turn ended" if recall.ready else "searched when the turn ended"
     left = f", without {', '.join(recall.cut)}" if recall.cut else ""
     return f"recall: {recall.outcome}{left}, {ready}, {recall.delay_ms:.1f} ms"
 
 
 def _shown(call: Call, exchanges: Sequence[Exchange], turns: dict[str, Turn], given: Sequence[Given]) -> str:
-    ended = f"{moment(call.ended_at)} ({call.reason})" if call.ended_at else "(going on, or broken off)"
+    ended = f"{moment(call.ended_at)} ({call.reason})" if call.ended_at else "(in progress, or interrupted)"
     lines = [f"call {call.id}: {moment(call.started_at)} to {ended}"]
     lines += [f"{call.provider} {call.model}; agents: {' > '.join(call.agents)}"]
     lines += [f"transfer gap: {gap:.1f} ms" for gap in call.gaps_ms]
@@ -169,7 +163,7 @@ def _exchange_lines(exchange: Exchange, turns: dict[str, Turn]) -> list[str]:
 
 
 def _words(turn: Any) -> str:
-    """A turn's words, what was not heard in brackets."""
+    """A turn's words, with those that were not heard in brackets."""
     if turn is None:
         return "(forgotten)"
     unheard = turn.text[len(turn.heard_text) :]
@@ -181,7 +175,7 @@ def _span(began: float, ended: float | None) -> str:
 
 
 def _waterfall(stages: dict[str, float]) -> list[str]:
-    """One line a stage, its bar from the stage before it."""
+    """One line for each stage, with a bar since the stage before it."""
     if len(stages) < 2:
         return []
     ordered = sorted(stages.items(), key=lambda stage: stage[1])

@@ -1,17 +1,20 @@
-"""The command that talks with an agent in a terminal: rules, or a model. Its words are decided elsewhere."""
+"""`echoic chat`: a conversation with an agent, by rules or by a model, in a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from io import BufferedReader
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from echoic.cli.command import command
-from echoic.cli.output import Result
-from echoic.cli.plain import moment, ranks_of, state_of
-from echoic.cli.query import LEXICAL
+from echoic.cli.memories import LEXICAL
+from echoic.cli.output import Result, moment, ranks_of, state_of
 from echoic.cli.running import Desk, run, words_only
 from echoic.cli.settings import model_option
 from echoic.errors import EmbedderError, InvalidInput
@@ -19,20 +22,66 @@ from echoic.types import Memory, Turn
 
 if TYPE_CHECKING:
     from echoic.capability.talking import Talker
-    from echoic.cli.typed import TypedLines
     from echoic.memory.conversation import OpenConversation
     from echoic.memory.keyless import Reply
 
+_CHUNK = 65_536
+
+
+class TypedLines:
+    """Lines from stdin, read by a thread so that neither the loop nor the exit waits for one."""
+
+    def __init__(self) -> None:
+        """Start reading; create it inside the event loop."""
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def put(line: str | None) -> None:
+            loop.call_soon_threadsafe(self._lines.put_nowait, line)
+
+        # a daemon thread: the exit would wait for the loop's executor until somebody typed a line
+        threading.Thread(target=_read, args=(put,), name="echoic-stdin", daemon=True).start()
+
+    async def next(self) -> str | None:
+        """The next line, without its line break; None at the end of the input."""
+        return await self._lines.get()
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        """Every line."""
+        while (line := await self.next()) is not None:
+            yield line
+
+
+def _read(put: Callable[[str | None], None]) -> None:
+    # unbuffered: the interpreter must not exit while a thread holds a buffered reader's lock
+    stream = cast("BufferedReader", sys.stdin.buffer).raw
+    held = b""
+    try:
+        while chunk := stream.read(_CHUNK):
+            *whole, held = (held + chunk).split(b"\n")
+            for line in whole:
+                put(_decoded(line))
+        if held:
+            put(_decoded(held))
+        put(None)
+    except RuntimeError:  # the loop has ended
+        return
+
+
+def _decoded(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode(errors="replace")
+
+
 HELP = """\
-/memories     what is known of you
+/memories     what is stored about you
 /history KEY  every version of one of them
 /forget       destroy everything, after asking
-/quit         end; so does the end of the input
+/quit         end, as does the end of the input
 Anything else is said to the agent."""
-_SILENT = "I can't answer just now. What you said is kept."
+_SILENT = "I can't answer just now. What you said is stored."
 _YES = {"y", "yes"}
 _FOUND = 3
-"""Hits shown for an answer; `echoic query --explain` shows all."""
+"""Hits printed for an answer; `echoic query --explain` prints all."""
 
 
 @command("chat")
@@ -41,9 +90,9 @@ _FOUND = 3
 def chat_command(ctx: click.Context, *, model: str | None) -> int:
     """Talk with an agent that answers from memory.
 
-    It needs no language model: it answers by rules, unless --model names one. Answers go to stdout; what was
-    stored, corrected and found goes to stderr, dimmed on a terminal. Lines may be piped in. /help lists what
-    else can be typed. What is said is kept and known the next time.
+    The agent answers by rules, or with the model that --model names. Answers go to stdout; what was stored,
+    corrected and found goes to stderr, dimmed on a terminal. Lines may be piped in. /help lists the commands.
+    The conversation is stored, and remembered in the next one.
     """
 
     async def work(desk: Desk) -> Result:
@@ -59,19 +108,19 @@ def chat_command(ctx: click.Context, *, model: str | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One line and what came of it."""
+    """One typed line and its answer."""
 
     you: str
     agent: str
     reply: Any = None
-    """What memory did for it; None for a line that began with "/"."""
+    """What memory did for the answer; None for a line that starts with "/"."""
 
 
 class Chat:
-    """One conversation at a terminal, begun with the first thing that is said in it."""
+    """One conversation at a terminal; the first thing you say begins it."""
 
     def __init__(self, desk: Desk, talker: Talker | None = None) -> None:
-        """Says nothing yet; without `talker` rules answer."""
+        """Without `talker`, rules answer."""
         from echoic.memory.keyless import KeylessAgent
 
         self._desk = desk
@@ -82,9 +131,7 @@ class Chat:
         self._exchanges: list[Exchange] = []
 
     async def run(self) -> Result:
-        """Talk until there is nothing more to read; the conversation is completed, however it ends."""
-        from echoic.cli.typed import TypedLines
-
+        """Talk until the end of the input, then complete the conversation, however it ended."""
         await self._begin()
         lines = TypedLines()
         try:
@@ -129,7 +176,7 @@ class Chat:
             await self._conversation.append(Turn(speaker="agent", text=self._greeting))
         try:
             reply = await self._reply(self._conversation, line)
-        except InvalidInput as error:  # such as a text that is too long: say it otherwise
+        except InvalidInput as error:  # such as a text that is too long
             self._desk.output.note(str(error))
             return
         if reply is None:
@@ -138,11 +185,11 @@ class Chat:
         self._answer(line, reply.text, reply)
         for happened in _behind(reply):
             self._desk.output.aside(happened)
-        if reply.receipt is not None:  # the conversation went with the rest
+        if reply.receipt is not None:  # the conversation was destroyed too
             self._conversation = None
 
     async def _reply(self, conversation: OpenConversation, line: str) -> Reply | None:
-        """The answer; None where the model gave none."""
+        """The answer; None if the model gave none."""
         if self._talker is None:
             return await self._agent.reply(conversation, line)
         from echoic.capability.talking import ModelFailed
@@ -157,25 +204,32 @@ class Chat:
         return None
 
     async def _command(self, word: str, rest: str) -> str:
-        """What to say to a line that begins with "/"."""
+        """The answer to a line that starts with "/"."""
         if word == "/memories":
             facts = await self._desk.user.facts()
             return "\n".join(_line(memory) for memory in facts) or "Nothing is known."
         if word == "/history" and rest:
             versions = await self._desk.user.history(rest)
-            return "\n".join(f"{_line(m)}, {state_of(m)}" for m in versions) or "Nothing is known under that."
+            return (
+                "\n".join(f"{_line(m)}, {state_of(m)}" for m in versions)
+                or "Nothing is stored under that key."
+            )
         return HELP
 
     async def _forget(self, lines: TypedLines) -> None:
         user = self._desk.settings.user
-        self._answer("/forget", f"Destroy everything that is kept of {user!r}? Type yes.")
+        self._answer("/forget", f"Destroy everything stored about {user!r}? Type yes.")
         answer = (await self._next(lines) or "").strip()
         if answer.casefold() not in _YES:
             self._answer(answer, "Nothing was destroyed.")
             return
         receipt = await self._desk.user.forget()
         self._conversation = None
-        checked = "seen gone" if receipt.verified else "NOT all seen gone: run `echoic forget --all`"
+        checked = (
+            "verified to be gone"
+            if receipt.verified
+            else "NOT all verified to be gone: run `echoic forget --all`"
+        )
         self._answer(answer, f"Destroyed {receipt.records} records; their bytes were {checked}.")
 
     async def _complete(self) -> None:
@@ -188,21 +242,21 @@ class Chat:
 
 
 def _behind(reply: Reply) -> Iterator[str]:
-    """What memory did for an answer, a line each."""
+    """What memory did for an answer, one line each."""
     for memory in reply.stored:
         yield f"stored: {_line(memory)}"
     for memory in reply.superseded:
         yield f"superseded: {_line(memory)}"
     for memory in reply.retracted:
-        yield f"taken back: {_line(memory)}"
+        yield f"deleted: {_line(memory)}"
     for place, hit in enumerate(reply.recall.hits[:_FOUND] if reply.recall else (), 1):
         yield f"found {place}: {hit.text} [{ranks_of(hit)}]"
     if reply.recall is None:
         return
     if reply.recall.outcome != "complete":
-        yield f"could not look everywhere: {reply.recall.outcome}"
+        yield f"the search was incomplete: {reply.recall.outcome}"
     elif not reply.recall.hits:
-        yield "nothing is known about that: everything was looked at"
+        yield "nothing is known about that; the search was complete"
 
 
 def _line(memory: Memory) -> str:
@@ -210,4 +264,4 @@ def _line(memory: Memory) -> str:
     return f"{name}{memory.text}, {memory.visibility}, since {moment(memory.valid_from)}"
 
 
-__all__ = ["HELP", "Chat", "Exchange", "chat_command"]
+__all__ = ["HELP", "Chat", "Exchange", "TypedLines", "chat_command"]

@@ -1,5 +1,6 @@
-"""What makes a click command one of ours: the global options, one line for an error, an exit code that means
-something. Where commands are run is `running`.
+"""Echoic's click commands: the global options on each, one line for an error, a meaningful exit code.
+
+`running` runs them.
 """
 
 from __future__ import annotations
@@ -21,42 +22,42 @@ from echoic.errors import EchoicError, InvalidInput
 
 
 class Command(click.Command):
-    """A command that takes the global options after its name as well, and reports what goes wrong in it."""
+    """A command that takes the global options after its name too, and reports its own errors."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["params"] = [*(kwargs.get("params") or []), *global_options(hidden=True)]
         super().__init__(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the command; its exit code, whatever happens."""
+        """Run the command and return its exit code, whatever happens."""
         return _guarded(ctx, super().invoke)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write where the other options are."""
+        """Say where the global options are listed."""
         super().format_epilog(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text("Global options, such as --user and --json, are listed by `echoic --help`.")
 
 
 class Group(click.Group):
-    """Such commands under one name, in the order they were added."""
+    """Commands under one name, in the order they were added."""
 
     command_class = Command
 
     def __init__(self, *args: Any, hide_global: bool = True, **kwargs: Any) -> None:
         kwargs["params"] = [*(kwargs.get("params") or []), *global_options(hidden=hide_global)]
-        # else click fails with the whole help as its message, which is no line of an error
+        # otherwise click would print the whole help as its error
         super().__init__(*args, **{"no_args_is_help": False, **kwargs})
         self._sections: list[tuple[str, list[str]]] = []
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the command that was named; its exit code, whatever happens."""
+        """Run the subcommand and return its exit code, whatever happens."""
         return _guarded(ctx, super().invoke)
 
     def add_section(self, title: str, commands: Sequence[click.Command | str]) -> None:
         """Add `commands`, listed under `title` in the help.
 
-        A command that another package brings is given by its name.
+        A command of another package is given by its name.
         """
         for each in commands:
             if not isinstance(each, str):
@@ -66,18 +67,18 @@ class Group(click.Group):
         )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, loaded from the package that brings it if it is not one of ours."""
+        """The command of this name, loaded from another package if it is not one of Echoic's own."""
         return super().get_command(ctx, cmd_name) or _installed_command([*_path(ctx), cmd_name])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of adding, then those that other packages bring."""
+        """The names of the commands in the order they were added, then those of other packages."""
         ours = [*self.commands] + [name for _, names in self._sections for name in names]
         before = "".join(f"{word}." for word in _path(ctx))
         installed = (name.removeprefix(before) for name in _providers() if name.startswith(before))
         return list(dict.fromkeys([*ours, *(name for name in installed if "." not in name)]))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, section by section."""
+        """Write the commands by section."""
         if not self._sections:
             super().format_commands(ctx, formatter)
             return
@@ -97,11 +98,11 @@ class Group(click.Group):
 
 
 _PROVIDERS = {"bench": "echoic-bench", "tune": "echoic-bench", "phone.simulate": "echoic-loopback"}
-"""Packages of ours that bring commands: what to install, by the command's name."""
+"""The package to install for each command that is not part of Echoic, by the command's name."""
 
 
 def _providers() -> dict[str, EntryPoint | None]:
-    """Commands of other packages by name, `phone.simulate` for one in a group; None: it is not installed."""
+    """Commands of other packages by name, such as `phone.simulate`; None if the package is not installed."""
     installed = {point.name: point for point in entry_points(group="echoic.commands")}
     return {**dict.fromkeys(_PROVIDERS), **installed}
 
@@ -109,7 +110,7 @@ def _providers() -> dict[str, EntryPoint | None]:
 def _installed_command(path: Sequence[str]) -> click.Command | None:
     """The command at `path` of another package.
 
-    One that cannot be loaded says what to install when it is run.
+    A command that cannot be loaded says what to install when it runs.
     """
     name = ".".join(path)
     providers = _providers()
@@ -123,7 +124,7 @@ def _installed_command(path: Sequence[str]) -> click.Command | None:
             return cast("click.Command", point.load())
         except ImportError as error:
             why = f"needs {error.name or 'a package'}, which is not installed"
-        # what another package does when it is imported must not end every `echoic --help`
+        # an error in another package must not break `echoic --help`
         except Exception as error:  # noqa: BLE001
             why = f"cannot be loaded from {package} ({type(error).__name__})"
 
@@ -146,28 +147,47 @@ def _guarded(ctx: click.Context, invoke: Callable[[click.Context], Any]) -> int:
         return int(invoke(ctx) or 0)
     except (click.exceptions.Exit, click.UsageError):
         raise
-    # The outermost frame: whatever happened becomes one line and an exit code.
+    # The outermost frame: every error becomes one line and an exit code.
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
         return report(output_of(ctx), settings_of(ctx), error)
 
 
 def output_of(ctx: click.Context) -> Output:
-    """Where the command of `ctx` prints; `ctx.obj` is when it began."""
+    """The output of the command of `ctx`; `ctx.obj` is when it started."""
     started = ctx.obj if isinstance(ctx.obj, float) else time.perf_counter()
     return Output(settings_of(ctx), ctx.command_path.partition(" ")[2], started)
 
 
+_EXTRAS = {
+    "asyncpg": "postgres",
+    "fastapi": "server",
+    "jwt": "server",
+    "onnxruntime": "local",
+    "pydantic_ai": "agents",
+    "pymongo": "mongodb",
+    "tokenizers": "local",
+    "twilio": "phone",
+    "uvicorn": "server",
+    "websockets": "server",
+}
+"""The extra that installs a package, for an import that no command reports itself."""
+
+
 def report(output: Output, settings: Settings, error: BaseException) -> int:
-    """Print what `error` means for a person or a program; the exit code."""
+    """Print `error` for a person or a program, and return the exit code."""
+    if isinstance(error, ImportError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
+        error = InvalidInput(
+            f"this needs {error.name}, which is not installed: pip install 'echoic[{extra}]'"
+        )
     kind = type(error).__name__
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        kind, message = INTERRUPTED_KIND, "interrupted; what was acknowledged is kept"
-    elif isinstance(error, click.ClickException):  # whose kinds differ from one release of click to another
+        kind, message = INTERRUPTED_KIND, "interrupted; everything acknowledged is stored"
+    elif isinstance(error, click.ClickException):  # whose types differ between releases of click
         kind, message = "UsageError", error.format_message()
     elif isinstance(error, EchoicError):
         message = str(error)
-    else:  # its message may hold what was said, so only its type is told
-        message = f"unexpected {kind}; run it again with --debug to see where"
+    else:  # the message may hold what a caller said, so only the type is printed
+        message = f"unexpected {kind}; run the command again with --debug to see where"
     if settings.debug:
         traceback.print_exception(error, file=sys.stderr)
     output.fail(kind, message)
@@ -175,6 +195,6 @@ def report(output: Output, settings: Settings, error: BaseException) -> int:
 
 
 command = cast("Callable[..., Callable[[Callable[..., Any]], Command]]", partial(click.command, cls=Command))
-"""As `click.command`, for a command of ours."""
+"""`click.command` for a `Command`."""
 
 __all__ = ["Command", "Group", "command", "output_of", "report"]

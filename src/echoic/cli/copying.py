@@ -1,4 +1,4 @@
-"""The command that takes everything of everybody to another store."""
+"""`echoic copy`: copy every user's records to another store."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="TO")
 @click.pass_context
 def copy_command(ctx: click.Context, source: str, target: str) -> int:
-    """Copy everything of everybody to another store.
+    """Copy every user's records to another store.
 
-    FROM and TO are URLs as --store takes them. All deployments, users and records go, with their vectors, so
-    that nothing is embedded anew; where TO is kept with another embedder (--embedder names one for a new
-    store), records wait there until it is used. FROM is only read. In the end everybody's records are
-    counted and compared in both.
+    FROM and TO are store URLs, as for --store. All deployments, users and records are copied with their
+    vectors, so nothing is embedded again. If TO uses another embedder (--embedder names one for a new store),
+    the records are embedded when TO is next used. FROM is only read. At the end, the records of each user are
+    counted and compared in both stores.
 
-    Copy while nobody writes to either. After an interruption run the same command again: it goes on where it
-    was. What TO holds of others stays; where it holds something else of the same user, nothing is copied.
+    Nothing else may write to either store meanwhile. If the copy is interrupted, run the same command again
+    to continue. Records of other users in TO stay; if TO holds different records of a user, nothing is
+    copied.
     """
 
     async def work(settings: Settings, output: Output) -> Result:
@@ -59,37 +60,37 @@ async def _copied(settings: Settings, source: str, target: str, progress: Progre
 
 
 def _check(settings: Settings, source: str, target: str) -> None:
-    """Refuse what cannot be meant.
+    """Refuse a copy that makes no sense.
 
     Raises:
-        InvalidInput: a store that is not there, that lasts no longer than this command, or twice the same.
+        InvalidInput: a store is missing or does not outlast this command, or both are the same.
     """
     from echoic.stores import store_from
 
     for url in (source, target):
         store_from(url)
         if url.lower().startswith("memory:"):
-            raise InvalidInput("memory:// is gone when this command ends: name a store that lasts")
+            raise InvalidInput("memory:// ends with this command: name a persistent store")
     taken, given = (store_path(replace(settings, store=url)) for url in (source, target))
     if source == target or (taken is not None and given is not None and taken.resolve() == given.resolve()):
         raise InvalidInput("FROM and TO are the same store: name another one to copy to")
     if taken is not None and not taken.exists():
-        raise InvalidInput(f"there is no store at {taken}: nothing was copied, and none was made")
+        raise InvalidInput(f"there is no store at {taken}; nothing was copied")
 
 
 def _result(done: CopiedMemory, output: Output) -> Result:
     copied = done.copied
     if not copied.scopes:
-        output.say("nothing is kept in FROM")
+        output.say("FROM is empty")
         return Result(data=_told(done), count=0, code=NOTHING_KNOWN)
     output.say(
         f"copied {copied.new} of {copied.records} records of {len(copied.scopes)} scopes, "
-        f"{copied.records - copied.new} were there already; both stores hold the same"
+        f"{copied.records - copied.new} were there already; both stores are equal"
     )
     if copied.waiting:
         output.note(
-            f"{copied.waiting} records wait for their vector until TO is used with the embedder of "
-            f"{done.target.model!r}; words and sounds find them meanwhile"
+            f"{copied.waiting} records will be embedded when TO is used with the embedder "
+            f"{done.target.model!r}; until then they are found by words and sounds"
         )
     return Result(data=_told(done), count=copied.records, code=DONE)
 

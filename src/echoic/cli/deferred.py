@@ -1,6 +1,6 @@
-"""An embedder that is opened when it is first needed.
+"""An embedder that is opened on first use.
 
-So `echoic get` loads no model, and `echoic set` keeps what it is told on a machine that has none.
+So `echoic get` loads no model, and `echoic set` works on a machine without one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from echoic.errors import EmbedderError, EmbedderUnavailable
 
 
 class DeferredEmbedder:
-    """Stands before an embedder until it is needed; `trouble` says why it could not be used."""
+    """Opens an embedder on first use; `trouble` says why it could not be used."""
 
     def __init__(self, embedder: Embedder) -> None:
         """Opens nothing."""
@@ -24,38 +24,38 @@ class DeferredEmbedder:
         self._opening = asyncio.Lock()
         self._ready = False
         self.trouble: EmbedderError | None = None
-        """Why it could not be opened or used the last time; None while all is well."""
+        """The last error while opening or using it; None if there was none."""
 
     @property
     def spec(self) -> EmbeddingSpec:
-        """The embedder's, or what it passes for."""
+        """The embedder's specification, or the one it claims."""
         return self._claims or self._embedder.spec
 
     @property
     def own_spec(self) -> EmbeddingSpec:
-        """The embedder's, whatever it passes for."""
+        """The embedder's own specification, whatever it claims."""
         return self._embedder.spec
 
     @property
     def semantic(self) -> bool:
-        """Whether it knows meaning."""
+        """Whether the embedder captures meaning."""
         return self._embedder.semantic
 
     def claim(self, spec: EmbeddingSpec) -> None:
-        """Pass for `spec`, so that a store with its vectors opens; whoever embeds waits until `own_up`."""
+        """Claim `spec`, so that a store with its vectors opens; embedding waits until `own_up`."""
         self._claims = spec
         self._honest.clear()
 
     def own_up(self) -> None:
-        """Pass for nothing else any more, and embed again."""
+        """Drop the claim, and embed again."""
         self._claims = None
         self._honest.set()
 
     async def open(self) -> None:
-        """Nothing; see `ready`."""
+        """Do nothing; `ready` opens the embedder."""
 
     async def ready(self) -> None:
-        """Open the embedder, unless it is open. What is missing stays missing for this process.
+        """Open the embedder unless it is open. A missing one stays missing for this process.
 
         Raises:
             EmbedderMissing: its packages or weights are not on this machine.
@@ -64,7 +64,7 @@ class DeferredEmbedder:
         if self._ready:
             return
         async with self._opening:
-            if self._ready:  # by whoever held the lock
+            if self._ready:  # the holder of the lock opened it
                 return
             if self.trouble is not None and not isinstance(self.trouble, EmbedderUnavailable):
                 raise self.trouble
@@ -81,7 +81,7 @@ class DeferredEmbedder:
         await self._embedder.aclose()
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """As the embedder does, opened before.
+        """Embed `texts`, opening the embedder first.
 
         Raises:
             EmbedderMissing: it cannot be opened.
@@ -90,7 +90,7 @@ class DeferredEmbedder:
         return (await self.embed_pieces(texts, kind)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
-        """As the embedder does; without word pieces where it has none.
+        """Embed `texts` with their word pieces, if the embedder has any.
 
         Raises:
             EmbedderMissing: it cannot be opened.
@@ -107,7 +107,7 @@ class DeferredEmbedder:
         return made
 
     def count_tokens(self, text: str) -> int | None:
-        """As the embedder does; None where it cannot say."""
+        """Count the tokens of `text`; None if the embedder cannot."""
         counting = getattr(self._embedder, "count_tokens", None)
         return counting(text) if counting and self._ready else None
 

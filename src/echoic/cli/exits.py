@@ -1,4 +1,4 @@
-"""What the exit code of a command says. Nothing is printed here."""
+"""The exit codes of commands."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ PIPE_CLOSED = 141
 """128 + SIGPIPE."""
 
 MEANINGS: Mapping[int, str] = {
-    DONE: "done, or found",
-    NOTHING_KNOWN: "looked everywhere, and nothing is known",
-    COULD_NOT_LOOK: "the store or the embedder could not be used, so the answer is not known",
-    PARTLY: "done, but part of the input was left out; stderr says what and why",
-    BAD_INPUT: "the command or a value in it is not right; nothing was changed",
-    UNEXPECTED: "a fault in Echoic; --debug shows where",
-    INTERRUPTED: "interrupted, or the question whether to go on was answered with no",
-    PIPE_CLOSED: "whoever read the output stopped reading",
+    DONE: "done, or something was found",
+    NOTHING_KNOWN: "searched everything and found nothing",
+    COULD_NOT_LOOK: "the store or the embedder could not be used, so there is no answer",
+    PARTLY: "done, but part of the input was skipped; stderr says what and why",
+    BAD_INPUT: "the command or one of its values is invalid; nothing was changed",
+    UNEXPECTED: "a bug in Echoic; --debug shows where",
+    INTERRUPTED: "interrupted, or you answered no to a confirmation",
+    PIPE_CLOSED: "the reader of the output closed the pipe",
 }
 
 
 def exit_code(error: BaseException) -> int:
-    """What a command ends with when `error` ended it."""
+    """The exit code of a command that ended with `error`."""
     if isinstance(error, (InvalidInput, NotAllowed, click.ClickException)):
         return BAD_INPUT
     if isinstance(error, EchoicError):

@@ -1,20 +1,43 @@
-"""Commands for one memory at a time: set, get, delete, list, history, remember."""
+"""Commands over one user's memories: set, remember, delete, get, query, list, history, forget."""
 
 from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import click
 
 from echoic.cli.command import command
-from echoic.cli.exits import DONE, NOTHING_KNOWN
-from echoic.cli.output import Result, Table
-from echoic.cli.plain import applying, moment, state_of
-from echoic.cli.running import Desk, run, text_or_stdin
-from echoic.types import CATEGORIES, Category, Memory, Sharing
+from echoic.cli.exits import COULD_NOT_LOOK, DONE, NOTHING_KNOWN
+from echoic.cli.output import (
+    Result,
+    Table,
+    applying,
+    listing,
+    moment,
+    ranks_of,
+    since,
+    state_of,
+    until,
+    visibility_of,
+)
+from echoic.cli.running import Desk, run, text_or_stdin, words_only
+from echoic.cli.settings import settings_of
+from echoic.errors import EmbedderError, EmbedderUnavailable, InvalidInput, StoreUnavailable
+from echoic.types import CATEGORIES, Category, Memory, Recall, Receipt, Sharing
 
 category_option = click.option(
-    "--category", type=click.Choice(CATEGORIES), default="fact", show_default=True, help="What kind it is."
+    "--category",
+    type=click.Choice(CATEGORIES),
+    default="fact",
+    show_default=True,
+    help="The memory's category.",
 )
-context_option = click.option("--context", metavar="TEXT", help="When and under which conditions it applies.")
+context_option = click.option(
+    "--context", metavar="TEXT", help="The conditions under which the memory applies."
+)
 
 
 @command("set")
@@ -27,17 +50,17 @@ context_option = click.option("--context", metavar="TEXT", help="When and under 
     type=click.Choice(["auto", "private"]),
     default="auto",
     show_default=True,
-    help="private keeps it to the user, whatever it says; auto lets the rules decide.",
+    help="private never shares the memory; auto lets the rules decide.",
 )
 @click.pass_context
 def set_command(
     ctx: click.Context, key: str, value: str, *, category: Category, context: str | None, visibility: Sharing
 ) -> int:
-    """Keep VALUE under KEY; what was there stays as history.
+    """Store VALUE under KEY; the earlier value becomes history.
 
-    VALUE "-" reads stdin, without the line break that ends it. What is about no person (opening hours,
-    prices, policies) is proposed to be global; with --global-writes auto what is of --global-kinds is at
-    once. --visibility private keeps it from both.
+    VALUE "-" reads stdin, without its final line break. A value that is about no person (opening hours,
+    prices, policies) is proposed as a global memory; with --global-writes auto, one of the --global-kinds
+    becomes global at once. --visibility private prevents both.
     """
     text = text_or_stdin(value)
 
@@ -53,9 +76,9 @@ def set_command(
 @click.argument("key")
 @click.pass_context
 def get_command(ctx: click.Context, key: str) -> int:
-    """Print what holds under KEY.
+    """Print the current value of KEY.
 
-    The user's own comes before what is global.
+    The user's own value takes precedence over a global one.
     """
 
     async def work(desk: Desk) -> Result:
@@ -70,21 +93,21 @@ def get_command(ctx: click.Context, key: str) -> int:
 
 @command("delete")
 @click.argument("key", required=False)
-@click.option("--id", "name", metavar="ID", help="Take back one memory or one turn, by its id.")
+@click.option("--id", "name", metavar="ID", help="Delete one memory or one turn, by its id.")
 @click.pass_context
 def delete_command(ctx: click.Context, key: str | None, name: str | None) -> int:
-    """Take back what is kept under KEY. It is no longer found, but stays in its history.
+    """Retract the memory under KEY. It is no longer recalled, but stays in its history.
 
-    What was said of it is no longer found either, in any turn. To destroy it with its history, use `echoic
-    forget --key KEY`.
+    The sentences that stated it are no longer recalled either, in any turn. To destroy it with its history,
+    use `echoic forget --key KEY`.
     """
     if (key is None) == (name is None):
-        raise click.UsageError("say what to take back: KEY or --id ID", ctx)
+        raise click.UsageError("give KEY or --id ID", ctx)
     what = f"under {key!r}" if key is not None else f"with the id {name!r}"
 
     async def work(desk: Desk) -> Result:
         deleted = await desk.user.delete(key, id=name)
-        desk.output.say(f"took back {key or name!r}" if deleted else _nothing(desk, what))
+        desk.output.say(f"deleted {key or name!r}" if deleted else _nothing(desk, what))
         return Result(data={"deleted": deleted}, count=int(deleted), code=DONE if deleted else NOTHING_KNOWN)
 
     return run(ctx, work)
@@ -93,9 +116,9 @@ def delete_command(ctx: click.Context, key: str | None, name: str | None) -> int
 @command("list")
 @click.pass_context
 def list_command(ctx: click.Context) -> int:
-    """Print everything that holds, oldest first.
+    """Print every current memory, oldest first.
 
-    Columns: key, text, category, since when, who sees it.
+    Columns: key, text, category, since when, who can recall it.
     """
 
     async def work(desk: Desk) -> Result:
@@ -105,8 +128,7 @@ def list_command(ctx: click.Context) -> int:
         rows = [
             (m.key or "", applying(m.text, m), m.category, moment(m.valid_from), m.visibility) for m in facts
         ]
-        table = Table(headings=("KEY", "TEXT", "CATEGORY", "SINCE", "VISIBILITY"), rows=rows)
-        return Result(data=facts, text=table, count=len(facts), code=DONE if facts else NOTHING_KNOWN)
+        return listing(facts, "KEY TEXT CATEGORY SINCE VISIBILITY", rows)
 
     return run(ctx, work)
 
@@ -117,7 +139,7 @@ def list_command(ctx: click.Context) -> int:
 def history_command(ctx: click.Context, key: str) -> int:
     """Print every version of KEY, oldest first.
 
-    Columns: text, from when, until when, whether it holds.
+    Columns: text, from when, until when, state (current, corrected or deleted).
     """
 
     async def work(desk: Desk) -> Result:
@@ -127,9 +149,7 @@ def history_command(ctx: click.Context, key: str) -> int:
         rows = [
             (applying(m.text, m), moment(m.valid_from), moment(m.valid_until), state_of(m)) for m in versions
         ]
-        table = Table(headings=("TEXT", "FROM", "UNTIL", "STATE"), rows=rows)
-        code = DONE if versions else NOTHING_KNOWN
-        return Result(data=versions, text=table, count=len(versions), code=code)
+        return listing(versions, "TEXT FROM UNTIL STATE", rows)
 
     return run(ctx, work)
 
@@ -140,9 +160,9 @@ def history_command(ctx: click.Context, key: str) -> int:
 @context_option
 @click.pass_context
 def remember_command(ctx: click.Context, text: str, category: Category, context: str | None) -> int:
-    """Keep one thing known about the user, in a sentence.
+    """Store a sentence about the user.
 
-    Saying it again changes nothing. TEXT "-" reads stdin.
+    Storing the same sentence again changes nothing. TEXT "-" reads stdin.
     """
     said = text_or_stdin(text)
 
@@ -157,27 +177,250 @@ def remember_command(ctx: click.Context, text: str, category: Category, context:
 def _kept(memory: Memory, user: str) -> str:
     from echoic.memory.sharing import REASONS
 
-    said = f"kept {memory.key!r} for {user!r}"
+    said = f"stored {memory.key!r} for {user!r}"
     why = f": {REASONS[memory.reason]}" if memory.reason is not None else ""
     left_out = f", without {', '.join(memory.redacted)}" if memory.redacted else ""
     if memory.visibility == "global":
-        return f"{said} and everyone of the deployment (global{left_out}{why})"
+        return f"{said} and every user of the deployment (global{left_out}{why})"
     if memory.visibility == "proposed":
-        return f"{said} (proposed to everyone{why}; `echoic proposals` lists what waits)"
+        return f"{said} (proposed as global{why}; `echoic proposals` lists proposals)"
     return f"{said} (private{why})"
 
 
 def _nothing(desk: Desk, where: str) -> str:
     settings = desk.settings
-    of = f"of user {settings.user!r} in deployment {settings.deployment!r}"
+    of = f"for user {settings.user!r} in deployment {settings.deployment!r}"
     return " ".join(["nothing is known", *([where] if where else []), of])
+
+
+WAITED_S = 10.0
+"""How long a query waits for missing vectors before it reports that nothing is known."""
+LEXICAL = "searching by words and sounds only: for search by meaning, use --embedder local"
+
+
+@command("query")
+@click.argument("text")
+@click.option(
+    "--limit", type=int, default=10, show_default=True, metavar="N", help="The maximum number of hits."
+)
+@click.option(
+    "--deadline-ms",
+    type=float,
+    metavar="MS",
+    help="How long to wait for the embedding of TEXT before using words alone. Loading does not count.",
+)
+@click.option("--past", is_flag=True, help="Also find superseded and deleted memories.")
+@click.option(
+    "--min-relevance",
+    type=click.FloatRange(0, 1),
+    metavar="P",
+    help="The minimum relevance of a hit. By default, nothing is printed if no hit is likely to answer; "
+    "0 prints everything that was found.",
+)
+@click.option(
+    "--besides",
+    multiple=True,
+    metavar="ID",
+    help="Leave out the conversation, turn or memory with this id. Can be given several times.",
+)
+@click.option("--explain", is_flag=True, help="Add the relevance, and the rank and score in each channel.")
+@click.pass_context
+def query_command(
+    ctx: click.Context,
+    *,
+    text: str,
+    limit: int,
+    deadline_ms: float | None,
+    past: bool,
+    min_relevance: float | None,
+    besides: tuple[str, ...],
+    explain: bool,
+) -> int:
+    """Search by meaning, words and sounds, best hit first.
+
+    Columns: rank, score, text, since when, who can recall it; with --past also until when and the state; with
+    --explain the channels and the relevance.
+
+    The user's own memories and global ones are ranked together. TEXT "-" reads stdin. Exit code 1 means that
+    nothing is known, 2 that the search was incomplete and found nothing.
+    """
+    asked = text_or_stdin(text)
+
+    async def work(desk: Desk) -> Result:
+        with contextlib.suppress(EmbedderError):  # then the search uses words alone, and a note says so
+            await desk.embedder.ready()
+        ask = partial(
+            desk.user.recall,
+            asked,
+            limit=limit,
+            deadline_ms=deadline_ms,
+            include_past=past,
+            min_relevance=min_relevance,
+            besides=besides or None,
+        )
+        recall = await _recalled(desk, ask)
+        _explain_outcome(desk, recall, deadline_ms)
+        extra = {"outcome": recall.outcome, "cut": recall.cut}
+        code = DONE if recall.hits else NOTHING_KNOWN
+        table = _hits(recall, past=past, explain=explain)
+        return Result(data=recall.hits, text=table, count=len(recall.hits), code=code, extra=extra)
+
+    return run(ctx, work)
+
+
+async def _recalled(desk: Desk, ask: Callable[[], Awaitable[Recall]]) -> Recall:
+    """The hits of `ask`; if there are none, ask again once every record has its vector.
+
+    Records that were stored while the embedder was unavailable are embedded beside this command.
+    """
+    recall = await ask()
+    if recall.hits or recall.outcome == "deadline" or "vector" in recall.cut:
+        return recall
+    await desk.memory.settle(WAITED_S)
+    return await ask()
+
+
+def _explain_outcome(desk: Desk, recall: Recall, deadline_ms: float | None) -> None:
+    """Say which part of the search is missing.
+
+    Raises:
+        EmbedderError: nothing was found by words, and a search by meaning was not possible.
+        StoreUnavailable: nothing was found, and the newest records could not be read.
+    """
+    if recall.outcome == "unavailable" and "vector" not in recall.cut:
+        missed = f"the search was incomplete ({', '.join(recall.cut)})"
+        if not recall.hits:
+            fault = StoreUnavailable if "newest" in recall.cut else EmbedderUnavailable
+            raise fault(f"{missed} and found nothing: `echoic doctor` finds the cause")
+        desk.output.note(missed)
+    elif recall.outcome == "unavailable":
+        trouble = desk.embedder.trouble or EmbedderUnavailable("the query could not be embedded")
+        if not recall.hits:
+            raise trouble
+        desk.output.note(words_only(trouble))
+    elif recall.outcome == "deadline":
+        missed = f"the query was not embedded within {deadline_ms:g} ms"
+        if not recall.hits:
+            raise EmbedderUnavailable(f"{missed}, and words alone found nothing: raise --deadline-ms")
+        desk.output.note(f"searched by words and sounds only: {missed}")
+    elif not desk.embedder.semantic:
+        desk.output.note(LEXICAL)
+    if not recall.hits:
+        desk.output.say(f"nothing is known about that for user {desk.settings.user!r}")
+
+
+def _hits(recall: Recall, *, past: bool, explain: bool) -> Table:
+    headings = ["RANK", "SCORE", "TEXT", "SINCE", "VISIBILITY"]
+    rows = [
+        [str(rank), f"{hit.score:.3f}", applying(hit.text, hit.memory), since(hit), visibility_of(hit)]
+        for rank, hit in enumerate(recall.hits, 1)
+    ]
+    if past:
+        headings += ["UNTIL", "STATE"]
+        states = [state_of(hit.memory) if hit.memory else "said" for hit in recall.hits]
+        rows = [[*row, until(hit), state] for row, hit, state in zip(rows, recall.hits, states, strict=True)]
+    if explain:
+        headings += ["CHANNELS", "RELEVANCE"]
+        rows = [
+            [*row, ranks_of(hit), f"{hit.relevance:.2f}"] for row, hit in zip(rows, recall.hits, strict=True)
+        ]
+    return Table(headings=headings, rows=rows)
+
+
+@command("forget")
+@click.option("--key", metavar="KEY", help="Destroy KEY and its history.")
+@click.option(
+    "--conversation",
+    metavar="ID",
+    help="Destroy one conversation with its turns; memories learned from it stay.",
+)
+@click.option("--id", "name", metavar="ID", help="Destroy one memory or one turn, by its id.")
+@click.option(
+    "--asked", metavar="ID", help="Destroy what the user asked to forget in one turn, by the id of that turn."
+)
+@click.option("--all", "everything", is_flag=True, help="Destroy everything stored about the user.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+@click.pass_context
+def forget_command(
+    ctx: click.Context,
+    *,
+    key: str | None,
+    conversation: str | None,
+    name: str | None,
+    asked: str | None,
+    everything: bool,
+    yes: bool,
+) -> int:
+    """Destroy memories for good, and print a receipt.
+
+    The receipt says what was removed, and whether the bytes are verified to be gone. Give exactly one of
+    --key, --conversation, --id, --asked and --all. For a key or an id, the words that stated it are removed
+    from every turn; the rest of the turn stays and counts as rewritten.
+
+    You are asked to confirm; without a terminal, pass --yes. Forgetting cannot be undone. To retract
+    something that merely stopped being true, use `echoic delete`.
+    """
+    named = {
+        f"key {key!r}": key,
+        f"conversation {conversation!r}": conversation,
+        f"memory or turn {name!r}": name,
+        f"what turn {asked!r} asks to forget": asked,
+        "everything": everything or None,
+    }
+    given = [what for what, value in named.items() if value is not None]
+    if len(given) != 1:
+        raise click.UsageError("give one of --key KEY, --conversation ID, --id ID, --asked ID and --all", ctx)
+    what = given[0]
+    if not yes:
+        _ask_first(f"{what} of user {settings_of(ctx).user!r}")
+
+    async def work(desk: Desk) -> Result:
+        receipt = await desk.user.forget(key=key, conversation=conversation, id=name, asked=asked)
+        desk.output.say(f"forgot {what} of user {desk.settings.user!r}")
+        if not receipt.verified:
+            desk.output.note("not every byte could be verified to be gone: run the command again")
+        code = DONE if receipt.verified else COULD_NOT_LOOK
+        return Result(data=receipt, text=_receipt_lines(receipt), count=receipt.records, code=code)
+
+    return run(ctx, work)
+
+
+def _ask_first(what: str) -> None:
+    """Ask for confirmation; without a terminal, destroy nothing.
+
+    Raises:
+        InvalidInput: stdin is not a terminal.
+    """
+    if not sys.stdin.isatty():
+        raise InvalidInput(
+            f"this would destroy {what} for good, and there is no terminal to confirm on: add --yes"
+        )
+    click.confirm(f"Destroy {what}?", abort=True, err=True)
+
+
+def _receipt_lines(receipt: Receipt) -> str:
+    verified = f"yes, {receipt.bytes_searched} bytes searched" if receipt.verified else "no"
+    return "\n".join(
+        (
+            f"memories\t{receipt.memories}",
+            f"turns\t{receipt.turns}",
+            f"conversations\t{receipt.conversations}",
+            f"vectors\t{receipt.vectors}",
+            f"other\t{receipt.other}",
+            f"rewritten\t{receipt.rewritten}",
+            *(f"kept, {why}\t{count}" for why, count in receipt.kept_because.items()),
+            f"verified\t{verified}",
+        )
+    )
 
 
 __all__ = [
     "delete_command",
+    "forget_command",
     "get_command",
     "history_command",
     "list_command",
+    "query_command",
     "remember_command",
     "set_command",
 ]

@@ -1,31 +1,145 @@
-"""Where a command's words go: data to stdout, talk to stderr, or all of it into one JSON document.
-
-The only place of the command line that prints.
-"""
+"""What a command prints: data to stdout, messages to stderr, or one JSON document. Nothing else prints."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
+import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 import click
 from click.exceptions import Exit
 
-from echoic.cli.exits import DONE, PARTLY, PIPE_CLOSED
-from echoic.cli.plain import Row, aligned, as_json, harmless, harmless_lines, separated
+from echoic.cli.exits import DONE, NOTHING_KNOWN, PARTLY, PIPE_CLOSED
 from echoic.cli.settings import Settings
+from echoic.types import Hit, Memory
+
+Row = Sequence[str]
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Characters that move the cursor, start an escape sequence or reverse the direction of writing."""
+_NARROWEST = 8
+"""Columns; a narrower cell would be unreadable."""
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def as_json(value: Any) -> Any:
+    """`value` in JSON's types: dataclasses become objects, times become ISO 8601."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        return {name: as_json(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {str(name): as_json(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [as_json(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, Path) else value
+
+
+def harmless(text: str) -> str:
+    """`text` on one line, with every character a terminal would act on escaped."""
+    return _CONTROLS.sub(lambda found: _SHORT.get(found[0], f"\\u{ord(found[0]):04x}"), text)
+
+
+def harmless_lines(text: str) -> str:
+    """`text` with control characters escaped, except line breaks and tabs."""
+    return re.sub(r"[^\n\t]+", lambda found: harmless(found[0]), text)
+
+
+def moment(at: datetime | None) -> str:
+    """A time to the second, in UTC; "" for none."""
+    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def aligned(headings: Row, rows: Sequence[Row], width: int) -> list[str]:
+    """A table for a person: columns under their headings, the widest ones cut so that lines fit `width`."""
+    cells = [[harmless(cell) for cell in row] for row in rows]
+    widths = [max(map(_columns, column)) for column in zip(headings, *cells, strict=True)]
+    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return [_line(row, widths) for row in (headings, *cells)]
+
+
+def separated(rows: Iterable[Row]) -> list[str]:
+    """The same table for a program: one line a row, cells between tabs, nothing cut."""
+    return ["\t".join(harmless(cell) for cell in row) for row in rows]
+
+
+def ranks_of(hit: Hit) -> str:
+    """The rank and score of `hit` in each channel: "vector 1 (0.83), text 3 (2.10)"."""
+    return ", ".join(f"{name} {rank.rank} ({rank.score:.2f})" for name, rank in hit.ranks.items())
+
+
+def applying(text: str, memory: Memory | None) -> str:
+    """`text`, followed by its condition if it has one."""
+    return f"{text} (applies: {memory.context})" if memory and memory.context else text
+
+
+def visibility_of(hit: Hit) -> str:
+    """Who can recall a hit."""
+    return hit.memory.visibility if hit.memory else "private"
+
+
+def since(hit: Hit) -> str:
+    """When a hit was said."""
+    if hit.memory:
+        return moment(hit.memory.valid_from)
+    return moment(hit.turn.said_at) if hit.turn else ""
+
+
+def until(hit: Hit) -> str:
+    """When a memory stopped being current; "" while it is current, and always for a turn."""
+    return moment(hit.memory.valid_until) if hit.memory else ""
+
+
+def state_of(memory: Memory) -> str:
+    """Whether a version is current, and if not, why."""
+    if memory.current:
+        return "current"
+    return "corrected" if memory.superseded_by else "deleted"
+
+
+def _line(row: Row, widths: Sequence[int]) -> str:
+    cut = [_cut(cell, width) for cell, width in zip(row, widths, strict=True)]
+    padded = [cell + " " * (width - _columns(cell)) for cell, width in zip(cut, widths, strict=True)]
+    return "  ".join(padded).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    if _columns(text) <= width:
+        return text
+    taken = 0
+    for place, character in enumerate(text):
+        taken += _width(character)
+        if taken > width - 1:  # its last column is the mark's
+            return f"{text[:place]}…"
+    return text
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal `text` takes."""
+    return sum(_width(character) for character in text)
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under headings."""
+    """A table: headings and rows."""
 
     headings: Row
     rows: Sequence[Row]
@@ -33,17 +147,30 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a command found or did."""
+    """The result of a command."""
 
     data: Any
-    """Of types `as_json` knows; the `data` of the JSON document."""
+    """The `data` of the JSON document, of types that `as_json` takes."""
     text: str | Table | None = None
-    """The same for stdout; None where there is nothing to print."""
+    """The text form, for stdout; None prints nothing."""
     count: int = 0
-    """How many things `data` holds."""
+    """How many items `data` holds."""
     code: int = DONE
     extra: Mapping[str, Any] = field(default_factory=dict)
     """More fields of the JSON document, such as a search's outcome."""
+
+
+def listing(data: Any, headings: str, rows: Sequence[Row], **more: Any) -> Result:
+    """The result of a command that lists: a table, with exit code 1 where it is empty.
+
+    Args:
+        data: what is listed, for the JSON document.
+        headings: the columns', separated by spaces.
+        rows: a cell for each heading.
+        more: other fields of `Result`.
+    """
+    table = Table(headings=headings.split(), rows=rows)
+    return Result(data=data, text=table, count=len(rows), code=DONE if rows else NOTHING_KNOWN, **more)
 
 
 INTERRUPTED_KIND = "Interrupted"
@@ -51,7 +178,7 @@ INTERRUPTED_KIND = "Interrupted"
 
 
 class Progress(Protocol):
-    """How far a long task is."""
+    """Reports how far a long task is."""
 
     def __call__(self, done: int, total: int | None = None) -> None:
         """Show that `done` of `total` are done; without a total, that `done` are."""
@@ -59,7 +186,7 @@ class Progress(Protocol):
 
 
 class Output:
-    """What one command prints."""
+    """Prints for one command."""
 
     def __init__(self, settings: Settings, command: str, started: float) -> None:
         """Nothing is printed yet.
@@ -76,12 +203,12 @@ class Output:
         self._answered = False
 
     def say(self, text: str) -> None:
-        """Tell a person what was done. A program learns it from the data."""
+        """Print a message for people on stderr; programs read the data instead."""
         if not (self._settings.quiet or self._settings.json):
             _print(harmless(text), sys.stderr)
 
     def aside(self, text: str) -> None:
-        """Tell what happened behind an answer: dim, where a terminal can show it."""
+        """Print a detail behind an answer on stderr, dimmed on a terminal."""
         if self._settings.quiet or self._settings.json:
             return
         line = f"  {harmless(text)}"
@@ -94,12 +221,12 @@ class Output:
             _print(harmless_lines(text) if sys.stdout.isatty() else text, sys.stdout)
 
     def ask(self, prompt: str) -> None:
-        """Show that a line is waited for, where a person would type it."""
+        """Print a prompt, on a terminal only."""
         if sys.stdin.isatty() and sys.stderr.isatty() and not self._settings.json:
             print(prompt, end="", file=sys.stderr, flush=True)
 
     def note(self, text: str) -> None:
-        """Tell what limits the answer, once."""
+        """Print what limits the answer, once; it is also in the JSON document's `notes`."""
         if text in self._notes:
             return
         self._notes.append(text)
@@ -122,7 +249,7 @@ class Output:
         return result.code
 
     def fail(self, kind: str, message: str) -> None:
-        """Print why there is no result, and of which kind the error is."""
+        """Print an error, with its kind."""
         if self._settings.json and not self._answered:
             self._document("error", error={"type": kind, "message": message})
         else:
@@ -132,7 +259,7 @@ class Output:
 
     @contextlib.contextmanager
     def progress(self, what: str) -> Iterator[Progress]:
-        """A bar on stderr while something long is under way, where a person would see it."""
+        """Show a progress bar on stderr, on a terminal only."""
         if self._settings.quiet or self._settings.json or not sys.stderr.isatty():
             yield lambda _done, _total=None: None
             return
@@ -168,7 +295,7 @@ class Output:
 
 
 def use_utf8() -> None:
-    """Whatever the locale says: what was said comes out, and goes in, as it was said."""
+    """Read and write UTF-8, whatever the locale is."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # a lone surrogate can stand in an argument that is not UTF-8, and so in a message about it
@@ -184,4 +311,24 @@ def _print(text: str, stream: Any) -> None:
         raise Exit(PIPE_CLOSED) from None
 
 
-__all__ = ["INTERRUPTED_KIND", "Output", "Progress", "Result", "Table", "use_utf8"]
+__all__ = [
+    "INTERRUPTED_KIND",
+    "Output",
+    "Progress",
+    "Result",
+    "Row",
+    "Table",
+    "aligned",
+    "applying",
+    "as_json",
+    "harmless",
+    "harmless_lines",
+    "moment",
+    "ranks_of",
+    "separated",
+    "since",
+    "state_of",
+    "until",
+    "use_utf8",
+    "visibility_of",
+]

@@ -1,4 +1,4 @@
-"""The commands of the telephone: run its server, and look after its lines. They decide nothing of a call."""
+"""`echoic phone`: answer calls over Twilio, and repair a line's links."""
 
 from __future__ import annotations
 
@@ -12,14 +12,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from echoic.cli.binding import announced, bound, url_of
-from echoic.cli.command import Group
+from echoic.cli.command import Group, command
 from echoic.cli.exits import DONE
+from echoic.cli.hosting import (
+    announced,
+    bound,
+    given_secret,
+    kept_secret,
+    listen_options,
+    phone_trust_option,
+    proxies_option,
+    quota_of,
+    quota_options,
+    secret_file,
+    url_of,
+)
 from echoic.cli.output import Output, Result
-from echoic.cli.phone_line import line_command
-from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
-from echoic.cli.secret import given_secret, kept_secret, secret_file
-from echoic.cli.settings import Settings, phone_trust_option, proxies_option, quota_of, quota_options
+from echoic.cli.running import Desk, embedder_at, memory_at, run, run_apart, words_only
+from echoic.cli.settings import Settings
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
@@ -28,8 +38,79 @@ if TYPE_CHECKING:
 
     from echoic.adapters.limits import Limits
     from echoic.adapters.twilio import Phone, PhoneSettings
+    from echoic.adapters.twilio.callers import Callers
+    from echoic.adapters.twilio.lines import Line
     from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
+
+
+@command("line")
+@click.argument("number", metavar="E164")
+@click.option("--unlink", is_flag=True, help="Unlink the line from its user.")
+@click.option(
+    "--give-back",
+    is_flag=True,
+    help="Unlink the line, and move the calls made while it was linked back to its earlier memory.",
+)
+@click.option("--link", "user", metavar="USER", help="Link the line to a user whose proof you have seen.")
+@click.pass_context
+def line_command(ctx: click.Context, number: str, unlink: bool, give_back: bool, user: str | None) -> int:
+    """Print the links of a telephone line, or repair them.
+
+    Give the number as the phone server receives it, and the same ECHOIC_SECRET. No memory is lost: the next
+    caller on the line is told, and both memories stay as they are unless you pass --give-back.
+    """
+    if sum((unlink, give_back, user is not None)) > 1:
+        raise click.UsageError("give only one of --unlink, --give-back and --link", ctx)
+
+    async def work(desk: Desk) -> Result:
+        callers = _callers(desk)
+        line = callers.line_of(number)
+        if line is None:
+            raise InvalidInput("a number is + and 6 to 15 digits, such as +15550100001")
+        moved = 0
+        if user is not None:
+            before = await callers.lines.read(line)
+            owners = {line, before.linked or line, *before.people.values()}
+            await callers.lines.link(line, user, proved=owners)
+        elif unlink or give_back:
+            await callers.lines.unlink(line)
+            moved = await callers.give_back(line) if give_back else 0
+        known = await callers.lines.read(line)
+        found = {"line": line, "linked": known.linked, "people": len(known.people), "given_back": moved}
+        return Result(data=found, text=_line_text(known, moved), count=1, code=DONE)
+
+    return run(ctx, work)
+
+
+def _callers(desk: Desk) -> Callers:
+    from echoic.adapters.twilio.callers import Callers
+    from echoic.adapters.twilio.settings import PhoneSettings
+
+    secret = _secret(desk.settings, "set ECHOIC_SECRET to the phone server's: numbers are hashed with it")
+    # no call is answered, so no account is needed
+    settings = PhoneSettings(auth_token="none", salt=secret, deployment=desk.settings.deployment)  # noqa: S106
+    return Callers(desk.memory, settings)
+
+
+def _secret(settings: Settings, missing: str) -> str:
+    """The secret that numbers are hashed with.
+
+    Raises:
+        InvalidInput: there is none; the message is `missing`.
+    """
+    path = secret_file(settings)
+    secret = given_secret() or (kept_secret(path) if path is not None else None)
+    if secret is None:
+        raise InvalidInput(missing)
+    return secret
+
+
+def _line_text(line: Line, moved: int) -> str:
+    linked = f"linked to {line.linked}" if line.linked is not None else "not linked"
+    people = f", {len(line.people)} more people use it" if line.people else ""
+    return f"{linked}{people}" + (f"; {moved} calls given back" if moved else "")
+
 
 AUTH_TOKEN = "ECHOIC_TWILIO_AUTH_TOKEN"  # noqa: S105 - the name of a variable
 _EXTRA = "the telephone needs packages that are not installed ({name}): pip install 'echoic[phone]'"
@@ -38,52 +119,59 @@ _PERSONA = "You are Robin, a friendly assistant on the telephone. You remember w
 
 @click.group("phone", cls=Group)
 def phone_group() -> int:
-    """A telephone number that remembers who calls it, over Twilio.
+    """Answer phone calls over Twilio, with memory of each caller.
 
-    ECHOIC_TWILIO_AUTH_TOKEN is the account's Auth Token; to try it without an account, any text on both ends.
+    ECHOIC_TWILIO_AUTH_TOKEN is the account's Auth Token. To try it without an account, set any text for both
+    the server and `echoic phone simulate`.
     """
     return DONE
 
 
-phone_group.add_command(line_command)
-
-
 @phone_group.command("serve")
-@click.option("--agent", metavar="MODULE:NAME", help="A PydanticAI agent of yours.")
-@click.option("--model", metavar="NAME", help="Instead: a model for an agent of ours, as openai:gpt-5.")
-@click.option("--public-url", metavar="URL", help="Where Twilio reaches this server.")
-@click.option("--trust-forwarded", is_flag=True, help="A proxy's X-Forwarded-* headers say so instead.")
+@click.option("--agent", metavar="MODULE:NAME", help="Your PydanticAI agent.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="Instead of --agent, a model for the built-in agent, such as openai:gpt-5.",
+)
+@click.option("--public-url", metavar="URL", help="The URL under which Twilio reaches this server.")
+@click.option(
+    "--trust-forwarded",
+    is_flag=True,
+    help="Instead, take the public URL from a proxy's X-Forwarded-* headers.",
+)
 @proxies_option
 @quota_options
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8300, show_default=True, help="0: any free one."
-)
+@listen_options
 @click.option(
     "--channel",
     type=click.Choice(["relay", "gather", "media"]),
     default="relay",
     show_default=True,
-    help="ConversationRelay, webhooks alone, or audio to the model of --voice.",
+    help="ConversationRelay, webhooks only, or audio streamed to the model of --voice.",
 )
-@click.option("--voice", metavar="NAME", help="A realtime model for --channel media, as openai:gpt-realtime.")
-@click.option("--language", default="en-US", show_default=True, metavar="TAG", help="What is spoken first.")
-@click.option("--also", "languages", multiple=True, metavar="TAG", help="Another language it speaks.")
-@click.option("--detect-language", is_flag=True, help="Have Twilio find out which is spoken (relay).")
+@click.option(
+    "--voice", metavar="NAME", help="A realtime model for --channel media, such as openai:gpt-realtime."
+)
+@click.option(
+    "--language", default="en-US", show_default=True, metavar="TAG", help="The language a call starts in."
+)
+@click.option("--also", "languages", multiple=True, metavar="TAG", help="Another supported language.")
+@click.option("--detect-language", is_flag=True, help="Let Twilio detect the language (relay).")
 @click.option(
     "--retention",
     type=click.Choice(["keep", "ask", "never"]),
     default="keep",
     show_default=True,
-    help="What becomes of calls nobody asked to store.",
+    help="What happens to calls that nobody asked to store.",
 )
 @phone_trust_option
 @click.pass_context
 def serve_command(ctx: click.Context, /, **given: Any) -> int:
-    """Answer calls until interrupted: point a Twilio number's voice webhook at /phone/voice.
+    """Answer calls until interrupted. Point a Twilio number's voice webhook at /phone/voice.
 
-    Numbers are kept as hashes made with ECHOIC_SECRET, or with a secret made once beside the store. The URL
-    is printed to stdout when it can be used.
+    Numbers are stored as hashes keyed with ECHOIC_SECRET, or with a secret that is created beside the store.
+    The URL is printed to stdout once the server is ready.
     """
 
     async def work(settings: Settings, output: Output) -> Result:
@@ -100,12 +188,11 @@ def serve_command(ctx: click.Context, /, **given: Any) -> int:
 
 
 def _phone_settings(settings: Settings, given: dict[str, Any]) -> PhoneSettings:
-    with _installed():
+    with installed():
         from echoic.adapters.twilio import PhoneSettings
-    path = secret_file(settings)
-    secret = given_secret() or (kept_secret(path) if path is not None else None)
-    if secret is None:
-        raise InvalidInput("set ECHOIC_SECRET: with another secret at each start no number is known again")
+    secret = _secret(
+        settings, "set ECHOIC_SECRET: without a fixed secret no caller is recognised after a restart"
+    )
     return PhoneSettings(
         auth_token=auth_token(),
         salt=secret,
@@ -121,29 +208,19 @@ def _phone_settings(settings: Settings, given: dict[str, Any]) -> PhoneSettings:
     )
 
 
-def auth_token() -> str:
-    """The account's Auth Token, from the environment.
-
-    Raises:
-        InvalidInput: it is not set.
-    """
-    token = os.environ.get(AUTH_TOKEN)
-    if not token:
-        raise InvalidInput(f"set {AUTH_TOKEN} to the account's Auth Token; without it nobody can be believed")
-    return token
-
-
 def _agent(path: str | None, model: str | None) -> Agent[Any, str]:
-    with _installed():
+    with installed():
         from pydantic_ai import Agent
         from pydantic_ai.exceptions import UserError
         from pydantic_ai.models import infer_model
     if (path is None) == (model is None):
-        raise InvalidInput("say who speaks: --agent MODULE:NAME for one of yours, or --model PROVIDER:MODEL")
+        raise InvalidInput(
+            "choose who speaks: --agent MODULE:NAME, or --model PROVIDER:MODEL for the built-in agent"
+        )
     if model is not None:
         try:
             speaks = infer_model(model)
-        except (UserError, ImportError, ValueError) as error:  # else the first caller would find out
+        except (UserError, ImportError, ValueError) as error:  # otherwise the first call would fail
             raise InvalidInput(f"--model {model!r:.80} cannot be used: {error}") from error
         return Agent(speaks, name="robin", instructions=_PERSONA, output_type=str)
     assert path is not None
@@ -152,22 +229,24 @@ def _agent(path: str | None, model: str | None) -> Agent[Any, str]:
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise InvalidInput(f"--agent {path!r} is not there: {error}") from error
-    except Exception as error:  # the program of whoever started us may fail in any way, and says which
+        raise InvalidInput(f"--agent {path!r} was not found: {error}") from error
+    except Exception as error:  # your module may raise anything
         raise InvalidInput(f"--agent {path!r} cannot be used: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
     if not isinstance(found, Agent):
-        raise InvalidInput(f"--agent {path!r} is no PydanticAI agent but a {type(found).__name__}")
+        raise InvalidInput(f"--agent {path!r} is a {type(found).__name__}, not a PydanticAI agent")
     return cast("Agent[Any, str]", found)
 
 
 def _voice(name: str | None, channel: str) -> RealtimeModel | None:
     if (name is None) != (channel != "media"):
-        raise InvalidInput("--channel media needs a --voice, such as openai:gpt-realtime, and no other does")
+        raise InvalidInput(
+            "--channel media needs --voice, such as openai:gpt-realtime; other channels do not take it"
+        )
     if name is None:
         return None
-    with _installed():
+    with installed():
         from pydantic_ai.exceptions import UserError
         from pydantic_ai.realtime import infer_realtime_model
     try:
@@ -218,16 +297,31 @@ async def _serve(
 
         config = uvicorn.Config(phone_app(phone), **uvicorn_options(limits))
         await announced(uvicorn.Server, config, announce).serve(sockets=[listening])
-    output.say("stopped; what was acknowledged is kept")
+    output.say("stopped; everything acknowledged is stored")
     return Result(data=None)
 
 
 @contextlib.contextmanager
-def _installed() -> Iterator[None]:
+def installed() -> Iterator[None]:
+    """Name the extra to install if an import inside fails."""
     try:
         yield
     except ImportError as error:
         raise InvalidInput(_EXTRA.format(name=error.name)) from error
 
+
+def auth_token() -> str:
+    """The Auth Token that signs Twilio's requests.
+
+    Raises:
+        InvalidInput: it is not set.
+    """
+    token = os.environ.get(AUTH_TOKEN)
+    if not token:
+        raise InvalidInput(f"set {AUTH_TOKEN} to the account's Auth Token, which verifies Twilio's requests")
+    return token
+
+
+phone_group.add_command(line_command)
 
 __all__ = ["auth_token", "phone_group"]

@@ -1,4 +1,4 @@
-"""The command `echoic`: its own options, and which commands there are."""
+"""The command `echoic`: its own options, and its subcommands by section."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ from echoic.cli.command import Group
 from echoic.cli.copying import copy_command
 from echoic.cli.doctor import doctor_command
 from echoic.cli.exits import DONE
-from echoic.cli.exporting import export_command
-from echoic.cli.forget import forget_command
-from echoic.cli.global_facts import global_group
-from echoic.cli.importing import import_command
-from echoic.cli.lessons import lessons_group
+from echoic.cli.global_memory import global_group, lessons_group, proposals_group
+from echoic.cli.import_export import export_command, import_command
 from echoic.cli.memories import (
     delete_command,
+    forget_command,
     get_command,
     history_command,
     list_command,
+    query_command,
     remember_command,
     set_command,
 )
 from echoic.cli.phone import phone_group
-from echoic.cli.proposals import proposals_group
-from echoic.cli.query import query_command
 from echoic.cli.serve import serve_command
 from echoic.cli.upkeep import distil_command, reindex_command, users_command
 
@@ -46,9 +43,9 @@ def _version() -> str:
 @click.version_option(_version(), message="echoic %(version)s")
 @click.pass_context
 def root(ctx: click.Context) -> int:
-    """Memory for voice agents: it lasts across calls and answers inside a pause.
+    """Memory for voice agents that lasts across calls and answers within a pause.
 
-    Options may stand before or after a command's name. Data goes to stdout, everything else to stderr.
+    Options may come before or after a command's name. Data goes to stdout, everything else to stderr.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -56,12 +53,12 @@ def root(ctx: click.Context) -> int:
 
 
 root.add_section("Remember", [set_command, remember_command, delete_command])
-root.add_section("Ask", [get_command, query_command, list_command, history_command])
-root.add_section("Talk", [chat_command, serve_command, phone_group])
-root.add_section("Understand a call", [calls_group, why_command])
-root.add_section("Take along, and forget", [export_command, import_command, copy_command, forget_command])
+root.add_section("Recall", [get_command, query_command, list_command, history_command])
+root.add_section("Talk and serve", [chat_command, serve_command, phone_group])
+root.add_section("Inspect calls", [calls_group, why_command])
+root.add_section("Export, import, forget", [export_command, import_command, copy_command, forget_command])
 root.add_section(
-    "Run",
+    "Operate",
     [
         doctor_command,
         users_command,

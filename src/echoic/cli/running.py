@@ -1,4 +1,4 @@
-"""From a command to its exit code: open what memory is kept in, do the work, print what came of it."""
+"""Run a command: open the memory it names, do the work, print the result, return the exit code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What a command has before it while it works."""
+    """What a command works with: settings, output, open memory."""
 
     settings: Settings
     output: Output
@@ -37,7 +37,7 @@ class Desk:
 
     @property
     def user(self) -> UserMemory:
-        """The memory the settings name."""
+        """The memory of the user that the settings name."""
         return self.memory.user(self.settings.user, self.settings.deployment)
 
 
@@ -45,14 +45,14 @@ Work = Callable[[Desk], Awaitable[Result]]
 
 
 def run(ctx: click.Context, work: Work, *, model: str | None = None) -> int:
-    """Do `work` with an open memory, which `model` joins, and print its result; the exit code."""
+    """Do `work` with an open memory, print its result and return the exit code."""
     output = output_of(ctx)
     settings = settings_of(ctx)
     return output.finish(_in_loop(settings, _with_memory(settings, output, work, model)))
 
 
 def run_apart(ctx: click.Context, work: Callable[[Settings, Output], Coroutine[Any, Any, Result]]) -> int:
-    """The same for work that opens what it needs by itself."""
+    """Do `work` that opens what it needs itself, print its result and return the exit code."""
     output = output_of(ctx)
     settings = settings_of(ctx)
     return output.finish(_in_loop(settings, work(settings, output)))
@@ -64,10 +64,10 @@ def memory_at(
     model: str | Model | None = None,
     quota: Quota | None = None,
 ) -> MemoryService:
-    """The memory `settings` names, not yet open; with `model` joining the rules in forming memories.
+    """The memory `settings` name, not yet open. With `model`, it joins the rules in forming memories.
 
     Raises:
-        InvalidInput: a store, mode, fusion, model or share that is not known or cannot be meant.
+        InvalidInput: an invalid store, mode, fusion, model or share.
     """
     import echoic
 
@@ -85,10 +85,10 @@ def memory_at(
 
 
 def embedder_at(settings: Settings) -> DeferredEmbedder:
-    """The embedder `settings` names, not yet open.
+    """The embedder `settings` name, not yet open.
 
     Raises:
-        InvalidInput: an embedder that is not known.
+        InvalidInput: an unknown embedder.
     """
     from echoic.cli.deferred import DeferredEmbedder
     from echoic.embedding import embedder_from
@@ -98,7 +98,7 @@ def embedder_at(settings: Settings) -> DeferredEmbedder:
 
 
 def store_path(settings: Settings) -> Path | None:
-    """The file or folder a store of this machine is in; None for any other kind of store."""
+    """The file or folder of a local store; None for any other kind of store."""
     scheme, _, rest = settings.store.partition("://")
     place = rest.partition("?")[0]
     if scheme.lower() not in {"sqlite", "files"} or not place.startswith("/"):
@@ -107,12 +107,12 @@ def store_path(settings: Settings) -> Path | None:
 
 
 def words_only(error: EmbedderError) -> str:
-    """What to say while the embedder cannot be used."""
-    return f"words and sounds only, for now: {error}"
+    """The note that an answer was found without the embedder."""
+    return f"searching by words and sounds only, for now: {error}"
 
 
 def text_or_stdin(value: str) -> str:
-    """`value`, or what stdin holds where it is "-", without the line break that ends it.
+    """`value`, or the text on stdin if it is "-", without its final line break.
 
     Raises:
         InvalidInput: stdin is not UTF-8.
@@ -133,16 +133,16 @@ async def _with_memory(settings: Settings, output: Output, work: Work, model: st
     new = path is not None and not path.exists()
     async with memory_at(settings, embedder, model) as memory:
         if new:
-            output.say(f"new memory in {path}, for {_whose(settings)}")
+            output.say(f"created a store at {path}, for {_whose(settings)}")
         desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)
         result = await work(desk)
-    if embedder.trouble is not None:  # nothing is lost: what was written waits for its vector
+    if embedder.trouble is not None:  # nothing is lost: what was written waits to be embedded
         output.note(words_only(embedder.trouble))
     return result
 
 
 def _whose(settings: Settings) -> str:
-    """The user, and how to name another: a wrong one, like a wrong folder, would otherwise go unnoticed."""
+    """The user, and how to name another: a wrong user or folder would otherwise go unnoticed."""
     name = f"user {settings.user!r}"
     return name if "user" in settings.named else f"{name} (--user or ECHOIC_USER names another)"
 
@@ -152,7 +152,7 @@ def _in_loop(settings: Settings, work: Coroutine[Any, Any, Result]) -> Result:
 
     if settings.debug:
         logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
-    # without a handler Python prints warnings of libraries to stderr by itself; the result says what they say
+    # without a handler Python prints warnings to stderr; the result already reports them
     logging.getLogger("echoic").addHandler(logging.NullHandler())
     return asyncio.run(work)
 

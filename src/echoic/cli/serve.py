@@ -1,4 +1,4 @@
-"""The command that runs the HTTP server and its page. What is served is not known here."""
+"""`echoic serve`: run the HTTP server and its page."""
 
 from __future__ import annotations
 
@@ -13,21 +13,28 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from echoic.cli.binding import announced, bound, is_wildcard, url_of
 from echoic.cli.command import command
-from echoic.cli.output import Output, Result
-from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
-from echoic.cli.secret import SECRET, given_secret, kept_secret, operator_key, secret_file
-from echoic.cli.settings import (
-    Settings,
-    model_option,
+from echoic.cli.hosting import (
+    SECRET,
+    announced,
+    bound,
+    given_secret,
+    is_wildcard,
+    kept_secret,
+    listen_options,
+    operator_key,
     phone_trust_option,
     proxies_option,
     quota_of,
     quota_options,
+    secret_file,
+    url_of,
     voice_option,
     voice_transport_option,
 )
+from echoic.cli.output import Output, Result
+from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
+from echoic.cli.settings import Settings, model_option
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
@@ -38,20 +45,25 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
 
 
 @command("serve")
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8300, show_default=True, help="0: any free one."
-)
+@listen_options
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
-@click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Another name it is reached by.")
-@click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="A page that may use the API.")
+@click.option(
+    "--allow-host", "names", multiple=True, metavar="NAME", help="Another host name the server answers to."
+)
+@click.option(
+    "--allow-origin",
+    "origins",
+    multiple=True,
+    metavar="URL",
+    help="The origin of another page that may use the API.",
+)
 @click.option(
     "--rate-limit",
     "rate",
     default="600/minute",
     show_default=True,
     metavar="RATE",
-    help="How often one caller may ask; off: as often as they like.",
+    help="The request rate of one caller; off disables the limit.",
 )
 @proxies_option
 @quota_options
@@ -79,13 +91,13 @@ def serve_command(
 ) -> int:
     """Run the HTTP server and its page until interrupted.
 
-    Identities are signed with ECHOIC_SECRET, at least 32 bytes; without it with a secret made once beside the
-    store. ECHOIC_OPERATOR_KEY opens the operator's routes. It listens beyond this machine only with
-    ECHOIC_SECRET set. The URL is printed to stdout when it can be used.
+    Identities are signed with ECHOIC_SECRET (at least 32 bytes), or with a secret that is created beside the
+    store. ECHOIC_OPERATOR_KEY enables the operator's routes. To listen on other than loopback addresses, set
+    ECHOIC_SECRET. The URL is printed to stdout once the server is ready.
 
-    Callers talk with rules, or with the model that --model names: its answers appear as they come. --voice
-    lets them speak with a voice model that remembers them. Both read their provider's own variables, such as
-    OPENAI_API_KEY and OPENAI_BASE_URL.
+    Callers talk to rules, or to the model that --model names, whose answers are streamed. --voice enables
+    voice calls with a realtime model. Both read their provider's own variables, such as OPENAI_API_KEY and
+    OPENAI_BASE_URL.
     """
 
     async def work(settings: Settings, output: Output) -> Result:
@@ -137,11 +149,11 @@ def _secret(settings: Settings, host: str) -> str:
         return secret
     if not _loopback(host):
         raise InvalidInput(
-            f"--host {host} can be reached from other machines, where whoever knows the secret that signs "
-            f"identities can be anybody: choose it yourself. Set {SECRET} to at least 32 random bytes"
+            f"--host {host} can be reached from other machines: choose the secret that signs identities "
+            f"yourself, and set {SECRET} to at least 32 random bytes"
         )
     path = secret_file(settings)
-    # memory that ends with the process needs no identity that outlives it
+    # without a persistent store, no identity needs to outlive the process
     return secrets.token_urlsafe(32) if path is None else kept_secret(path)
 
 
@@ -168,7 +180,7 @@ async def _serve(
     embedder = embedder_at(settings)
     try:
         await embedder.ready()
-    except EmbedderError as error:  # what is heard is kept and found by its words meanwhile
+    except EmbedderError as error:  # meanwhile turns are stored, and found by their words
         output.note(words_only(error))
     host, port = listening.getsockname()[:2]
 
@@ -177,14 +189,14 @@ async def _serve(
         output.finish(Result(data={"url": url}, text=url, count=1))
         output.say("stop with Ctrl-C")
         if show:
-            # starting a browser may take seconds, and blocks
+            # starting a browser blocks, perhaps for seconds
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
-    # opened here, so that what is wrong with the store is said as by every other command
+    # opened here, so that an error of the store is reported as in every other command
     async with memory_at(settings, embedder, serving.model, quota) as memory:
         config = uvicorn_config(create_app(memory, serving), host=host, port=port)
         await announced(MemoryServer, config, announce).serve(sockets=[listening])
-    output.say("stopped; what was acknowledged is kept")
+    output.say("stopped; everything acknowledged is stored")
     return Result(data=None)
 
 

@@ -1,6 +1,6 @@
-"""What every command may be told: on the line before or after its name, else by an ECHOIC_* variable.
+"""Options of every command, on the line before or after its name, else from an ECHOIC_* variable.
 
-The only place that reads the environment, except for the secret of `echoic serve`.
+Only this module and `hosting` read the environment.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
-
-if TYPE_CHECKING:
-    from echoic.memory.quota import Quota
 
 _META = "echoic.settings"
 _SOURCES = "echoic.sources"
@@ -24,14 +21,14 @@ _SOURCES = "echoic.sources"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a command works with."""
+    """The values of the global options."""
 
     store: str = "sqlite:///echoic.db"
     user: str = "me"
     deployment: str = "default"
     embedder: str = "local"
     weights: Path | None = None
-    """A directory with the local model; None finds it."""
+    """The directory of the local model; None searches for it."""
     global_writes: Literal["propose", "auto"] = "propose"
     global_kinds: str = ""
     fusion: str = "blend"
@@ -41,47 +38,55 @@ class Settings:
     quiet: bool = False
     debug: bool = False
     named: frozenset[str] = frozenset()
-    """The settings that were given, rather than left at their default."""
+    """The settings that were given explicitly, rather than left at their default."""
 
 
 _WORDS: dict[str, tuple[str, str, str]] = {
     "store": (
         "--store",
         "URL",
-        "Where memory is kept: sqlite:///FILE, files:///DIR, postgresql://…, mongodb://… or memory://.",
+        "The store: sqlite:///FILE, files:///DIR, postgresql://…, mongodb://… or memory://.",
     ),
-    "user": ("--user", "NAME", "Whose memory."),
-    "deployment": ("--deployment", "NAME", "The agents that share what is global; users are apart in each."),
+    "user": ("--user", "NAME", "The user whose memory to use."),
+    "deployment": (
+        "--deployment",
+        "NAME",
+        "The deployment. Users in one share its global memories; each user is separate.",
+    ),
     "embedder": (
         "--embedder",
         "NAME",
-        "local, local:int8, lexical, or PROVIDER:MODEL, with ?dimensions=N if need be.",
+        "local, local:int8, lexical, or PROVIDER:MODEL, optionally with ?dimensions=N.",
     ),
     "weights": (
         "--weights",
         "DIR",
-        "Directory with the local embedder's weights, if not found.",
+        "The directory of the local embedder's weights, if they are not found.",
     ),
-    "global_writes": ("--global-writes", "MODE", "What is about no person becomes global: propose, or auto."),
+    "global_writes": (
+        "--global-writes",
+        "MODE",
+        "What happens to memories that are about no person: propose, or auto.",
+    ),
     "global_kinds": (
         "--global-kinds",
         "KIND,…",
-        "What --global-writes auto lets become global; hours,location by default. Unknown ones are listed.",
+        "The kinds --global-writes auto makes global; default hours,location. An unknown kind lists all.",
     ),
-    "fusion": ("--fusion", "NAME", "How channels become one ranking: blend, or rrf."),
+    "fusion": ("--fusion", "NAME", "How channels are fused into one ranking: blend, or rrf."),
     "shares": (
         "--shares",
         "READER=NAME,…",
-        "Deployments whose global memories another reads too: acme=kb,more;shop=kb. None by default.",
+        "Deployments whose global memories another can read, as acme=kb,more;shop=kb. Default: none.",
     ),
     "keep_secrets": (
         "--keep-secrets",
         "",
-        "Keep card numbers, passwords, PINs and codes word for word; by default a marker is kept instead.",
+        "Store card numbers, passwords, PINs and codes word for word; by default they are masked.",
     ),
-    "json": ("--json", "", "Print one JSON document, for errors too."),
-    "quiet": ("--quiet", "", "Say nothing on stderr but errors."),
-    "debug": ("--debug", "", "Show where an error came from."),
+    "json": ("--json", "", "Print one JSON document, also for an error."),
+    "quiet": ("--quiet", "", "Print only errors on stderr."),
+    "debug": ("--debug", "", "Print the traceback of an error."),
 }
 _TYPES: dict[str, Any] = {
     "weights": click.Path(path_type=Path),
@@ -95,7 +100,7 @@ def variable(name: str) -> str:
 
 
 def global_options(*, hidden: bool) -> list[click.Option]:
-    """The options of `Settings`, as any command takes them."""
+    """The options of `Settings`."""
     defaults = Settings()
     return [
         click.Option(
@@ -117,7 +122,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
 
 
 def _note(name: str, ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Keep the most telling of what was given: on the line, else in the environment, else the default."""
+    """Keep the value with the highest precedence: the line, then the environment, then the default."""
     source = ctx.get_parameter_source(parameter.name or "")
     values: dict[str, Any] = ctx.meta.setdefault(_META, {})
     sources: dict[str, ParameterSource] = ctx.meta.setdefault(_SOURCES, {})
@@ -127,7 +132,7 @@ def _note(name: str, ctx: click.Context, parameter: click.Parameter, value: Any)
 
 
 def settings_of(ctx: click.Context) -> Settings:
-    """The settings that hold for the command of `ctx`."""
+    """The settings of the command of `ctx`."""
     known = {field.name for field in fields(Settings)} - {"named"}
     values = {name: value for name, value in ctx.meta.get(_META, {}).items() if name in known}
     given = {
@@ -137,46 +142,10 @@ def settings_of(ctx: click.Context) -> Settings:
 
 
 def wants_json(words: Sequence[str]) -> bool:
-    """Whether JSON was asked for by `words` that could not be read as a command."""
+    """Whether `words`, which are not a valid command, ask for JSON."""
     before_values = words[: words.index("--")] if "--" in words else words
     asked = os.environ.get(variable("json"), "").strip().lower() in {"1", "true", "t", "yes", "y", "on"}
     return asked or "--json" in before_values
-
-
-proxies_option = click.option(
-    "--trusted-proxies",
-    metavar="ADDRESS,…",
-    default="",
-    envvar=variable("trusted_proxies"),
-    show_envvar=True,
-    callback=lambda _ctx, _option, value: tuple(filter(None, (one.strip() for one in value.split(",")))),
-    help="Proxies, or networks of them, whose X-Forwarded-For says who asks: 10.0.0.0/8,::1.",
-)
-"""Of the commands that serve others."""
-
-
-def quota_options(command: Any) -> Any:
-    """The options of commands that serve others, of how much may be kept; 0: no limit."""
-    for name, default, text in (
-        ("max-deployment-mb", 4096, "Megabytes kept of everybody together; 0: no limit."),
-        ("max-user-mb", 32, "Megabytes kept of one user; 0: no limit."),
-        ("max-user-memories", 10_000, "Memories of one user, with earlier versions; 0: no limit."),
-    ):
-        command = click.option(
-            f"--{name}", type=click.IntRange(0), default=default, show_default=True, metavar="N", help=text
-        )(command)
-    return command
-
-
-def quota_of(max_user_memories: int, max_user_mb: int, max_deployment_mb: int) -> Quota:
-    """The quota those options name."""
-    from echoic.memory.quota import Quota
-
-    return Quota(
-        user_memories=max_user_memories or None,
-        user_bytes=max_user_mb * 1_000_000 or None,
-        deployment_bytes=max_deployment_mb * 1_000_000 or None,
-    )
 
 
 model_option = click.option(
@@ -187,47 +156,13 @@ model_option = click.option(
     help="A language model that talks, and joins the rules in forming memories.",
 )
 """Of the commands that talk."""
-voice_option = click.option(
-    "--voice",
-    metavar="PROVIDER:MODEL",
-    envvar=variable("voice"),
-    show_envvar=True,
-    help="A realtime model for live calls on the page, as openai:gpt-realtime.",
-)
-voice_transport_option = click.option(
-    "--voice-transport",
-    type=click.Choice(["websocket", "webrtc"]),
-    default="websocket",
-    show_default=True,
-    envvar=variable("voice_transport"),
-    show_envvar=True,
-    help="Audio goes through this server, or straight to the provider (OpenAI).",
-)
-"""Of the command that serves live calls."""
-phone_trust_option = click.option(
-    "--phone-trust",
-    type=click.Choice(["a", "any"]),
-    default="a",
-    show_default=True,
-    envvar=variable("phone_trust"),
-    show_envvar=True,
-    help="Which numbers are believed: those a carrier vouches for in full (a), or any that is shown. Whoever "
-    "calls from another is a stranger until they say a PIN or a code.",
-)
-"""Of the command that answers calls, and of the one whose page says what it means."""
 
 
 __all__ = [
     "Settings",
     "global_options",
     "model_option",
-    "phone_trust_option",
-    "proxies_option",
-    "quota_of",
-    "quota_options",
     "settings_of",
     "variable",
-    "voice_option",
-    "voice_transport_option",
     "wants_json",
 ]

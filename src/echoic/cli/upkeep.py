@@ -1,4 +1,4 @@
-"""Commands for operators: distil, reindex, users."""
+"""Operators' commands: distil, reindex, users."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from echoic.cli.command import command
-from echoic.cli.exits import COULD_NOT_LOOK, DONE, NOTHING_KNOWN
-from echoic.cli.output import Output, Result, Table
+from echoic.cli.exits import COULD_NOT_LOOK, DONE
+from echoic.cli.output import Output, Result, Table, listing
 from echoic.cli.running import Desk, embedder_at, memory_at, run, run_apart, words_only
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, StoreUnavailable
@@ -21,34 +21,42 @@ if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
 
 _LOOK_S = 1.0
-"""How often a long embedding is looked at: each look is a small write to the store."""
+"""How often progress is polled; each poll is a small write to the store."""
 
 
 @command("distil")
-@click.option("--watch", is_flag=True, help="Go on until interrupted, as a worker.")
+@click.option("--watch", is_flag=True, help="Run as a worker until interrupted.")
 @click.option(
-    "--every", "seconds", metavar="SECONDS", default=5.0, show_default=True, help="How often it looks."
+    "--every",
+    "seconds",
+    metavar="SECONDS",
+    default=5.0,
+    show_default=True,
+    help="How often a worker looks for work.",
 )
-@click.option("--parked", is_flag=True, help="Read conversations again that a model failed at too often.")
+@click.option(
+    "--parked", is_flag=True, help="Retry conversations that were given up after repeated model failures."
+)
 @click.option(
     "--model",
     metavar="PROVIDER:MODEL",
     envvar=variable("model"),
     show_envvar=True,
-    help="A language model that joins the rules.",
+    help="A language model that extracts memories beside the rules.",
 )
 @click.pass_context
 def distil_command(
     ctx: click.Context, *, watch: bool, seconds: float, parked: bool, model: str | None
 ) -> int:
-    """Learn from conversations nobody has learned from yet.
+    """Extract memories from conversations that were not read yet.
 
-    Those of all users of the deployment. Prints what was kept and what was retracted, with its key. With
-    --watch it is a worker: of all deployments, unless one is named, it reads conversations that are over or
-    were left behind, and says on stderr how far it is. Several may work on one store.
+    Reads the conversations of every user of the deployment, and prints each memory that was stored or
+    retracted, with its key. With --watch it runs as a worker over every deployment, unless you name one: it
+    reads conversations that ended or were abandoned, and reports progress on stderr. Several workers may
+    share a store.
     """
     if not seconds > 0:
-        raise click.BadParameter(f"{seconds} is no time to wait", param_hint="--every")
+        raise click.BadParameter(f"{seconds} is not a positive number", param_hint="--every")
 
     async def work(settings: Settings, output: Output) -> Result:
         embedder = embedder_at(settings)
@@ -68,7 +76,7 @@ async def _distil(memory: MemoryService, settings: Settings, output: Output, *, 
     output.say(_told(distilled))
     jobs = await memory.jobs(settings.deployment)
     if jobs.failing or jobs.parked:
-        output.note(f"a model failed at {jobs.failing + len(jobs.parked)} conversations; see `echoic doctor`")
+        output.note(f"a model failed on {jobs.failing + len(jobs.parked)} conversations; see `echoic doctor`")
     rows = [("kept", m.key or "", m.text) for m in distilled.kept]
     rows += [("retracted", m.key or "", m.text) for m in distilled.retracted]
     table = Table(headings=("WHAT", "KEY", "TEXT"), rows=rows)
@@ -76,14 +84,14 @@ async def _distil(memory: MemoryService, settings: Settings, output: Output, *, 
 
 
 async def _watch(memory: MemoryService, settings: Settings, output: Output, every_s: float) -> Result:
-    """Work until interrupted. What is said of it names no contents: it may run for months, into a log."""
+    """Work until interrupted. Its messages hold no contents: they may go to a log for months."""
     deployment = settings.deployment if "deployment" in settings.named else None
     output.say(f"watching {deployment or 'all deployments'}, every {every_s:g} s")
     while True:
         try:
             distilled = await memory.distil_due(deployment)
-        except StoreUnavailable as error:  # a database that restarts ends no worker
-            output.say(f"could not look, trying again: {error}")
+        except StoreUnavailable as error:  # a worker outlives a restart of its database
+            output.say(f"the store is unavailable, trying again: {error}")
         else:
             if distilled.turns or distilled.kept or distilled.retracted or distilled.confirmed:
                 output.say(_told(distilled))
@@ -92,24 +100,20 @@ async def _watch(memory: MemoryService, settings: Settings, output: Output, ever
 
 def _told(distilled: Distilled) -> str:
     counts = f"kept {len(distilled.kept)}, retracted {len(distilled.retracted)}"
-    again = f", heard {len(distilled.confirmed)} again" if distilled.confirmed else ""
+    again = f", confirmed {len(distilled.confirmed)}" if distilled.confirmed else ""
     return f"read {distilled.turns} turns: {counts}{again}"
 
 
 @command("users")
 @click.pass_context
 def users_command(ctx: click.Context) -> int:
-    """Print everyone something is known of.
-
-    Everyone of the deployment, one a line. For operators.
-    """
+    """Print the users of the deployment, one a line (operators)."""
 
     async def work(desk: Desk) -> Result:
         users = await desk.memory.users(desk.settings.deployment)
         if not users:
-            desk.output.say(f"nothing is known of anyone in deployment {desk.settings.deployment!r}")
-        table = Table(headings=("USER",), rows=[(user,) for user in users])
-        return Result(data=users, text=table, count=len(users), code=DONE if users else NOTHING_KNOWN)
+            desk.output.say(f"deployment {desk.settings.deployment!r} has no users")
+        return listing(users, "USER", [(user,) for user in users])
 
     return run(ctx, work)
 
@@ -117,17 +121,17 @@ def users_command(ctx: click.Context) -> int:
 @command("reindex")
 @click.pass_context
 def reindex_command(ctx: click.Context) -> int:
-    """Embed everything anew, with another embedder if need be.
+    """Embed every record again, for instance with another embedder.
 
-    The embedder is the one that --embedder names: so a store changes to another. Until it is done, what has
-    no vector yet is found by words and sounds.
+    --embedder names the one to use; the store changes to it. Until reindexing is done, records without a
+    vector are found by words and sounds.
     """
     return run_apart(ctx, _reindex)
 
 
 async def _reindex(settings: Settings, output: Output) -> Result:
     embedder = embedder_at(settings)
-    await embedder.ready()  # before any old vector is dropped
+    await embedder.ready()  # fails before any old vector is dropped
     async with await _opened(settings, embedder) as memory:
         records = await memory.reindex(embedder.own_spec)
         embedder.own_up()
@@ -140,7 +144,7 @@ async def _reindex(settings: Settings, output: Output) -> Result:
 
 
 async def _opened(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:
-    """The memory, open, whatever model its vectors are of."""
+    """The memory, open, whatever embedder made its vectors."""
     memory = memory_at(settings, embedder)
     try:
         return await memory.open()
@@ -152,7 +156,7 @@ async def _opened(settings: Settings, embedder: DeferredEmbedder) -> MemoryServi
 
 
 async def embed_waiting(memory: MemoryService, output: Output, what: str) -> int:
-    """Wait until every record has its vector, or embedding does not get on; how many are left without."""
+    """Wait until every record is embedded or embedding fails; the number that are left."""
     facts = await memory.check()
     total = facts["waiting"]
     with output.progress(what) as progress:

@@ -1,8 +1,7 @@
 """The HTTP server and its page: arguments, identities and pages. Decides nothing about memory."""
 
-from echoic.server.app import create_app
-from echoic.server.limiting import CellLimiter, Rate
-from echoic.server.running import MemoryServer, uvicorn_config
+from echoic.server.app import MemoryServer, create_app, uvicorn_config
+from echoic.server.guards import CellLimiter, Rate
 from echoic.server.settings import RateLimiter, ServerSettings
 from echoic.server.tokens import Principal, TokenRefused, Tokens
 

@@ -1,8 +1,8 @@
-"""What every request passes before any route sees it: where it comes from, and how large it is.
+"""What every request passes before a route sees it: rate, origin, size, concurrency.
 
-Pure ASGI, outermost first: `SecurityHeaders`, `Watch` (log and last resort), `Admission` (how many of one
-address at once), the Host allow-list (Starlette's), `OriginGuard`, `BodyGuard`. None of them knows what a
-route does.
+Pure ASGI, outermost first: `SecurityHeaders`, `Watch` (log and last resort), `Admission` (concurrent requests
+of one address), the Host allow-list (Starlette's), `OriginGuard`, `BodyGuard`. None of them knows the routes.
+`CellLimiter` counts requests for the dependencies in `callers`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,107 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final, Self
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from echoic.adapters.limits import HEALTH_PATHS, address_of
+from echoic.errors import InvalidInput, brief
 from echoic.server.problems import Problem, answer, too_many_at_once
+
+_SECONDS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
+_RATE: Final = re.compile(r"([0-9]{1,9})/(second|minute|hour)")
+_SWEEP: Final = 1024
+"""Principals kept before those who have not asked for long are looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """So many requests in so long a time, all at once or spread over it."""
+
+    requests: int
+    seconds: float
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """A rate as it is written: "600/minute".
+
+        Raises:
+            InvalidInput: it is not written so, or lets nobody pass.
+        """
+        read = _RATE.fullmatch(text.strip().lower())
+        if read is None or int(read[1]) == 0:
+            raise InvalidInput(f"{brief(text)} is no rate: write '600/minute', or /second or /hour")
+        return cls(requests=int(read[1]), seconds=_SECONDS[read[2]])
+
+
+USER: Final = Rate(requests=600, seconds=60.0)
+"""Of one caller: ten a second, sustained. A voice agent asks once or twice a turn."""
+ADDRESS: Final = Rate(requests=60, seconds=60.0)
+"""Of one address, for what needs no identity: asking for one. Behind one address may be an office."""
+OPERATOR: Final = Rate(requests=600, seconds=60.0)
+REFUSED: Final = Rate(requests=30, seconds=60.0)
+"""Tokens and keys of one address that are not good."""
+
+
+class CellLimiter:
+    """Lets each principal ask at a rate, and makes whoever asks more wait.
+
+    Args:
+        user: of one caller; None: as often as they like.
+        address: of one address that named nobody.
+        operator: of the operator.
+        refused: of tokens and keys from one address that are not good.
+        clock: seconds, never going back.
+    """
+
+    def __init__(
+        self,
+        *,
+        user: Rate | None = USER,
+        address: Rate = ADDRESS,
+        operator: Rate = OPERATOR,
+        refused: Rate = REFUSED,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rates = {
+            "user": user,
+            "address": address,
+            "operator": operator,
+            "refused": refused,
+        }
+        self._clock = clock
+        self._due: dict[str, float] = {}
+        self._sweep_at = _SWEEP
+
+    async def retry_after_s(self, principal: str) -> float | None:
+        """Count one request of `principal`; how long it must wait, in seconds, or None to let it pass.
+
+        A request that is refused is not counted: whoever waits as long as told is let pass.
+        """
+        rate = self._rates.get(principal.partition(":")[0], self._rates["address"])
+        if rate is None:
+            return None
+        now = self._clock()
+        each_s = rate.seconds / rate.requests
+        due = max(self._due.get(principal, now), now)
+        wait_s = due - now - (rate.seconds - each_s)
+        if wait_s > each_s * 1e-6:  # less is what adding up fractions leaves
+            return wait_s
+        self._due[principal] = due + each_s
+        if len(self._due) > self._sweep_at:
+            self._sweep(now)
+        return None
+
+    def _sweep(self, now: float) -> None:
+        """Let go of everyone whose time has come: they are as if they had never asked."""
+        self._due = {principal: due for principal, due in self._due.items() if due > now}
+        self._sweep_at = max(_SWEEP, 2 * len(self._due))
+
 
 log = logging.getLogger(__name__)
 access = logging.getLogger("echoic.access")
@@ -71,7 +164,7 @@ class Watch:
         try:
             await self._app(scope, receive, note)
         except Exception as error:  # noqa: BLE001 - the outermost loop; anything else would log contents
-            log.error("%s at %s: answered 500", type(error).__name__, _place(error))  # noqa: TRY400 - as above
+            log.error("%s at %s: answered 500", type(error).__name__, _place(error))  # noqa: TRY400 - no trace
             if status == 0:
                 failed = answer(
                     500, Problem(error="something went wrong here; it was logged", code="internal")
@@ -86,7 +179,7 @@ class Watch:
         try:
             await self._app(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - as above
-            log.error("%s at %s: a socket was closed", type(error).__name__, _place(error))  # noqa: TRY400 - as above
+            log.error("%s at %s: a socket was closed", type(error).__name__, _place(error))  # noqa: TRY400
             with contextlib.suppress(Exception):  # it may be closed, or was never accepted
                 await send({"type": "websocket.close", "code": 1011, "reason": ""})
 
@@ -292,10 +385,16 @@ def _depth(body: bytes) -> int:
 
 
 __all__ = [
+    "ADDRESS",
     "CONTENT_SECURITY_POLICY",
+    "OPERATOR",
+    "REFUSED",
+    "USER",
     "Admission",
     "BodyGuard",
+    "CellLimiter",
     "OriginGuard",
+    "Rate",
     "SecurityHeaders",
     "Watch",
     "counted",

@@ -1,7 +1,6 @@
-"""What is learned of a caller, and what a model asks of their memory, told to their open pages as it happens.
+"""Server-sent events (WHATWG HTML, section 9.2), and the open pages that receive them.
 
-Nothing is kept for a page that is not open: one that was away asks for what holds. Whose pages they are is
-decided by the routes; here is only a scope to listen under.
+Nothing is stored for a page that is not open: one that was away asks for the current state.
 """
 
 from __future__ import annotations
@@ -10,12 +9,37 @@ import asyncio
 import contextlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Any, Final
+
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
 
 from echoic.adapters.limits import Limits
 from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
 from echoic.memory.service import MemoryService
 from echoic.types import Scope
+
+MEDIA_TYPE: Final = "text/event-stream"
+BEAT: Final = b": still here\n\n"
+"""A comment, which no client takes for an event."""
+
+
+def event(name: str, data: BaseModel) -> bytes:
+    """One event. JSON has no line break outside its strings, and none inside them."""
+    shown = data.model_dump_json(by_alias=True, exclude_none=False)
+    return f"event: {name}\ndata: {shown}\n\n".encode()
+
+
+def streamed(events: AsyncIterator[bytes]) -> StreamingResponse:
+    """`events` as they come; a proxy is asked not to hold them back."""
+    return StreamingResponse(events, media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
+
+
+def described(what: str) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI description of such an answer."""
+    content = {MEDIA_TYPE: {"schema": {"type": "string", "description": what}}}
+    return {200: {"description": "Server-sent events.", "content": content}}
+
 
 BACKLOG: Final = 100
 """Events that wait for one page; a page further behind misses some, and sees what holds when it asks."""
@@ -113,4 +137,4 @@ def _put(queue: asyncio.Queue[Told | None], told: Told | None) -> None:
     queue.put_nowait(told)
 
 
-__all__ = ["Live", "Told"]
+__all__ = ["BEAT", "MEDIA_TYPE", "Live", "Told", "described", "event", "streamed"]

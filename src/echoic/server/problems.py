@@ -1,4 +1,4 @@
-"""What is answered when a request cannot be done: one body for every error, and the status it comes with."""
+"""Error responses: one body for every error, and its status."""
 
 from __future__ import annotations
 
@@ -32,28 +32,26 @@ log = logging.getLogger(__name__)
 
 _FIELD_CHARACTERS = 80
 RETRY_S = 2
-"""What a client is told to wait when store or embedder cannot be reached: they are retried inside as well."""
+"""Retry-After while the store or the embedder is unreachable; the server also retries internally."""
 
 
 _FIELD = 64
+"""The characters of a field's name that are repeated."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-"""A field's. What is none may be something that was said, and is not repeated."""
-"""Characters of a field's name that are repeated."""
+"""A field's name. Anything else may be something a caller said, and is not repeated."""
 
 
 class Problem(BaseModel):
-    """Why a request was not done."""
+    """Why a request failed."""
 
     success: Literal[False] = False
     error: str = Field(
         description="What happened, to which value, and the way out.",
         examples=["operation 'set' needs the field 'value'"],
     )
-    code: str = Field(
-        description="For programs; it does not change between versions.", examples=["invalid_input"]
-    )
-    field: str | None = Field(default=None, description="The field of the request that is meant, if one is.")
-    operation: str | None = Field(default=None, description="The operation that is meant, if one is.")
+    code: str = Field(description="A stable code for programs.", examples=["invalid_input"])
+    field: str | None = Field(default=None, description="The field of the request, if there is one.")
+    operation: str | None = Field(default=None, description="The operation, if there is one.")
 
 
 class Refused(Exception):
@@ -69,28 +67,28 @@ class Refused(Exception):
 
 
 def not_found(what: str) -> Refused:
-    """404, in the same words whether it is another's or nobody's."""
+    """404, in the same words whether it belongs to someone else or does not exist."""
     return Refused(404, "not_found", f"there is no such {what}")
 
 
 def too_many_at_once() -> Refused:
-    """429, for whoever has as many requests under way as one may have."""
-    error = "there are too many requests of yours under way; wait for one of them to end"
+    """429, for too many concurrent requests."""
+    error = "too many concurrent requests; wait for one of them to end"
     return Refused(429, "too_many_requests", error, headers={"Retry-After": "1"})
 
 
 def too_often(retry_after_s: float) -> Refused:
     """429."""
     seconds = max(1, math.ceil(retry_after_s))
-    error = f"too many requests; ask again in {seconds} s"
+    error = f"too many requests; try again in {seconds} s"
     return Refused(429, "too_many_requests", error, headers={"Retry-After": str(seconds)})
 
 
-MODEL_FAILED = "the language model gave no answer; what you said is kept, say it again in a moment"
+MODEL_FAILED = "the language model gave no answer; your turn is stored, try again in a moment"
 
 
 def model_failed() -> Refused:
-    """503, for a model: memory itself is well."""
+    """503, for a failing model; memory itself works."""
     return Refused(503, "model_unavailable", MODEL_FAILED, headers={"Retry-After": str(RETRY_S)})
 
 
@@ -99,9 +97,9 @@ def answer(status: int, problem: Problem, headers: Mapping[str, str] | None = No
     return JSONResponse(problem.model_dump(exclude_none=True), status, headers)
 
 
-# Our own words for what is not the caller's fault: the error's may hold a path or an address.
+# Fixed messages for what is not the caller's fault: the error's own may hold a path or an address.
 _UNAVAILABLE: tuple[tuple[type[EchoicError], str, str], ...] = (
-    (StoreFull, "store_full", "there is no space left to keep anything; nothing was written"),
+    (StoreFull, "store_full", "the store is full; nothing was written"),
     (StoreUnavailable, "store_unavailable", "the store cannot be reached; nothing was written, try again"),
     (NotOpen, "store_unavailable", "the store is not open; nothing was written, try again"),
     (EmbedderUnavailable, "embedder_unavailable", "the embedder cannot be reached; try again"),
@@ -109,7 +107,7 @@ _UNAVAILABLE: tuple[tuple[type[EchoicError], str, str], ...] = (
 
 
 def problem_of(error: EchoicError) -> JSONResponse:
-    """What the caller is told about one of ours."""
+    """The response to one of Echoic's errors."""
     problem = problem_in(error)
     status = _STATUSES.get(problem.code, 503)
     return answer(status, problem, {"Retry-After": str(RETRY_S)} if status == 503 else None)
@@ -122,11 +120,11 @@ _STATUSES = {
     "internal": 500,
     "quota_exceeded": 507,
 }
-"""By code; what is not here is a 503."""
+"""Status by code; any other is a 503."""
 
 
 def problem_in(error: EchoicError) -> Problem:
-    """The same in words, for an answer whose status is sent already."""
+    """The body for an error, for a response whose status has been sent."""
     if isinstance(error, InvalidInput):
         return Problem(error=str(error), code="invalid_input")
     if isinstance(error, NotAllowed):
@@ -134,20 +132,20 @@ def problem_in(error: EchoicError) -> Problem:
     if isinstance(error, QuotaExceeded):
         return Problem(error=str(error), code="quota_exceeded")
     if isinstance(error, WriteConflict):
-        return Problem(error="somebody else wrote first; nothing was written", code="conflict")
+        return Problem(error="a concurrent write won; nothing was written, try again", code="conflict")
     for kind, code, words in _UNAVAILABLE:
         if isinstance(error, kind):
-            log.warning("%s: could not be done", type(error).__name__)
+            log.warning("%s: a request failed", type(error).__name__)
             return Problem(error=words, code=code)
-    log.error("%s: could not be done; `echoic doctor` says more", type(error).__name__)
-    return Problem(error="the server's memory needs its operator", code="internal")
+    log.error("%s: a request failed; run `echoic doctor`", type(error).__name__)
+    return Problem(error="the server's store needs its operator", code="internal")
 
 
 def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
-    """What is missing or wrong in a request's fields, the first of it."""
-    # a field that nobody knows is likely the one that is missing, under another name
+    """The response to the first invalid field of a request."""
+    # an unknown field is likely a missing one under another name
     first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
-    # where it stands ("body"), then by operation where there are several, then by field
+    # "body", then the operation if there are several, then the field
     place = [bounded(str(part))[:_FIELD_CHARACTERS] for part in first["loc"][1:]]
     kind = first["type"]
     if kind == "json_invalid":
@@ -155,7 +153,7 @@ def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         return answer(422, _unknown_operation(first))
     operation = place[0] if len(place) > 1 else None
-    field = place[-1][:_FIELD] if place else None  # one that nobody knows may be of any length
+    field = place[-1][:_FIELD] if place else None  # an unknown one may be of any length
     return answer(
         422,
         Problem(
@@ -172,12 +170,12 @@ def _words(error: Mapping[str, Any], operation: str | None, field: str | None) -
     if field is None:
         return f"{whose} needs a JSON object as its body, sent as application/json"
     if error["type"] == "extra_forbidden":
-        which = f"no field {brief(field)}" if _NAME.fullmatch(field) else "a field that nobody knows"
+        which = f"no field {brief(field)}" if _NAME.fullmatch(field) else "an unknown field"
         return f"{whose} has {which}; nothing was done"
     if error["type"] == "missing":
         return f"{whose} needs the field {brief(field)}"
-    # of pydantic's message only the rule, never the value: it is the caller's, but it may be long
-    return f"{whose}: the field {brief(field)} is not right: {error['msg'][:200]}"
+    # pydantic's message states the rule, not the value, which may be long
+    return f"{whose}: the field {brief(field)} is invalid: {error['msg'][:200]}"
 
 
 def _unknown_operation(error: Mapping[str, Any]) -> Problem:
@@ -188,7 +186,7 @@ def _unknown_operation(error: Mapping[str, Any]) -> Problem:
 
 
 def install(app: FastAPI) -> None:
-    """Have `app` answer every error with a `Problem`."""
+    """Answer every error of `app` with a `Problem`."""
 
     async def refused(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, Refused)
@@ -216,21 +214,21 @@ def install(app: FastAPI) -> None:
 
 
 _DESCRIPTIONS = {
-    401: "No identity, or one that is forged, expired or of another deployment.",
-    403: "Not from here: a page of another origin, or a deployment that is not served.",
-    404: "There is no such thing for the one who asks.",
+    401: "The identity is missing, forged, expired or of another deployment.",
+    403: "The page's origin is not allowed, or the deployment is not served.",
+    404: "Not found for this caller.",
     408: "The body took too long to arrive.",
-    409: "Somebody else wrote the same at the same moment; nothing was written.",
+    409: "A concurrent write won; nothing was written.",
     413: "The body is too large.",
-    422: "A field is missing or cannot be kept; nothing was written.",
-    429: "Asked too often, or too much at once; Retry-After says how long to wait.",
-    507: "As much is kept of the caller, or of the deployment, as may be; nothing was written.",
-    503: "Could not look or could not keep; nothing was written. Retry-After says when to try again.",
+    422: "A field is missing or invalid; nothing was written.",
+    429: "Too many requests; Retry-After says how long to wait.",
+    507: "The quota of the user or the deployment is reached; nothing was written.",
+    503: "Memory is unavailable; nothing was written. Retry-After says how long to wait.",
 }
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI description of what else a route may answer."""
+    """The OpenAPI description of a route's error responses."""
     return {status: {"model": Problem, "description": _DESCRIPTIONS[status]} for status in statuses}
 
 

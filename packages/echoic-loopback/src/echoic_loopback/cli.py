@@ -1,4 +1,4 @@
-"""The command `echoic phone simulate`: call a server as Twilio does, from a terminal."""
+"""`echoic phone simulate`: call a phone server from a terminal, in place of Twilio."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from echoic_loopback.twilio import SimulatedCall
 
 HELP = """\
-/press DIGITS  press keys          /cut WORDS  say nothing more once WORDS were heard in the next reply
-/silence       say nothing         /hangup     end the call; so does the end of the input
+/press DIGITS  press keys          /cut WORDS  interrupt the next reply once WORDS were heard
+/silence       say nothing         /hangup     end the call, as does the end of the input
 /play FILE     say a recording (WAV, 16 bit, mono), where the server streams audio
 Anything else is said."""
 _MAX_WAV_S = 120
@@ -36,20 +36,26 @@ _COUNTABLE = re.compile(r"\+?[0-9]{5,15}")
 @command("simulate")
 @click.argument("script", type=click.Path(path_type=Path), required=False)
 @click.option("--url", default="http://127.0.0.1:8300", show_default=True, metavar="URL", help="The server.")
-@click.option("--public-url", metavar="URL", help="What it takes itself to be reached by, if another.")
-@click.option("--number", default="+15550100001", show_default=True, metavar="E164", help="Who calls.")
+@click.option("--public-url", metavar="URL", help="The server's own public URL, if it differs.")
+@click.option(
+    "--number", default="+15550100001", show_default=True, metavar="E164", help="The caller's number."
+)
 @click.option(
     "--attestation",
     default="TN-Validation-Passed-A",
     show_default=True,
     metavar="STIRVERSTAT",
-    help="What the carrier says of the number; '' for nothing, as outside North America.",
+    help="The carrier's attestation of the number; '' for none, as outside North America.",
 )
-@click.option("--at-speed", is_flag=True, help="Speech and pauses take their time.")
-@click.option("--calls", type=click.IntRange(1, 500), default=1, show_default=True, help="At once.")
+@click.option("--at-speed", is_flag=True, help="Speak and pause in real time.")
+@click.option(
+    "--calls", type=click.IntRange(1, 500), default=1, show_default=True, help="The number of calls at once."
+)
 @click.option("--speaks", default="en-US", show_default=True, metavar="TAG", help="The caller's language.")
-@click.option("--interim", is_flag=True, help="Send what is said word by word as well (relay).")
-@click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep audio as WAV (media).")
+@click.option("--interim", is_flag=True, help="Also send partial transcripts word by word (relay).")
+@click.option(
+    "--record", type=click.Path(path_type=Path), metavar="FILE", help="Record the audio as WAV (media)."
+)
 @click.pass_context
 def simulate_command(
     ctx: click.Context,
@@ -65,12 +71,13 @@ def simulate_command(
     interim: bool,
     record: Path | None,
 ) -> int:
-    """Call a server as Twilio does, from this terminal: what you type is said, what it says is printed.
+    """Call a phone server from this terminal, in place of Twilio.
 
-    SCRIPT is a file with one line a turn; without it, lines are read from the terminal or a pipe. It speaks
-    the webhooks, ConversationRelay and Media Streams, signed with ECHOIC_TWILIO_AUTH_TOKEN. /help lists what
-    can be done beside speaking. With --calls the script is played by so many callers at once, each with a
-    number of their own. At the end stands what the server says the call took.
+    What you type is said; what the agent says is printed. SCRIPT is a file with one turn a line; without it,
+    lines are read from the terminal or a pipe. The simulator speaks webhooks, ConversationRelay and Media
+    Streams, signed with ECHOIC_TWILIO_AUTH_TOKEN. /help lists what you can do beside speaking. With --calls,
+    that many callers play the script at once, each with a number of their own. At the end, the server's
+    figures for the call are printed.
     """
 
     async def work(_settings: Settings, output: Output) -> Result:
@@ -78,13 +85,15 @@ def simulate_command(
             from echoic_loopback.twilio import SimulatedCall
         except ImportError as error:
             raise InvalidInput(
-                f"the caller needs packages that are not installed ({error.name}): "
+                f"the simulator needs packages that are not installed ({error.name}): "
                 "pip install 'echoic[phone]'"
             ) from error
         if calls > 1 and script is None:
             raise InvalidInput("--calls needs a SCRIPT: one terminal is one caller")
         if calls > 1 and not _COUNTABLE.fullmatch(number):
-            raise InvalidInput(f"--calls counts on from --number, which {number!r:.80} does not allow")
+            raise InvalidInput(
+                f"--calls derives numbers from --number, and {number!r:.80} does not end in digits"
+            )
         read = None if script is None else _read(script)
 
         def caller(place: int) -> SimulatedCall:
@@ -135,7 +144,7 @@ async def _talk(caller: SimulatedCall, script: list[str] | None, output: Output)
 
 
 async def _follow(call: SimulatedCall, script: list[str] | None, output: Output) -> None:
-    """Do what the lines say, until one of them hangs up or the server does."""
+    """Play the lines until one of them, or the server, hangs up."""
     cut: str | None = None
     async for line in _lines(script, output):
         word, _, rest = line.partition(" ")
@@ -158,27 +167,27 @@ async def _follow(call: SimulatedCall, script: list[str] | None, output: Output)
 
 
 def _sound_in(path: Path) -> tuple[Samples, int]:
-    """Samples of a recording, and how many there are a second."""
+    """The samples of a recording, and its sample rate."""
     from echoic.adapters.audio import samples_of
 
     try:
         with wave.open(str(path), "rb") as recording:
             rate, frames = recording.getframerate(), recording.getnframes()
             if (recording.getsampwidth(), recording.getnchannels()) != (2, 1) or frames > rate * _MAX_WAV_S:
-                raise InvalidInput(f"{path} is no WAV of 16 bit, mono, {_MAX_WAV_S} s at most")
+                raise InvalidInput(f"{path} is not a 16-bit mono WAV of at most {_MAX_WAV_S} s")
             return samples_of(recording.readframes(frames)), rate
     except (OSError, EOFError, wave.Error) as error:
         raise InvalidInput(f"{path} cannot be played: {error}") from error
 
 
 def _keep_sound(call: SimulatedCall, path: Path) -> None:
-    """Write what `call` heard of a stream to `path`."""
+    """Write the audio that `call` heard to `path`."""
     from echoic.adapters.audio import TELEPHONE_HZ, pcm_of
 
     if call.stream is None:
-        raise InvalidInput("--record keeps audio, and the server sent none: its channel is not media")
+        raise InvalidInput("--record needs audio, and the server sent none: its channel is not media")
     try:
-        # only its owner may read what was said
+        # a recording is for its owner only
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(fd, "wb") as stream, wave.open(stream, "wb") as recording:
             recording.setnchannels(1)
@@ -200,7 +209,7 @@ def _result(ran: list[dict[str, Any]]) -> Result:
 
 
 def _taken(took: list[dict[str, Any]]) -> str:
-    """What calls took, in a line; empty where the server does not say."""
+    """The server's figures for the calls, in a line; empty if there are none."""
     turns, sent, cached, recalls, ready = (
         sum(one[name] for one in took)
         for name in ("turns", "input_tokens", "cached_tokens", "recalls", "recalls_ready")

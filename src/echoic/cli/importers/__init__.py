@@ -1,13 +1,29 @@
-"""Readers of what others kept, one file a format, and how a format is recognised."""
+"""Readers of what others kept, one function a format, and how a format is recognised.
+
+turns: JSON lines, read line by line, so a file may be larger than memory: {"speaker", "text", "said_at"?,
+"conversation"?, "id"?, "heard"?, "confidence"?}.
+locomo: LoCoMo (Maharana et al. 2024), a list of samples, each two people talking over many sessions. The
+sample becomes the user, a session a conversation, a `dia_id` a turn's id. Times carry no zone and are read as
+UTC. Observations were written by a model and are read only on request.
+bodhi: `<userId>.json` with {"directives", "facts"}, or a folder of them. Timestamps are milliseconds since
+1970; 0 means unknown.
+mem0: what its `get_all` and exports give, a list, or {"results": […]}, of {"id", "memory", "user_id", …}. A
+memory counts as said when it was last updated. Metadata, hashes and graph relations are left out.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from echoic.cli.importers.base import (
+    FLAWS,
     Directed,
     Exported,
     Item,
@@ -16,14 +32,285 @@ from echoic.cli.importers.base import (
     Said,
     Skipped,
     Source,
+    category_of,
+    derived_id,
+    reason_of,
     source_at,
+    time_of,
 )
-from echoic.cli.importers.bodhi import read_bodhi
-from echoic.cli.importers.locomo import read_locomo, read_locomo_facts
-from echoic.cli.importers.mem0 import read_mem0
-from echoic.cli.importers.own import read_own
-from echoic.cli.importers.turns import read_turns
 from echoic.errors import InvalidInput
+from echoic.types import PRESETS, Directives, Turn, checked_name, checked_text
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_turns(source: Source) -> Iterator[Item]:
+    """A turn a line, in the order of the file; without a conversation, of one named like the file.
+
+    A turn without an id gets one that follows from what it says, and from how often the same was said before
+    in the same conversation: lines added at the end change nothing before them. One with the id of another
+    turn cannot be kept beside it.
+    """
+    said_before: Counter[str] = Counter()
+    given: dict[str, str] = {}
+    with source.open() as stream:
+        for number, line in enumerate(stream, 1):
+            raw = line.removeprefix(_BOM) if number == 1 else line
+            if not raw.strip():
+                continue
+            try:
+                fields = _line_fields(raw)
+                yield Said(turn=_unless_taken(_turn_of_line(source, fields, said_before), given))
+            except FLAWS as error:
+                yield Skipped(where=f"line {number}", reason=reason_of(error))
+
+
+def _line_fields(raw: bytes) -> Mapping[str, Any]:
+    try:
+        value = json.loads(raw.decode())
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"it is not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"it is not JSON at column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise InvalidInput("it is nested too deeply to be read") from error
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"it is not a JSON object but a {type(value).__name__}")
+    missing = [name for name in ("speaker", "text") if name not in value]
+    if missing:
+        raise InvalidInput(f"it has no {' and no '.join(missing)}")
+    return value
+
+
+def _turn_of_line(source: Source, fields: Mapping[str, Any], said_before: Counter[str]) -> Turn:
+    conversation = checked_name(_given(fields, "conversation", source.stem), "conversation")
+    said_at = time_of(fields.get("said_at"))
+    turn = Turn(
+        speaker=fields["speaker"],
+        text=fields["text"],
+        heard=_heard(fields.get("heard")),
+        said_at=said_at or source.read_at,
+        confidence=_confidence(fields.get("confidence")),
+        id=_given(fields, "id", ""),
+        conversation=conversation,
+    )
+    if turn.id:
+        return turn
+    content = derived_id(conversation, turn.speaker, str(fields.get("said_at")), turn.text, str(turn.heard))
+    said_before[content] += 1
+    return replace(turn, id=derived_id(content, str(said_before[content])))
+
+
+def _unless_taken(turn: Turn, given: dict[str, str]) -> Turn:
+    said = derived_id(turn.conversation, turn.speaker, turn.text, str(turn.heard), str(turn.confidence))
+    if given.setdefault(turn.id, said) != said:
+        raise InvalidInput(f"another turn before it has the id {turn.id!r}, which is unique within a user")
+    return turn
+
+
+def _given(fields: Mapping[str, Any], name: str, default: str) -> Any:
+    value = fields.get(name)
+    return default if value is None else value
+
+
+def _heard(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise InvalidInput(f"heard must be a string, not {type(value).__name__}")
+
+
+def _confidence(value: object) -> float | None:
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return value
+    raise InvalidInput(f"confidence must be a number from 0 to 1, not {type(value).__name__}")
+
+
+_SESSION = re.compile(r"session_(\d+)")
+_LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
+"""As in "1:56 pm on 8 May, 2023"."""
+
+
+def read_locomo(source: Source) -> Iterator[Item]:
+    """The turns of every session of every sample."""
+    for where, user, sample in _samples(source):
+        if isinstance(sample, Skipped):
+            yield sample
+            continue
+        talk = sample["conversation"]
+        for name, turns in _sessions(talk):
+            said_at = _locomo_time(talk.get(f"{name}_date_time"))
+            if said_at is None:
+                yield Skipped(
+                    where=f"{where} {name}", reason=f"{name}_date_time is not a time such as {_LOCOMO_TIME}"
+                )
+                continue
+            for place, fields in enumerate(turns):
+                try:
+                    yield Said(turn=_locomo_turn(fields, name, said_at), user=user)
+                except FLAWS as error:
+                    yield Skipped(where=f"{where} {name}[{place}]", reason=reason_of(error))
+
+
+def read_locomo_facts(source: Source) -> Iterator[Item]:
+    """The same, and the observations of every sample as facts."""
+    yield from read_locomo(source)
+    for where, user, sample in _samples(source):
+        if isinstance(sample, Skipped) or not sample.get("observation"):
+            continue
+        for name, place, observed in _observations(sample["observation"]):
+            try:
+                said_at = _locomo_time(
+                    sample["conversation"].get(f"{name.removesuffix('_observation')}_date_time")
+                )
+                yield Known(text=checked_text(observed[0], "observation"), said_at=said_at, user=user)
+            except FLAWS as error:
+                yield Skipped(where=f"{where} {name}[{place}]", reason=reason_of(error))
+
+
+def _observations(observed: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
+    """Session, place and contents of each; what is no list of them counts as one that cannot be read."""
+    for name, people in observed.items():
+        lists = people.values() if isinstance(people, Mapping) else [[None]]
+        entries = [entry for each in lists for entry in (each if isinstance(each, list) else [None])]
+        for place, entry in enumerate(entries):
+            yield name, place, entry
+
+
+def _samples(source: Source) -> Iterator[tuple[str, str, Any]]:
+    """Where, whose and what each sample is; a `Skipped` in place of one that is none."""
+    samples = source.document
+    if not isinstance(samples, list):
+        raise InvalidInput(f"{source.name} is not in LoCoMo's layout: it is not a list of samples")
+    for place, sample in enumerate(samples):
+        where = f"sample[{place}]"
+        try:
+            user = checked_name(sample["sample_id"], "sample_id")
+            if not isinstance(sample["conversation"], Mapping):
+                raise InvalidInput("its conversation is not an object")
+        except FLAWS as error:
+            yield where, "", Skipped(where=where, reason=reason_of(error))
+        else:
+            yield f"sample {user!r}", user, sample
+
+
+def _sessions(talk: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
+    """The sessions in the order they took place; a date without a session is none."""
+    found = [(int(match[1]), name) for name in talk if (match := _SESSION.fullmatch(name))]
+    return [(name, talk[name]) for _, name in sorted(found) if isinstance(talk[name], list)]
+
+
+def _locomo_time(value: object) -> datetime | None:
+    try:
+        return datetime.strptime(str(value), _LOCOMO_TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _locomo_turn(fields: Mapping[str, Any], session: str, said_at: datetime) -> Turn:
+    caption = fields.get("blip_caption")
+    text = fields["text"]
+    if caption and isinstance(text, str):
+        text = f"{text} [shares a photo: {caption}]".strip()
+    return Turn(
+        speaker=fields["speaker"],
+        text=text,
+        said_at=said_at,
+        id=checked_name(fields["dia_id"], "dia_id"),
+        conversation=session,
+    )
+
+
+def read_bodhi(source: Source) -> Iterator[Item]:
+    """The directives and facts of one user, or of every user of a folder."""
+    if not source.folder or source.path is None:
+        yield from _bodhi_file(source, "")
+        return
+    files = sorted(source.path.glob("*.json"))
+    if not files:
+        raise InvalidInput(f"there is no <userId>.json in {source.name}")
+    for path in files:
+        inside = Source(name=str(path), path=path, read_at=source.read_at)
+        try:
+            yield from _bodhi_file(inside, f"{path.name} ")
+        except InvalidInput as error:
+            yield Skipped(where=path.name, reason=str(error))
+
+
+def _bodhi_file(source: Source, where: str) -> Iterator[Item]:
+    document = source.document
+    if not isinstance(document, Mapping) or not document.keys() & {"directives", "facts"}:
+        raise InvalidInput(f"{source.name} is not in Bodhi's layout: it has neither directives nor facts")
+    user = source.stem if source.path else None
+    for name, value in _part(document, "directives", Mapping, {}).items():
+        try:
+            Directives(**{name: value}) if name in {*PRESETS, "language"} else Directives(free={name: value})
+            yield Directed(name=name, text=value, user=user)
+        except ValueError as error:
+            yield Skipped(where=f"{where}directives[{name!r:.40}]", reason=reason_of(error))
+    for place, fact in enumerate(_part(document, "facts", list, [])):
+        try:
+            yield _bodhi_fact(fact, user)
+        except FLAWS as error:
+            yield Skipped(where=f"{where}facts[{place}]", reason=reason_of(error))
+
+
+def _part(document: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
+    part = document.get(name) or default
+    if not isinstance(part, kind):
+        raise InvalidInput(f"its {name} are no {'object' if kind is Mapping else 'list'}")
+    return part
+
+
+def _bodhi_fact(fact: Mapping[str, Any], user: str | None) -> Known:
+    milliseconds = fact.get("timestamp")
+    said_at = datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+    text = checked_text(fact["content"], "fact")
+    return Known(text=text, category=category_of(fact.get("category")), said_at=said_at, user=user)
+
+
+def read_mem0(source: Source) -> Iterator[Item]:
+    """Every memory, of whichever user."""
+    document = source.document
+    memories = document.get("results") if isinstance(document, Mapping) else document
+    if not isinstance(memories, list):
+        raise InvalidInput(
+            f"{source.name} is no export of mem0: it is neither a list nor an object with a list of results"
+        )
+    for place, item in enumerate(memories):
+        try:
+            yield _mem0_memory(item)
+        except FLAWS as error:
+            yield Skipped(where=f"results[{place}]", reason=reason_of(error))
+
+
+def _mem0_memory(item: Mapping[str, Any]) -> Known:
+    user = item.get("user_id")
+    return Known(
+        text=checked_text(item["memory"], "memory"),
+        category=_mem0_category(item),
+        said_at=time_of(item.get("updated_at") or item.get("created_at"), naive_is_utc=True),
+        user=None if user is None else checked_name(user, "user_id"),
+    )
+
+
+def _mem0_category(item: Mapping[str, Any]) -> Any:
+    """The first of its categories that is one of ours; the platform's own have no meaning here."""
+    metadata = item.get("metadata")
+    named = [metadata.get("category")] if isinstance(metadata, Mapping) else []
+    named += item["categories"] if isinstance(item.get("categories"), list) else []
+    return next((name for name in named if category_of(name) == name), "fact")
+
+
+def read_own(source: Source) -> Iterator[Item]:
+    """The export, as one item. A JSON document that holds it as its `data` (`export --json`) does as well."""
+    document = source.document
+    if isinstance(document, Mapping) and document.get("command") == "export":
+        document = document.get("data")
+    if not isinstance(document, Mapping):
+        raise InvalidInput(f"{source.name} is not an export of Echoic: it is not a JSON object")
+    user = document.get("user")
+    yield Exported(document=document, user=user if isinstance(user, str) else None)
+
 
 READERS: Mapping[str, Reader] = {
     "turns": read_turns,
@@ -53,7 +340,7 @@ def format_of(source: Source) -> str:
     """Which format `source` is in, by its contents.
 
     Raises:
-        InvalidInput: none that is known; the message lists them.
+        InvalidInput: no known one; the message lists them.
     """
     if source.folder:
         return "bodhi"
@@ -65,7 +352,7 @@ def format_of(source: Source) -> str:
         raise InvalidInput(f"{error}. {_hint()}") from error
     recognised = _document_format(document)
     if recognised is None:
-        raise InvalidInput(f"{source.name} is in no format that is known. {_hint()}")
+        raise InvalidInput(f"{source.name} is in no known format. {_hint()}")
     return recognised
 
 
@@ -100,7 +387,7 @@ def _document_format(document: object) -> str | None:
 
 
 def _hint() -> str:
-    return f"Say which it is with --from, one of {', '.join(READERS)}."
+    return f"Name its format with --from, one of {', '.join(READERS)}."
 
 
 __all__ = [
@@ -114,6 +401,12 @@ __all__ = [
     "Skipped",
     "Source",
     "format_of",
+    "read_bodhi",
+    "read_locomo",
+    "read_locomo_facts",
+    "read_mem0",
+    "read_own",
+    "read_turns",
     "reader_of",
     "source_at",
 ]

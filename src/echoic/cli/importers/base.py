@@ -1,11 +1,11 @@
-"""What readers have in common: where they read, and what they make of it. They write nothing."""
+"""What the readers of imports share: sources, and the items they yield. They write nothing."""
 
 from __future__ import annotations
 
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
+from echoic.cli.output import Output
 from echoic.errors import InvalidInput, brief
 from echoic.types import CATEGORIES, Category, Turn
 
@@ -21,28 +22,28 @@ STDIN = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A turn, with its id and conversation."""
+    """A turn to import, with its id and conversation."""
 
     turn: Turn
     user: str | None = None
-    """Whose memory it belongs to; None where the source does not say."""
+    """Whose memory it belongs to; None if the source does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Something known, in a sentence or under a key."""
+    """A memory to import, as a sentence or under a key."""
 
     text: str
     key: str | None = None
     category: Category = "fact"
     said_at: datetime | None = None
-    """When it was said; None where the source does not say."""
+    """When it was said; None if the source does not say."""
     user: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directed:
-    """How somebody wants to be served: one directive."""
+    """A directive to import: how the user wants to be served."""
 
     name: str
     text: str
@@ -51,7 +52,7 @@ class Directed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """An export of ours, to be taken in as a whole."""
+    """An export of Echoic's own, to import whole."""
 
     document: Mapping[str, Any]
     user: str | None = None
@@ -59,11 +60,23 @@ class Exported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """What could not be read. Nothing of its contents is repeated beyond what the reason quotes."""
+    """An item that could not be read. Its contents are not repeated, except what the reason quotes."""
 
     where: str
     """Such as "line 12" or "facts[3]"."""
     reason: str
+
+
+LISTED = 20
+"""Skipped items printed; --json lists more."""
+
+
+def tell_skipped(output: Output, skipped: Sequence[Skipped], count: int) -> None:
+    """Print the first of `skipped`, of `count` in all."""
+    for one in skipped[:LISTED]:
+        output.say(f"skipped {one.where}: {one.reason}")
+    if count > LISTED:
+        output.say(f"skipped {count - LISTED} more; --json lists them")
 
 
 Item = Said | Known | Directed | Exported | Skipped
@@ -73,14 +86,14 @@ Reader = Callable[["Source"], Iterator[Item]]
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A file, a folder or stdin, which can be read more than once."""
+    """A file, a folder or stdin, readable more than once."""
 
     name: str
     path: Path | None = None
     """None: stdin, held in `held`."""
     held: bytes = b""
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    """Stands in for when something was said, where the source does not say."""
+    """The time of items whose source gives none."""
 
     @property
     def folder(self) -> bool:
@@ -89,7 +102,7 @@ class Source:
 
     @property
     def stem(self) -> str:
-        """Its name without folder and ending."""
+        """Its file name without the extension."""
         return self.path.stem if self.path else "stdin"
 
     def open(self) -> IO[bytes]:
@@ -104,17 +117,17 @@ class Source:
             return self.path.open("rb")
         except IsADirectoryError as error:
             raise InvalidInput(
-                f"{self.name} is a folder, and of folders only Bodhi's are read: import its files one by one"
+                f"{self.name} is a folder; only Bodhi's can be imported whole: import its files one by one"
             ) from error
         except OSError as error:
             raise InvalidInput(f"{self.name} cannot be read: {error.strerror}") from error
 
     @cached_property
     def document(self) -> Any:
-        """It as one JSON document, parsed once.
+        """The source as one JSON document, parsed once.
 
         Raises:
-            InvalidInput: it is none; the message says where it stops being one.
+            InvalidInput: it is not JSON; the message says where.
         """
         with self.open() as stream:
             try:
@@ -138,16 +151,16 @@ def source_at(name: str) -> Source:
         return Source(name="stdin", held=sys.stdin.buffer.read())
     path = Path(name)
     if not path.exists():
-        raise InvalidInput(f"there is no file {name!r} to import")
+        raise InvalidInput(f"there is no file {name!r}")
     return Source(name=name, path=path)
 
 
 FLAWS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, OSError, RecursionError)
-"""What reading something that is laid out unexpectedly may raise."""
+"""What reading an unexpected layout may raise."""
 
 
 def reason_of(error: Exception) -> str:
-    """Why something was skipped. Only errors of ours may quote it; others are told by their kind."""
+    """Why an item was skipped. Only Echoic's own errors may quote it; others are named by type."""
     if isinstance(error, InvalidInput):
         return str(error)
     if isinstance(error, KeyError):
@@ -156,12 +169,12 @@ def reason_of(error: Exception) -> str:
 
 
 def derived_id(*parts: str) -> str:
-    """An id that follows from `parts`, so that importing the same again finds it there."""
+    """An id derived from `parts`, so that importing the same again changes nothing."""
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def category_of(value: object) -> Category:
-    """`value` where it is a category of ours, else "fact"."""
+    """`value` if it is a category, else "fact"."""
     return next((category for category in CATEGORIES if category == value), "fact")
 
 
@@ -169,18 +182,18 @@ def time_of(value: object, *, naive_is_utc: bool = False) -> datetime | None:
     """`value`, an ISO 8601 text, as a time; None for None.
 
     Raises:
-        InvalidInput: it is no time, or does not say of which zone.
+        InvalidInput: it is not a time, or has no time zone.
     """
     if value is None:
         return None
     try:
         at = datetime.fromisoformat(value)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
-        raise InvalidInput("it has what is no time; it has to look like 2026-05-01T10:00:00Z") from error
+        raise InvalidInput("its time is not ISO 8601, such as 2026-05-01T10:00:00Z") from error
     if at.tzinfo is None and naive_is_utc:
         return at.replace(tzinfo=UTC)
     if at.tzinfo is None:
-        raise InvalidInput("it has a time without a time zone; 2026-05-01T10:00:00Z has one")
+        raise InvalidInput("its time has no time zone; 2026-05-01T10:00:00Z has one")
     return at
 
 
@@ -199,5 +212,6 @@ __all__ = [
     "derived_id",
     "reason_of",
     "source_at",
+    "tell_skipped",
     "time_of",
 ]

@@ -191,6 +191,8 @@ def _tells(texts: Sequence[str], place: int) -> bool:
     behind = texts[place + 1 : place + 4]
     if not _BESIDE.isdisjoint(behind[:1]):  # "the lawyer from the second floor is"
         behind = texts[place + 1 : place + 8]
+        if place == 1 and any(text.endswith("s") and ordinary(text) for text in behind):
+            return True  # "the tenant in apartment two pays"
     if not _DEFINING.isdisjoint(behind[:1]):  # "the caller who complained": that one
         return True
     # "asking the caller works", "wait for the caller when they are busy": whoever it is, each time

@@ -1,39 +1,19 @@
-"""The routes, one module a noun."""
+"""The routes, grouped by resource; the models of requests and answers are beside them."""
 
 from fastapi import APIRouter
 
-from echoic.server.routes import (
-    chat,
-    conversations,
-    erasure,
-    forming,
-    global_facts,
-    health,
-    identity,
-    known,
-    linking,
-    memories,
-    memory,
-    page,
-    proposals,
-    voice,
-)
+from echoic.server.routes import conversations, forming, global_memory, health, identity, memories, voice
 
 ROUTERS: tuple[APIRouter, ...] = (
     identity.router,
-    linking.router,
-    memory.router,
     memories.router,
-    known.router,
     forming.router,
     conversations.router,
-    chat.router,
     voice.router,
-    erasure.router,
-    proposals.router,
-    global_facts.router,
+    memories.erasure,
+    global_memory.router,
     health.router,
-    page.router,
+    health.page_router,
 )
 
 __all__ = ["ROUTERS"]

@@ -1,36 +1,54 @@
-"""Conversations with the agent: beginning one, and ending it. Whoever answers later, rules greet."""
+"""Conversations with the agent: begin one, take a turn, end it.
+
+The agent is a set of rules, or a language model behind the same memory. Rules always give the greeting.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
-from typing import Annotated
+from collections.abc import AsyncIterator
+from dataclasses import fields
+from typing import Annotated, Self
 
 from fastapi import APIRouter, Body
+from fastapi.responses import StreamingResponse
 from pydantic import Field
 
+from echoic.errors import EchoicError
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.keyless import KeylessAgent
-from echoic.server.callers import AsCaller, Caller, Shared
-from echoic.server.models import Asked, Shown, ShownConversation, ShownTurn
-from echoic.server.problems import not_found, responses
+from echoic.memory.keyless import KeylessAgent, Reply
+from echoic.server.callers import AsCaller, Caller, Served, Shared
+from echoic.server.live import described, event, streamed
+from echoic.server.models import (
+    Asked,
+    Shown,
+    ShownConversation,
+    ShownMemory,
+    ShownRecall,
+    ShownReceipt,
+    ShownTurn,
+)
+from echoic.server.problems import MODEL_FAILED, Problem, model_failed, not_found, problem_in, responses
+from echoic.types import checked_text
 
 router = APIRouter(tags=["conversation"])
 
 
 class Begin(Asked):
-    """Which conversation to begin."""
+    """The conversation to begin."""
 
-    conversation: str | None = Field(default=None, description="Its id; one is made if it is left out.")
+    conversation: str | None = Field(default=None, description="Its id; a new one by default.")
 
 
 class Begun(Shown):
-    """A conversation, and how the agent opens it."""
+    """A conversation, and the agent's greeting."""
 
     conversation: str
     text: str = Field(
-        description="The agent's greeting: by name, where it knows one.", examples=["Welcome back, Pavel."]
+        description="The agent's greeting, by name if it knows one.", examples=["Welcome back, Pavel."]
     )
-    agent: str = Field(description='Who answers: "keyless" is a set of rules, not a language model.')
+    agent: str = Field(description='Who answers: "keyless" means rules, not a language model.')
     timings: dict[str, float] = Field(description="Milliseconds by step, in order.")
 
 
@@ -40,7 +58,7 @@ class Begun(Shown):
 async def begin_conversation(
     caller: AsCaller, shared: Shared, asked: Annotated[Begin | None, Body()] = None
 ) -> Begun:
-    """Begin a conversation, or go on with one; the agent greets from what it remembers."""
+    """Begin a conversation, or continue one. The agent's greeting uses what it remembers."""
     started = time.perf_counter()
     conversation = await caller.memory.conversation((asked and asked.conversation) or "", agent=shared.agent)
     await caller.memory.warm()
@@ -56,28 +74,28 @@ async def begin_conversation(
 
 
 class Heard(Asked):
-    """How much of an answer reached the caller."""
+    """The part of an answer that the caller heard."""
 
-    heard: str = Field(description="Its words up to where it was silenced; empty: none.")
+    heard: str = Field(description="The words up to the interruption; empty for none.")
     after: str | None = Field(
-        default=None, description="The id of the user's turn that was being answered; null: the greeting."
+        default=None, description="The id of the user's turn that was answered; null for the greeting."
     )
 
 
 class Truncated(Shown):
-    """An answer, as it was heard."""
+    """An answer as the caller heard it."""
 
     turns: list[ShownTurn]
 
 
 @router.post(
     "/api/conversations/{conversation}/truncate",
-    summary="Say how much of the agent's answer was heard",
+    summary="Truncate an interrupted answer",
     responses=responses(401, 404, 413, 422, 429, 503),
 )
 async def truncate_answer(caller: AsCaller, conversation: str, asked: Heard) -> Truncated:
-    """The caller cut in while the agent's answer was being spoken: what they did not hear is in no history,
-    no recall and nothing that is learned.
+    """Call this when the caller interrupts the agent. Words that were not heard enter no history, no recall
+    and no memory.
     """
     opened = await _known(caller, conversation)
     turns = await opened.truncate(asked.heard, after=asked.after)
@@ -90,7 +108,7 @@ async def truncate_answer(caller: AsCaller, conversation: str, asked: Heard) -> 
     responses=responses(401, 404, 422, 429, 503),
 )
 async def complete_conversation(caller: AsCaller, conversation: str) -> ShownConversation:
-    """The call is over; what was said in it is learned from, if it was not yet."""
+    """End the conversation, and extract memories from what was not read yet."""
     opened = await _known(caller, conversation)
     return ShownConversation.of(await opened.complete())
 
@@ -99,6 +117,134 @@ async def _known(caller: Caller, conversation: str) -> OpenConversation:
     if conversation not in {begun.id for begun in await caller.memory.conversations()}:
         raise not_found("conversation")
     return await caller.memory.conversation(conversation)
+
+
+log = logging.getLogger(__name__)
+
+
+class Say(Asked):
+    """What the user says."""
+
+    text: str = Field(examples=["I'm Pavel and I live in Tel Aviv"])
+    conversation: str | None = Field(default=None, description="The conversation; a new one by default.")
+
+
+class Said(Shown):
+    """The agent's answer, and what memory did for it."""
+
+    conversation: str
+    text: str = Field(examples=["Nice to meet you, Pavel. You live in Tel Aviv: I'll remember."])
+    agent: str = Field(description='Who answers: "keyless" means rules, not a language model.')
+    heard: ShownTurn | None = Field(description="The user's turn as it was stored; null after an erasure.")
+    stored: list[ShownMemory] = Field(description="New memories.")
+    superseded: list[ShownMemory] = Field(description="Memories that the turn corrected.")
+    known: list[ShownMemory] = Field(description="Memories that were known already.")
+    retracted: list[ShownMemory] = Field(description="Memories that the turn retracted.")
+    query: str | None = Field(description="The query that was searched, if any.")
+    recall: ShownRecall | None
+    receipt: ShownReceipt | None = Field(description="The receipt of an erasure, if there was one.")
+    timings: dict[str, float] = Field(
+        description="Milliseconds by step, in order.",
+        examples=[{"append": 0.6, "distil": 1.4, "recall": 4.8}],
+    )
+
+    @classmethod
+    def from_reply(cls, conversation: str, agent: str, reply: Reply) -> Self:
+        """The answer `agent` gave in `conversation`."""
+        given = {field.name: getattr(reply, field.name) for field in fields(reply)}
+        return cls.model_validate({**given, "conversation": conversation, "agent": agent})
+
+
+class Piece(Shown):
+    """A piece of an answer."""
+
+    text: str
+
+
+class Tool(Shown):
+    """The model is using a tool."""
+
+    name: str
+
+
+@router.post(
+    "/api/chat", summary="Say something to the agent", responses=responses(401, 409, 413, 422, 429, 503, 507)
+)
+async def chat(caller: AsCaller, shared: Shared, asked: Say) -> Said:
+    """Store the turn, learn from it, and answer it from memory. Without a language model, rules answer, and
+    the agent says so when they do not suffice.
+    """
+    conversation = await _conversation_of(caller, shared, asked)
+    reply = await _whole(caller, shared, conversation, asked.text)
+    return Said.from_reply(conversation.id, shared.agent, reply)
+
+
+@router.post(
+    "/api/chat/stream",
+    summary="Say something and stream the answer",
+    response_class=StreamingResponse,
+    responses={
+        **described(
+            "`text`: the next words (`{text}`). `tool`: the model is using a tool (`{name}`). `said`: the "
+            "whole answer as from POST /api/chat, the last event on success. `problem`: a `Problem`."
+        ),
+        **responses(401, 409, 413, 422, 429, 503, 507),
+    },
+)
+async def chat_stream(caller: AsCaller, shared: Shared, asked: Say) -> StreamingResponse:
+    """Like POST /api/chat, streamed. A turn that cannot be stored is refused before the stream starts."""
+    conversation = await _conversation_of(caller, shared, asked)
+    if shared.talker is None:
+        reply = await _whole(caller, shared, conversation, asked.text)
+        return streamed(_at_once(Said.from_reply(conversation.id, shared.agent, reply)))
+    return streamed(_spoken(caller, shared, conversation, asked.text))
+
+
+async def _conversation_of(caller: Caller, shared: Served, asked: Say) -> OpenConversation:
+    checked_text(asked.text, "text")
+    return await caller.memory.conversation(asked.conversation or "", agent=shared.agent)
+
+
+async def _whole(caller: Caller, shared: Served, conversation: OpenConversation, text: str) -> Reply:
+    if shared.talker is None:
+        agent = KeylessAgent(caller.memory, deadline_ms=shared.settings.recall_deadline_ms)
+        return await agent.reply(conversation, text)
+    from echoic.capability.talking import ModelFailed
+
+    try:
+        async for piece in shared.talker.reply(caller.memory, conversation, text):
+            if isinstance(piece, Reply):
+                return piece
+    except ModelFailed as error:
+        log.warning("the model gave no answer: %s", error)
+        raise model_failed() from error
+    raise AssertionError  # a reply is always the last piece
+
+
+async def _at_once(said: Said) -> AsyncIterator[bytes]:
+    yield event("said", said)
+
+
+async def _spoken(
+    caller: Caller, shared: Served, conversation: OpenConversation, text: str
+) -> AsyncIterator[bytes]:
+    from echoic.capability.talking import ModelFailed, ToolCall, Words
+
+    assert shared.talker is not None
+    try:
+        async for piece in shared.talker.reply(caller.memory, conversation, text):
+            if isinstance(piece, Words):
+                yield event("text", Piece(text=piece.text))
+            elif isinstance(piece, ToolCall):
+                yield event("tool", Tool(name=piece.name))
+            else:
+                yield event("said", Said.from_reply(conversation.id, shared.agent, piece))
+    # the status has been sent: errors from here on are events
+    except ModelFailed as error:
+        log.warning("the model gave no answer: %s", error)
+        yield event("problem", Problem(error=MODEL_FAILED, code="model_unavailable"))
+    except EchoicError as error:
+        yield event("problem", problem_in(error))
 
 
 __all__ = ["router"]

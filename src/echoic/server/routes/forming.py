@@ -1,50 +1,62 @@
-"""Memory as it forms: what is still to be learned from, and what was learned, told as it happens."""
+"""Memory as it forms: the jobs that wait, and a stream of events."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Self
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from echoic.errors import StoreError
 from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
 from echoic.server.callers import AsCaller, Caller, Served, Shared, address, is_known_still
-from echoic.server.events import BEAT, described, event, streamed
-from echoic.server.live import Told
+from echoic.server.live import BEAT, Told, described, event, streamed
 from echoic.server.models import Shown, ShownMemory, ShownRecall
 from echoic.server.problems import responses
 
 router = APIRouter(tags=["memory"])
 _SHOWN = 2000
-"""Characters of what a model asked for."""
+"""The characters shown of a model's input."""
+
+
+def _short(text: str | None) -> str | None:
+    """The start of a model's input, as valid text: it may be of any length and hold anything."""
+    if text is None:
+        return None
+    sound = text[: _SHOWN + 1].encode(errors="replace").decode()
+    return sound if len(sound) <= _SHOWN else f"{sound[:_SHOWN]}…"
+
+
+Short = Annotated[str | None, BeforeValidator(_short)]
 
 
 class ShownParked(Shown):
-    """A conversation a model failed at so often that it was given up."""
+    """A conversation that was given up after repeated model failures."""
 
     conversation: str
     attempts: int
-    reason: str = Field(description="The kind of the last failure.", examples=["TimeoutError"])
+    reason: str = Field(description="The type of the last error.", examples=["TimeoutError"])
 
 
 class ShownJobs(Shown):
-    """What is still to be done for the caller."""
+    """The jobs that wait for the caller."""
 
-    waiting: int = Field(description="Conversations with something to learn from.")
-    failing: int = Field(description="Conversations a model failed at and will be asked about again.")
-    parked: list[ShownParked] = Field(description="Conversations that were given up; an operator may retry.")
+    waiting: int = Field(description="Conversations that were not read yet.")
+    failing: int = Field(description="Conversations that wait for a retry of the model.")
+    parked: list[ShownParked] = Field(
+        description="Conversations that were given up; an operator can retry them."
+    )
     embedding_trouble: str | None = Field(
-        description="Why vectors do not get on; null while they do.", examples=["EmbedderUnavailable"]
+        description="Why embedding fails; null if it works.", examples=["EmbedderUnavailable"]
     )
 
 
 class Learned(Shown):
-    """Something was learned."""
+    """Memories were added, corrected, confirmed or retracted."""
 
-    reader: str = Field(description='"rules", or the name of a model\'s reader.')
+    reader: str = Field(description='"rules", or the name of a model\'s extractor.')
     conversation: str
     added: list[ShownMemory]
     superseded: list[ShownMemory]
@@ -60,7 +72,7 @@ class Gone(Shown):
 
 
 class Stuck(Shown):
-    """Something does not get on."""
+    """A background job fails."""
 
     what: str = Field(examples=["distilling"])
     reason: str
@@ -74,69 +86,51 @@ class Used(Shown):
     tool: str = Field(examples=["agentMemory"])
     operation: str = Field(examples=["query"])
     conversation: str | None
-    key: str | None
-    value: str | None
-    query: str | None
-    outcome: str = Field(description="done, or failed: the model was told that it could not be done.")
-    memory: ShownMemory | None = Field(description="What was set or got; for whom it is, and why.")
-    recall: ShownRecall | None = Field(description="What a query found, and how.")
-    deleted: bool | None = Field(description="Whether there was anything to take back.")
+    key: Short
+    value: Short
+    query: Short
+    outcome: str = Field(description="done, or failed; the model was told.")
+    memory: ShownMemory | None = Field(
+        description="The memory that was set or read, with its visibility and the reason."
+    )
+    recall: ShownRecall | None = Field(description="The result of a query.")
+    deleted: bool | None = Field(description="Whether a memory was retracted.")
     duration_ms: float
 
-    @classmethod
-    def of(cls, used: ToolUsed) -> Self:
-        """`used`."""
-        return cls(
-            tool=used.tool,
-            operation=used.operation,
-            conversation=used.conversation,
-            key=_short(used.key),
-            value=_short(used.value),
-            query=_short(used.query),
-            outcome=used.outcome,
-            memory=ShownMemory.of(used.memory) if used.memory else None,
-            recall=ShownRecall.of(used.recall) if used.recall else None,
-            deleted=used.deleted,
-            duration_ms=used.duration_ms,
-        )
 
-
-@router.get("/api/jobs", summary="What is still to be learned", responses=responses(401, 429, 503))
+@router.get("/api/jobs", summary="List waiting jobs", responses=responses(401, 429, 503))
 async def get_jobs(caller: AsCaller, shared: Shared) -> ShownJobs:
-    """The caller's conversations that wait, that a model failed at, and that were given up."""
+    """The caller's conversations that wait, that a model failed on, and that were given up."""
     jobs = await caller.memory.jobs()
     return ShownJobs(
         waiting=jobs.waiting,
         failing=jobs.failing,
-        parked=[
-            ShownParked(conversation=job.conversation, attempts=job.attempts, reason=job.reason)
-            for job in jobs.parked
-        ],
+        parked=[ShownParked.of(job) for job in jobs.parked],
         embedding_trouble=shared.memory.embedding_trouble,
     )
 
 
 @router.get(
     "/api/events",
-    summary="Be told of memory as it forms",
+    summary="Stream events of the caller's memory",
     response_class=StreamingResponse,
     responses={
         **described(
-            "`learned`: memories were added, corrected, confirmed or taken back, by whom and in what time. "
-            "`tool`: a model used a tool of memory: what it asked for and was given. "
-            "`forgotten`: something was destroyed (`{what}`). `trouble`: something does not get on. "
-            "Only what happens from now on; what holds is at /api/memories."
+            "`learned`: memories were added, corrected, confirmed or retracted, by which reader and how "
+            "fast. `tool`: a model used a memory tool, with its input and result. "
+            "`forgotten`: memories were destroyed (`{what}`). `trouble`: a background job fails. "
+            "The stream starts with new events; the current state is at /api/memories."
         ),
         **responses(401, 429, 503),
     },
 )
 async def get_events(caller: AsCaller, shared: Shared, request: Request) -> StreamingResponse:
-    """Events of the caller's own memory, until either side ends it. Ask again when it ends."""
+    """Events of the caller's own memory. Reconnect when the stream ends."""
     return streamed(_events(caller, shared, address(request)))
 
 
 async def _events(caller: Caller, shared: Served, place: str) -> AsyncIterator[bytes]:
-    yield BEAT  # so that the answer begins, and a page knows that it is heard
+    yield BEAT  # starts the response, so that a page knows it is connected
     scope, beat_s = caller.memory.scope, shared.settings.beat_s
     async for told in shared.live.listen(scope, beat_s=beat_s, address=place):
         if not await _is_told(caller, shared):
@@ -147,40 +141,19 @@ async def _events(caller: Caller, shared: Served, place: str) -> AsyncIterator[b
 async def _is_told(caller: Caller, shared: Served) -> bool:
     try:
         return await is_known_still(shared, caller.principal)
-    except StoreError:  # could not look: nothing is told
+    except StoreError:  # fail closed: the identity could not be checked
         return False
 
 
 def _event(told: Told) -> bytes:
     if isinstance(told, Extraction):
-        return event("learned", _learned(told))
+        return event("learned", Learned.of(told))
     if isinstance(told, Forgotten):
-        return event("forgotten", Gone(what=told.what))
+        return event("forgotten", Gone.of(told))
     if isinstance(told, ToolUsed):
         return event("tool", Used.of(told))
     assert isinstance(told, Trouble)
-    stuck = Stuck(what=told.what, reason=told.reason, conversation=told.conversation, again_s=told.again_s)
-    return event("trouble", stuck)
-
-
-def _short(text: str | None) -> str | None:
-    """Only so much of what a model made up, as text that can be sent: it may be of any length and make."""
-    if text is None:
-        return None
-    sound = text[: _SHOWN + 1].encode(errors="replace").decode()
-    return sound if len(sound) <= _SHOWN else f"{sound[:_SHOWN]}…"
-
-
-def _learned(told: Extraction) -> Learned:
-    return Learned(
-        reader=told.reader,
-        conversation=told.conversation,
-        added=[ShownMemory.of(memory) for memory in told.added],
-        superseded=[ShownMemory.of(memory) for memory in told.superseded],
-        confirmed=[ShownMemory.of(memory) for memory in told.confirmed],
-        retracted=[ShownMemory.of(memory) for memory in told.retracted],
-        duration_ms=told.duration_ms,
-    )
+    return event("trouble", Stuck.of(told))
 
 
 __all__ = ["router"]

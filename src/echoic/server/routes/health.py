@@ -1,11 +1,14 @@
-"""Is it alive, can it work, and what is it made of. Open to everybody; says nothing of what is kept."""
+"""What needs no identity: liveness, readiness, version, and the page. Reveals nothing that is stored."""
 
 from __future__ import annotations
 
 import asyncio
+from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from fastapi import APIRouter, Response
+from fastapi.responses import FileResponse
 from pydantic import Field
 
 from echoic.adapters.twilio.settings import TRUST_MEANS, Trust
@@ -15,52 +18,62 @@ from echoic.server.callers import Shared
 from echoic.server.models import Shown
 
 router = APIRouter(tags=["health"])
+STATIC = Path(str(files("echoic.server") / "static"))
+
+page_router = APIRouter(include_in_schema=False)
+
+
+@page_router.get("/")
+async def page() -> FileResponse:
+    """The page."""
+    return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
+
 
 _PROBE_S = 5.0
 
 
 class Alive(Shown):
-    """The process answers."""
+    """The process is alive."""
 
     status: Literal["ok"] = "ok"
 
 
 class Readiness(Shown):
-    """Whether requests would be served."""
+    """Whether the server can serve requests."""
 
     ready: bool
     store: Literal["ok", "unavailable"]
     embedder: Literal["ok", "unavailable"] = Field(
-        description="unavailable: everything is kept and found by words; vectors follow when it returns."
+        description="unavailable: records are stored and found by words, and embedded when it returns."
     )
 
 
 class About(Shown):
-    """What this server is made of."""
+    """The server's version and configuration."""
 
     version: str
-    deployment_id: str = Field(description="The deployment an identity is given in when none is named.")
+    deployment_id: str = Field(description="The default deployment of new identities.")
     embedder: str = Field(examples=["local:all-MiniLM-L6-v2:fp32"])
-    semantic: bool = Field(description="Whether the embedder knows meaning, or words and sounds only.")
-    agent: str = Field(description='Who talks with callers: "keyless" is a set of rules.')
+    semantic: bool = Field(description="Whether search is by meaning, or by words and sounds only.")
+    agent: str = Field(description='Who answers: "keyless" means rules.')
     model: str | None = Field(
-        description="The language model that does, where one is set up.", examples=["openai:gpt-5-mini"]
+        description="The language model, if there is one.", examples=["openai:gpt-5-mini"]
     )
-    phone_trust: Trust = Field(description="Which calls count as a user's own; `--phone-trust`.")
-    phone_trust_means: str = Field(description="The same in words.")
+    phone_trust: Trust = Field(description="Which caller numbers are trusted; `--phone-trust`.")
+    phone_trust_means: str = Field(description="`phoneTrust` in words.")
 
 
-@router.get("/healthz", summary="Is it alive?")
+@router.get("/healthz", summary="Liveness")
 async def healthz() -> Alive:
-    """Always, as long as the process answers."""
+    """Always 200 while the process runs."""
     return Alive()
 
 
 @router.get(
-    "/readyz", summary="Can it work?", responses={503: {"model": Readiness, "description": "It cannot."}}
+    "/readyz", summary="Readiness", responses={503: {"model": Readiness, "description": "Not ready."}}
 )
 async def readyz(shared: Shared, response: Response) -> Readiness:
-    """Whether the store can be read and written and the embedder embeds: tried, not looked up."""
+    """Whether the store can be read and written, and the embedder works. Both are tried."""
     store, embedder = await asyncio.gather(_store_works(shared.memory), _embedder_works(shared.memory))
     if not (store and embedder):
         response.status_code = 503
@@ -72,9 +85,9 @@ async def readyz(shared: Shared, response: Response) -> Readiness:
     )
 
 
-@router.get("/api/about", summary="What is it made of?")
+@router.get("/api/about", summary="Version and configuration")
 async def about(shared: Shared) -> About:
-    """For a page that wants to say what it shows."""
+    """What a page displays about the server."""
     from echoic import __version__
 
     embedder = shared.memory.embedder
@@ -94,7 +107,7 @@ async def _store_works(memory: MemoryService) -> bool:
     try:
         async with asyncio.timeout(_PROBE_S):
             facts = await memory.check()
-            # a store may answer about itself while it cannot be read
+            # a store may report its state while it cannot be read
             await memory.user("readyz", "readyz").get("readyz")
     except (EchoicError, TimeoutError):
         return False
@@ -110,4 +123,4 @@ async def _embedder_works(memory: MemoryService) -> bool:
     return True
 
 
-__all__ = ["router"]
+__all__ = ["STATIC", "page_router", "router"]

@@ -1,4 +1,8 @@
-"""Identities: a signed token stands for somebody we know nothing else of."""
+"""Identities, and the telephones linked to them.
+
+A signed token stands for a user of whom nothing else is known. The telephone may be answered by another
+process on the same store, or by none; then no code is ever redeemed.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,15 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Request
 from pydantic import Field
 
+from echoic.adapters.twilio.lines import Lines
+from echoic.adapters.twilio.linking import TYPED_DIGITS, LinkCodes
+from echoic.adapters.twilio.pins import Pins
+from echoic.errors import NotAllowed
 from echoic.server.callers import (
     AsAnybody,
     AsCaller,
     AsOperator,
+    Caller,
     Credentials,
     OperatedDeployment,
     Shared,
@@ -25,24 +34,26 @@ router = APIRouter(tags=["identity"])
 
 
 class AskIdentity(Asked):
-    """Which identity is wanted."""
+    """A request for an identity."""
 
-    deployment_id: str | None = Field(default=None, description="The server's default if left out.")
+    deployment_id: str | None = Field(
+        default=None, description="The deployment; the server's default if omitted."
+    )
     user_cookie: str | None = Field(
         default=None,
-        description="An identity that still holds, to have it renewed; or send it as a bearer token.",
+        description="A valid identity to renew; you can also send it as a bearer token.",
     )
 
 
 class Identity(Shown):
-    """A token, and whose it is."""
+    """A token and its user."""
 
-    user_cookie: str = Field(description="Send it with every request. Whoever has it is this user.")
-    user: str = Field(description="The user's id: random, and not a password.")
+    user_cookie: str = Field(description="Send it with every request. Its holder is this user.")
+    user: str = Field(description="The user's id: random, and not secret.")
     deployment_id: str
-    token_id: str = Field(description="What the token is revoked by. It stays when it is renewed.")
+    token_id: str = Field(description="The id to revoke the token by; renewing keeps it.")
     expires_at: datetime
-    renewed: bool = Field(description="Whether this is the identity that was presented, with a new term.")
+    renewed: bool = Field(description="Whether this is the presented identity with a new expiry.")
 
 
 @router.post(
@@ -57,8 +68,8 @@ async def give_identity(
     request: Request,
     asked: Annotated[AskIdentity | None, Body()] = None,
 ) -> Identity:
-    """A new identity, or the one presented with a new term. One that is forged or expired is refused, not
-    replaced: whoever holds it decides whether to begin anew.
+    """Returns a new identity, or the presented one with a new expiry. A forged or expired identity is
+    refused, not replaced: its holder decides whether to start over.
     """
     asked = asked or AskIdentity()
     presented = credentials.credentials if credentials else asked.user_cookie
@@ -77,15 +88,17 @@ async def give_identity(
 
 
 class Revoked(Shown):
-    """A token that is good no longer."""
+    """A revoked token."""
 
     revoked: str = Field(description="Its id.")
 
 
-@router.post("/api/identity/revoke", summary="End the identity presented", responses=responses(401, 429, 503))
+@router.post(
+    "/api/identity/revoke", summary="Revoke the presented identity", responses=responses(401, 429, 503)
+)
 async def revoke_identity(caller: AsCaller, shared: Shared) -> Revoked:
-    """The token that was sent, and every renewal of it, is refused from now on, by every server of the store.
-    What is kept of the user stays; `POST /api/forget` destroys it.
+    """From now on, every server of the store refuses this token and its renewals. The user's memory stays;
+    `POST /api/forget` destroys it.
     """
     return await _revoke(shared, caller.principal.deployment, caller.principal.token_id)
 
@@ -93,13 +106,13 @@ async def revoke_identity(caller: AsCaller, shared: Shared) -> Revoked:
 @router.post(
     "/api/tokens/{token_id}/revoke",
     tags=["operator"],
-    summary="End somebody's identity",
+    summary="Revoke a token by id",
     responses=responses(401, 404, 422, 429, 503),
     dependencies=[AsOperator],
 )
 async def revoke_token(shared: Shared, deployment: OperatedDeployment, token_id: str) -> Revoked:
-    """The token of this id, such as one that was lost, is refused from now on. An id that was never given
-    out is no error: nobody learns from the answer which ids there are.
+    """From now on, the token with this id, such as a lost one, is refused. An unknown id is not an error, so
+    the answer does not reveal which ids exist.
     """
     return await _revoke(shared, deployment, token_id)
 
@@ -114,6 +127,144 @@ def _deployment(shared: Shared, asked: str | None) -> str:
     if not shared.settings.serves(deployment):
         raise Refused(403, "deployment_not_served", "this deployment is not served here")
     return deployment
+
+
+class PhoneCode(Shown):
+    """A code that proves the caller's identity on the telephone."""
+
+    code: str = Field(description="Say or type it in a call. Valid once.", examples=["471902"])
+    good_until: datetime
+
+
+class TakePhoneCode(Asked):
+    """A code from a call."""
+
+    code: str = Field(
+        description="The code; anything but digits is ignored.", max_length=64, examples=["4719 0283"]
+    )
+
+
+class PhoneLinks(Shown):
+    """The telephones linked to the user."""
+
+    phones: int = Field(
+        description="The number of linked telephones. Their numbers are stored as hashes only."
+    )
+    pin: bool = Field(description="Whether the user has a PIN.")
+    taken_at: list[datetime] = Field(
+        description="When telephones of the user were linked to someone else, or unlinked in a call. "
+        "Tell the user: if it was not them, they should call from that telephone and say so."
+    )
+
+
+class PhonePin(Asked):
+    """A new PIN."""
+
+    pin: str = Field(
+        description="Six digits without a pattern, to say or key in during a call.",
+        max_length=64,
+        examples=["482913"],
+    )
+
+
+class HasPin(Shown):
+    """Whether the user has a PIN."""
+
+    pin: bool
+
+
+class Unlinked(Shown):
+    """The result of unlinking."""
+
+    unlinked: int = Field(description="The number of telephones that were unlinked.")
+
+
+@router.post("/api/phone/code", summary="Get a code to say on the phone", responses=responses(401, 429, 503))
+async def give_code(caller: AsCaller, shared: Shared) -> PhoneCode:
+    """A caller who says or types this code is served as this user for the rest of the call. The telephone is
+    linked to the user for later calls only if the number is proven to be the caller's and nobody else has
+    memories on it. An earlier code becomes invalid.
+    """
+    given = await _codes(caller, shared).give(caller.principal.user)
+    return PhoneCode(code=given.code, good_until=given.good_until)
+
+
+@router.post(
+    "/api/phone/link",
+    summary="Link the telephone a code was given on",
+    responses=responses(401, 403, 413, 422, 429, 503),
+)
+async def take_code(caller: AsCaller, shared: Shared, asked: TakePhoneCode) -> PhoneLinks:
+    """The phone agent gives this code to a caller whose number is proven. From the next call on, the
+    telephone belongs to this user, and its next caller is told. A wrong, used or expired code is refused
+    with 403, as is every code after too many wrong ones, and a code for a telephone on which someone has
+    memories who did not prove their identity in that call.
+    """
+    digits = "".join(character for character in asked.code if character in "0123456789")
+    proven = await _codes(caller, shared).take_proof(digits) if len(digits) == TYPED_DIGITS else None
+    if proven is None:
+        raise Refused(403, "code_not_good", "this code is not valid; ask for a new one on the phone")
+    try:
+        await _lines(caller, shared).link(proven.line, caller.principal.user, proved=proven.proved)
+    except NotAllowed as error:
+        raise Refused(403, "line_not_proven", f"{error}; they have to ask for the code themselves") from error
+    return await _links(caller, shared)
+
+
+@router.get("/api/phone/links", summary="Count linked telephones", responses=responses(401, 429, 503))
+async def links(caller: AsCaller, shared: Shared) -> PhoneLinks:
+    """Callers from a linked telephone are served as this user once the number is proven."""
+    return await _links(caller, shared)
+
+
+@router.post("/api/phone/unlink", summary="Unlink every telephone", responses=responses(401, 429, 503))
+async def unlink(caller: AsCaller, shared: Shared) -> Unlinked:
+    """Every linked telephone returns to its earlier memory; no memory changes. The next caller from each is
+    told.
+    """
+    return Unlinked(unlinked=await _lines(caller, shared).unlink_user(caller.principal.user))
+
+
+@router.post(
+    "/api/phone/pin",
+    summary="Set a PIN for the phone",
+    responses=responses(401, 413, 422, 429, 503),
+)
+async def set_pin(caller: AsCaller, shared: Shared, asked: PhonePin) -> HasPin:
+    """With the PIN, the user can prove their identity on telephones that are linked to them or on which they
+    gave a code once, even without carrier attestation. A new PIN replaces the old one. After five wrong
+    attempts within a day, over all telephones, no PIN is accepted until a day after the first.
+    """
+    await _pins(caller, shared).set(caller.principal.user, asked.pin)
+    return HasPin(pin=True)
+
+
+@router.delete("/api/phone/pin", summary="Remove the PIN", responses=responses(401, 429, 503))
+async def clear_pin(caller: AsCaller, shared: Shared) -> HasPin:
+    """Remove the PIN, so that none is accepted for this user."""
+    await _pins(caller, shared).clear(caller.principal.user)
+    return HasPin(pin=False)
+
+
+async def _links(caller: Caller, shared: Shared) -> PhoneLinks:
+    lines, user = _lines(caller, shared), caller.principal.user
+    return PhoneLinks(
+        phones=len(await lines.linked_to(user)),
+        pin=await _pins(caller, shared).has(user),
+        taken_at=await lines.taken_from(user),
+    )
+
+
+def _codes(caller: Caller, shared: Shared) -> LinkCodes:
+    return LinkCodes(shared.memory, caller.principal.deployment)
+
+
+def _lines(caller: Caller, shared: Shared) -> Lines:
+    return Lines(shared.memory, caller.principal.deployment)
+
+
+def _pins(caller: Caller, shared: Shared) -> Pins:
+    return Pins(shared.memory, caller.principal.deployment, shared.settings.secret)
 
 
 __all__ = ["router"]

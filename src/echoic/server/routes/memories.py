@@ -1,18 +1,228 @@
-"""What is known of the one who asks: all that holds, and how each came to be."""
+"""A user's memory: operations on it, everything in it, its profile and block, export and erasure."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import dataclasses
+from typing import Annotated, Any, Literal, Self, assert_never
 
-from fastapi import APIRouter, Query
-from pydantic import Field
+from fastapi import APIRouter, Body
+from fastapi import Query as Parameter
+from fastapi.openapi.models import Example
+from fastapi.responses import JSONResponse
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
-from echoic.server.callers import AsCaller
-from echoic.server.models import Shown, ShownMemory
+from echoic.errors import InvalidInput
+from echoic.memory.block import DEFAULT_BUDGET_TOKENS
+from echoic.memory.user import MAX_LIMIT, UserMemory
+from echoic.prompt.budget import counter_of
+from echoic.server.callers import AsBodyCaller, AsCaller, AsQueryCaller, Shared
+from echoic.server.models import Asked, Shown, ShownHit, ShownMemory, ShownRecall, ShownReceipt, ShownSearch
 from echoic.server.problems import responses
-from echoic.types import Memory
+from echoic.types import Category, Memory, Outcome, Recall, Sharing
 
 router = APIRouter(tags=["memory"])
+
+
+_OTHERS: Any = Field(default=None, description="A field of another operation; ignored.")
+
+
+class Operation(Asked):
+    """The fields of every operation."""
+
+    deployment_id: str | None = Field(
+        default=None,
+        description="Optional; must be the deployment of the identity.",
+        examples=["default"],
+    )
+    user_cookie: str | None = Field(
+        default=None,
+        description="The identity from POST /api/identity, unless you send it as a bearer token. It alone "
+        "determines whose memory is used.",
+    )
+    # a client may send the fields of all operations with each of them
+    id: Any = _OTHERS
+    key: Any = _OTHERS
+    value: Any = _OTHERS
+    query: Any = _OTHERS
+    limit: Any = _OTHERS
+    min_relevance: Any = _OTHERS
+    besides: Any = _OTHERS
+    category: Any = _OTHERS
+    context: Any = _OTHERS
+
+
+class Set(Operation):
+    """Store `value` under `key`; the earlier value becomes history."""
+
+    operation: Literal["set"]
+    key: str = Field(examples=["favourite_coffee"])
+    value: str = Field(examples=["flat white"])
+    category: Category = "fact"
+    context: str | None = None
+    visibility: Sharing = Field(default="auto", description="private: never shared. auto: the rules decide.")
+
+
+class Get(Operation):
+    """Get the current value of `key`; the user's own takes precedence over a global one."""
+
+    operation: Literal["get"]
+    key: str
+
+
+class Delete(Operation):
+    """Retract the memory under `key`, or one memory or turn by its `id`; it stays in the history."""
+
+    operation: Literal["delete"]
+    id: str | None = Field(default=None, description="The id of a memory or turn, instead of `key`.")
+    key: str | None = Field(default=None, validate_default=True)
+
+    @field_validator("key")
+    @classmethod
+    def _names_something(cls, key: str | None, info: ValidationInfo) -> str | None:
+        if key is None and info.data.get("id") is None:
+            raise PydanticCustomError("missing", "needs a key, or an id")
+        return key
+
+
+class Query(Operation):
+    """Search memories and turns."""
+
+    operation: Literal["query"]
+    query: str
+    limit: int = Field(default=10, strict=True, ge=1, le=MAX_LIMIT)
+    min_relevance: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The minimum relevance of a hit. By default, nothing is returned if no hit is likely to "
+        "answer; 0 returns everything that was found.",
+    )
+    besides: list[str] | None = Field(
+        default=None, description="Ids of conversations, turns and memories to leave out."
+    )
+
+
+class List(Operation):
+    """List every current memory."""
+
+    operation: Literal["list"]
+
+
+class Deleted(Shown):
+    """The result of a delete."""
+
+    deleted: bool = Field(description="Whether a memory of the user was retracted.")
+    deleted_count: int = Field(description="0 or 1.")
+
+
+class Listed(Shown):
+    """Every memory the caller can recall."""
+
+    success: bool = True
+    memories: list[ShownMemory] = Field(description="The caller's own and global memories, newest first.")
+
+
+class Answer(Shown):
+    """The result of an operation."""
+
+    success: bool = Field(description="False if a delete found nothing to retract.")
+    result: ShownMemory | Deleted | list[ShownMemory] | list[ShownHit] | None = Field(
+        description="set: the stored memory. get: the memory, or null. delete: whether a memory was "
+        "retracted. query: the hits, best first. list: the memories, oldest first."
+    )
+    found: bool = Field(default=False, description="For get and query: whether anything was found.")
+    search: ShownSearch | None = Field(default=None, description="For query: how the hits were found.")
+    memories: list[ShownMemory] = Field(
+        default_factory=list, description="For query: the memories among the hits, best first."
+    )
+
+    @classmethod
+    def of(cls, recall: Recall) -> Self:
+        """The result of a query."""
+        shown = ShownRecall.of(recall)
+        memories = [memory for hit in shown.hits for memory in (hit.memory, *hit.also) if memory]
+        search = ShownSearch(**{name: getattr(shown, name) for name in ShownSearch.model_fields})
+        return cls(success=True, result=shown.hits, found=bool(shown.hits), search=search, memories=memories)
+
+
+AnyOperation = Set | Get | Delete | Query | List
+
+_IDENTIFIED = {"deploymentId": "default", "userCookie": "eyJhbGciOiJIUzI1NiIs…"}
+
+
+def _example(summary: str, **fields: str | int) -> Example:
+    return {"summary": summary, "value": {**fields, **_IDENTIFIED}}
+
+
+_EXAMPLES: dict[str, Example] = {
+    "set": _example("Store a value", operation="set", key="favourite_coffee", value="flat white"),
+    "get": _example("Look up a key", operation="get", key="favourite_coffee"),
+    "delete": _example("Retract a key", operation="delete", key="favourite_coffee"),
+    "query": _example("Search", operation="query", query="what do I drink?", limit=5),
+    "list": _example("List every current memory", operation="list"),
+}
+
+
+@router.post(
+    "/api/memory",
+    summary="Use a memory",
+    responses=responses(401, 409, 413, 422, 429, 503, 507),
+    response_model_exclude_unset=True,
+    openapi_extra={"security": [{}]},  # or without the header: the identity may be in the body
+)
+async def use_memory(
+    caller: AsBodyCaller,
+    asked: Annotated[AnyOperation, Body(discriminator="operation", openapi_examples=_EXAMPLES)],
+) -> Answer:
+    """Run one operation on the memory of the identity's user. If nothing is known, the result is empty and
+    successful; if the search was not possible, the status is 503.
+    """
+    return await _done(caller.memory, asked)
+
+
+@router.get(
+    "/api/memory",
+    summary="List a memory",
+    responses=responses(401, 422, 429, 503),
+    openapi_extra={"security": [{}]},
+)
+async def list_memory(caller: AsQueryCaller) -> Listed:
+    """Every memory the caller can recall: their own and global ones. Prefer a token in a header, which stays
+    out of browser histories and logs; `userCookie` is for pages that cannot send headers.
+    """
+    known = [ShownMemory.of(memory) for memory in await caller.memory.facts(with_global=True)]
+    newest = sorted(known, key=lambda memory: memory.updated_at or memory.valid_from, reverse=True)
+    return Listed(memories=newest)
+
+
+async def _done(memory: UserMemory, asked: AnyOperation) -> Answer:
+    match asked:
+        case Set():
+            kept = await memory.set(
+                asked.key,
+                asked.value,
+                category=asked.category,
+                context=asked.context,
+                visibility=asked.visibility,
+            )
+            return Answer(success=True, result=ShownMemory.of(kept))
+        case Get():
+            known = await memory.get(asked.key)
+            shown = ShownMemory.of(known) if known else None
+            return Answer(success=True, result=shown, found=known is not None)
+        case Delete():
+            deleted = await memory.delete(asked.key, id=asked.id)
+            return Answer(success=deleted, result=Deleted(deleted=deleted, deleted_count=int(deleted)))
+        case Query():
+            recall = await memory.recall(
+                asked.query, limit=asked.limit, min_relevance=asked.min_relevance, besides=asked.besides
+            )
+            return Answer.of(recall)
+        case List():
+            return Answer(success=True, result=[ShownMemory.of(m) for m in await memory.facts()])
+        case _:
+            assert_never(asked)
 
 
 class Versions(Shown):
@@ -23,28 +233,26 @@ class Versions(Shown):
 
 
 class Memories(Shown):
-    """Everything that holds, oldest first."""
+    """Every current memory, oldest first."""
 
     memories: list[ShownMemory]
     history: list[Versions] | None = Field(
-        default=None, description="Of every key that ever changed; only where it was asked for."
+        default=None, description="Every version of each key that changed; only on request."
     )
     past: list[ShownMemory] | None = Field(
         default=None,
-        description="All that holds no longer, oldest first, with or without a key; likewise. What corrected "
-        "it is named by `supersededBy`.",
+        description="Every memory that is no longer current, oldest first; only on request. `supersededBy` "
+        "names its correction.",
     )
 
 
-@router.get(
-    "/api/memories", summary="Everything known of the caller", responses=responses(401, 422, 429, 503)
-)
+@router.get("/api/memories", summary="List the caller's memories", responses=responses(401, 422, 429, 503))
 async def list_memories(
     caller: AsCaller,
     *,
-    history: Annotated[bool, Query(description="With the earlier versions of what was corrected.")] = False,
+    history: Annotated[bool, Parameter(description="Include earlier versions.")] = False,
 ) -> Memories:
-    """All that holds; what was corrected or taken back is left out, unless `history` asks for it."""
+    """Every current memory. With `history`, also those that were corrected or deleted."""
     facts = await caller.memory.facts()
     shown = [ShownMemory.of(memory) for memory in facts]
     if not history:
@@ -61,7 +269,7 @@ async def list_memories(
     responses=responses(401, 404, 422, 429, 503),
 )
 async def get_history(caller: AsCaller, key: str) -> Versions:
-    """Oldest first, with what was taken back. Empty for a key the caller never kept anything under."""
+    """Oldest first, deleted versions included. Empty for a key that was never set."""
     return _versions(key, await caller.memory.history(key))
 
 
@@ -69,4 +277,124 @@ def _versions(key: str, memories: list[Memory]) -> Versions:
     return Versions(key=key, versions=[ShownMemory.of(memory) for memory in memories])
 
 
-__all__ = ["router"]
+MAX_BUDGET_TOKENS = 8000
+
+
+class ShownDirectives(Shown):
+    """The caller's directives: how they want to be served."""
+
+    pacing: str | None
+    verbosity: str | None
+    formality: str | None
+    language: str | None
+    free: dict[str, str] = Field(description="Other directives by name, in the caller's words.")
+
+
+class ShownProfile(Shown):
+    """The caller's profile: a view of the memories under known keys."""
+
+    name: str | None
+    age: int | None
+    home: str | None
+    occupation: str | None
+    interests: list[str]
+    preferences: list[str] = Field(description="How they like to talk and be reached.")
+    avoid_topics: list[str] = Field(description="What they do not want to talk about.")
+    unconfirmed: list[str] = Field(description="Fields whose source was uncertain.")
+    directives: ShownDirectives
+
+
+class ShownSection(Shown):
+    """One section of a block."""
+
+    name: str = Field(examples=["profile"])
+    text: str
+    tokens: int
+
+
+class ShownBlock(Shown):
+    """The memory block an agent gets when a session starts; identical bytes while nothing changes."""
+
+    agent: str = Field(description="The agent whose experience it includes.")
+    sections: list[ShownSection] = Field(description="Ordered from the most to the least stable.")
+    tokens: int = Field(description="The tokens of the whole block, separators included.")
+    budget_tokens: int
+    left_out: int = Field(description="The number of items that did not fit.")
+    outcome: Outcome = Field(description="The outcome of the recall for the current context, if any.")
+
+
+@router.get("/api/profile", summary="Get the caller's profile", responses=responses(401, 429, 503))
+async def get_profile(caller: AsCaller) -> ShownProfile:
+    """Profile and directives; unknown fields are null."""
+    profile, directives = await caller.memory.profile(), await caller.memory.directives()
+    return ShownProfile.model_validate({**dataclasses.asdict(profile), "directives": directives})
+
+
+@router.get("/api/block", summary="Get the memory block", responses=responses(401, 422, 429, 503))
+async def get_block(
+    caller: AsCaller,
+    shared: Shared,
+    budget_tokens: Annotated[
+        int,
+        Parameter(
+            alias="budgetTokens", ge=1, le=MAX_BUDGET_TOKENS, description="The maximum size of the block."
+        ),
+    ] = DEFAULT_BUDGET_TOKENS,
+) -> ShownBlock:
+    """The memory block that a session starts with, section by section, with token counts."""
+    block = await caller.memory.block(agent=shared.agent, budget_tokens=budget_tokens)
+    count = counter_of(shared.memory.embedder)
+    return ShownBlock(
+        agent=shared.agent,
+        sections=[ShownSection(name=s.name, text=s.text, tokens=count(s.text)) for s in block.sections],
+        tokens=block.tokens,
+        budget_tokens=budget_tokens,
+        left_out=block.left_out,
+        outcome=block.outcome,
+    )
+
+
+erasure = APIRouter(tags=["erasure"])
+
+
+class Forget(Asked):
+    """What to destroy: exactly one of the five."""
+
+    everything: Literal[True] | None = Field(default=None, description="Everything stored about the caller.")
+    key: str | None = Field(default=None, description="One key and its history.")
+    conversation: str | None = Field(default=None, description="One conversation and its turns.")
+    id: str | None = Field(default=None, description="One memory or one turn, by id.")
+    asked: str | None = Field(
+        default=None, description="What the caller asked to forget in one turn, by the id of that turn."
+    )
+
+
+@erasure.post("/api/forget", summary="Destroy memories", responses=responses(401, 413, 422, 429, 503))
+async def forget(caller: AsCaller, asked: Forget) -> ShownReceipt:
+    """Removes records, words, sounds and vectors from every file and table of the store. This cannot be
+    undone, so erasing everything must be explicit: `{"everything": true}`.
+    """
+    named = (asked.everything, asked.key, asked.conversation, asked.id, asked.asked)
+    if sum(name is not None for name in named) != 1:
+        raise InvalidInput(
+            "name exactly one of 'everything', 'key', 'conversation', 'id' and 'asked'; nothing was destroyed"
+        )
+    receipt = await caller.memory.forget(
+        key=asked.key, conversation=asked.conversation, id=asked.id, asked=asked.asked
+    )
+    return ShownReceipt.of(receipt)
+
+
+@erasure.get(
+    "/api/export",
+    summary="Export everything about the caller",
+    response_model=dict[str, Any],
+    responses=responses(401, 429, 503),
+)
+async def export(caller: AsCaller) -> JSONResponse:
+    """Every version of every memory, and every conversation, as JSON for `echoic import`."""
+    disposition = {"Content-Disposition": 'attachment; filename="echoic-export.json"'}
+    return JSONResponse(await caller.memory.export(), headers=disposition)
+
+
+__all__ = ["erasure", "router"]

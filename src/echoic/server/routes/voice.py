@@ -1,72 +1,180 @@
-"""Live calls: whether there are any, opening one, its socket, and its WebRTC offer."""
+"""Voice calls: whether there are any, opening one, its socket, and its WebRTC offer."""
 
 from __future__ import annotations
 
 import logging
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 
-from fastapi import APIRouter, Body, Request, Response, WebSocket
+from fastapi import APIRouter, Body, Request, Response
 from pydantic import Field
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from echoic.errors import NotAllowed
+from echoic.errors import InvalidInput, NotAllowed, brief
+from echoic.memory.service import MemoryService
 from echoic.server.callers import AsAnybody, AsCaller, Served, Shared, address, is_known_still
 from echoic.server.models import Asked, Shown
 from echoic.server.problems import RETRY_S, Refused, not_found, responses
-from echoic.server.voice import PageSocket
+from echoic.server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic_ai.realtime import RealtimeModel
+
+    from echoic.adapters.browser import Switchboard
+    from echoic.session import VoiceAgent
+
+GREETING: Final = (
+    "Greet the caller in one short sentence: by name, if you know it, and with what you last talked about, "
+    "if you remember something that matters. Else ask who you are talking to."
+)
+
+
+def switchboard(memory: MemoryService, settings: ServerSettings) -> Switchboard | None:
+    """The switchboard that `settings` configure; None without voice calls. Contacts no provider.
+
+    Raises:
+        InvalidInput: the model is unknown, lacks its key or packages, or has no WebRTC although set.
+    """
+    if settings.voice_model is None:
+        return None
+    model = _model(settings.voice_model)
+    from echoic.adapters.browser import Switchboard
+
+    return Switchboard(
+        memory,
+        model,
+        _agents(settings.voice_agents),
+        transport=settings.voice_transport,
+        settings=settings.voice_settings,
+        manners=settings.voice_manners,
+        limits=settings.voice_limits,
+        per_address=settings.limits.calls_per_address,
+    )
+
+
+def _model(model: str | RealtimeModel) -> RealtimeModel:
+    try:
+        from pydantic_ai.exceptions import UserError
+        from pydantic_ai.realtime import RealtimeModel, infer_realtime_model
+    except ImportError as error:
+        raise InvalidInput(f"live calls need packages ({error.name}): pip install 'echoic[voice]'") from error
+    if isinstance(model, RealtimeModel):
+        return model
+    if not isinstance(model, str):
+        raise InvalidInput(f"voice_model must be 'provider:model' or a realtime model, not {brief(model)}")
+    try:
+        return infer_realtime_model(model)
+    except UserError as error:  # an unknown provider, or a missing key; the message says which
+        raise InvalidInput(f"the voice model {brief(model)} cannot be used: {error}") from error
+    except ImportError as error:
+        raise InvalidInput(
+            f"the voice model {brief(model)} needs packages: pip install 'echoic[voice]'"
+        ) from error
+
+
+def _agents(given: Sequence[VoiceAgent]) -> Sequence[VoiceAgent]:
+    if given:
+        return given
+    from echoic.capability.talking import INSTRUCTIONS, NAME
+    from echoic.session import VoiceAgent
+
+    return [VoiceAgent(name=NAME, instructions=INSTRUCTIONS, greeting=GREETING)]
+
+
+class PageSocket:
+    """Starlette's socket, accepted, as a call knows one."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self._socket = socket
+
+    async def receive(self) -> str | bytes | None:
+        """The next message; None once the page is gone."""
+        if self._socket.client_state is WebSocketState.DISCONNECTED:
+            return None
+        message = await self._socket.receive()
+        if message["type"] == "websocket.disconnect":
+            return None
+        text = message.get("text")
+        return cast("str | bytes", text if text is not None else message.get("bytes", b""))
+
+    async def send(self, message: str | bytes) -> None:
+        """Send a message.
+
+        Raises:
+            ConnectionError: the page is gone.
+        """
+        try:
+            if isinstance(message, str):
+                await self._socket.send_text(message)
+            else:
+                await self._socket.send_bytes(message)
+        except (WebSocketDisconnect, RuntimeError, OSError) as error:
+            raise ConnectionResetError("the page is gone") from error
+
+    async def close(self, code: int = 1000) -> None:
+        """Close the socket."""
+        try:
+            await self._socket.close(code)
+        except (WebSocketDisconnect, RuntimeError, OSError) as error:
+            raise ConnectionResetError("the page is gone") from error
+
 
 log = logging.getLogger(__name__)
 
 router = APIRouter(tags=["voice"])
 sockets = APIRouter()
-"""A ticket is what opens these; they are no operations of the HTTP interface."""
+"""Sockets are opened with a ticket; they are not part of the OpenAPI description."""
 
 _BUSY_S = 5
-"""What a caller is told to wait where there are too many calls."""
+"""Retry-After when there are too many calls."""
 _SDP = "application/sdp"
 
 
 class Voice(Shown):
-    """What live calls there are."""
+    """The voice calls this server offers."""
 
     transport: Literal["websocket", "webrtc", "none"] = Field(
-        description="Which way the audio goes. none: there are no live calls; type, or use /api/chat/stream."
+        description="How audio travels. none: there are no voice calls; use /api/chat/stream."
     )
-    provider: str | None = Field(description="Whose model speaks.", examples=["openai", "google"])
-    agents: list[str] = Field(description="Who serves; the first one begins.")
+    provider: str | None = Field(
+        description="The provider of the voice model.", examples=["openai", "google"]
+    )
+    agents: list[str] = Field(description="The agents; the first one answers.")
     greeting: bool = Field(description="Whether the agent speaks first.")
 
 
 class VoiceAnswer(Shown):
-    """The same, as an answer."""
+    """The answer about voice calls."""
 
     success: Literal[True] = True
     result: Voice
 
 
 class OpenCall(Asked):
-    """Which call to open."""
+    """The call to open."""
 
-    agent: str | None = Field(default=None, description="Who is to begin; the first where it is left out.")
-    resume: str | None = Field(default=None, description="The session to go on with.")
+    agent: str | None = Field(default=None, description="The agent that answers; the first by default.")
+    resume: str | None = Field(default=None, description="The session to resume.")
     media: bool = Field(
         default=False, description="With `resume`: the page's WebRTC connection of that call is still up."
     )
 
 
 class Admitted(Shown):
-    """A call to be opened."""
+    """An admitted call."""
 
     session: str
     conversation: str
     transport: Literal["websocket", "webrtc"]
-    input_hz: int = Field(description="Of the audio to send.")
-    output_hz: int = Field(description="Of the audio that comes.")
-    ticket: str = Field(description="Opens one socket, once, within half a minute.")
+    input_hz: int = Field(description="The sample rate of audio to send.")
+    output_hz: int = Field(description="The sample rate of audio received.")
+    ticket: str = Field(description="Opens one socket, once, within 30 seconds.")
 
 
-@router.get("/api/voice", summary="Whether there are live calls", dependencies=[AsAnybody])
+@router.get("/api/voice", summary="Get the available voice calls", dependencies=[AsAnybody])
 async def get_voice(shared: Shared) -> VoiceAnswer:
-    """And who would serve them."""
+    """Whether there are voice calls, and their agents."""
     if shared.voice is None:
         return VoiceAnswer(result=Voice(transport="none", provider=None, agents=[], greeting=False))
     board = shared.voice
@@ -81,7 +189,7 @@ async def get_voice(shared: Shared) -> VoiceAnswer:
 
 @router.post(
     "/api/voice/sessions",
-    summary="Open a live call, or go on with one",
+    summary="Open or resume a voice call",
     responses=responses(401, 404, 413, 422, 429, 503),
 )
 async def open_call(
@@ -90,7 +198,7 @@ async def open_call(
     request: Request,
     asked: Annotated[OpenCall | None, Body()] = None,
 ) -> Admitted:
-    """A ticket for the socket at `/api/voice/socket`. A call of somebody else's is answered like none."""
+    """Returns a ticket for the socket at `/api/voice/socket`. Another user's call is not found."""
     if shared.voice is None:
         raise not_found("voice")
     from echoic.adapters.browser import NoSuchCall
@@ -123,10 +231,10 @@ async def open_call(
 
 @sockets.websocket("/api/voice/socket")
 async def voice_socket(socket: WebSocket, shared: Shared, ticket: str = "") -> None:
-    """The call's events, and its audio where that goes through here; docs/voice_page.md has the messages."""
+    """The call's events, and its audio unless that goes over WebRTC; see docs/voice_page.md."""
     call = shared.voice.redeem(ticket) if shared.voice is not None else None
     if call is None:
-        await socket.close(1008)  # before it is accepted: 403
+        await socket.close(1008)  # before it is accepted, so the client sees 403
         return
     from echoic.adapters.browser import SUBPROTOCOL, serve
 
@@ -137,7 +245,7 @@ async def voice_socket(socket: WebSocket, shared: Shared, ticket: str = "") -> N
 
 @router.post(
     "/api/voice/sessions/{session}/offer",
-    summary="Send the call's audio straight to the provider",
+    summary="Answer a WebRTC offer",
     response_class=Response,
     responses={
         200: {"description": "The answer, as SDP.", "content": {_SDP: {"schema": {"type": "string"}}}},
@@ -146,7 +254,9 @@ async def voice_socket(socket: WebSocket, shared: Shared, ticket: str = "") -> N
     openapi_extra={"requestBody": {"content": {_SDP: {"schema": {"type": "string"}}}, "required": True}},
 )
 async def answer_offer(caller: AsCaller, shared: Shared, session: str, request: Request) -> Response:
-    """Answers a WebRTC offer. The provider's key stays here; the server steers the call from beside."""
+    """Connects the page's audio to the provider. The provider's key stays on the server, which controls the
+    call.
+    """
     if shared.voice is None:
         raise not_found("call")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _SDP:
@@ -177,4 +287,4 @@ def _too_many(error: NotAllowed) -> Refused:
     return Refused(429, "too_many_calls", str(error), headers={"Retry-After": str(_BUSY_S)})
 
 
-__all__ = ["router", "sockets"]
+__all__ = ["GREETING", "PageSocket", "router", "sockets", "switchboard"]

@@ -52,7 +52,7 @@ export class Api {
       if (name === "problem") throw new ApiError(503, sentence(data.error));
       coming(name, data);
     }
-    throw new ApiError(0, "The answer broke off. What you said is kept.");
+    throw new ApiError(0, "The answer was cut off. What you said is stored.");
   }
 
   /**
@@ -139,7 +139,7 @@ export class Api {
     try {
       response = await fetch(path, { method, headers, signal, body: sent });
     } catch {
-      throw new ApiError(0, "The server cannot be reached. Nothing was lost: try again when it is back.");
+      throw new ApiError(0, "The server cannot be reached. Nothing was lost: try again later.");
     }
     if (response.ok) return response;
     const answer = await response.json().catch(() => ({}));
@@ -164,7 +164,7 @@ async function* events(response) {
       }
     }
   } catch {
-    throw new ApiError(0, "The server cannot be reached any more. What was acknowledged is kept.");
+    throw new ApiError(0, "The connection to the server was lost. Everything acknowledged is stored.");
   } finally {
     reader.cancel().catch(() => {});
   }

@@ -14,12 +14,12 @@ const STATES = {
   listening: "Listening",
   thinking: "Thinking…",
   speaking: "Speaking",
-  reconnecting: "The line broke. Reconnecting…",
+  reconnecting: "Disconnected. Reconnecting…",
   transferring: "Handing over…",
   ending: "Ending…",
 };
 const PROVIDERS = { openai: "OpenAI Realtime", azure: "OpenAI Realtime on Azure", google: "Gemini Live" };
-const WAYS = { websocket: "through this server", webrtc: "straight from this browser" };
+const WAYS = { websocket: "through this server", webrtc: "directly from this browser" };
 
 export class Calling {
   #page;
@@ -117,7 +117,7 @@ export class Calling {
       if (call !== this.#call) return; // hung up meanwhile
       await this.#showDevices();
       await this.#page.leave();
-      this.#page.transcript.divide(asked.resume ? "The call goes on" : "A voice call");
+      this.#page.transcript.divide(asked.resume ? "The call continues" : "A voice call");
       await call.start(asked);
       if (call === this.#call) this.#keep(call.session);
     } catch (error) {
@@ -133,7 +133,7 @@ export class Calling {
     // captions do not say what was heard
     if (message.type === "transcript") this.#turns.show(message, message.heard !== undefined);
     if (message.type === "problem") this.#page.notice(message.error);
-    if (message.type === "transfer") this.#page.transcript.divide(`Handed over to ${message.agent}`);
+    if (message.type === "transfer") this.#page.transcript.divide(`Transferred to ${message.agent}`);
     if (message.type === "recall") this.#recalled(message);
   }
 
@@ -143,8 +143,8 @@ export class Calling {
   }
 
   #silenced(elapsed) {
-    this.#page.operations.add("You cut in", [
-      { name: "silence", ms: elapsed, detail: "until the agent was silent; what was not played was not heard" },
+    this.#page.operations.add("You interrupted", [
+      { name: "silence", ms: elapsed, detail: "until the agent was silent; words that were not played were not heard" },
     ]);
   }
 

@@ -9,18 +9,18 @@ const FIELDS = [
   ["home", "Home"],
   ["occupation", "Occupation"],
   ["interests", "Interests"],
-  ["preferences", "Prefers, talks and is reached"],
-  ["avoid_topics", "Does not talk about"],
+  ["preferences", "Preferences"],
+  ["avoid_topics", "Topics to avoid"],
 ];
 const DIRECTIVES = ["pacing", "verbosity", "formality", "language"];
 const SECTIONS = {
-  about: "How it is to be read",
-  experience: "What this agent learned by serving people",
+  about: "How to read the block",
+  experience: "Lessons of this agent",
   profile: "Who is calling",
   directives: "How they want to be served",
-  memories: "What else is known",
+  memories: "Other memories",
   conversations: "Conversations that can be recalled",
-  now: "What the moment calls to mind",
+  now: "Recalled for the current turn",
 };
 
 export class ProfilePanel {
@@ -41,7 +41,7 @@ function said(value) {
 }
 
 function row([label, value, unsure]) {
-  const mark = unsure ? h("span", { class: "tag proposed", title: "It rests on something that was not sure." }, "unconfirmed") : null;
+  const mark = unsure ? h("span", { class: "tag proposed", title: "Its source was uncertain." }, "unconfirmed") : null;
   return [h("dt", {}, label), h("dd", { dir: "auto" }, String(value), mark ? " " : null, mark)];
 }
 
@@ -105,9 +105,9 @@ export class JobsPanel {
     const undone = jobs.waiting + jobs.failing + parked;
     byId("undone").textContent = undone ? `${undone}` : "";
     byId("jobs").replaceChildren(
-      tile("waiting", jobs.waiting, "conversations still to be learned from", ""),
-      tile("failing", jobs.failing, "a model failed; it is asked again", jobs.failing ? "proposed" : ""),
-      tile("parked", parked, "given up until an operator retries", parked ? "danger" : ""),
+      tile("waiting", jobs.waiting, "conversations to read", ""),
+      tile("failing", jobs.failing, "the model failed; it will be retried", jobs.failing ? "proposed" : ""),
+      tile("parked", parked, "given up; an operator can retry", parked ? "danger" : ""),
     );
     byId("parked").replaceChildren(
       ...jobs.parked.map((job) =>
@@ -122,8 +122,8 @@ export class JobsPanel {
     );
     const vectors = byId("vectors");
     vectors.textContent = jobs.embeddingTrouble
-      ? `Vectors wait: ${jobs.embeddingTrouble}. What was said is kept, and found by its words meanwhile.`
-      : "Vectors get on.";
+      ? `Vectors wait: ${jobs.embeddingTrouble}. Turns are stored, and found by their words meanwhile.`
+      : "Embedding is up to date.";
     vectors.className = jobs.embeddingTrouble ? "note bad" : "note";
   }
 }

@@ -174,7 +174,7 @@ function told(name, data) {
     if (data.operation === "get" || data.operation === "query") return; // nothing was changed
   }
   if (name === "trouble" && data.what === "distilling") {
-    const again = data.againS === null ? "given up" : `asked again in ${Math.round(data.againS)} s`;
+    const again = data.againS === null ? "given up" : `retry in ${Math.round(data.againS)} s`;
     operations.add("A model could not learn from this", [{ name: "distil", detail: `${data.reason}: nothing was changed; ${again}` }]);
   }
   // what comes in a burst is looked at once
@@ -253,7 +253,7 @@ async function forget(memory, how) {
     operations.add(title, [{ name: "forget", ms: receipt.elapsed, detail }]);
   } else {
     const { result, elapsed } = await api.takeBack(memory.id);
-    operations.add(title, [{ name: "delete", ms: elapsed, detail: result.deleted ? "taken back; it stays as history" : "there was nothing" }]);
+    operations.add(title, [{ name: "delete", ms: elapsed, detail: result.deleted ? "deleted; it stays in the history" : "nothing to delete" }]);
   }
   await showMemories();
 }

@@ -4,9 +4,9 @@ import { byId, h } from "./dom.js";
 import { keyWords, moment } from "./format.js";
 
 const VISIBILITY = {
-  private: { label: "private", title: "Only this caller's conversations know it." },
-  proposed: { label: "proposed", title: "Proposed for everyone; until the operator approves, only this caller sees it." },
-  global: { label: "global", title: "Everyone who calls this deployment knows it. Personal data was taken out." },
+  private: { label: "private", title: "Only this caller can recall it." },
+  proposed: { label: "proposed", title: "Proposed as global; until an operator approves it, only this caller can recall it." },
+  global: { label: "global", title: "Every caller of this deployment can recall it. Personal data is redacted." },
 };
 
 export class MemoryPanel {
@@ -136,9 +136,9 @@ export class MemoryPanel {
     return h(
       "div",
       { class: "forgetting", role: "group", "aria-label": `Forget ${titleOf(memory)}` },
-      h("button", { type: "button", class: "button", onclick: choose("take back") }, "Take back"),
+      h("button", { type: "button", class: "button", onclick: choose("take back") }, "Delete"),
       h("button", { type: "button", class: "button danger", onclick: choose("destroy") }, "Destroy"),
-      h("span", { class: "what" }, "Taken back, it stays as history. Destroyed, so are the words that said it."),
+      h("span", { class: "what" }, "Delete keeps it in the history. Destroy also removes the words that stated it."),
     );
   }
 }
@@ -193,7 +193,7 @@ function history(memory, past) {
 function version(memory) {
   const text = memory.current ? h("span", { dir: "auto" }, memory.text) : h("s", { dir: "auto" }, memory.text);
   const until = memory.current
-    ? "holds"
-    : `${memory.supersededBy ? "corrected" : "taken back"} ${moment(memory.validUntil)}`;
+    ? "current"
+    : `${memory.supersededBy ? "corrected" : "deleted"} ${moment(memory.validUntil)}`;
   return h("li", {}, text, h("span", { class: "when" }, `said ${moment(memory.validFrom)}, ${until}`));
 }

@@ -4,16 +4,16 @@ import { byId, h } from "./dom.js";
 import { keyWords, ms, score } from "./format.js";
 
 const OUTCOMES = {
-  complete: "everything was looked at",
-  deadline: "the best there was in time",
-  unavailable: "could not look everywhere",
+  complete: "everything was searched",
+  deadline: "the best hits in time",
+  unavailable: "the search was incomplete",
 };
 const CHANNELS = ["vector", "late", "text", "fuzzy", "window"];
 const MEANINGS = {
   vector: "by meaning: the cosine of the whole text",
   late: "by meaning, word piece by word piece, over a turn and its neighbours",
-  text: "by its words: BM25",
-  fuzzy: "by words that are spelt or sound alike",
+  text: "by words: BM25",
+  fuzzy: "by words with similar spelling or sound",
   window: "by the words of neighbouring turns",
 };
 const KEPT = 60;
@@ -77,10 +77,10 @@ export function stepsOfReply(reply) {
   const steps = [];
   for (const [name, elapsed] of Object.entries(reply.timings)) {
     const step = { name, ms: elapsed };
-    if (name === "append") step.detail = "your words, durable before anything else";
-    if (name === "distil") step.detail = changes.length ? learnedWords(reply) : "nothing new heard";
-    if (name === "first words") Object.assign(step, { detail: "of the model, with the memory block before it", within: true });
-    if (name === "answer" && reply.timings["first words"] !== undefined) step.detail = "the model, to its last word";
+    if (name === "append") step.detail = "your turn, durable first";
+    if (name === "distil") step.detail = changes.length ? learnedWords(reply) : "nothing new";
+    if (name === "first words") Object.assign(step, { detail: "by the model, given the memory block", within: true });
+    if (name === "answer" && reply.timings["first words"] !== undefined) step.detail = "the model's whole answer";
     if (name === "append answer") step.detail = "what the agent said";
     if (name === "forget") step.detail = `${reply.receipt.records} records, ${reply.receipt.verified ? "verified gone" : "not verified"}`;
     if (name === "recall") {
@@ -124,8 +124,8 @@ function recallWords({ recall }) {
 function silence({ outcome }) {
   const looked = outcome === "complete";
   const words = looked
-    ? "Nothing is known about this. It looked everywhere, and nothing there is likely to answer."
-    : "Could not look everywhere: whether anything is known about this is open. Ask again.";
+    ? "Nothing is known about this. The search was complete, and nothing is likely to answer."
+    : "The search was incomplete, so something may be known about this. Ask again.";
   return h("p", { class: looked ? "none" : "none open", "data-outcome": outcome }, words);
 }
 

@@ -5,9 +5,9 @@ import { ms } from "./format.js";
 import { hits } from "./operations.js";
 
 const OUTCOMES = {
-  failed: "could not be done; the model was told so",
-  unavailable: "could not look everywhere",
-  deadline: "the best there was in time",
+  failed: "failed; the model was told",
+  unavailable: "the search was incomplete",
+  deadline: "the best hits in time",
 };
 const KEPT = 60;
 
@@ -64,7 +64,7 @@ function rows(used) {
     ["key", used.key],
     ["value", used.operation === "get" && !memory && !trouble ? "nothing is known" : value],
     ["why", memory?.reasoning ? `${memory.visibility}: ${memory.reasoning}` : ""],
-    ["deleted", used.deleted === null ? "" : used.deleted ? "taken back; it stays as history" : "there was nothing"],
+    ["deleted", used.deleted === null ? "" : used.deleted ? "deleted; it stays in the history" : "nothing to delete"],
     ["outcome", trouble],
   ].filter(([, text]) => text);
 }
@@ -74,7 +74,7 @@ function pipeline(steps) {
   return h(
     "details",
     { class: "found" },
-    h("summary", {}, "the pipeline that was run"),
+    h("summary", {}, "the search pipeline"),
     h("pre", { class: "scroll pipeline", tabindex: "0", role: "region", "aria-label": "Pipeline" }, text),
   );
 }

@@ -12,13 +12,13 @@ const GOODBYE_MS = 3000;
 const ENDS = {
   ended: "",
   failed: "",
-  elsewhere: "The call goes on in another window.",
-  "taken over": "The call goes on elsewhere.",
-  forgotten: "The call ended: what was known of this caller was forgotten.",
+  elsewhere: "The call continues in another window.",
+  "taken over": "The call continues elsewhere.",
+  forgotten: "The call ended: this caller was forgotten.",
   idle: "The call ended: nothing was said for a while.",
-  "too long": "The call ended: it had lasted as long as a call may.",
-  gone: "The call could not be taken up again: it is over. What was heard is kept.",
-  unreachable: "The server cannot be reached. What was heard is kept; the call can be taken up when it is back.",
+  "too long": "The call ended: it reached the maximum length.",
+  gone: "The call could not be resumed: it is over. What was heard is stored.",
+  unreachable: "The server cannot be reached. What was heard is stored; you can resume the call when it is back.",
 };
 
 export class Call {

@@ -141,7 +141,7 @@ export class Line {
       const gone = (code) => {
         clearTimeout(late);
         socket.onmessage = socket.onclose = null;
-        failed(new ApiError(0, "The line broke before the call began. Try again."));
+        failed(new ApiError(0, "The connection failed before the call began. Try again."));
         if (socket === this.#socket) this.#gone(code);
       };
       socket.onclose = ({ code }) => gone(code);

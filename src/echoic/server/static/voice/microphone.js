@@ -3,12 +3,12 @@
 const CHOSEN = "echoic.microphone";
 const TYPING = "Typing works meanwhile.";
 const TROUBLE = {
-  NotAllowedError: `The microphone is blocked for this page. Allow it beside the address of the page, then call again. ${TYPING}`,
-  SecurityError: `The microphone is blocked for this page. Allow it beside the address of the page, then call again. ${TYPING}`,
+  NotAllowedError: `The microphone is blocked for this page. Allow it in the address bar, then call again. ${TYPING}`,
+  SecurityError: `The microphone is blocked for this page. Allow it in the address bar, then call again. ${TYPING}`,
   NotFoundError: `There is no microphone. Plug one in, or allow this browser to use it in the system's settings, then call again. ${TYPING}`,
-  NotReadableError: `The microphone cannot be used: another program may have it. Close that one, then call again. ${TYPING}`,
-  OverconstrainedError: "This microphone is not there any more. Choose another.",
-  AbortError: `The microphone stopped working. Plug it in anew, then call again. ${TYPING}`,
+  NotReadableError: `The microphone cannot be used: another program may be using it. Close that program, then call again. ${TYPING}`,
+  OverconstrainedError: "This microphone was disconnected. Choose another.",
+  AbortError: `The microphone stopped working. Plug it in again, then call again. ${TYPING}`,
 };
 
 /** There is no microphone to be had; the message says why and what to do. */

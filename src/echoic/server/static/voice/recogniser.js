@@ -7,7 +7,7 @@ const SHORT_MS = 700;
 const AGAIN_MS = 250;
 const TYPE = "Type instead.";
 const TROUBLE = {
-  "not-allowed": `The microphone, or speech recognition, is blocked for this page. Allow it beside the address of the page. ${TYPE}`,
+  "not-allowed": `The microphone, or speech recognition, is blocked for this page. Allow it in the address bar. ${TYPE}`,
   "service-not-allowed": `This browser does not let pages use its speech recognition. ${TYPE}`,
   "audio-capture": `There is no microphone. Plug one in and try again. ${TYPE}`,
   network: `The speech recognition of this browser cannot be reached. ${TYPE}`,

@@ -54,7 +54,7 @@ export class Turns {
     const [item] = [...this.#shown.values()].reverse().filter((one) => one.matches(".agent"));
     if (!item || item.dataset.heard || item.querySelector(".using")) return;
     item.classList.add("broken");
-    item.append(h("span", { class: "using" }, "the line broke here"));
+    item.append(h("span", { class: "using" }, "disconnected here"));
   }
 
   #recognise({ id, text }) {
@@ -101,7 +101,7 @@ function words({ text, heard }) {
   return [
     text.slice(0, text.length - rest.length),
     h("span", { class: "visually-hidden" }, "Never heard: "),
-    h("s", { class: "unheard", title: "Cut off: this was never heard." }, rest),
+    h("s", { class: "unheard", title: "Interrupted: this was never heard." }, rest),
   ];
 }
 

@@ -1,0 +1,395 @@
+"""`echoic import` and `echoic export`: counted first, then written in batches; importing again adds nothing.
+
+An import becomes one user's own data. What it means is decided where live turns are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from echoic.cli.command import command
+from echoic.cli.exits import DONE, PARTLY
+from echoic.cli.importers import (
+    READERS,
+    Directed,
+    Exported,
+    Item,
+    Known,
+    Said,
+    Skipped,
+    Source,
+    format_of,
+    reader_of,
+    source_at,
+)
+from echoic.cli.importers.base import Reader, tell_skipped
+from echoic.cli.output import Output, Progress, Result
+from echoic.cli.running import Desk, run, run_apart
+from echoic.cli.settings import Settings, settings_of
+from echoic.cli.upkeep import embed_waiting
+from echoic.errors import InvalidInput
+from echoic.types import MAX_FREE_DIRECTIVES, PRESETS, Turn
+
+if TYPE_CHECKING:
+    from echoic.memory.service import MemoryService
+    from echoic.memory.user import UserMemory
+
+BATCH = 200
+"""Items of one write to the store."""
+LISTED = 1000
+"""Reasons that are kept for skipped items; the count is always complete."""
+
+
+@dataclass(slots=True)
+class Survey:
+    """Counts of what a source holds."""
+
+    turns: int = 0
+    memories: int = 0
+    directives: int = 0
+    conversations: set[tuple[str | None, str]] = field(default_factory=set)
+    users: Counter[str | None] = field(default_factory=Counter)
+    """Items by the user that the source names."""
+    skipped: int = 0
+    reasons: list[Skipped] = field(default_factory=list)
+    """The reasons of the first `LISTED`."""
+
+    @property
+    def items(self) -> int:
+        """The number of readable items."""
+        return self.users.total()
+
+    def add(self, item: Item) -> None:
+        """Count `item`."""
+        if isinstance(item, Skipped):
+            self.skipped += 1
+            self.reasons += [item] if self.skipped <= LISTED else []
+            return
+        self.users[item.user] += 1
+        if isinstance(item, Said):
+            self.turns += 1
+            self.conversations.add((item.user, item.turn.conversation))
+        elif isinstance(item, Known):
+            self.memories += 1
+        elif isinstance(item, Directed):
+            self.directives += 1
+        else:
+            self._add_export(item)
+
+    def _add_export(self, item: Exported) -> None:
+        memories, conversations = (item.document.get(name) for name in ("memories", "conversations"))
+        self.memories += len(memories) if isinstance(memories, list) else 0
+        for each in conversations if isinstance(conversations, list) else []:
+            if isinstance(each, Mapping):
+                self.conversations.add((item.user, str(each.get("id"))))
+                turns = each.get("turns")
+                self.turns += len(turns) if isinstance(turns, list) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whose:
+    """The user under whom items are stored."""
+
+    user: str
+    """The user of the command."""
+    chosen: bool
+    """Whether the user was given, rather than left at the default."""
+
+    def check(self, survey: Survey) -> None:
+        """Refuse to merge several people into one memory.
+
+        Raises:
+            InvalidInput: a user was given, and the source names several.
+        """
+        named = sorted(name for name in survey.users if name is not None)
+        if self.chosen and len(named) > 1:
+            raise InvalidInput(
+                f"the file holds {len(named)} users ({', '.join(named[:3])}, …), who must not be merged into "
+                f"{self.user!r}: leave out --user and ECHOIC_USER to import each under their own name"
+            )
+
+    def of(self, item: Said | Known | Directed | Exported) -> str:
+        """The given user, else the one the source names, else the default."""
+        return self.user if self.chosen or item.user is None else item.user
+
+
+class Intake:
+    """Writes items to a memory, and counts what was new."""
+
+    def __init__(self, memory: MemoryService, deployment: str, whose: Whose) -> None:
+        self._memory = memory
+        self._deployment = deployment
+        self._whose = whose
+        self._known: dict[str, set[str]] = {}
+        self._talks: dict[tuple[str, str], None] = {}
+        self.new = 0
+        """Memories, turns and conversations that were not stored before."""
+        self.learned = 0
+        """Memories that the rules extracted from the turns."""
+
+    async def take_in(self, items: Iterable[Item], progress: Progress, total: int) -> None:
+        """Store `items`, leaving known ones as they are. A batch is durable before the next is read.
+
+        Raises:
+            InvalidInput: an export that cannot be read.
+            StoreUnavailable: earlier batches are stored; import again to continue.
+        """
+        done = 0
+        readable = (item for item in items if not isinstance(item, Skipped))
+        while batch := list(islice(readable, BATCH)):
+            for user in dict.fromkeys(self._whose.of(item) for item in batch):
+                await self._keep(user, [item for item in batch if self._whose.of(item) == user])
+            done += len(batch)
+            progress(done, total)
+
+    async def listen(self) -> None:
+        """Extract memories from the imported conversations, as at the end of a call."""
+        for user, name in self._talks:
+            conversation = await self._user(user).conversation(name)
+            self.learned += len((await conversation.learn()).kept)
+
+    async def _keep(self, user: str, items: Sequence[Said | Known | Directed | Exported]) -> None:
+        turns = [item.turn for item in items if isinstance(item, Said)]
+        documents = [item.document for item in items if isinstance(item, Exported)]
+        if turns:
+            documents.append(_document(user, turns))
+            self._talks |= dict.fromkeys((user, turn.conversation) for turn in turns)
+        for document in documents:
+            self.new += await self._user(user).restore(document)
+        known = [item for item in items if isinstance(item, Known)]
+        if known:
+            self.new += await self._remember(self._user(user), known)
+        self.new += await _directed(self._user(user), [item for item in items if isinstance(item, Directed)])
+
+    async def _remember(self, user: UserMemory, items: Sequence[Known]) -> int:
+        """Store `items`; the number of new ones."""
+        name = user.scope.user or ""
+        before = self._known.get(name) or {memory.id for memory in await user.facts()}
+        # concurrently: the store's writer commits waiting writes together
+        kept = set(await asyncio.gather(*(_remembered(user, item) for item in items)))
+        self._known[name] = before | kept
+        return len(kept - before)
+
+    def _user(self, user: str) -> UserMemory:
+        return self._memory.user(user, self._deployment)
+
+
+async def _directed(user: UserMemory, items: Sequence[Directed]) -> int:
+    """Set the directives that are not set yet, since newer ones win; the number of new ones."""
+    if not items:
+        return 0
+    there = await user.directives()
+    known = {*there.free, *(name for name in (*PRESETS, "language") if getattr(there, name) is not None)}
+    room = MAX_FREE_DIRECTIVES - len(there.free)
+    new = {item.name: item.text for item in items if item.name not in known}
+    free = [name for name in new if name not in {*PRESETS, "language"}]
+    new = {name: text for name, text in new.items() if name not in free[room:]}
+    if new:
+        await user.set_directives(**new)
+    return len(new)
+
+
+async def _remembered(user: UserMemory, item: Known) -> str:
+    """The id of the memory that stores `item`."""
+    if item.key is None:
+        return (await user.remember(item.text, category=item.category, said_at=item.said_at)).id
+    # a correction or deletion since then wins over an older file
+    versions = await user.history(item.key)
+    return versions[-1].id if versions else (await user.set(item.key, item.text, category=item.category)).id
+
+
+def survey_of(items: Iterable[Item], progress: Progress) -> Survey:
+    """Counts of `items`, none of which is stored."""
+    survey = Survey()
+    for number, item in enumerate(items, 1):
+        survey.add(item)
+        if number % BATCH == 0:
+            progress(number)
+    return survey
+
+
+def _document(user: str, turns: Sequence[Turn]) -> dict[str, Any]:
+    """`turns` as an Echoic export, so that a conversation keeps its times."""
+    from echoic.memory.portable import FORMAT, VERSION
+
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "user": user,
+        "memories": [],
+        "conversations": list(_conversations(turns)),
+    }
+
+
+def _conversations(turns: Sequence[Turn]) -> Iterator[dict[str, Any]]:
+    for name in dict.fromkeys(turn.conversation for turn in turns):
+        said = [turn for turn in turns if turn.conversation == name]
+        yield {
+            "id": name,
+            "status": "completed",
+            "started_at": min(turn.said_at for turn in said).isoformat(),
+            "updated_at": max(turn.said_at for turn in said).isoformat(),
+            "turns": [_fields(turn) for turn in said],
+        }
+
+
+def _fields(turn: Turn) -> dict[str, Any]:
+    return {
+        "id": turn.id,
+        "speaker": turn.speaker,
+        "text": turn.text,
+        "said_at": turn.said_at.isoformat(),
+        "heard": turn.heard,
+        "confidence": turn.confidence,
+    }
+
+
+@command("import")
+@click.argument("file")
+@click.option(
+    "--from",
+    "kind",
+    type=click.Choice(["auto", *READERS]),
+    default="auto",
+    show_default=True,
+    help="The format of FILE.",
+)
+@click.option(
+    "--facts", is_flag=True, help="LoCoMo: also import its observations, which a model wrote, as facts."
+)
+@click.option("--dry-run", is_flag=True, help="Only count the contents; no store is opened.")
+@click.pass_context
+def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_run: bool) -> int:
+    """Import turns, memories, or an Echoic export.
+
+    FILE "-" is stdin.
+
+    \b
+    turns   JSON lines: speaker, text; optional said_at, conversation, id, heard, confidence
+    locomo  the LoCoMo data set: a user for each sample
+    bodhi   <userId>.json from Bodhi's memory store, or a folder of them
+    mem0    the output of mem0's get_all or export
+    echoic  the output of `echoic export`
+
+    The data is stored under the user that --user or ECHOIC_USER names, otherwise under the user the file
+    names. Importing the same file again adds nothing. Items that cannot be read are skipped and reported, and
+    the exit code is 3.
+    """  # noqa: D301 - the \\b is click's
+    source = source_at(file)
+    name = format_of(source) if kind == "auto" else kind
+    reader = reader_of(name, facts=facts)
+    settings = settings_of(ctx)
+    whose = Whose(user=settings.user, chosen="user" in settings.named)
+
+    async def look(_settings: Settings, output: Output) -> Result:
+        survey = _surveyed(source, reader, output)
+        whose.check(survey)
+        return _result(name, survey, {})
+
+    async def work(desk: Desk) -> Result:
+        survey = _surveyed(source, reader, desk.output)
+        whose.check(survey)
+        intake = Intake(desk.memory, desk.settings.deployment, whose)
+        with desk.output.progress("storing") as progress:
+            await intake.take_in(reader(source), progress, survey.items)
+        await intake.listen()
+        waiting = await embed_waiting(desk.memory, desk.output, "embedding")
+        return _result(name, survey, {"new": intake.new, "learned": intake.learned, "waiting": waiting})
+
+    return run_apart(ctx, look) if dry_run else run(ctx, work)
+
+
+def _surveyed(source: Source, reader: Reader, output: Output) -> Survey:
+    with output.progress(f"reading {source.name}") as progress:
+        survey = survey_of(reader(source), progress)
+    tell_skipped(output, survey.reasons, survey.skipped)
+    return survey
+
+
+def _result(name: str, survey: Survey, written: dict[str, int]) -> Result:
+    counts: dict[str, Any] = {
+        "format": name,
+        "users": len(survey.users),
+        "conversations": len(survey.conversations),
+        "turns": survey.turns,
+        "memories": survey.memories,
+        "skipped": survey.skipped,
+        **written,
+    }
+    text = "\n".join(f"{what}\t{value}" for what, value in counts.items())
+    data = {**counts, "reasons": survey.reasons}
+    code = PARTLY if survey.skipped else DONE
+    return Result(data=data, text=text, count=survey.turns + survey.memories, code=code)
+
+
+STDOUT = "-"
+
+
+@command("export")
+@click.argument("file", default=STDOUT)
+@click.pass_context
+def export_command(ctx: click.Context, file: str) -> int:
+    """Export everything stored about the user, as JSON.
+
+    The export holds every version of every memory, and every conversation. Without FILE, or with "-", it goes
+    to stdout. `echoic import` restores it without loss. A file is written atomically, and only its owner can
+    read it.
+    """
+
+    async def work(desk: Desk) -> Result:
+        exported = await desk.user.export()
+        count = len(exported["memories"]) + len(exported["conversations"])
+        text = json.dumps(exported, ensure_ascii=False, indent=1)
+        if file == STDOUT:
+            return Result(data=exported, text=text, count=count)
+        path = Path(file)
+        _write(path, text)
+        desk.output.say(f"exported user {desk.settings.user!r} to {path}")
+        return Result(data=_export_counts(path, exported), count=count)
+
+    return run(ctx, work)
+
+
+def _export_counts(path: Path, exported: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "memories": len(exported["memories"]),
+        "conversations": len(exported["conversations"]),
+        "turns": sum(len(conversation["turns"]) for conversation in exported["conversations"]),
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    """Write `text` to `path` atomically and durably.
+
+    Raises:
+        InvalidInput: it cannot be written there.
+    """
+    try:
+        # NamedTemporaryFile creates files that only their owner can read
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".echoic-", delete=False) as scratch:
+            made = Path(scratch.name)
+            try:
+                scratch.write(f"{text}\n".encode())
+                scratch.flush()
+                os.fsync(scratch.fileno())
+                made.replace(path)
+            except BaseException:
+                made.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise InvalidInput(f"{path} could not be written: {error.strerror}") from error
+
+
+__all__ = ["BATCH", "LISTED", "Intake", "Survey", "Whose", "export_command", "import_command", "survey_of"]

@@ -1,0 +1,246 @@
+"""The operator's routes over global facts, proposals and lessons."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Annotated, Literal, Self
+
+from fastapi import APIRouter, Body, Query
+from pydantic import Field
+
+from echoic.errors import InvalidInput
+from echoic.memory.decisions import Decided
+from echoic.memory.global_facts import GlobalFact
+from echoic.server.callers import AsOperator, OperatedDeployment, Shared
+from echoic.server.models import Asked, Shown, ShownMemory
+from echoic.server.problems import not_found, responses
+from echoic.types import Category, ExperienceKind, Lesson, LessonState
+
+router = APIRouter(tags=["operator"], dependencies=[AsOperator])
+
+By = Annotated[str | None, Query(description="Who decides; recorded in GET /api/decisions.")]
+_MOST = 1000
+"""The maximum number of facts in one request."""
+
+
+class GlobalMemories(Shown):
+    """The deployment's global memories, oldest first."""
+
+    memories: list[ShownMemory]
+
+
+class FactToWrite(Asked):
+    """A global fact. It is stored word for word, except for secrets."""
+
+    text: str = Field(examples=["We ship worldwide in 3 to 5 days."])
+    key: str | None = Field(
+        default=None,
+        description="The key to edit it by: setting a key again replaces its fact. Without a key, the same "
+        "text is the same fact.",
+        examples=["shipping"],
+    )
+    category: Category = "fact"
+    context: str | None = Field(default=None, description="The conditions under which it applies.")
+
+
+class Facts(Asked):
+    """Facts to write together. Writing the same facts again changes nothing."""
+
+    facts: list[FactToWrite] = Field(min_length=1, max_length=_MOST)
+
+
+class FactsFilled(Shown):
+    """The result of writing facts."""
+
+    memories: list[ShownMemory] = Field(description="Each as stored, in the order sent.")
+    new: int
+    changed: int = Field(description="How many replaced the fact under their key.")
+    unchanged: int = Field(description="How many were stored already.")
+
+
+@router.get("/api/global", summary="List global memories", responses=responses(401, 404, 422, 429, 503))
+async def list_global(shared: Shared, deployment: OperatedDeployment) -> GlobalMemories:
+    """Global memories: written by an operator, approved by one, or made global automatically."""
+    known = await shared.memory.global_facts(deployment).list()
+    return GlobalMemories(memories=[ShownMemory.of(memory) for memory in known])
+
+
+@router.post(
+    "/api/global",
+    summary="Write or edit facts",
+    responses=responses(401, 404, 409, 413, 422, 429, 503, 507),
+)
+async def set_global(
+    shared: Shared, deployment: OperatedDeployment, asked: Annotated[Facts, Body()], by: By = None
+) -> FactsFilled:
+    """Writes nothing if one of them is invalid. Other global memories stay.
+
+    Facts are written in batches of a hundred, so after a 503 some may be stored. Send all of them again:
+    facts that are stored already are not written twice.
+    """
+    facts = [GlobalFact(text=f.text, key=f.key, category=f.category, context=f.context) for f in asked.facts]
+    filled = await shared.memory.global_facts(deployment).fill(facts, by=by)
+    return FactsFilled(
+        memories=[ShownMemory.of(memory) for memory in filled.memories],
+        new=filled.new,
+        changed=filled.changed,
+        unchanged=filled.unchanged,
+    )
+
+
+@router.post(
+    "/api/global/{memory}/withdraw",
+    summary="Withdraw a global memory",
+    responses=responses(401, 404, 409, 422, 429, 503),
+)
+async def withdraw_global(
+    shared: Shared, deployment: OperatedDeployment, memory: str, by: By = None
+) -> ShownMemory:
+    """The next recall no longer finds it. Nothing becomes global automatically under its key again."""
+    with _or_not_found("global memory"):
+        return ShownMemory.of(await shared.memory.global_facts(deployment).withdraw(memory, by=by))
+
+
+Agent = Annotated[str, Query(description="The agent of the lesson.")]
+
+
+class Proposed(Shown):
+    """Waiting proposals, oldest first. Personal data is redacted, and the author is not shown."""
+
+    proposals: list[ShownMemory]
+
+
+class Rejected(Shown):
+    """What was rejected."""
+
+    rejected: str
+
+
+class ShownLesson(Shown):
+    """A lesson an agent learned from its calls."""
+
+    id: str = Field(description="The id of this wording.")
+    agent: str
+    kind: ExperienceKind
+    text: str
+    times: int = Field(description="How often it was taught.")
+    state: LessonState = Field(description="Only approved lessons are in a prompt.")
+
+    @classmethod
+    def of_agent(cls, agent: str, lesson: Lesson) -> Self:
+        """A lesson of `agent`."""
+        return cls.model_validate({**dataclasses.asdict(lesson), "agent": agent})
+
+
+class Lessons(Shown):
+    """The lessons of every agent, grouped by agent."""
+
+    lessons: list[ShownLesson]
+
+
+class ShownDecision(Shown):
+    """One decision of an operator."""
+
+    what: Decided
+    subject: Literal["fact", "lesson"] = Field(alias="of")
+    key: str = Field(description="The key of a fact, or the agent of a lesson.")
+    text: str | None = Field(description="Null if it was rejected: a rejected text is destroyed.")
+    by: str
+    at: datetime
+
+
+class Decisions(Shown):
+    """Every decision of an operator, oldest first."""
+
+    decisions: list[ShownDecision]
+
+
+@contextmanager
+def _or_not_found(what: str) -> Iterator[None]:
+    """Answer 404 if there is no such `what`."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise not_found(what) from error
+
+
+_DECIDES = responses(401, 404, 409, 422, 429, 503)
+
+
+@router.get("/api/proposals", summary="List proposals", responses=responses(401, 404, 422, 429, 503))
+async def list_proposals(shared: Shared, deployment: OperatedDeployment) -> Proposed:
+    """Proposed global memories that wait for a decision."""
+    waiting = await shared.memory.proposals(deployment).list()
+    return Proposed(proposals=[ShownMemory.of(proposal) for proposal in waiting])
+
+
+@router.post("/api/proposals/{proposal}/approve", summary="Approve a proposal", responses=_DECIDES)
+async def approve(
+    shared: Shared, deployment: OperatedDeployment, proposal: str, by: By = None
+) -> ShownMemory:
+    """Make it global. From then on it belongs to the deployment, not to its author."""
+    with _or_not_found("proposal"):
+        return ShownMemory.of(await shared.memory.proposals(deployment).approve(proposal, by=by))
+
+
+@router.post("/api/proposals/{proposal}/reject", summary="Reject a proposal", responses=_DECIDES)
+async def reject(shared: Shared, deployment: OperatedDeployment, proposal: str, by: By = None) -> Rejected:
+    """Remove it. Its author keeps it as a private memory."""
+    with _or_not_found("proposal"):
+        await shared.memory.proposals(deployment).reject(proposal, by=by)
+    return Rejected(rejected=proposal)
+
+
+@router.get("/api/lessons", summary="List lessons", responses=responses(401, 404, 422, 429, 503))
+async def list_lessons(shared: Shared, deployment: OperatedDeployment) -> Lessons:
+    """The lessons of every agent: waiting, approved and withdrawn."""
+    agents = await shared.memory.agents_with_lessons(deployment)
+    learned = [(agent, await shared.memory.experience(agent, deployment).get()) for agent in agents]
+    return Lessons(
+        lessons=[ShownLesson.of_agent(agent, one) for agent, known in learned for one in known.lessons]
+    )
+
+
+@router.post("/api/lessons/{lesson}/approve", summary="Let the agent use it", responses=_DECIDES)
+async def approve_lesson(
+    shared: Shared, deployment: OperatedDeployment, lesson: str, agent: Agent, by: By = None
+) -> ShownLesson:
+    """Put it into the agent's prompt, for every caller."""
+    with _or_not_found("lesson"):
+        return ShownLesson.of_agent(
+            agent, await shared.memory.experience(agent, deployment).adopt(lesson, by=by)
+        )
+
+
+@router.post("/api/lessons/{lesson}/reject", summary="Reject a lesson", responses=_DECIDES)
+async def reject_lesson(
+    shared: Shared, deployment: OperatedDeployment, lesson: str, agent: Agent, by: By = None
+) -> Rejected:
+    """Destroy it. If it is taught again, it waits for a decision again."""
+    with _or_not_found("lesson"):
+        await shared.memory.experience(agent, deployment).remove(lesson, by=by)
+    return Rejected(rejected=lesson)
+
+
+@router.post("/api/lessons/{lesson}/withdraw", summary="Withdraw a lesson", responses=_DECIDES)
+async def withdraw_lesson(
+    shared: Shared, deployment: OperatedDeployment, lesson: str, agent: Agent, by: By = None
+) -> ShownLesson:
+    """Remove it from the agent's prompt, however often it is taught again."""
+    with _or_not_found("lesson"):
+        return ShownLesson.of_agent(
+            agent, await shared.memory.experience(agent, deployment).withdraw(lesson, by=by)
+        )
+
+
+@router.get("/api/decisions", summary="List decisions", responses=responses(401, 404, 422, 429, 503))
+async def list_decisions(shared: Shared, deployment: OperatedDeployment) -> Decisions:
+    """Decisions about facts and lessons, oldest first."""
+    decided = await shared.memory.proposals(deployment).decisions()
+    return Decisions(decisions=[ShownDecision.of(decision) for decision in decided])
+
+
+__all__ = ["router"]
