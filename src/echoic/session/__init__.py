@@ -62,12 +62,12 @@ __all__ = [
 
 _MODULES = {
     "agents": ("CallContext", "VoiceAgent"),
-    "calls": ("CallRecord", "Exchange", "read_call", "read_calls", "read_exchanges", "read_given"),
+    "call_record": ("CallRecord", "Exchange", "read_call", "read_calls", "read_exchanges", "read_given"),
     "checkpoints": ("RecordSessionStore", "SessionStore", "as_json", "from_json"),
     "heard": ("Heard", "SpeechTrace", "divide"),
     "hooks": ("Caption", "Event"),
     "limits": ("CallLimits", "freeze_heap"),
-    "live": ("SessionSettings", "State"),
+    "call_state": ("SessionSettings", "State"),
     "playback": ("Flush", "Frame", "Playback"),
     "profile": ("ProviderProfile",),
     "session": ("VoiceSession",),

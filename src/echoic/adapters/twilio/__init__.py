@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from echoic.adapters.twilio.webhooks import phone_app, phone_router, uvicorn_options
 
 _WHERE: Final = {
-    "PhoneCall": "call",
+    "PhoneCall": "phone_call",
     "Caller": "callers",
-    "Figures": "call",
+    "Figures": "phone_call",
     "LinkCodes": "linking",
     "Pace": "settings",
     "Phone": "phone",
