@@ -84,6 +84,3 @@ def _network(proxy: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         raise InvalidInput(
             f"trusted_proxies takes addresses and networks, as in '10.0.0.0/8', not {proxy!r:.80}"
         ) from error
-
-
-__all__ = ["HEALTH_PATHS", "Limits", "address_of"]

@@ -223,6 +223,3 @@ def _wordless(record: logging.LogRecord) -> bool:
     everything is logged, each message.
     """
     return record.levelno > logging.DEBUG and "WebSocket %s" not in str(record.msg)
-
-
-__all__ = ["HEAD_S", "READ_S", "Gate", "GuardedConnection", "guarded"]

@@ -31,6 +31,3 @@ def _attribute(deps: Any, path: str) -> Any:
     for name in path.split("."):
         deps = deps.get(name) if isinstance(deps, dict) else getattr(deps, name, None)
     return deps
-
-
-__all__ = ["Named", "caller_of"]

@@ -108,6 +108,3 @@ def _turns(text: str, speaker: str, said_at: datetime, name: str) -> list[Turn]:
         for number, piece in enumerate(pieces)
         if piece.strip()
     ]
-
-
-__all__ = ["prompt_turns", "reply_turns", "tool_results", "unanswered"]

@@ -259,6 +259,3 @@ class CallerMemory(MemoryCapability):
                 )
         except (EchoicError, TimeoutError) as error:
             log.warning("a result is not kept: %s", type(error).__name__)
-
-
-__all__ = ["CallerMemory", "MemoryCapability"]

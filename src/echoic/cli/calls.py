@@ -189,6 +189,3 @@ def _waterfall(stages: dict[str, float]) -> list[str]:
         lines.append(f"  {name:<13} {at:>9.1f}  {' ' * start}{'=' * max(1, end - start)}")
         before = at
     return lines
-
-
-__all__ = ["calls_group", "why_command"]

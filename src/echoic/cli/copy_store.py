@@ -116,6 +116,3 @@ def _told(done: CopiedMemory) -> dict[str, Any]:
             for one in copied.scopes
         ],
     }
-
-
-__all__ = ["copy_command"]

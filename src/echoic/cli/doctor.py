@@ -365,6 +365,3 @@ def _rows(steps: Sequence[DoctorStep]) -> list[str]:
         lines += [line.rstrip()]
         lines += [f"  → {harmless(step.advice)}"] if step.advice else []
     return lines
-
-
-__all__ = ["KEY", "Checkup", "DoctorStep", "doctor_command"]

@@ -42,17 +42,3 @@ def exit_code(error: BaseException) -> int:
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return INTERRUPTED
     return UNEXPECTED
-
-
-__all__ = [
-    "BAD_INPUT",
-    "COULD_NOT_LOOK",
-    "DONE",
-    "INTERRUPTED",
-    "MEANINGS",
-    "NOTHING_KNOWN",
-    "PARTLY",
-    "PIPE_CLOSED",
-    "UNEXPECTED",
-    "exit_code",
-]

@@ -440,6 +440,3 @@ def _list_lessons(ctx: click.Context) -> int:
         return listing(learned, "ID AGENT STATE TIMES KIND TEXT", rows)
 
     return run(ctx, work)
-
-
-__all__ = ["global_group", "lessons_group", "proposals_group", "read_facts"]

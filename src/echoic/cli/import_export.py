@@ -392,6 +392,3 @@ def _write(path: Path, text: str) -> None:
                 raise
     except OSError as error:
         raise InvalidInput(f"{path} could not be written: {error.strerror}") from error
-
-
-__all__ = ["BATCH", "LISTED", "Importer", "Survey", "Whose", "export_command", "import_command", "survey_of"]

@@ -414,15 +414,3 @@ def _receipt_lines(receipt: Receipt) -> str:
             f"verified\t{verified}",
         )
     )
-
-
-__all__ = [
-    "delete_command",
-    "forget_command",
-    "get_command",
-    "history_command",
-    "list_command",
-    "query_command",
-    "remember_command",
-    "set_command",
-]

@@ -309,26 +309,3 @@ def _print(text: str, stream: Any) -> None:
         # what is left in the buffer must not fail again when the interpreter ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         raise Exit(PIPE_CLOSED) from None
-
-
-__all__ = [
-    "INTERRUPTED_KIND",
-    "CommandResult",
-    "Output",
-    "ProgressReport",
-    "Row",
-    "Table",
-    "aligned",
-    "applying",
-    "as_json",
-    "harmless",
-    "harmless_lines",
-    "moment",
-    "ranks_of",
-    "separated",
-    "since",
-    "state_of",
-    "until",
-    "use_utf8",
-    "visibility_of",
-]

@@ -323,5 +323,3 @@ def auth_token() -> str:
 
 
 phone_group.add_command(line_command)
-
-__all__ = ["auth_token", "phone_group"]

@@ -70,5 +70,3 @@ root.add_section(
     ],
 )
 root.add_section("Measure", ["bench", "tune"])
-
-__all__ = ["root"]

@@ -198,6 +198,3 @@ async def _serve(
         await announced(MemoryServer, config, announce).serve(sockets=[listening])
     output.say("stopped; everything acknowledged is stored")
     return CommandResult(data=None)
-
-
-__all__ = ["serve_command"]

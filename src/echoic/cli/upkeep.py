@@ -167,6 +167,3 @@ async def embed_waiting(memory: MemoryService, output: Output, what: str) -> int
             await memory.settle(_LOOK_S)
             facts = await memory.check()
     return int(facts["waiting"])
-
-
-__all__ = ["distil_command", "embed_waiting", "reindex_command", "users_command"]

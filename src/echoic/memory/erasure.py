@@ -413,6 +413,3 @@ class _Redacting:
         if fold(text).strip(" .!?") in values:
             return FORGOTTEN
         return masked(text, said_in_text(text, self._memories), FORGOTTEN)
-
-
-__all__ = ["Destroyed", "Erasing", "destroyed"]

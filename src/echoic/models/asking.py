@@ -88,6 +88,3 @@ class Asking(Generic[OutputT]):
         except (UserError, ImportError, ValueError) as error:
             name = self._model if isinstance(self._model, str) else type(self._model).__name__
             raise InvalidInput(f"model={name!r} cannot be used: {error}") from error
-
-
-__all__ = ["MAX_TOKENS", "Asking"]

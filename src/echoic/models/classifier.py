@@ -76,6 +76,3 @@ def _agent(model: Model) -> Agent[Any, Opinion]:
     from pydantic_ai import Agent
 
     return Agent(model, output_type=Opinion, instructions=INSTRUCTIONS, retries=1)
-
-
-__all__ = ["INSTRUCTIONS", "ModelClassifier", "Opinion"]

@@ -162,6 +162,3 @@ def _agent(model: Model) -> Agent[Any, ExtractorAnswer]:
         return answer
 
     return agent
-
-
-__all__ = ["INSTRUCTIONS", "ModelExtractor"]

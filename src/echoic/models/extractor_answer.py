@@ -153,6 +153,3 @@ def _key(slot: str, value: str) -> str | None:
     if known is None or ("{}" in known.key) != bool(item):
         return None
     return known.key.format(slug(item if base in _NAMED else value))[:200] if item else known.key
-
-
-__all__ = ["ExtractorAnswer", "Handles", "ProposedChange", "usable"]

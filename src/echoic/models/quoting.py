@@ -31,6 +31,3 @@ def stripped(text: str, limit: int) -> str:
 def quoted(rows: Sequence[Mapping[str, Any]]) -> str:
     """`rows` as JSON, one a line: nothing in them can end its string, its line or the list."""
     return "\n".join(json.dumps(dict(row), ensure_ascii=False) for row in rows)
-
-
-__all__ = ["quoted", "stripped"]

@@ -71,6 +71,3 @@ def _agent(model: Model) -> Agent[Any, Summary]:
     from pydantic_ai import Agent
 
     return Agent(model, output_type=Summary, instructions=INSTRUCTIONS, retries=1)
-
-
-__all__ = ["INSTRUCTIONS", "ModelSummarizer"]

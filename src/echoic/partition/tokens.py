@@ -68,6 +68,3 @@ def checked_tokens(tokens: bytes | None) -> bytes | None:
     if tokens is not None and len(tokens) > MAX_BYTES:
         raise InvalidInput(f"{len(tokens)} bytes of word pieces: a text has {MAX_BYTES} at most")
     return tokens
-
-
-__all__ = ["AXES", "MAX_BYTES", "MAX_PIECES", "Pieces", "as_packed", "checked_tokens", "unpacked"]

@@ -135,6 +135,3 @@ def _put(queue: asyncio.Queue[Told | None], told: Told | None) -> None:
     if queue.full():
         queue.get_nowait()
     queue.put_nowait(told)
-
-
-__all__ = ["BEAT", "MEDIA_TYPE", "EventStreams", "Told", "described", "event", "streamed"]

@@ -382,20 +382,3 @@ def _depth(body: bytes) -> int:
         elif mark in b"]}":
             depth -= 1
     return deepest
-
-
-__all__ = [
-    "ADDRESS",
-    "CONTENT_SECURITY_POLICY",
-    "OPERATOR",
-    "REFUSED",
-    "USER",
-    "AddressLimit",
-    "BodyGuard",
-    "CellLimiter",
-    "OriginGuard",
-    "Rate",
-    "RequestLog",
-    "SecurityHeaders",
-    "counted",
-]

@@ -268,21 +268,3 @@ AsQueryCaller = Annotated[RequestCaller, Depends(query_caller)]
 AsOperator = Depends(operator)
 AsAnybody = Depends(anybody)
 OperatedDeployment = Annotated[str, Depends(operated_deployment)]
-
-__all__ = [
-    "AppState",
-    "AsAnybody",
-    "AsBodyCaller",
-    "AsCaller",
-    "AsOperator",
-    "AsQueryCaller",
-    "Credentials",
-    "OperatedDeployment",
-    "RequestCaller",
-    "Shared",
-    "address",
-    "is_known_still",
-    "limited",
-    "recognise",
-    "unauthorised",
-]

@@ -115,6 +115,3 @@ async def wind_up(
             await live.conversation.complete()
     if live.legs:
         live.hooks.tell(live.leg.setup.context, "session_end", reason=reason, kept=kept)
-
-
-__all__ = ["GOES_ON", "Plans", "line_lost", "wind_up"]

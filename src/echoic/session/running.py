@@ -248,6 +248,3 @@ class Running:
             )
         finally:
             await self._let_go()
-
-
-__all__ = ["Running"]

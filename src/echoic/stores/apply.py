@@ -129,6 +129,3 @@ def takes(old: Record | None, attach: Attach) -> TypeGuard[Record]:
 def name_of(change: Change) -> Name:
     """The kind and id of the record that `change` is about."""
     return (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
-
-
-__all__ = ["Changing", "Name", "begins", "check_expected", "check_required", "name_of", "takes"]

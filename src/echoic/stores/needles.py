@@ -70,15 +70,3 @@ def _shared(one: str, other: str) -> int:
     return next(
         (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(min(one, other, key=len))
     )
-
-
-__all__ = [
-    "NEEDLE_BYTES",
-    "TELLING_BYTES",
-    "as_json",
-    "removed",
-    "sample",
-    "strings",
-    "text_needles",
-    "vector_needle",
-]

@@ -355,6 +355,3 @@ def uvicorn_options(limits: Limits | None = None) -> dict[str, Any]:
             proxies that may have any number of them, counts here: who may call, a signature says.
     """
     return {"ws_max_size": 64 * 1024, **guarded(limits)}
-
-
-__all__ = ["FIGURES", "phone_app", "phone_router", "uvicorn_options"]

@@ -49,6 +49,3 @@ def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
 
 def _stems(text: str) -> frozenset[str]:
     return frozenset(word.stem for word in content_words(text))
-
-
-__all__ = ["unlearn_turns"]

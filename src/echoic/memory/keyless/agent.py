@@ -273,6 +273,3 @@ class KeylessAgent:
     async def _name(self) -> str | None:
         name = await self._memory.get("user_name")
         return name.text if name and name.author == self._memory.scope.user else None
-
-
-__all__ = ["AGENT", "CONFIRM_ERASURE", "CONFIRM_FORGETTING", "KeylessAgent", "Reply"]

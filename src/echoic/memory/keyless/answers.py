@@ -165,16 +165,3 @@ def _stems(text: str) -> set[str]:
 
 
 _KINDS: Final = _stems("dog cat puppy kitten rabbit parrot hamster horse son daughter")
-
-
-__all__ = [
-    "NOT_LOOKED",
-    "UNKNOWN",
-    "covering",
-    "everything",
-    "of_hits",
-    "of_now_only",
-    "of_slot",
-    "of_the_past",
-    "taken_back",
-]
