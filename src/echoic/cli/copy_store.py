@@ -10,8 +10,7 @@ import click
 
 from echoic.cli.asyncio_runner import embedder_at, run_apart, store_path
 from echoic.cli.command import command
-from echoic.cli.exits import DONE, NOTHING_KNOWN
-from echoic.cli.output import CommandResult, Output, ProgressReport
+from echoic.cli.output import DONE, NOTHING_KNOWN, CommandResult, Output, ProgressReport
 from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 

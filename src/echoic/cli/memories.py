@@ -11,8 +11,10 @@ import click
 
 from echoic.cli.asyncio_runner import Desk, run, text_or_stdin, words_only
 from echoic.cli.command import command
-from echoic.cli.exits import COULD_NOT_LOOK, DONE, NOTHING_KNOWN
 from echoic.cli.output import (
+    COULD_NOT_LOOK,
+    DONE,
+    NOTHING_KNOWN,
     CommandResult,
     Table,
     applying,

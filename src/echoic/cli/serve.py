@@ -101,7 +101,7 @@ def serve_command(
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
-        from echoic.adapters.connection_limits import Limits
+        from echoic.adapters.connections import Limits
 
         serving = replace(
             _settings(settings, host, names, origins),

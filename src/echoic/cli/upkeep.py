@@ -9,8 +9,7 @@ import click
 
 from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, words_only
 from echoic.cli.command import command
-from echoic.cli.exits import COULD_NOT_LOOK, DONE
-from echoic.cli.output import CommandResult, Output, Table, listing
+from echoic.cli.output import COULD_NOT_LOOK, DONE, CommandResult, Output, Table, listing
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, StoreUnavailable
 from echoic.types import EmbeddingSpec

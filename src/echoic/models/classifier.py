@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from echoic.memory.sharing import MAX_FACT_CHARACTERS, Verdict
-from echoic.models.asking import Asking
-from echoic.models.quoting import quoted, stripped
+from echoic.models.asking import Asking, quoted, stripped
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent

@@ -21,7 +21,7 @@ from typing import Final, Self
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from echoic.adapters.connection_limits import HEALTH_PATHS, address_of
+from echoic.adapters.connections import HEALTH_PATHS, address_of
 from echoic.errors import InvalidInput, brief
 from echoic.server.problems import Problem, answer, too_many_at_once
 
