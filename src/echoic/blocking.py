@@ -412,10 +412,10 @@ class BlockingItems(Protocol):
         """The item under `name`; None: there is none."""
 
     def delete(self, *names: str) -> None:
-        """Remove the items under `names`; one that is not there is passed over. `forget` destroys for good."""
+        """Remove the items under `names`; what is not there is passed over. `forget` destroys for good."""
 
     def all(self, *, newest: int | None = None) -> list[Item]:
-        """All items in the order in which they were first kept, or only the `newest` so many, in that order."""
+        """All items in the order in which they were first kept, or the `newest` so many of them."""
 
     def search(self, text: str, *, limit: int = 10, deadline_ms: float | None = None) -> FoundItems:
         """The best `limit` items for `text`, ranked as memories are, by meaning, words and near words."""

@@ -21,7 +21,7 @@ import echoic
 from echoic.integrations.mcp import BLOCK_URI, PROMPT
 from echoic.integrations.tools import TOOLS
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
-from echoic.server.tokens import Tokens
+from echoic.server.identity_tokens import IdentityTokens as Tokens
 
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 SECRET = "of these tests, and long enough for HS256"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.command import command
 from echoic.cli.hosting import (
     SECRET,
@@ -32,8 +33,7 @@ from echoic.cli.hosting import (
     voice_option,
     voice_transport_option,
 )
-from echoic.cli.output import Output, Result
-from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
+from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings, model_option
 from echoic.errors import EmbedderError, InvalidInput
 
@@ -103,8 +103,8 @@ def serve_command(
     bearer token.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
-        from echoic.adapters.limits import Limits
+    async def work(settings: Settings, output: Output) -> CommandResult:
+        from echoic.adapters.connections import Limits
 
         serving = replace(
             _settings(settings, host, names, origins),
@@ -178,7 +178,7 @@ async def _serve(
     *,
     mcp: bool,
     quota: Quota,
-) -> Result:
+) -> CommandResult:
     from echoic.server import MemoryServer, create_app, uvicorn_config
 
     embedder = embedder_at(settings)
@@ -190,7 +190,7 @@ async def _serve(
 
     def announce() -> None:
         url = url_of(host, port)
-        output.finish(Result(data={"url": url}, text=url, count=1))
+        output.finish(CommandResult(data={"url": url}, text=url, count=1))
         output.say("stop with Ctrl-C")
         if show:
             # starting a browser blocks, perhaps for seconds
@@ -201,7 +201,4 @@ async def _serve(
         config = uvicorn_config(create_app(memory, serving, mcp=mcp), host=host, port=port)
         await announced(MemoryServer, config, announce).serve(sockets=[listening])
     output.say("stopped; everything acknowledged is stored")
-    return Result(data=None)
-
-
-__all__ = ["serve_command"]
+    return CommandResult(data=None)

@@ -22,9 +22,17 @@ from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.prompt.budget import estimate_tokens
-from echoic.session.calls import Call, CallLog, Exchange, Spoken, ToolRun, read_call, read_exchanges
+from echoic.session.call_record import (
+    CallLog,
+    CallRecord,
+    Exchange,
+    Spoken,
+    ToolRun,
+    read_call,
+    read_exchanges,
+)
+from echoic.session.call_summary import Digest, with_summary
 from echoic.session.checkpoints import RecordSessionStore, kept_of_earlier_calls, store_of
-from echoic.session.digest import Digest, with_summary
 from echoic.session.history import read, settled, trimmed, written
 from echoic.session.text_playback import TextPlayback
 from echoic.session.text_recall import HeardMemory
@@ -300,24 +308,22 @@ class TextRecorder:
             return None
         if task.conversation.status == "completed":
             raise CallOver
-        checkpoint = await until_written(self._taken_over, "the checkpoint of a call")
-        opened = self._opened = await self.memory.conversation(self.name, agent=self._agent)
         kept = list(task.turns)
-        messages = history_of(kept)
-        if checkpoint is not None:
-            if checkpoint.unkept:
-                await opened.append(*checkpoint.unkept, learn=checkpoint.learns)
-            handed = {turn.id for turn in checkpoint.unkept}
-            later = [turn for turn in kept[checkpoint.cursor :] if turn.id not in handed]
-            there = settled(read(checkpoint.messages), {}, checkpoint.pending)
-            messages = with_summary([*there, *history_of(later)], checkpoint.summary)
-            kept += [turn for turn in checkpoint.unkept if turn.id not in {each.id for each in kept}]
-            self._digest = self._new_digest(opened)
-            self._digest.take_up(checkpoint)
-            await self._go_on_recording()
+        checkpoint = await until_written(lambda: self._taken_over(kept), "the checkpoint of a call")
+        opened = self._opened = await self.memory.conversation(self.name, agent=self._agent)
+        if checkpoint.unkept:
+            await opened.append(*checkpoint.unkept, learn=checkpoint.learns)
+        handed = {turn.id for turn in checkpoint.unkept}
+        later = [turn for turn in kept[checkpoint.cursor :] if turn.id not in handed]
+        there = settled(read(checkpoint.messages), {}, checkpoint.pending)
+        messages = with_summary([*there, *history_of(later)], checkpoint.summary)
+        kept += [turn for turn in checkpoint.unkept if turn.id not in {each.id for each in kept}]
+        self._digest = self._new_digest(opened)
+        self._digest.take_up(checkpoint)
+        await self._go_on_recording()
         self.turns = [*kept, *self.turns]
         self._durable, self._given = len(kept), len(messages)
-        return (checkpoint.agent if checkpoint is not None else self._agent), messages
+        return checkpoint.agent, messages
 
     def resume(self, turns: Sequence[Turn]) -> None:
         """These turns of the call are kept already."""
@@ -328,7 +334,7 @@ class TextRecorder:
 
     def _new_log(self, agent: str, model: tuple[str, str]) -> CallLog:
         provider, name = model
-        call = Call(
+        call = CallRecord(
             id=self.name,
             conversation=self.name,
             provider=provider,
@@ -341,12 +347,27 @@ class TextRecorder:
     def _new_digest(self, opened: OpenConversation) -> Digest:
         return Digest(self.memory, opened, self._summarizer, budget_tokens=_HISTORY_TOKENS)
 
-    async def _taken_over(self) -> Checkpoint | None:
-        """The checkpoint, written anew: a process that still has the call finds that it has it no longer."""
+    async def _taken_over(self, kept: Sequence[Turn]) -> Checkpoint:
+        """The checkpoint, written anew: a process that still has the call finds that it has it no longer.
+
+        One that has not come to write its first must find this one in its place.
+        """
+        now = datetime.now(UTC)
         checkpoint = await self._sessions.load(self.memory.scope, self.name)
-        if checkpoint is not None:
-            await self._sessions.save(self.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
-        return checkpoint
+        claimed = (
+            replace(checkpoint, saved_at=now)
+            if checkpoint is not None
+            else Checkpoint(
+                session=self.name,
+                conversation=self.name,
+                agent=self._agent,
+                messages=written(history_of(kept)),
+                cursor=len(kept),
+                saved_at=now,
+            )
+        )
+        await self._sessions.save(self.memory.scope, claimed)
+        return claimed
 
     async def _go_on_recording(self) -> None:
         """What was written down of the call so far stays."""
@@ -428,6 +449,3 @@ def turn_of(said: str, speaker: str, name: str, confidence: float | None = None)
     """What was said just now, as a turn."""
     sure = confidence if confidence is not None and 0 <= confidence <= 1 else None
     return Turn(speaker=speaker, text=storable(said), confidence=sure, id=name, said_at=datetime.now(UTC))
-
-
-__all__ = ["CallOver", "TextRecorder", "turn_of"]
