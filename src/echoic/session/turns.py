@@ -20,14 +20,13 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from echoic.checks import storable
 from echoic.session.calls import Exchange, Spoken
 from echoic.session.history import utterance_of
 from echoic.session.leg import Leg, Said
 from echoic.session.playback import Utterance
 from echoic.types import Turn
 
-_CHARACTERS: Final = 8000
-"""Of one turn, at most 32,000 bytes."""
 NOTHING: Final = Turn(speaker="agent", text="-")
 """Stands for a part in which nothing was said."""
 
@@ -145,11 +144,6 @@ def text_of(part: Any) -> str:
     )
 
 
-def storable(text: str) -> str:
-    """What can be kept of a text: all of it, but for what no store can hold exactly."""
-    return text.replace("\0", "").encode(errors="replace").decode()[:_CHARACTERS]
-
-
 __all__ = [
     "NOTHING",
     "agent_turn",
@@ -157,7 +151,6 @@ __all__ = [
     "note_turn",
     "parts_of",
     "resumption_of",
-    "storable",
     "text_of",
     "unrecorded",
     "whose",
