@@ -135,6 +135,10 @@ class CallMemory:
         if so_far and self._closing is None:
             self._recall.hear(storable(so_far[-_SEARCHED_CHARACTERS:]))
 
+    def discard(self) -> None:
+        """What was heard so far is no turn: it was noise, or "mhm" while the agent spoke."""
+        self._segments = []
+
     async def memory_for(self, said: str) -> TurnMemory:
         """What is known for the user's turn `said`, within the deadline. Never raises for want of memory.
 
@@ -207,6 +211,8 @@ class CallMemory:
         Of a reply that was cut off all is kept, and how much of it was heard. Delivered again, it is kept
         once, also under another id.
         """
+        if not text.strip():
+            return  # as before a tool, or cut off before a word of it was heard
         self._answers.clear()  # the turn is answered: the same words said again are looked up again
         if not interrupted:
             self._keep(AGENT, text, id=id, said_at=said_at)
@@ -234,7 +240,7 @@ class CallMemory:
         heard: str | None = None,
         confidence: float | None = None,
     ) -> None:
-        if not (kept := storable(text)).strip():
+        if not (kept := storable(text).strip()):
             return
         turn = Turn(
             speaker=speaker,
