@@ -397,3 +397,173 @@ async def test_an_agent_with_a_node_of_its_own_asks_for_memory_itself(ana):
     async with calling(made, "Peanuts.", setup) as call:
         await call.exchange(ASKS)
         assert "peanuts" in call.model.sent[1][1]
+
+
+# -- a realtime model, which hears and answers by itself
+
+
+class Realtime(llm.RealtimeModel):
+    def __init__(self, *, mutable=True):
+        super().__init__(
+            capabilities=llm.RealtimeCapabilities(
+                message_truncation=True,
+                turn_detection=True,
+                user_transcription=True,
+                auto_tool_reply_generation=False,
+                audio_output=True,
+                manual_function_calls=False,
+                mutable_chat_context=mutable,
+            )
+        )
+        self.sessions = []
+
+    def session(self, **_options):
+        self.sessions.append(Conversation(self))
+        return self.sessions[-1]
+
+    async def aclose(self):
+        pass
+
+
+class Conversation(llm.RealtimeSession):
+    """A provider's session, as far as a test tells it what was said."""
+
+    def __init__(self, model):
+        super().__init__(model)
+        self._context, self._tools = llm.ChatContext.empty(), llm.ToolContext.empty()
+        self.instructions, self.truncated = "", []
+
+    chat_ctx = property(lambda self: self._context.copy())
+    tools = property(lambda self: self._tools)
+
+    async def update_instructions(self, instructions):
+        self.instructions = instructions
+
+    async def update_chat_ctx(self, chat_ctx):
+        before = {item.id for item in self._context.items}
+        self._context = chat_ctx.copy()
+        ids = [None, *(item.id for item in chat_ctx.items)]
+        for previous, item in zip(ids, chat_ctx.items, strict=False):
+            if item.id not in before:
+                self._added(previous, item)
+
+    def _added(self, previous, item):
+        self.emit("remote_item_added", llm.RemoteItemAddedEvent(previous_item_id=previous, item=item))
+
+    async def update_tools(self, tools):
+        self._tools = llm.ToolContext(tools)
+
+    def update_options(self, **_options):
+        pass
+
+    def push_audio(self, frame):
+        pass
+
+    def push_video(self, frame):
+        pass
+
+    def generate_reply(self, **_options):
+        raise NotImplementedError
+
+    def commit_audio(self):
+        pass
+
+    def clear_audio(self):
+        pass
+
+    def interrupt(self):
+        pass
+
+    def truncate(self, *, audio_transcript="", **_options):
+        self.truncated.append(audio_transcript)
+
+    async def aclose(self):
+        pass
+
+    def hears(self, text, name):
+        """The user said `text`."""
+        last = self._context.items[-1].id if self._context.items else None
+        self._context.add_message(role="user", content=text, id=name)
+        self._added(last, self._context.items[-1])
+        self.emit("input_speech_started", llm.InputSpeechStartedEvent())
+        self.emit("input_speech_stopped", llm.InputSpeechStoppedEvent(user_transcription_enabled=True))
+        done = llm.InputTranscriptionCompleted(item_id=name, transcript=text, is_final=True, confidence=0.9)
+        self.emit("input_audio_transcription_completed", done)
+
+    def answers(self, text, name):
+        """The model says `text`, all of it at once."""
+        words, frames, messages, functions = (utils.aio.Chan() for _ in range(4))
+        modalities = asyncio.get_running_loop().create_future()
+        modalities.set_result(["text", "audio"])
+        self._context.add_message(role="assistant", content=text, id=name)
+        messages.send_nowait(llm.MessageGeneration(name, words, frames, modalities))
+        for word in text.split(" "):
+            words.send_nowait(f"{word} ")
+            frames.send_nowait(rtc.AudioFrame(b"\0\0" * int(24000 * WORD_S), 24000, 1, int(24000 * WORD_S)))
+        for channel in (words, frames, messages, functions):
+            channel.close()
+        self.emit("generation_created", llm.GenerationCreatedEvent(messages, functions, user_initiated=False))
+
+    @property
+    def notes(self):
+        """What it was given of memory: roles and texts."""
+        messages = [item for item in self._context.items if item.type == "message"]
+        return [(item.role, item.text_content) for item in messages if "<memory>" in item.text_content]
+
+
+@contextlib.asynccontextmanager
+async def calling_realtime(user, model):
+    speaker = Speaker()
+    session = AgentSession(llm=model)
+    synchronizer = TranscriptSynchronizer(next_in_chain_audio=speaker, next_in_chain_text=Captions())
+    session.output.audio, session.output.transcription = synchronizer.audio_output, synchronizer.text_output
+    call = Call(session, Recogniser(), model, speaker)
+    call.memory = remember(session, user, call="call-1", deadline_ms=PATIENT_MS)
+    await session.start(EchoicAgent(memory=call.memory, instructions="You are Pip."))
+    try:
+        yield call, model.sessions[0]
+    finally:
+        await session.aclose()
+        await synchronizer.aclose()
+        await call.memory.aclose()
+
+
+async def test_a_realtime_model_is_told_who_calls_and_what_is_known_of_what_they_say(ana):
+    await ana.set("user_name", "Ana")
+    await ana.remember("My boat in the harbour is called Nellie.")
+    async with calling_realtime(ana, Realtime()) as (call, provider):
+        await call.until(lambda: provider.notes)
+        ((role, caller),) = provider.notes
+        assert role == "user"
+        assert "Ana" in caller
+        provider.hears("What is my boat in the harbour called?", "item_1")
+        await call.until(lambda: len(provider.notes) == 2)
+        assert "Nellie" in provider.notes[1][1]
+        provider.hears("Okay.", "item_2")
+        await call.until(lambda: provider.notes == [(role, caller)])
+        assert provider.instructions == "You are Pip."
+        assert "<memory>" not in str(call.session.history.to_dict())
+    assert [turn.text for turn in await turns(ana)] == ["What is my boat in the harbour called?", "Okay."]
+
+
+async def test_of_a_realtime_answer_that_was_cut_off_all_is_kept_and_what_was_heard(ana):
+    async with calling_realtime(ana, Realtime()) as (call, provider):
+        provider.hears(TEACHES, "item_1")
+        provider.answers(LONG, "item_2")
+        await call.until(lambda: call.speaker.played_s > 6 * WORD_S)
+        await call.session.interrupt()
+        await call.until(lambda: len(call.said) == 2)
+    user, agent = await turns(ana)
+    assert (user.text, agent.text) == (TEACHES, LONG)
+    assert LONG.startswith(agent.heard)
+    assert 0 < len(agent.heard) < len(LONG)
+
+
+async def test_a_realtime_model_that_takes_no_messages_is_left_alone(ana, caplog):
+    await ana.set("user_name", "Ana")
+    async with calling_realtime(ana, Realtime(mutable=False)) as (call, provider):
+        await call.until(lambda: "takes no messages" in caplog.text)
+        provider.hears(TEACHES, "item_1")
+        await call.until(lambda: call.said)
+        assert provider.notes == []
+    assert [turn.text for turn in await turns(ana)] == [TEACHES]
