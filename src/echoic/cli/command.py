@@ -162,6 +162,7 @@ _EXTRAS = {
     "asyncpg": "postgres",
     "fastapi": "server",
     "jwt": "server",
+    "mcp": "mcp",
     "onnxruntime": "local",
     "pydantic_ai": "agents",
     "pymongo": "mongodb",

@@ -71,6 +71,7 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
 @voice_option
 @voice_transport_option
 @phone_trust_option
+@click.option("--mcp", is_flag=True, help="Also speak the Model Context Protocol, at /mcp.")
 @click.pass_context
 def serve_command(
     ctx: click.Context,
@@ -87,6 +88,7 @@ def serve_command(
     voice: str | None,
     voice_transport: Literal["websocket", "webrtc"],
     phone_trust: Literal["a", "any"],
+    mcp: bool,
     **most: int,
 ) -> int:
     """Run the HTTP server and its page until interrupted.
@@ -97,7 +99,8 @@ def serve_command(
 
     Callers talk to rules, or to the model that --model names, whose answers are streamed. --voice enables
     voice calls with a realtime model. Both read their provider's own variables, such as OPENAI_API_KEY and
-    OPENAI_BASE_URL.
+    OPENAI_BASE_URL. --mcp gives MCP clients the memory of whoever holds the identity that they send as a
+    bearer token.
     """
 
     async def work(settings: Settings, output: Output) -> Result:
@@ -113,7 +116,7 @@ def serve_command(
             phone_trust=phone_trust,
         )
         with contextlib.closing(bound(host, port)) as listening:
-            return await _serve(settings, output, serving, listening, show, quota=quota_of(**most))
+            return await _serve(settings, output, serving, listening, show, mcp=mcp, quota=quota_of(**most))
 
     return run_apart(ctx, work)
 
@@ -173,6 +176,7 @@ async def _serve(
     listening: socket.socket,
     show: bool,
     *,
+    mcp: bool,
     quota: Quota,
 ) -> Result:
     from echoic.server import MemoryServer, create_app, uvicorn_config
@@ -194,7 +198,7 @@ async def _serve(
 
     # opened here, so that an error of the store is reported as in every other command
     async with memory_at(settings, embedder, serving.model, quota) as memory:
-        config = uvicorn_config(create_app(memory, serving), host=host, port=port)
+        config = uvicorn_config(create_app(memory, serving, mcp=mcp), host=host, port=port)
         await announced(MemoryServer, config, announce).serve(sockets=[listening])
     output.say("stopped; everything acknowledged is stored")
     return Result(data=None)

@@ -12,13 +12,15 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from echoic.adapters.connections import guarded
 from echoic.memory.service import MemoryService
 from echoic.server import problems
-from echoic.server.callers import Served
+from echoic.server.callers import Served, called, recognise
 from echoic.server.guards import Admission, BodyGuard, OriginGuard, SecurityHeaders, Watch
 from echoic.server.live import Live
 from echoic.server.routes import ROUTERS, voice
@@ -28,6 +30,8 @@ from echoic.server.tokens import Tokens
 
 if TYPE_CHECKING:
     from echoic.capability.talking import Talker
+    from echoic.integrations.mcp import HttpEndpoint
+    from echoic.memory.user import UserMemory
 
 MAX_MESSAGE = 64 * 1024
 """Bytes of one message on a socket: a second of audio at 24 kHz, and more words than anybody says."""
@@ -97,11 +101,17 @@ _TAGS = [
 ]
 
 
-def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
+def create_app(memory: MemoryService, settings: ServerSettings, *, mcp: bool = False) -> FastAPI:
     """The server of `memory`, which is opened when the app starts and closed when it ends.
+
+    Args:
+        memory: not yet open.
+        settings: how it is served.
+        mcp: whether it also speaks the Model Context Protocol, at /mcp.
 
     Raises:
         InvalidInput: a model of `settings` is not known, or needs packages that are not installed.
+        ImportError: the protocol's SDK is not installed.
 
     Raises (when the app starts):
         InvalidInput: the model cannot be used: its key is missing.
@@ -119,6 +129,8 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
         voice=voice.switchboard(memory, settings),
     )
 
+    endpoint = _mcp(served) if mcp else None
+
     @asynccontextmanager
     async def opened(_app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
@@ -128,6 +140,8 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
             if served.voice is not None:
                 stack.push_async_callback(served.voice.aclose)
             stack.callback(live.close)
+            if endpoint is not None:
+                await stack.enter_async_context(endpoint.running())
             live.open()
             yield
 
@@ -152,8 +166,22 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(voice.sockets)
+    if endpoint is not None:
+        app.router.routes.append(Route("/mcp", endpoint, methods=["POST"]))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+def _mcp(served: Served) -> HttpEndpoint:
+    """The Model Context Protocol, for whoever holds an identity token."""
+    from echoic.integrations.mcp import HttpEndpoint
+
+    async def recognised(request: Request) -> UserMemory:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        principal = await recognise(served, request, token.strip() if scheme.lower() == "bearer" else None)
+        return (await called(served, request, principal)).memory
+
+    return HttpEndpoint(recognised)
 
 
 def _talker(memory: MemoryService, settings: ServerSettings) -> Talker | None:
