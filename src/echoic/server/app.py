@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -101,13 +101,16 @@ _TAGS = [
 ]
 
 
-def create_app(memory: MemoryService, settings: ServerSettings, *, mcp: bool = False) -> FastAPI:
+def create_app(
+    memory: MemoryService, settings: ServerSettings, *, mcp: bool = False, webhooks: APIRouter | None = None
+) -> FastAPI:
     """The server of `memory`, which is opened when the app starts and closed when it ends.
 
     Args:
         memory: not yet open.
         settings: how it is served.
         mcp: whether it also speaks the Model Context Protocol, at /mcp.
+        webhooks: of hosted voice platforms, served at /hooks; see `echoic.integrations.hosted`.
 
     Raises:
         InvalidInput: a model of `settings` is not known, or needs packages that are not installed.
@@ -166,6 +169,8 @@ def create_app(memory: MemoryService, settings: ServerSettings, *, mcp: bool = F
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(voice.sockets)
+    if webhooks is not None:
+        app.include_router(webhooks, prefix="/hooks", include_in_schema=False)
     if endpoint is not None:
         app.router.routes.append(Route("/mcp", endpoint, methods=["POST"]))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
