@@ -4,10 +4,14 @@ import gc
 from collections import Counter
 
 import pytest
+from hypothesis import settings
 
 import forked
 import scale
 from this_machine import only_this_machine  # noqa: F401 - for every test
+
+settings.register_profile("scaled", max_examples=scale.many(100, least=10))
+settings.load_profile("scaled")
 
 
 def pytest_report_header() -> str:
@@ -71,7 +75,10 @@ def pytest_collection():
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest."""
+    """Begin with what takes longest, and mark what draws examples."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("examples")
     sizes = Counter(item.path for item in items)
     items.sort(key=lambda item: (_waits(item), _folder(item) not in HEAVY, -sizes[item.path]))
 

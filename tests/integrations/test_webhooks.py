@@ -12,7 +12,7 @@ from echoic.errors import StoreUnavailable
 from echoic.integrations.hosted.signatures import signed_by_elevenlabs, signed_by_retell, signed_by_vapi
 from echoic.integrations.hosted.webhooks import UNKNOWN_CALLER, HostedCaller, by_number
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.telephone import identity_of
+from echoic.memory.phone_registry import identity_of
 from echoic.prompt.answer import UNREAD
 from integrations.hosted_calls import (
     ANA,
@@ -230,7 +230,7 @@ async def test_the_number_of_an_incoming_call_names_nobody_unless_it_is_trusted(
 
 
 async def test_a_line_that_is_linked_is_its_users_and_one_that_is_shared_is_nobodys(service):
-    from echoic.adapters.twilio.lines import Lines
+    from echoic.adapters.twilio.phone_lines import Lines
 
     lines, line = Lines(service, "default"), identity_of(ANA, "salt")
     whose = by_number(service, "salt", trust_incoming=True)

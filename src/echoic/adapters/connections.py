@@ -3,18 +3,95 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from echoic.adapters.limits import HEALTH_PATHS, Limits, address_of
+from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
+
+
+HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
+"""What has room of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What is held at once.
+
+    Raises:
+        InvalidInput: a number below 1, or a proxy that is no address or network.
+    """
+
+    connections: int = 896
+    """Sockets in all. When they are used up, idle ones go first: those of the address that has most."""
+    connections_per_address: int = 384
+    """Likewise of one address; a trusted proxy has as many as it likes."""
+    health_connections: int = 16
+    """Sockets beyond `connections`, on which health is asked for and nothing else is answered."""
+    requests_per_address: int = 128
+    """Being answered, event streams included; more are refused with 429."""
+    requests_per_identity: int = 32
+    """Likewise."""
+    streams: int = 128
+    """Pages that are told of memory as it forms. One more ends the oldest of the address that has most."""
+    streams_per_address: int = 64
+    streams_per_identity: int = 8
+    """One more ends the oldest of the same identity, as for a page that was left open elsewhere."""
+    calls_per_address: int = 20
+    """Live calls, and tickets for them; one that nobody has used yet makes room for the next."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks ("10.0.0.0/8") whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int) and value < 1:
+                raise InvalidInput(f"{field.name} must be at least 1, not {value!r}")
+        for proxy in self.trusted_proxies:
+            _network(proxy)
+
+    def trusts(self, host: str) -> bool:
+        """Whether `host`, the other end of a socket, is one of the proxies."""
+        address = _address(host)
+        return address is not None and any(address in _network(proxy) for proxy in self.trusted_proxies)
+
+
+def address_of(host: str | None) -> str:
+    """What `host` is counted as."""
+    address = _address(host or "")
+    if address is None:
+        return host or "unknown"
+    if address.version == 6:
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return str(address)
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _network(proxy: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(proxy, strict=False)
+    except ValueError as error:
+        raise InvalidInput(
+            f"trusted_proxies takes addresses and networks, as in '10.0.0.0/8', not {proxy!r:.80}"
+        ) from error
+
 
 HEAD_S: Final = 10.0
 """How long the head of a request may take to arrive, from the connection or its own first byte on."""
@@ -32,12 +109,12 @@ class Gate:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._most = _openable(limits.connections)
-        self._of: dict[str, dict[Connection, None]] = {}
+        self._of: dict[str, dict[GuardedConnection, None]] = {}
         """By address, oldest first; "" is every trusted proxy."""
-        self._spare: dict[Connection, None] = {}
+        self._spare: dict[GuardedConnection, None] = {}
         self._held = 0
 
-    def enter(self, connection: Connection, host: str) -> str | None:
+    def enter(self, connection: GuardedConnection, host: str) -> str | None:
         """Take a connection from `host`, in place of an idle one where there is no room.
 
         Returns:
@@ -45,7 +122,7 @@ class Gate:
         """
         address = "" if self._limits.trusts(host) else address_of(host)
         own = self._of.get(address, {})
-        crowds: list[dict[Connection, None]] = []
+        crowds: list[dict[GuardedConnection, None]] = []
         if address and len(own) >= self._limits.connections_per_address:
             crowds = [own]
         elif self._held >= self._most:
@@ -62,7 +139,7 @@ class Gate:
             return "health"
         return None
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: GuardedConnection) -> None:
         """Count a connection no longer. May be called twice."""
         self._spare.pop(connection, None)
         own = self._of.get(connection.address, {})
@@ -76,7 +153,7 @@ class Gate:
         busiest = Counter(connection.address for connection in self._spare).most_common(1)[0][0]
         return self._one_out([spare for spare in self._spare if spare.address == busiest])
 
-    def _one_out(self, crowd: Iterable[Connection]) -> bool:
+    def _one_out(self, crowd: Iterable[GuardedConnection]) -> bool:
         """Close the oldest idle connection of `crowd`; whether there was one."""
         idle = next((connection for connection in crowd if connection.is_idle), None)
         if idle is None:
@@ -86,7 +163,7 @@ class Gate:
         return True
 
 
-class Connection(H11Protocol):
+class GuardedConnection(H11Protocol):
     """uvicorn's, which would wait for a head, and for its answer to be read, for ever: as many connections as
     it serves, of somebody who does neither, would shut it for everybody else.
     """
@@ -210,7 +287,7 @@ def guarded(limits: Limits | None = None) -> dict[str, Any]:
         "server_header": False,
         "proxy_headers": False,
         # another parser, if one is installed, takes requests with two Host headers
-        "http": type("GatedConnection", (Connection,), {"gate": Gate(limits or Limits())}),
+        "http": type("GatedConnection", (GuardedConnection,), {"gate": Gate(limits or Limits())}),
         "ws": "websockets-sansio",
         "h11_max_incomplete_event_size": 16 * 1024,
         "timeout_graceful_shutdown": 10,
@@ -223,6 +300,3 @@ def _wordless(record: logging.LogRecord) -> bool:
     everything is logged, each message.
     """
     return record.levelno > logging.DEBUG and "WebSocket %s" not in str(record.msg)
-
-
-__all__ = ["HEAD_S", "READ_S", "Connection", "Gate", "guarded"]

@@ -15,8 +15,7 @@ from typing import Any, cast
 
 import click
 
-from echoic.cli.exits import exit_code
-from echoic.cli.output import INTERRUPTED_KIND, Output
+from echoic.cli.output import INTERRUPTED_KIND, Output, exit_code
 from echoic.cli.settings import Settings, global_options, settings_of
 from echoic.errors import EchoicError, InvalidInput
 
@@ -39,7 +38,7 @@ class Command(click.Command):
         formatter.write_text("Global options, such as --user and --json, are listed by `echoic --help`.")
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """Commands under one name, in the order they were added."""
 
     command_class = Command
@@ -197,5 +196,3 @@ def report(output: Output, settings: Settings, error: BaseException) -> int:
 
 command = cast("Callable[..., Callable[[Callable[..., Any]], Command]]", partial(click.command, cls=Command))
 """`click.command` for a `Command`."""
-
-__all__ = ["Command", "Group", "command", "output_of", "report"]

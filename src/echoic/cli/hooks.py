@@ -66,6 +66,3 @@ class Hooks:
             for step in ("start", "tools/search_memory", "ended"):
                 found[f"elevenlabs_{step.partition('/')[0]}"] = f"{base}hooks/elevenlabs/{step}"
         return found
-
-
-__all__ = ["Hooks", "webhook_options"]

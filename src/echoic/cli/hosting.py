@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from echoic.cli.running import store_path
+from echoic.cli.asyncio_runner import store_path
 from echoic.cli.settings import Settings, variable
 from echoic.errors import InvalidInput
 
@@ -245,25 +245,3 @@ def _name(scratch: Path, path: Path) -> None:
         return
     except OSError:  # the file system has no hard links
         scratch.replace(path)
-
-
-__all__ = [
-    "OPERATOR_KEY",
-    "SECRET",
-    "STOPPING",
-    "announced",
-    "bound",
-    "given_secret",
-    "is_wildcard",
-    "kept_secret",
-    "listen_options",
-    "operator_key",
-    "phone_trust_option",
-    "proxies_option",
-    "quota_of",
-    "quota_options",
-    "secret_file",
-    "url_of",
-    "voice_option",
-    "voice_transport_option",
-]

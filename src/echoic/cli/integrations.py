@@ -6,9 +6,9 @@ import json
 
 import click
 
+from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart
 from echoic.cli.command import command, output_of
-from echoic.cli.output import Output, Result
-from echoic.cli.running import embedder_at, memory_at, run_apart
+from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 from echoic.integrations.tools import FORMATS, exported
@@ -24,7 +24,7 @@ def mcp_command(ctx: click.Context) -> int:
     prompt. Whose memory it is comes from --user alone. `echoic serve --mcp` serves many users over HTTP.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         from echoic.integrations.mcp import serve_stdio
 
         if "user" not in settings.named:
@@ -32,7 +32,7 @@ def mcp_command(ctx: click.Context) -> int:
         async with memory_at(settings, embedder_at(settings)) as memory:
             output.say(f"serving the memory of {settings.user!r} over stdin and stdout")
             await serve_stdio(memory.user(settings.user, settings.deployment))
-        return Result(data=None)
+        return CommandResult(data=None)
 
     return run_apart(ctx, work)
 
@@ -53,7 +53,7 @@ def tools_command(ctx: click.Context, shape: str) -> int:
     """
     made = exported(shape)
     text = json.dumps(made, indent=2, ensure_ascii=False)
-    return output_of(ctx).finish(Result(data=made, text=text, count=len(made)))
+    return output_of(ctx).finish(CommandResult(data=made, text=text, count=len(made)))
 
 
 __all__ = ["mcp_command", "tools_command"]

@@ -6,10 +6,9 @@ import click
 
 from echoic.cli.calls import calls_group, why_command
 from echoic.cli.chat import chat_command
-from echoic.cli.command import Group
-from echoic.cli.copying import copy_command
+from echoic.cli.command import CommandGroup
+from echoic.cli.copy_store import copy_command
 from echoic.cli.doctor import doctor_command
-from echoic.cli.exits import DONE
 from echoic.cli.global_memory import global_group, lessons_group, proposals_group
 from echoic.cli.import_export import export_command, import_command
 from echoic.cli.integrations import mcp_command, tools_command
@@ -23,6 +22,7 @@ from echoic.cli.memories import (
     remember_command,
     set_command,
 )
+from echoic.cli.output import DONE
 from echoic.cli.phone import phone_group
 from echoic.cli.serve import serve_command
 from echoic.cli.upkeep import distil_command, reindex_command, users_command
@@ -36,7 +36,7 @@ def _version() -> str:
 
 @click.group(
     "echoic",
-    cls=Group,
+    cls=CommandGroup,
     hide_global=False,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -71,5 +71,3 @@ root.add_section(
     ],
 )
 root.add_section("Measure", ["bench", "tune"])
-
-__all__ = ["root"]

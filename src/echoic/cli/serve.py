@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.command import command
 from echoic.cli.hooks import Hooks, webhook_options
 from echoic.cli.hosting import (
@@ -33,8 +34,7 @@ from echoic.cli.hosting import (
     voice_option,
     voice_transport_option,
 )
-from echoic.cli.output import Output, Result
-from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
+from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings, model_option
 from echoic.errors import EmbedderError, InvalidInput
 
@@ -114,8 +114,8 @@ def serve_command(
     known by their number where the agent called them; with --phone-trust any, also where they call.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
-        from echoic.adapters.limits import Limits
+    async def work(settings: Settings, output: Output) -> CommandResult:
+        from echoic.adapters.connections import Limits
 
         serving = replace(
             _settings(settings, host, names, origins),
@@ -193,7 +193,7 @@ async def _serve(
     mcp: bool,
     hooks: Hooks,
     quota: Quota,
-) -> Result:
+) -> CommandResult:
     from echoic.server import MemoryServer, create_app, uvicorn_config
 
     embedder = embedder_at(settings)
@@ -206,7 +206,7 @@ async def _serve(
     def announce() -> None:
         url = url_of(host, port)
         data = {"url": url, **hooks.urls(_public(serving.allowed_hosts, url))}
-        output.finish(Result(data=data, text="\n".join(data.values()), count=1))
+        output.finish(CommandResult(data=data, text="\n".join(data.values()), count=1))
         output.say("stop with Ctrl-C")
         if show:
             # starting a browser blocks, perhaps for seconds
@@ -218,7 +218,7 @@ async def _serve(
         config = uvicorn_config(app, host=host, port=port)
         await announced(MemoryServer, config, announce).serve(sockets=[listening])
     output.say("stopped; everything acknowledged is stored")
-    return Result(data=None)
+    return CommandResult(data=None)
 
 
 def _public(hosts: Sequence[str], url: str) -> str:
@@ -227,6 +227,3 @@ def _public(hosts: Sequence[str], url: str) -> str:
 
     named = next((host for host in hosts if host not in LOOPBACK and "*" not in host and "." in host), None)
     return f"https://{named}/" if named else url
-
-
-__all__ = ["serve_command"]

@@ -26,11 +26,11 @@ from echoic.checks import MAX_KEY_CHARACTERS, checked_name, storable
 from echoic.errors import EchoicError, InvalidInput, QuotaExceeded
 from echoic.memory.concurrency import noted
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.speculation import Statistics
+from echoic.memory.speculation import ListeningStatistics
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD
 from echoic.session.heard import heard_part, says
-from echoic.session.recalling import DEFAULT_DEADLINE_MS, CallRecall
+from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
 from echoic.speakers import AGENT, USER
 from echoic.types import Outcome, Turn
 
@@ -112,7 +112,7 @@ class CallMemory:
         self._closing: asyncio.Task[None] | None = None
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> ListeningStatistics:
         """How often memory was searched while the user spoke, and how often the answer was there in time."""
         return self._recall.statistics
 
@@ -299,6 +299,3 @@ class CallMemory:
                 return
             await asyncio.sleep(RETRY_S)
             self._writer = asyncio.get_running_loop().create_task(self._write())
-
-
-__all__ = ["NOTHING", "CallMemory", "TurnMemory"]

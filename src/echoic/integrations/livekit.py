@@ -22,7 +22,7 @@ from livekit.agents import Agent, AgentSession, llm, utils
 
 from echoic.integrations.call_memory import CallMemory
 from echoic.memory.user import UserMemory
-from echoic.session.recalling import DEFAULT_DEADLINE_MS
+from echoic.session.turn_recall import DEFAULT_DEADLINE_MS
 
 log = logging.getLogger(__name__)
 

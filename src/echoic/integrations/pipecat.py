@@ -32,7 +32,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from echoic.integrations.call_memory import CallMemory
 from echoic.memory.user import UserMemory
-from echoic.session.recalling import DEFAULT_DEADLINE_MS
+from echoic.session.turn_recall import DEFAULT_DEADLINE_MS
 
 
 class _Ear(FrameProcessor):
@@ -168,6 +168,3 @@ def _text_of(content: object) -> str:
     parts = content if isinstance(content, list) else []
     texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
     return " ".join(text for text in texts if isinstance(text, str))
-
-
-__all__ = ["EchoicMemory", "with_memory"]

@@ -20,13 +20,13 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from echoic.adapters.connections import guarded
 from echoic.memory.service import MemoryService
 from echoic.server import problems
-from echoic.server.callers import Served, called, recognise
-from echoic.server.guards import Admission, BodyGuard, OriginGuard, SecurityHeaders, Watch
-from echoic.server.live import Live
+from echoic.server.event_stream import EventStreams
+from echoic.server.guards import AddressLimit, BodyGuard, OriginGuard, RequestLog, SecurityHeaders
+from echoic.server.identity_tokens import IdentityTokens
+from echoic.server.request_callers import AppState, called, recognise
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
-from echoic.server.tokens import Tokens
 
 if TYPE_CHECKING:
     from echoic.capability.talking import Talker
@@ -122,11 +122,11 @@ def create_app(
         EmbeddingMismatch: the store holds vectors of another model.
         StoreError: the store cannot be opened.
     """
-    live = Live(memory, settings.limits)
-    served = Served(
+    live = EventStreams(memory, settings.limits)
+    served = AppState(
         memory=memory,
         settings=settings,
-        tokens=Tokens(settings),
+        tokens=IdentityTokens(settings),
         live=live,
         talker=_talker(memory, settings),
         voice=voice.switchboard(memory, settings),
@@ -177,7 +177,7 @@ def create_app(
     return app
 
 
-def _mcp(served: Served) -> HttpEndpoint:
+def _mcp(served: AppState) -> HttpEndpoint:
     """The Model Context Protocol, for whoever holds an identity token."""
     from echoic.integrations.mcp import HttpEndpoint
 
@@ -204,8 +204,8 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
     """Outermost first."""
     guards = [
         Middleware(SecurityHeaders),
-        Middleware(Watch),
-        Middleware(Admission, per_address=settings.limits.requests_per_address),
+        Middleware(RequestLog),
+        Middleware(AddressLimit, per_address=settings.limits.requests_per_address),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(settings.allowed_hosts), www_redirect=False),
         Middleware(OriginGuard, allowed_origins=settings.allowed_origins),
         Middleware(
@@ -227,6 +227,3 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
         )
         guards.append(cors)
     return guards
-
-
-__all__ = ["MAX_MESSAGE", "MemoryServer", "create_app", "uvicorn_config"]

@@ -23,9 +23,17 @@ from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.prompt.budget import estimate_tokens
-from echoic.session.calls import Call, CallLog, Exchange, Spoken, ToolRun, read_call, read_exchanges
+from echoic.session.call_record import (
+    CallLog,
+    CallRecord,
+    Exchange,
+    Spoken,
+    ToolRun,
+    read_call,
+    read_exchanges,
+)
+from echoic.session.call_summary import Digest, with_summary
 from echoic.session.checkpoints import RecordSessionStore, kept_of_earlier_calls, store_of
-from echoic.session.digest import Digest, with_summary
 from echoic.session.history import read, settled, trimmed, written
 from echoic.session.text_playback import TextPlayback
 from echoic.session.text_recall import HeardMemory
@@ -329,7 +337,7 @@ class TextRecorder:
 
     def _new_log(self, agent: str, model: tuple[str, str]) -> CallLog:
         provider, name = model
-        call = Call(
+        call = CallRecord(
             id=self.name,
             conversation=self.name,
             provider=provider,
@@ -429,6 +437,3 @@ def turn_of(said: str, speaker: str, name: str, confidence: float | None = None)
     """What was said just now, as a turn."""
     sure = confidence if confidence is not None and 0 <= confidence <= 1 else None
     return Turn(speaker=speaker, text=storable(said), confidence=sure, id=name, said_at=datetime.now(UTC))
-
-
-__all__ = ["CallOver", "TextRecorder", "turn_of"]

@@ -21,10 +21,10 @@ from pydantic_ai.messages import (
 )
 
 from echoic.checks import storable
-from echoic.session.calls import Exchange, Spoken
+from echoic.session.call_record import Exchange, Spoken
 from echoic.session.history import utterance_of
-from echoic.session.leg import Leg, Said
 from echoic.session.playback import Utterance
+from echoic.session.provider_session import CallerUtterance, Leg
 from echoic.types import Turn
 
 NOTHING: Final = Turn(speaker="agent", text="-")
@@ -51,7 +51,9 @@ def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]
     ]
 
 
-def whose(part: Any, spoken: list[Utterance], said: list[Said]) -> tuple[Utterance | None, Said | None]:
+def whose(
+    part: Any, spoken: list[Utterance], said: list[CallerUtterance]
+) -> tuple[Utterance | None, CallerUtterance | None]:
     """What is known of a part of the history besides its words; taken out of the lists."""
     if isinstance(part, SpeechPart) and part.speaker == "assistant":
         return utterance_of(part, spoken), None
@@ -142,16 +144,3 @@ def text_of(part: Any) -> str:
     return (
         content if isinstance(content, str) else " ".join(each for each in content if isinstance(each, str))
     )
-
-
-__all__ = [
-    "NOTHING",
-    "agent_turn",
-    "given_in",
-    "note_turn",
-    "parts_of",
-    "resumption_of",
-    "text_of",
-    "unrecorded",
-    "whose",
-]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from echoic.memory.records import MEMORY, TURN, memory_of, turn_of
-from echoic.session.calls import Exchange, read_exchanges
-from echoic.session.recalling import Fate
+from echoic.session.call_record import Exchange, read_exchanges
+from echoic.session.turn_recall import Fate
 from echoic.stores.base import Store
 from echoic.types import Memory, Scope, Turn
 
@@ -161,6 +161,3 @@ async def _words(store: Store, scope: Scope, name: str) -> str | None:
         if turns:
             return turns[0].heard_text
     return None
-
-
-__all__ = ["MEANINGS", "Reason", "Why", "exchange_with", "found_in", "why"]

@@ -12,7 +12,7 @@ import numpy as np
 from echoic.errors import StoreCorrupt, StoreTooNew
 from echoic.partition import SEGMENT_ROWS
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Record
-from echoic.stores.held import HeldScope, Staged
+from echoic.stores.scope_state import HeldScope, Staged
 
 Json = dict[str, Any]
 FORMAT: Final = 1
@@ -108,15 +108,3 @@ def parsed(text: str) -> Json:
     if not isinstance(found, dict):
         raise StoreCorrupt("a document is no JSON object; it is left untouched")
     return found
-
-
-__all__ = [
-    "FORMAT",
-    "Json",
-    "changed_parts",
-    "head_of",
-    "parsed",
-    "record_of",
-    "vector_of",
-    "without_vectors",
-]

@@ -73,13 +73,3 @@ def _hmac(secret: str, signed: bytes) -> str:
 
 def _same(secret: str, given: str, expected: str) -> bool:
     return bool(secret) and hmac.compare_digest(given.encode(errors="replace"), expected.encode())
-
-
-__all__ = [
-    "ELEVENLABS_TOLERANCE_S",
-    "RETELL_TOLERANCE_S",
-    "same_secret",
-    "signed_by_elevenlabs",
-    "signed_by_retell",
-    "signed_by_vapi",
-]

@@ -27,9 +27,9 @@ from echoic.integrations.hosted.signatures import (
     signed_by_retell,
     signed_by_vapi,
 )
+from echoic.memory.phone_registry import identity_of, line_key, line_of
 from echoic.memory.records import PHONE_LINE, scan_all
 from echoic.memory.service import MemoryService
-from echoic.memory.telephone import identity_of, line_key, line_of
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import UNREAD
 from echoic.speakers import AGENT, USER
@@ -370,6 +370,3 @@ def _elevenlabs_turn(conversation: str, number: int, began_s: object, said: dict
         at_s = began_s + after_s
     # of an answer that was cut off, what was written stands beside what was heard
     return _turn(conversation, number, said.get("role"), written or spoken, heard=spoken, at_s=at_s)
-
-
-__all__ = ["HostedCaller", "Platform", "Webhooks", "Whose", "by_number", "webhooks"]

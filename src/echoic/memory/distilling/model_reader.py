@@ -32,9 +32,9 @@ from echoic.memory.distilling.turns import (
     stretch_of,
 )
 from echoic.memory.distilling.withheld import of_user, withheld
-from echoic.memory.hiding import hide_taken_back
 from echoic.memory.ledger import Ledger
 from echoic.memory.records import TURN, conversation_of, is_unlearned, turn_of
+from echoic.memory.retraction import hide_taken_back
 from echoic.stores.base import Record, Store
 from echoic.types import Scope
 
@@ -275,6 +275,3 @@ def _guard(ended: int, known: Known) -> None:
 
 def _statement(change: Add | Supersede) -> str:
     return change.fact.statement or change.fact.text
-
-
-__all__ = ["ALWAYS_ENDED", "MOST_ENDED", "ModelReader", "Run"]

@@ -18,9 +18,9 @@ from echoic.memory.distilling.rules import RuleExtractor
 from echoic.memory.distilling.turns import conversation_record, marked, stretch_of
 from echoic.memory.distilling.withheld import withheld
 from echoic.memory.forget_targets import obey
-from echoic.memory.hiding import hide_taken_back
 from echoic.memory.ledger import Ledger
 from echoic.memory.records import conversation_of, cursor_of, record_of_conversation
+from echoic.memory.retraction import hide_taken_back
 from echoic.stores.base import Put, Store
 from echoic.types import Scope
 
@@ -78,6 +78,3 @@ class RuleReader:
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)
         await self._store.write(scope, [*ledger.changes, Put.over(record, moved)])
         return distilled
-
-
-__all__ = ["RuleReader"]

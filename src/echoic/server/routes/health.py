@@ -14,8 +14,8 @@ from pydantic import Field
 from echoic.adapters.twilio.settings import TRUST_MEANS, Trust
 from echoic.errors import EchoicError
 from echoic.memory.service import MemoryService
-from echoic.server.callers import Shared
 from echoic.server.models import Shown
+from echoic.server.request_callers import Shared
 
 router = APIRouter(tags=["health"])
 STATIC = Path(str(files("echoic.server") / "static"))
@@ -121,6 +121,3 @@ async def _embedder_works(memory: MemoryService) -> bool:
     except (EchoicError, TimeoutError):
         return False
     return True
-
-
-__all__ = ["STATIC", "page_router", "router"]

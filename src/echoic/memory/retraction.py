@@ -1,0 +1,275 @@
+"""What was taken back is recalled from nowhere: hides the words that say it, in every turn. They stay kept.
+
+The turns stay as they were said, in the transcript, in history and in an export; what is hidden of them is
+neither indexed nor shown by a recall. Summaries and memories that were made of the same words give way too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from echoic.english import listen
+from echoic.memory.concurrency import until_written
+from echoic.memory.distilling.changes import Change as Proposed
+from echoic.memory.distilling.changes import TakeBack
+from echoic.memory.distilling.turns import Stretch
+from echoic.memory.distilling.withheld import RECENT, hushes, of_user, takes_back
+from echoic.memory.ledger import Ledger
+from echoic.memory.mentions import Span, joined, masked, said_in, said_in_text
+from echoic.memory.records import (
+    CONVERSATION,
+    MEMORY,
+    TURN,
+    conversation_of,
+    cursor_of,
+    hidden_in,
+    is_unlearned,
+    memory_of,
+    record_of_conversation,
+    record_of_turn,
+    scan_all,
+    turn_of,
+)
+from echoic.stores.base import Change, Put, Record, Store
+from echoic.types import Memory, Scope, Turn
+from echoic.words import TAKEN_BACK, fold, visible
+
+_FORGETS: Final = re.compile(
+    r"\b(?:forg[eo]t|disregard|unlearn|delet|eras|remov|scratch that|strike that|wip|drop|no longer|won't)"
+)
+
+
+_NOTHING: Final[Mapping[str, Sequence[Span]]] = {}
+
+
+async def hide(
+    store: Store,
+    scope: Scope,
+    memories: Sequence[Memory],
+    *,
+    whole: Collection[str] = (),
+    parts: Mapping[str, Sequence[Span]] = _NOTHING,
+    spared: Collection[str] = (),
+    derived: bool = True,
+    at: datetime | None = None,
+) -> None:
+    """Hide what says one of `memories`, in every turn of the user's and of the agents', and in summaries.
+
+    Args:
+        store: where the turns are.
+        scope: whose.
+        memories: what was taken back.
+        whole: ids of turns to hide with all they say.
+        parts: by turn, stretches to hide; nothing is learned from such a turn any more.
+        spared: ids of turns that say something in its place, and stay as they are.
+        derived: whether memories that repeat it end as well, where they have no key of their own.
+        at: when it was taken back.
+    """
+
+    async def attempt() -> None:
+        changes: list[Change] = list(
+            await _in_turns(store, scope, memories, whole=whole, parts=parts, spared=spared)
+        )
+        changes += await _in_summaries(store, scope, memories)
+        if derived and at is not None:
+            changes += await _in_memories(store, scope, memories, at)
+        if changes:
+            await store.write(scope, changes)
+
+    if memories or whole or parts:
+        await until_written(attempt, "what was taken back")
+
+
+async def _in_turns(
+    store: Store,
+    scope: Scope,
+    memories: Sequence[Memory],
+    *,
+    whole: Collection[str],
+    parts: Mapping[str, Sequence[Span]],
+    spared: Collection[str],
+) -> list[Put]:
+    records = {record.id: record for record in await scan_all(store, scope, TURN)}
+    turns = [turn_of(record) for record in records.values()]
+    found: dict[str, list[Span]] = said_in(turns, memories)
+    for turn in turns:
+        if turn.id in whole:
+            found[turn.id] = [(0, len(turn.heard_text))]
+        elif turn.id in parts:
+            found[turn.id] = [*found.get(turn.id, ()), *parts[turn.id]]
+    return [
+        _hidden(records[name], spans, unlearned=name in parts)
+        for name, spans in found.items()
+        if name not in spared and joined([*hidden_in(records[name]), *spans]) != hidden_in(records[name])
+    ]
+
+
+def _hidden(record: Record, spans: Sequence[Span], *, unlearned: bool) -> Put:
+    kept = record_of_turn(
+        turn_of(record), unlearned=unlearned or is_unlearned(record), hidden=[*hidden_in(record), *spans]
+    )
+    return Put.over(record, replace(record, data=kept.data))
+
+
+async def _in_summaries(store: Store, scope: Scope, memories: Sequence[Memory]) -> list[Put]:
+    changes = []
+    for record in await scan_all(store, scope, CONVERSATION):
+        conversation = conversation_of(record)
+        told = {"summary": conversation.summary, "recall_key": conversation.recall_key}
+        left = {
+            name: masked(text, spans, TAKEN_BACK)
+            for name, text in told.items()
+            if text and (spans := said_in_text(text, memories))
+        }
+        if left:
+            changed = replace(conversation, **left)  # type: ignore[arg-type]
+            changes.append(Put.over(record, record_of_conversation(changed, cursor=cursor_of(record))))
+    return changes
+
+
+async def _in_memories(store: Store, scope: Scope, memories: Sequence[Memory], at: datetime) -> list[Change]:
+    ledger = Ledger(store, scope)
+    for memory in await derived_from(store, scope, memories):
+        if memory.current and memory.key is None:
+            await ledger.end(memory.id, at)
+    return ledger.changes
+
+
+async def derived_from(store: Store, scope: Scope, memories: Sequence[Memory]) -> list[Memory]:
+    """Other memories of the user's own that say one of `memories`, with whatever else they say."""
+    if not memories:
+        return []
+    names, keys = {memory.id for memory in memories}, {memory.key for memory in memories} - {None}
+    others = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
+    return [
+        other
+        for other in others
+        if other.id not in names and other.key not in keys and said_in_text(told_by(other), memories)
+    ]
+
+
+def told_by(memory: Memory) -> str:
+    """All that a memory says, as one text."""
+    return ". ".join(text for text in (memory.statement, memory.text, memory.context) if text)
+
+
+async def versions_of(store: Store, scope: Scope, keys: Collection[str | None]) -> list[Memory]:
+    """Everything the user ever kept under any of `keys`."""
+    found = [await scan_all(store, scope, MEMORY, key=key) for key in sorted(set(keys) - {None}, key=str)]
+    return [memory_of(record) for records in found for record in records]
+
+
+async def named(store: Store, scope: Scope, name: str) -> tuple[list[Memory], list[str]]:
+    """What goes with the memory or the turn of that id: memories, and turns with all they say.
+
+    With a turn goes what was learned from it alone.
+    """
+    found = [memory_of(record) for record in await store.read(scope, MEMORY, [name])]
+    if found:
+        return found, []
+    turns = [turn_of(record) for record in await store.read(scope, TURN, [name])]
+    if not turns:
+        return [], []
+    memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
+    learned = [memory for memory in memories if memory.source == (name,)]
+    return [*learned, *(_whole(turn, turn.said_at) for turn in turns if visible(turn.heard_text))], [name]
+
+
+def asks_to_forget(text: str) -> bool:
+    """Whether `text` has a word of forgetting in it: what it names is named to be forgotten."""
+    return bool(_FORGETS.search(fold(text)))
+
+
+async def hide_taken_back(
+    store: Store,
+    scope: Scope,
+    stretch: Stretch,
+    changes: Sequence[Proposed],
+    retracted: Sequence[Memory],
+) -> None:
+    """Hide what the user took back in the turns of a stretch, and what an agent says of it afterwards.
+
+    Args:
+        store: where the turns are.
+        scope: whose.
+        stretch: the turns that were read, and those right before.
+        changes: what was proposed of them.
+        retracted: what was taken back by that.
+    """
+    turns, context = stretch.turns, stretch.context
+    said = {turn.id: turn for turn in (*context, *turns)}
+    asked = {turn.id for turn in turns if of_user(turn) and asks_to_forget(turn.heard_text)}
+    named = [one for one in changes if isinstance(one, TakeBack) and not asked.isdisjoint(one.source)]
+    whole = _withheld_whole(turns, context, retracted)
+    near = [turn for turn in (*context, *turns) if turn.heard_text]
+    echoed = [turn for turn in turns if turn.speaker == "agent" and turn.heard_text]
+    if not (named or whole or retracted) and not (
+        echoed and any(asks_to_forget(turn.heard_text) for turn in near)
+    ):
+        return
+    at = max(turn.said_at for turn in turns)
+    keys = {memory.key for memory in retracted} | {one.key for one in named}
+    memories = [*retracted, *await versions_of(store, scope, keys)]
+    memories += [memory for one in named for memory in await _named(store, scope, one, at)]
+    if echoed:
+        memories += await _retracted_in(store, scope)
+    memories = [memory for memory in memories if not memory.current or memory.id == ""] or list(retracted)
+    shown = [said[name] for name in whole if name in said and visible(said[name].heard_text)]
+    memories += [_whole(turn, at) for turn in shown]
+    spared = {turn.id for turn in turns if of_user(turn) and turn.id not in asked}
+    ends = bool(named or retracted)
+    await hide(store, scope, memories, whole=whole, spared=spared - whole, derived=ends, at=at)
+
+
+def _withheld_whole(turns: Sequence[Turn], context: Sequence[Turn], gone: Sequence[Memory]) -> set[str]:
+    """Turns that were not to be kept, as a whole: "off the record", and what "forget that" means."""
+    whole: set[str] = set()
+    learned = {name for memory in gone for name in memory.source}
+    new, before = {turn.id for turn in turns}, list[Turn]()
+    for turn in (*context, *turns):
+        if not of_user(turn):
+            continue
+        if turn.id in new and takes_back(turn.heard_text):
+            recent = [one.id for one in before[-RECENT:]]
+            meant = [name for name in recent if name in learned] or recent[-1:]
+            whole |= {turn.id, *meant}
+        elif turn.id in new and hushes(turn.heard_text):
+            whole.add(turn.id)
+        before.append(turn)
+    return whole
+
+
+async def _named(store: Store, scope: Scope, asked: TakeBack, at: datetime) -> list[Memory]:
+    """What a request to forget names, though nothing may be kept under its key: tools choose their own."""
+    if asked.text:
+        return [_said(scope, asked, asked.text, at)]
+    records = [turn_of(record) for record in await scan_all(store, scope, TURN)]
+    heard = {
+        one.text
+        for turn in records
+        if of_user(turn)
+        for one in listen(turn.heard_text)
+        if one.key == asked.key and one.text
+    }
+    return [_said(scope, asked, text, at) for text in sorted(heard)]
+
+
+def _said(scope: Scope, asked: TakeBack, text: str, at: datetime) -> Memory:
+    return Memory(id="", key=asked.key, text=text, author=scope.user, valid_from=at)
+
+
+async def _retracted_in(store: Store, scope: Scope) -> list[Memory]:
+    """What was taken back, with nothing in its place, and holds under no version since."""
+    memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
+    held = {memory.key for memory in memories if memory.current and memory.key is not None}
+    return [m for m in memories if not m.current and m.superseded_by is None and m.key not in held]
+
+
+def _whole(turn: Turn, at: datetime) -> Memory:
+    """A turn that is hidden as a whole, as something that is known: an agent may have repeated it."""
+    # a marker is nothing that was said: every other one would be taken for a repetition of it, without end
+    return Memory(id="", text=visible(turn.heard_text), valid_from=at, source=(turn.id,))

@@ -1,0 +1,195 @@
+"""Changes to one scope, one after another, as every database does them: version, place, and kept vector.
+
+What a record, a row or a vector is written to is each store's own and not known here.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeGuard, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.errors import WriteConflict, brief
+from echoic.partition import Entry
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record, Require
+
+T = TypeVar("T")
+NEEDLE_BYTES = 40
+TELLING_BYTES = 8
+"""Shorter ones stand in any file, for other reasons."""
+
+
+def text_needles(data: Any, forms: Callable[[str], Iterable[bytes]]) -> list[bytes]:
+    """The beginning of the longest text in `data`, in each of the `forms` it may be written in."""
+    longest = max(strings(data), key=len, default="")
+    return [form[:NEEDLE_BYTES] for form in forms(longest) if len(form) >= TELLING_BYTES]
+
+
+def as_json(text: str) -> bytes:
+    """A text as it stands inside JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+
+
+def vector_needle(vector: NDArray[np.float32]) -> bytes:
+    """The ten fullest numbers in a row; empty where they are mostly zeros, as any page may hold."""
+    width = NEEDLE_BYTES // vector.itemsize
+    filled = np.convolve(vector != 0, np.ones(width, int), "valid" if len(vector) >= width else "same")
+    at = int(filled.argmax())
+    return vector[at : at + width].tobytes() if filled[at] > width // 2 else b""
+
+
+def sample(items: Sequence[T], most: int) -> list[T]:
+    """At most so many of `items`, spread evenly."""
+    return list(items[:: max(1, -(-len(items) // most))])
+
+
+def removed(old: Record, new: Record) -> Record:
+    """`old` with no more than the texts that `new` no longer holds, each from where the two begin to differ.
+
+    The words before and behind are still there, and rightly so.
+    """
+    left = set(strings(new.data))
+    gone = [text for text in strings(old.data) if text not in left]
+    told = [(text, max(left, key=lambda other: _shared(text, other), default="")) for text in gone]
+    return replace(old, data={str(n): text[_shared(text, other) :] for n, (text, other) in enumerate(told)})
+
+
+def strings(data: Any) -> Iterator[str]:
+    """Every text in `data`, which is JSON."""
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping):
+        for value in data.values():
+            yield from strings(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from strings(value)
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return next(
+        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(min(one, other, key=len))
+    )
+
+
+Name = tuple[str, str]
+"""Kind and id."""
+
+
+class Changing(ABC):
+    """One scope being changed, in a transaction somebody else began.
+
+    Args:
+        index: how records are found.
+        next_row: the place of the next searchable record.
+        next_other: the place of the next of the others.
+    """
+
+    def __init__(self, index: Index, next_row: int = 0, next_other: int = FIRST_UNSEARCHABLE) -> None:
+        self._index = index
+        self._next_row, self._next_other = next_row, next_other
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Each change in order.
+
+        Raises:
+            WriteConflict: a `Put.expect` does not hold, or a `Require`; the transaction is to be rolled back.
+        """
+        for change in changes:
+            match change:
+                case Put():
+                    self._put(change)
+                case Drop():
+                    self._drop(change)
+                case Attach():
+                    self._attach(change)
+                case Require():
+                    check_required(change, self._stands(change.kind, change.id))
+
+    @abstractmethod
+    def _stands(self, kind: str, name: str) -> Record | None:
+        """The record of that name in the middle of the batch."""
+
+    @abstractmethod
+    def _put(self, put: Put) -> None: ...
+
+    @abstractmethod
+    def _drop(self, drop: Drop) -> None: ...
+
+    @abstractmethod
+    def _attach(self, attach: Attach) -> None: ...
+
+    def _written(self, put: Put, old: Record | None) -> tuple[Record, Entry | None, bool]:
+        """What stands in place of `old`, how it is found, and whether its text to embed stayed the same.
+
+        Raises:
+            WriteConflict: `old` is not at the version that `put` expects.
+        """
+        record, version = put.record, old.version if old else 0
+        check_expected(put, old)
+        entry = self._index(record)
+        before = self._index(old) if old and entry else None
+        seq = old.seq if old else self._next(searchable=entry is not None)
+        same = before is not None and entry is not None and before.text == entry.text
+        return replace(record, version=version + 1, seq=seq), entry, same
+
+    def _next(self, *, searchable: bool) -> int:
+        if searchable:
+            self._next_row += 1
+            return self._next_row - 1
+        self._next_other += 1
+        return self._next_other - 1
+
+
+def check_expected(put: Put, old: Record | None) -> None:
+    """Whether `old` is what `put` is to replace.
+
+    Raises:
+        WriteConflict: it is not.
+    """
+    record, version = put.record, old.version if old else 0
+    if put.expect is not None and put.expect != version:
+        raise WriteConflict(
+            f"{record.kind} {brief(record.id)} is at version {version}, not {put.expect}; "
+            "nothing was written. Read it again and retry."
+        )
+    if put.was is not None and (old is None or old.data != put.was):
+        raise WriteConflict(
+            f"{record.kind} {brief(record.id)} was forgotten and written anew; nothing was written. "
+            "Read it again and retry."
+        )
+
+
+def check_required(require: Require, there: Record | None) -> None:
+    """Whether what `require` names is there.
+
+    Raises:
+        WriteConflict: it is not.
+    """
+    if there is None:
+        raise WriteConflict(
+            f"{require.kind} {brief(require.id)}, which this belongs to, is not there; nothing was written."
+        )
+
+
+def begins(changes: Sequence[Change]) -> bool:
+    """Whether `changes` need a scope, so that one is begun where there is none."""
+    return any(isinstance(change, Put | Require) for change in changes)
+
+
+def takes(old: Record | None, attach: Attach) -> TypeGuard[Record]:
+    """Whether `old` is the record that the vector of `attach` was made for."""
+    if old is None or old.version != attach.version or old.seq >= FIRST_UNSEARCHABLE:
+        return False
+    return attach.was is None or old.data == attach.was
+
+
+def name_of(change: Change) -> Name:
+    """The kind and id of the record that `change` is about."""
+    return (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
