@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from livekit import rtc
 from livekit.agents import Agent, AgentSession, LanguageCode, llm, stt, tts, utils
-from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS
+from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN
 from livekit.agents.voice.io import AudioInput, AudioOutput, AudioOutputCapabilities, TextOutput
 from livekit.agents.voice.transcription.synchronizer import TranscriptSynchronizer
 
@@ -567,3 +570,37 @@ async def test_a_realtime_model_that_takes_no_messages_is_left_alone(ana, caplog
         await call.until(lambda: call.said)
         assert provider.notes == []
     assert [turn.text for turn in await turns(ana)] == [TEACHES]
+
+
+async def test_the_entrypoint_in_the_documents_keeps_what_is_said_until_the_job_ends(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sessions, callbacks = [], []
+
+    class Session(AgentSession):
+        def __init__(self, **options):
+            super().__init__(**options)
+            sessions.append(self)
+
+    class Job:
+        room = NOT_GIVEN
+        add_shutdown_callback = staticmethod(callbacks.append)
+
+        async def wait_for_participant(self):
+            return SimpleNamespace(identity="ana")
+
+    monkeypatch.setattr("livekit.agents.AgentSession", Session)
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+    program = re.search(r"```python\n(.*?)```", page.partition("### LiveKit Agents")[2], re.DOTALL)[1]
+    assert len(program.partition("entrypoint(ctx):\n")[2].split("\n    ")) <= 12, (
+        "ten lines of the user's own"
+    )
+    names = {"stt": Recogniser(), "model": Model("Noted."), "tts": Voice()}
+    exec(program, names)
+    await names["entrypoint"](Job())
+    await sessions[0].run(user_input=TEACHES)
+    await sessions[0].aclose()
+    for callback in callbacks:
+        await callback()
+    async with echoic.open("sqlite:///echoic.db") as service:
+        (kept,) = await service.user("ana").conversations()
+        assert [turn.text for turn in await turns(service.user("ana"), kept.id)] == [TEACHES, "Noted."]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 import uvicorn
@@ -24,6 +26,7 @@ from pipecat.frames.frames import (
     LLMContextFrame,
     LLMFullResponseEndFrame,
     LLMTextFrame,
+    StartFrame,
     TranscriptionFrame,
     TTSTextFrame,
 )
@@ -426,3 +429,34 @@ async def test_what_has_no_words_of_a_user_is_sent_as_it_is(ana):
     known = await with_memory(LLMContext([{"role": "user", "content": parts}]), memory.call)
     assert "peanuts" in known.messages[0]["content"]
     await memory.call.aclose()
+
+
+class Caller(FrameProcessor):
+    """A transport whose caller says one thing and hangs up."""
+
+    def input(self):
+        return self
+
+    def output(self):
+        return FrameProcessor()
+
+    async def process_frame(self, frame, direction):
+        await super().process_frame(frame, direction)
+        await self.push_frame(frame, direction)
+        if isinstance(frame, StartFrame):
+            await self.push_frame(TranscriptionFrame(TEACHES, "ana", time_now_iso8601(), finalized=True))
+            await self.push_frame(EndFrame())
+
+
+async def test_the_pipeline_in_the_documents_keeps_what_is_said(endpoint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+    program = re.search(r"```python\n(.*?)```", page.partition("### Pipecat")[2], re.DOTALL)[1]
+    assert len(program.partition("serve(caller):\n")[2].splitlines()) <= 10, "ten lines of the user's own"
+    model = OpenAILLMService(api_key="x", base_url=endpoint.url)
+    names = {"transport": Caller(), "stt": FrameProcessor(), "llm": model, "tts": Voice()}
+    exec(program, names)
+    await asyncio.wait_for(names["serve"]("ana"), 60)
+    async with echoic.open("sqlite:///echoic.db") as service:
+        (kept,) = await service.user("ana").conversations()
+        assert [turn.text for turn in await turns(service.user("ana"), kept.id)] == [TEACHES]

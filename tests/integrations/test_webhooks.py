@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from pathlib import Path
 
+import httpx
 import pytest
 
 import echoic
@@ -239,3 +242,22 @@ async def test_a_line_that_is_linked_is_its_users_and_one_that_is_shared_is_nobo
     assert await whose(caller) == "ana"
     await lines.add_person(line, "Bob", "bob")
     assert await whose(caller) is None
+
+
+async def test_the_application_in_the_documents_serves_the_platforms_that_have_a_secret(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "integrations.md"
+    hosted = page.read_text().partition("## Hosted platforms")[2]
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", hosted, re.DOTALL)[1], names)
+    app, body = names["app"], json.dumps({"message": {"type": "end-of-call-report"}}).encode()
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://echoic") as http,
+    ):
+        signed = vapi_signed(body, "…")
+        assert (await http.post("/hooks/vapi", content=body, headers=signed)).status_code == 200
+        assert (await http.post("/hooks/vapi", content=body)).status_code == 401
+        assert (await http.post("/hooks/retell", content=body)).status_code == 404
