@@ -252,12 +252,14 @@ async def test_the_application_in_the_documents_serves_the_platforms_that_have_a
     hosted = page.read_text().partition("## Hosted platforms")[2]
     names = {}
     exec(re.search(r"```python\n(.*?)```", hosted, re.DOTALL)[1], names)
-    app, body = names["app"], json.dumps({"message": {"type": "end-of-call-report"}}).encode()
+    call = {**json.loads(retell_ended())["call"], "metadata": {"user_id": "carla"}}
+    app, body = names["app"], json.dumps({"event": "call_ended", "call": call}).encode()
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://echoic") as http,
     ):
-        signed = vapi_signed(body, "…")
-        assert (await http.post("/hooks/vapi", content=body, headers=signed)).status_code == 200
-        assert (await http.post("/hooks/vapi", content=body)).status_code == 401
-        assert (await http.post("/hooks/retell", content=body)).status_code == 404
+        signed = retell_signed(body, time.time(), "…")
+        assert (await http.post("/hooks/retell", content=body, headers=signed)).status_code == 200
+        assert (await http.post("/hooks/retell", content=body)).status_code == 401
+        assert (await http.post("/hooks/vapi", content=body)).status_code == 404
+        assert len(await names["service"].user("carla").conversations()) == 1
