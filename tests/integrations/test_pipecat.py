@@ -21,6 +21,7 @@ from pipecat.frames.frames import (
     BotStoppedSpeakingFrame,
     CancelFrame,
     EndFrame,
+    EndWorkerFrame,
     InterimTranscriptionFrame,
     InterruptionFrame,
     LLMContextFrame,
@@ -37,7 +38,8 @@ from pipecat.processors.aggregators.llm_response_universal import (
     LLMContextAggregatorPair,
     LLMUserAggregatorParams,
 )
-from pipecat.processors.frame_processor import FrameProcessor
+from pipecat.processors.filters.identity_filter import IdentityFilter
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.openai.llm import OpenAILLMService
 from pipecat.tests.utils import SleepFrame, run_test
 from pipecat.turns.user_start import TranscriptionUserTurnStartStrategy
@@ -438,25 +440,26 @@ class Caller(FrameProcessor):
         return self
 
     def output(self):
-        return FrameProcessor()
+        return IdentityFilter()
 
     async def process_frame(self, frame, direction):
         await super().process_frame(frame, direction)
         await self.push_frame(frame, direction)
         if isinstance(frame, StartFrame):
             await self.push_frame(TranscriptionFrame(TEACHES, "ana", time_now_iso8601(), finalized=True))
-            await self.push_frame(EndFrame())
+            await self.push_frame(EndWorkerFrame(), FrameDirection.UPSTREAM)
 
 
+@pytest.mark.timeout(60)
 async def test_the_pipeline_in_the_documents_keeps_what_is_said(endpoint, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
     program = re.search(r"```python\n(.*?)```", page.partition("### Pipecat")[2], re.DOTALL)[1]
     assert len(program.partition("serve(caller):\n")[2].splitlines()) <= 10, "ten lines of the user's own"
     model = OpenAILLMService(api_key="x", base_url=endpoint.url)
-    names = {"transport": Caller(), "stt": FrameProcessor(), "llm": model, "tts": Voice()}
+    names = {"transport": Caller(), "stt": IdentityFilter(), "llm": model, "tts": Voice()}
     exec(program, names)
-    await asyncio.wait_for(names["serve"]("ana"), 60)
+    await names["serve"]("ana")
     async with echoic.open("sqlite:///echoic.db") as service:
         (kept,) = await service.user("ana").conversations()
-        assert [turn.text for turn in await turns(service.user("ana"), kept.id)] == [TEACHES]
+        assert [turn.text for turn in await turns(service.user("ana"), kept.id)] == [TEACHES, "Noted."]
