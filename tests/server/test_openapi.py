@@ -57,6 +57,7 @@ async def test_who_needs_what_is_declared(schema):
     schemes = schema["components"]["securitySchemes"]
     assert {name: scheme["scheme"] for name, scheme in schemes.items()} == {
         "identity": "bearer",
+        "key": "bearer",
         "operator": "bearer",
     }
     for path, _, operation in operations(schema):
@@ -65,6 +66,9 @@ async def test_who_needs_what_is_declared(schema):
             ("/api/proposals", "/api/tokens", "/api/global", "/api/lessons", "/api/decisions")
         ):
             assert named == {"operator"}
+            assert "401" in operation["responses"]
+        elif path == "/v1/tokens":
+            assert named == {"key"}
             assert "401" in operation["responses"]
         elif path in OPEN:
             assert named == set()
@@ -101,9 +105,9 @@ async def test_no_body_may_hold_a_field_that_is_not_declared(server, schema, ana
         }
         sent = {**constants, "deployment": "other"}
         headers = {} if path == "/api/identity" else ana.headers
-        if path == "/api/global":
+        if path in {"/api/global", "/v1/tokens"}:
             headers = {"Authorization": "Bearer the operator of these tests, and no other"}
-        url = path.replace("{conversation}", "c").replace("{session}", "s")
+        url = path.replace("{conversation}", "c").replace("{session}", "s").replace("{key}", "k")
         answer = await server.client.request(method, url, json=sent, headers=headers)
         assert answer.status_code == 422, path
         assert answer.json()["field"] == "deployment", path

@@ -339,9 +339,14 @@ class UserMemory:
 
     # -- conversations, which are tasks as well
 
-    async def conversation(self, conversation_id: str = "", *, agent: str | None = None) -> OpenConversation:
-        """Open a conversation, or continue the one with that id. Without an id a new one is made."""
-        return await open_conversation(self._parts, self.scope, conversation_id, agent)
+    async def conversation(
+        self, conversation_id: str = "", *, agent: str | None = None, begin: bool = True
+    ) -> OpenConversation:
+        """Open a conversation, or continue the one with that id. Without an id a new one is made.
+
+        `begin=False` writes nothing: an append to a conversation that is not there, or no longer, is refused.
+        """
+        return await open_conversation(self._parts, self.scope, conversation_id, agent, begin=begin)
 
     async def conversations(
         self,

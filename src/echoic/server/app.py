@@ -20,6 +20,7 @@ from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.callers import Served
 from echoic.server.guards import Admission, BodyGuard, OriginGuard, SecurityHeaders, Watch
+from echoic.server.listening import Listening
 from echoic.server.live import Live
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
@@ -80,12 +81,14 @@ _ABOUT = """
 Memory for voice agents, over HTTP.
 
 Get an identity with `POST /api/identity` and send it as a bearer token, or as `userCookie` to `/api/memory`.
+A backend gets a token for each of its own users with `POST /v1/tokens`; see docs/http.md.
 Whose memory is meant comes from the token alone. Every error is a `Problem`; a 503 means that it could not
 look or could not keep, never that nothing is known.
 """
 _TAGS = [
     {"name": "identity", "description": "Who is asking."},
     {"name": "memory", "description": "What is known of whoever asks."},
+    {"name": "v1", "description": "Memory for a backend with users, calls and an agent of its own."},
     {
         "name": "conversation",
         "description": "Talking to the agent: rules, or a language model where one is set up.",
@@ -110,11 +113,13 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
         StoreError: the store cannot be opened.
     """
     live = Live(memory, settings.limits)
+    listening = Listening(memory)
     served = Served(
         memory=memory,
         settings=settings,
         tokens=Tokens(settings),
         live=live,
+        listening=listening,
         talker=_talker(memory, settings),
         voice=voice.switchboard(memory, settings),
     )
@@ -127,8 +132,10 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
                 await stack.enter_async_context(served.talker)
             if served.voice is not None:
                 stack.push_async_callback(served.voice.aclose)
+            stack.push_async_callback(listening.aclose)
             stack.callback(live.close)
             live.open()
+            listening.open()
             yield
 
     from echoic import __version__
@@ -189,8 +196,8 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
         cors = Middleware(
             CORSMiddleware,
             allow_origins=list(settings.allowed_origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type"],
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
         )
         guards.append(cors)
     return guards
