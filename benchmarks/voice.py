@@ -46,7 +46,7 @@ from echoic.memory.service import MemoryService
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.agents import TRANSFER_TOOL
 from echoic.session.limits import freeze_heap
-from echoic.session.recalling import Recalled
+from echoic.session.turn_recall import RecallTrace
 from echoic_loopback.realtime import Calls, Repeat, Says, Script, ToolCall, UserSays, speech, words_heard
 
 AT_ONCE = 10
@@ -136,7 +136,7 @@ async def recall(memory: MemoryService, provider: str, turns: int, *, late: bool
 
 async def _asked(
     memory: MemoryService, user: str, line: StandIn, model: RealtimeModel, turns: int
-) -> list[Recalled]:
+) -> list[RecallTrace]:
     """The recalls of one call."""
     settings = SessionSettings(block_tokens=60)
     session = VoiceSession(memory, user=user, agents=[ROBIN], model=model, settings=settings)
@@ -146,7 +146,7 @@ async def _asked(
         return [e.recall for e in session.live.log.exchanges if e.recall is not None]
 
 
-def _recalled(found: Sequence[Recalled]) -> dict[str, Any]:
+def _recalled(found: Sequence[RecallTrace]) -> dict[str, Any]:
     outcomes = {
         name: sum(one.outcome == name for one in found) for name in ("complete", "deadline", "unavailable")
     }

@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks import machine
 from echoic.embedding import embedder_from
 from echoic.ranking import fusion
-from echoic.ranking.fusion import BROAD, CLOSE, Weights
+from echoic.ranking.fusion import BROAD, CLOSE, FusionWeights
 from echoic_bench.asked import Asked, asked_of, tally_of
 from echoic_bench.corpus import corpus_of
 from echoic_bench.reading import read
@@ -31,7 +31,7 @@ CANDIDATES = (16, 32, 64, 128)
 SHOWN = ("R@5", "R@10", "nDCG@10", "session R@5")
 
 
-def figures(asked: Sequence[Asked], close: Weights) -> dict[str, Any]:
+def figures(asked: Sequence[Asked], close: FusionWeights) -> dict[str, Any]:
     found = tally_of(asked, BROAD, close).percent()
     return {name: found[name] for name in SHOWN}
 

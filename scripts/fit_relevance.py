@@ -27,9 +27,9 @@ from echoic.embedding import embedder_from
 from echoic.memory.records import index
 from echoic.partition import Partition, Pieces
 from echoic.ranking import FLOOR, query_of
+from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels
 from echoic.ranking.fusion import FUSIONS
-from echoic.ranking.place import Place
 from echoic.ranking.relevance import ANSWERED_BY, KINDS, RIGHT_BY, features, hits_of
 from echoic.stores.sqlite import SQLiteStore
 from echoic.types import Memory, Scope, Turn
@@ -258,7 +258,7 @@ def take(
     }
     with partition.lock, np.errstate(invalid="ignore"):
         for kind, query in queries.items():
-            channels = Channels(query, [Place.of(partition)], FLOOR)
+            channels = Channels(query, [Candidates.of(partition)], FLOOR)
             order = FUSIONS["blend"].fuse(channels, 10)
             if not len(order.rows) or (kind == "pieces" and channels.looked_at is None):
                 continue

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from echoic.embedding.base import Embedder
-    from echoic.memory.parts import GlobalWrites
     from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
+    from echoic.memory.service_context import GlobalWrites
     from echoic.memory.sharing import Classifier
-    from echoic.ranking.fusion import Fusion, Weights
+    from echoic.ranking.fusion import Fusion, FusionWeights
     from echoic.stores.base import Store
     from echoic.stores.documents import Documents
 
@@ -137,13 +137,13 @@ def fusion_from(name: str) -> Fusion:
     return Fusion(partial(blend, broad=broad, close=close), FUSIONS["blend"].finding)
 
 
-def _weights(given: Any, what: str) -> Weights:
-    from echoic.ranking.fusion import Weights
+def _weights(given: Any, what: str) -> FusionWeights:
+    from echoic.ranking.fusion import FusionWeights
 
-    names = {field.name for field in fields(Weights)}
+    names = {field.name for field in fields(FusionWeights)}
     if not isinstance(given, Mapping) or set(given) != names:
         raise InvalidInput(f"{what} must name exactly the weights {', '.join(sorted(names))}")
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
             raise InvalidInput(f"the weight {name} in {what} is no finite number: {brief(value)}")
-    return Weights(**given)
+    return FusionWeights(**given)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from echoic import InvalidInput
 from echoic.adapters.browser import Manners
-from echoic.adapters.browser.call import BrowserCall
-from echoic.adapters.browser.line import WAITING, Allowance, Line
+from echoic.adapters.browser.browser_call import BrowserCall
+from echoic.adapters.browser.socket import WAITING, Allowance, CallSocket
 from echoic.adapters.browser.wire import REPLACED, BargeIn, HangUp, Muted, Played, Typed, read, told, written
 from echoic.session import Event
 
@@ -108,7 +108,7 @@ class TestAllowance:
 
 class TestALine:
     async def test_what_is_said_arrives_in_order_and_then_the_end(self):
-        line = Line(socket := Socket())
+        line = CallSocket(socket := Socket())
         line.say("ready", session="s")
         line.sound(b"ab")
         line.say("state", state="active")
@@ -123,7 +123,7 @@ class TestALine:
         assert line.gone
 
     async def test_a_flush_takes_back_audio_that_was_not_sent_and_no_words(self):
-        line = Line(socket := Socket(reads=False))
+        line = CallSocket(socket := Socket(reads=False))
         writing = asyncio.create_task(line.run())
         line.sound(b"ab")
         await asyncio.sleep(0)  # on its way: it cannot be taken back
@@ -143,7 +143,7 @@ class TestALine:
         assert line.sent_bytes == 4
 
     async def test_a_page_that_does_not_read_is_let_go_instead_of_filling_memory(self):
-        line = Line(Socket(reads=False))
+        line = CallSocket(Socket(reads=False))
         for _ in range(WAITING + 1):
             line.say("state", state="active")
         assert line.gone

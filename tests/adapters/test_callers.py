@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.adapters.twilio.claims import claim_in, codes_in, same_name
+from echoic.adapters.twilio.identity_claims import claim_in, codes_in, same_name
 
 VOUCHED = "TN-Validation-Passed-A"
 ANA = "My name is Ana, and my sister is called Quillhilda."

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 import echoic
-from echoic.adapters.twilio.lines import Lines
 from echoic.adapters.twilio.linking import MAX_GUESSES, TYPED_DIGITS, LinkCodes
+from echoic.adapters.twilio.phone_lines import PhoneLines
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
 
 LINE = "phone:0123456789abcdef"
@@ -203,7 +203,7 @@ async def test_nobody_gets_or_gives_a_code_without_an_identity(page, method, pat
 
 
 async def test_one_user_neither_sees_nor_undoes_the_links_of_another(service):
-    lines = Lines(service, "default")
+    lines = PhoneLines(service, "default")
     await lines.link(LINE, "ana")
     assert await lines.linked_to("ben") == []
     assert await lines.unlink_user("ben") == 0
@@ -258,7 +258,7 @@ async def test_a_page_cannot_take_a_line_on_which_somebody_else_has_memories(lin
 def test_pages_are_linked_where_no_phone_package_is_installed():
     program = (
         "import sys; sys.modules['twilio'] = None; sys.modules['pydantic_ai'] = None\n"
-        "import echoic.server.routes.linking, echoic.adapters.twilio as phone\n"
+        "import echoic.server.routes.identity, echoic.adapters.twilio as phone\n"
         "print(phone.LinkCodes.__name__)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -14,7 +14,7 @@ from pydantic_ai import Agent
 from pydantic_ai.capabilities import Caching
 
 from echoic import Turn
-from echoic.adapters.twilio.lines import RECORD
+from echoic.adapters.twilio.phone_lines import RECORD
 
 ROOT = str(Path(__file__).parents[2])
 LONG = [
@@ -139,7 +139,7 @@ async def test_control_without_a_stable_prefix_or_marks_little_is_read(call_with
     if client == "claude":
         phone, provider = await call_with(prompt_cache=False)
     else:
-        from echoic.adapters.twilio.serving import Serving
+        from echoic.adapters.twilio.caller_session import Serving
 
         phone, provider = await call_with()
         settled = Serving.before

@@ -83,6 +83,6 @@ def test_a_package_of_an_extra_that_is_missing_is_named_with_its_extra(monkeypat
     def missing(*_args, **_kwargs):
         raise ModuleNotFoundError("No module named 'pymongo'", name="pymongo")
 
-    monkeypatch.setattr("echoic.cli.running.memory_at", missing)
+    monkeypatch.setattr("echoic.cli.asyncio_runner.memory_at", missing)
     assert main(["get", "home"]) == BAD_INPUT
     assert "pip install 'echoic[mongodb]'" in capsys.readouterr().err

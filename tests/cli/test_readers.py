@@ -10,10 +10,10 @@ from echoic.cli.importers import (
     READERS,
     Directed,
     Exported,
-    Known,
-    Said,
+    ImportedMemory,
+    ImportedTurn,
+    ImportSource,
     Skipped,
-    Source,
     format_of,
     reader_of,
 )
@@ -55,7 +55,7 @@ SAMPLES = [
 
 
 def read(kind, path, *, facts=False):
-    source = Source(name=str(path), path=path, read_at=NOW)
+    source = ImportSource(name=str(path), path=path, read_at=NOW)
     return list(reader_of(kind, facts=facts)(source))
 
 
@@ -113,7 +113,7 @@ class TestTurns:
             {"speaker": "user", "text": "two"},
         )
         items = read("turns", path)
-        assert [item.turn.text for item in items if isinstance(item, Said)] == ["one", "two"]
+        assert [item.turn.text for item in items if isinstance(item, ImportedTurn)] == ["one", "two"]
         reasons = skipped(items)
         assert list(reasons) == [f"line {n}" for n in (2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)]
         assert "not JSON at column" in reasons["line 2"]
@@ -130,7 +130,7 @@ class TestTurns:
             b'{"speaker": "user", "text": "last"}'
         )
         items = read("turns", path)
-        assert [item.turn.text for item in items if isinstance(item, Said)] == ["first", "last"]
+        assert [item.turn.text for item in items if isinstance(item, ImportedTurn)] == ["first", "last"]
         assert list(skipped(items)) == ["line 2"]
 
     def test_ids_follow_from_what_was_said_so_that_more_lines_change_none(self, jsonl):
@@ -144,7 +144,7 @@ class TestTurns:
 
     def test_a_file_is_read_line_by_line_as_it_is_needed(self, jsonl):
         path = jsonl("talk.jsonl", *[{"speaker": "user", "text": f"word {n}"} for n in range(3)], "{")
-        items = READERS["turns"](Source(name="talk", path=path))
+        items = READERS["turns"](ImportSource(name="talk", path=path))
         assert next(items).turn.text == "word 0"
         with path.open("a") as stream:
             stream.write('{"speaker": "user", "text": "appended later"}\n')
@@ -155,7 +155,9 @@ class TestLoCoMo:
     def test_samples_are_users_and_sessions_conversations_in_their_order(self, document):
         items = read("locomo", document("data.json", SAMPLES))
         turns = [
-            (item.user, item.turn.conversation, item.turn.id) for item in items if isinstance(item, Said)
+            (item.user, item.turn.conversation, item.turn.id)
+            for item in items
+            if isinstance(item, ImportedTurn)
         ]
         assert turns == [("talk-1", "session_1", "D1:1"), ("talk-1", "session_2", "D2:1")]
 
@@ -181,9 +183,9 @@ class TestLoCoMo:
 
     def test_observations_are_read_only_when_asked_for(self, document):
         path = document("data.json", SAMPLES)
-        assert not [item for item in read("locomo", path) if isinstance(item, Known)]
+        assert not [item for item in read("locomo", path) if isinstance(item, ImportedMemory)]
         items = read("locomo", path, facts=True)
-        (known,) = [item for item in items if isinstance(item, Known)]
+        (known,) = [item for item in items if isinstance(item, ImportedMemory)]
         assert (known.text, known.user) == ("Iris owns a kiln.", "talk-1")
         assert known.said_at == datetime(2026, 2, 28, 23, 40, tzinfo=UTC)
         assert [where for where in skipped(items) if "observation" in where] == [
@@ -201,7 +203,9 @@ class TestBodhi:
         )
         (tmp_path / "people" / "broken.json").write_text("{")
         items = read("bodhi", tmp_path / "people")
-        known = [(i.user, i.key, i.text, i.category, i.said_at) for i in items if isinstance(i, Known)]
+        known = [
+            (i.user, i.key, i.text, i.category, i.said_at) for i in items if isinstance(i, ImportedMemory)
+        ]
         assert known == [
             ("ana", None, "Prefers dark roast", "preference", datetime(2026, 1, 1, tzinfo=UTC)),
             ("bea", None, "Has a cat", "fact", None),
@@ -221,7 +225,7 @@ class TestBodhi:
         ]
         path = document("ana.json", {"directives": {"": "x", "tone": 3}, "facts": facts})
         items = read("bodhi", path)
-        assert [item.text for item in items if isinstance(item, Known)] == ["ok"]
+        assert [item.text for item in items if isinstance(item, ImportedMemory)] == ["ok"]
         assert list(skipped(items)) == [
             "directives['']",
             "directives['tone']",
@@ -262,7 +266,7 @@ class TestMem0:
             "a.json", [{"memory": ""}, 3, {"memory": "x", "created_at": "soon"}, {"memory": "fine"}]
         )
         items = read("mem0", path)
-        assert [item.text for item in items if isinstance(item, Known)] == ["fine"]
+        assert [item.text for item in items if isinstance(item, ImportedMemory)] == ["fine"]
         assert list(skipped(items)) == ["results[0]", "results[1]", "results[2]"]
 
 
@@ -288,11 +292,11 @@ class TestRecognition:
     )
     def test_a_document_is_recognised_by_its_contents(self, document, kind, content):
         path = document("file.json", content)
-        assert format_of(Source(name="file", path=path)) == kind
+        assert format_of(ImportSource(name="file", path=path)) == kind
 
     def test_turns_are_recognised_behind_broken_lines(self, jsonl):
         path = jsonl("file.json", "{broken", {"speaker": "user"}, {"speaker": "user", "text": "x"})
-        assert format_of(Source(name="file", path=path)) == "turns"
+        assert format_of(ImportSource(name="file", path=path)) == "turns"
 
     @pytest.mark.parametrize("name", ["turns", "locomo", "mem0", "echoic"])
     def test_a_folder_of_anybody_else_is_refused_with_a_way_out(self, name, tmp_path):
@@ -300,14 +304,14 @@ class TestRecognition:
             list(READERS[name](source_at(str(tmp_path))))
 
     def test_a_folder_is_bodhis(self, tmp_path):
-        assert format_of(Source(name="folder", path=tmp_path)) == "bodhi"
+        assert format_of(ImportSource(name="folder", path=tmp_path)) == "bodhi"
 
     @pytest.mark.parametrize("content", ["", "plain words", "[]", "{}", "[1, 2]", '"text"', "[" * 100_000])
     def test_what_is_not_recognised_is_refused_with_the_formats_there_are(self, tmp_path, content):
         path = tmp_path / "file"
         path.write_text(content)
         with pytest.raises(InvalidInput, match="--from, one of turns, locomo, bodhi, mem0, echoic"):
-            format_of(Source(name="file", path=path))
+            format_of(ImportSource(name="file", path=path))
 
     def test_a_document_says_where_it_stops_being_one(self, tmp_path):
         path = tmp_path / "file.json"

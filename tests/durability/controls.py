@@ -80,15 +80,15 @@ class TwoTransactions(Writer):
     """Commits between the changes of a write."""
 
     def _commit(self, connection: apsw.Connection, jobs: list[_Job]) -> None:
-        real = sqlite_changes.ScopeChanges.finish
+        real = sqlite_changes.SqliteScopeChanges.finish
 
-        def finish(changes: sqlite_changes.ScopeChanges) -> None:
+        def finish(changes: sqlite_changes.SqliteScopeChanges) -> None:
             connection.execute("commit")
             connection.execute("begin immediate")
             connection.execute("savepoint job")
             real(changes)
 
-        with replaced(sqlite_changes.ScopeChanges, "finish", finish):
+        with replaced(sqlite_changes.SqliteScopeChanges, "finish", finish):
             super()._commit(connection, jobs)
 
 
@@ -136,12 +136,12 @@ def _settings(old: str, new: str) -> Control:
 
 
 def _no_expectations(_store: SQLiteStore) -> AbstractContextManager[None]:
-    real = sqlite_changes.ScopeChanges._put
+    real = sqlite_changes.SqliteScopeChanges._put
 
     def put(changes: Any, change: Any) -> None:
         real(changes, type(change)(record=change.record))
 
-    return replaced(sqlite_changes.ScopeChanges, "_put", put)
+    return replaced(sqlite_changes.SqliteScopeChanges, "_put", put)
 
 
 def _by_statements(_store: SQLiteStore) -> AbstractContextManager[None]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from echoic.embedding import local as runner_module
 from echoic.embedding.base import Embedded
-from echoic.embedding.encoder import Aborted, Encoded, TokenIds, Tokens
+from echoic.embedding.encoder import Aborted, CutText, Encoded, TokenIds
 from echoic.embedding.local import PATIENCE, TEXTS_PER_RUN, TOKENS_PER_RUN, Runner
 from echoic.errors import EmbedderUnavailable, NotOpen
 from echoic.partition import Pieces
@@ -37,12 +37,12 @@ class Gate:
     def abortable() -> threading.Event:
         return threading.Event()
 
-    def tokenise(self, text: str) -> Tokens:
+    def tokenise(self, text: str) -> CutText:
         self.tokenised.append(text)
         if "untokenisable" in text:
             raise ValueError(text)
         first, _, length = text.partition("*")
-        return Tokens([int(first)] * int(length or 1), ())
+        return CutText([int(first)] * int(length or 1), ())
 
     def run(
         self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: threading.Event | None = None
@@ -63,7 +63,7 @@ class Gate:
         pooled = np.array([[ids[0], len(ids)] for ids in batch], np.float32)
         return Encoded(pooled, pooled[:, None] if hidden else None)
 
-    def pieces(self, hidden: np.ndarray, tokens: Tokens) -> Pieces:
+    def pieces(self, hidden: np.ndarray, tokens: CutText) -> Pieces:
         return Pieces(axes=hidden, hidden=hidden, spans=((0, len(tokens.ids)),))
 
     def hold(self) -> None:

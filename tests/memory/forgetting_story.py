@@ -19,8 +19,8 @@ import echoic
 from echoic.capability.tools import MemoryTools
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
-from echoic.session.calls import Exchange
-from echoic.session.recalling import Found, Recalled
+from echoic.session.call_record import Exchange
+from echoic.session.turn_recall import RecalledHit, RecallTrace
 from echoic.session.why import found_in
 from echoic.types import Turn
 
@@ -146,8 +146,10 @@ async def told(
     ids |= {one.id for hit in hits for one in (hit.turn, hit.memory) if one is not None}
     tools = MemoryTools(ana, lambda: None, lambda: None, timeout_s=30, changed=_nothing, min_relevance=0)
     now = datetime.now(UTC)
-    found = tuple(Found(id=name, kind="turn", score=1.0, ranks={}, fate="shown") for name in sorted(ids))
-    recall = Recalled(query=story.asks, outcome="complete", found=found, at=now)
+    found = tuple(
+        RecalledHit(id=name, kind="turn", score=1.0, ranks={}, fate="shown") for name in sorted(ids)
+    )
+    recall = RecallTrace(query=story.asks, outcome="complete", found=found, at=now)
     exchange = Exchange(number=1, agent="a", at=now, recall=recall)
     texts = {
         "query": " ".join(f"{h.text} {h.turn.heard_text if h.turn else ''} {h.memory or ''}" for h in hits),

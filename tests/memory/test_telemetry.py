@@ -18,7 +18,7 @@ import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable, InvalidInput, StoreUnavailable, WriteConflict
 from echoic.memory.door import Door
-from echoic.memory.observed import observed_store
+from echoic.memory.guarded_store import observed_store
 from echoic.memory.service import MemoryService
 from echoic.memory.telemetry import Telemetry
 from echoic.stores import store_from

@@ -18,7 +18,7 @@ from echoic.embedding import embedder_from
 from echoic.memory.service import MemoryService
 from echoic.ranking.time_filter import in_time
 from echoic.stores import store_from
-from echoic.temporal import Event, Spans, dates, may_mean_time, spans_of_phrase, zone_of
+from echoic.temporal import NamedEvent, Spans, dates, may_mean_time, spans_of_phrase, zone_of
 from echoic.temporal.calendar import FEASTS
 from echoic.temporal.questions import EARLIEST_MS, moment_of
 from echoic.temporal.rules import RULES
@@ -267,9 +267,12 @@ def test_the_past_is_meant_where_it_is_asked_for(text, past):
 @pytest.mark.parametrize(
     ("text", "event"),
     [
-        ("what did I say before the move?", Event(relation="before", text="the move")),
-        ("after my sister's wedding what did we eat", Event(relation="after", text="my sister's wedding")),
-        ("since I moved to Boston", Event(relation="since", text="I moved to Boston")),
+        ("what did I say before the move?", NamedEvent(relation="before", text="the move")),
+        (
+            "after my sister's wedding what did we eat",
+            NamedEvent(relation="after", text="my sister's wedding"),
+        ),
+        ("since I moved to Boston", NamedEvent(relation="since", text="I moved to Boston")),
         ("what did I buy during our trip to Rome?", None),
         ("call me before you go", None),
         ("what was before that", None),
@@ -438,13 +441,13 @@ def said(text, month, at=1):
 
 
 def test_an_event_is_clear_where_what_speaks_of_it_agrees():
-    move = Event(relation="before", text="the move")
+    move = NamedEvent(relation="before", text="the move")
     assert moment_of(move, [said("We are moving today", 5), said("I like tea", 1)]).month == 5
     assert moment_of(move, [said("We moved", 5), said("After moving I slept", 5, 20)]).month == 5
 
 
 def test_an_event_nobody_speaks_of_or_of_which_there_were_several_is_not_clear():
-    move = Event(relation="before", text="the move")
+    move = NamedEvent(relation="before", text="the move")
     assert moment_of(move, []) is None
     assert moment_of(move, [said("I like tea", 1)]) is None
     assert moment_of(move, [said("We moved", 5), said("We moved again", 9)]) is None

@@ -15,7 +15,7 @@ import echoic
 from echoic import InvalidInput, Turn
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import StoreUnavailable
-from echoic.memory.keyed import KeyedMemories
+from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.ledger import Ledger
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict

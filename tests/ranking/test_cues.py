@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from echoic.partition import Flag
-from echoic.ranking.entries import flags_of
+from echoic.ranking.indexing import flags_of
 from echoic.ranking.query import asks_many, asks_when
 
 

@@ -7,7 +7,7 @@ from rapidfuzz.distance import DamerauLevenshtein
 
 from echoic.partition import Partition
 from echoic.ranking import entry_of_memory, query_of, rank
-from echoic.ranking.lexicon import Lexicon, edits_allowed
+from echoic.ranking.fuzzy import Lexicon, edits_allowed
 from echoic.words import content_words, word_of
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.partition import MEMORY, SEGMENT_ROWS, Entry, Partition, Segment
-from echoic.ranking.place import Postings
+from echoic.ranking.candidates import Postings
 from echoic.words import Word, content_words, word_of
 
 WORDS = "tea teas coffee dog dogs rex lisbon porto sister".split()

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 import pytest
 
 from echoic.ranking import signals
-from echoic.ranking.place import Place
+from echoic.ranking.candidates import Candidates
 from echoic.ranking.query import query_of
 
 
 def rows(signal, text, *partitions, **how):
-    places = [Place.of(partition) for partition in partitions]
+    places = [Candidates.of(partition) for partition in partitions]
     found = signal(query_of(text, **how), places)
     return None if found is None else [values.tolist() for values in found]
 

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from starlette.routing import Mount, Route
 
-from echoic.server import callers
+from echoic.server import request_callers
 from echoic.server.routes import ROUTERS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -259,12 +259,12 @@ async def test_the_operators_key_is_nobodys_identity(server, operator):
 async def test_every_route_declares_who_may_use_it():
     """A new route that says nothing is open to everybody, which this refuses."""
     guards = {
-        callers.caller,
-        callers.body_caller,
-        callers.query_caller,
-        callers.operator,
-        callers.key_deployment,
-        callers.anybody,
+        request_callers.caller,
+        request_callers.body_caller,
+        request_callers.query_caller,
+        request_callers.operator,
+        request_callers.key_deployment,
+        request_callers.anybody,
     }
     undeclared = {
         (method, route.path)
@@ -281,7 +281,7 @@ async def test_the_app_serves_nothing_but_those_routes_its_files_and_its_schema(
 
 
 async def test_every_route_that_needs_an_identity_is_in_these_tests():
-    needing = [r for r in ROUTES if {callers.caller, callers.query_caller} & _dependencies(r)]
+    needing = [r for r in ROUTES if {request_callers.caller, request_callers.query_caller} & _dependencies(r)]
     assert len(needing) == len(BY_TOKEN)
     for route in needing:
         (method,) = route.methods

@@ -370,8 +370,8 @@ async def test_an_answer_that_is_read_slowly_is_not_given_up():
         def abort(self):
             self.aborted = True
 
-    config = uvicorn.Config(Starlette(), http=connections.Connection)
-    connection = connections.Connection(config, ServerState(), {})
+    config = uvicorn.Config(Starlette(), http=connections.GuardedConnection)
+    connection = connections.GuardedConnection(config, ServerState(), {})
     connection.transport = transport = Transport()
     for left in (200, 100, 100):
         assert not transport.aborted

@@ -144,7 +144,7 @@ async def test_what_is_answered_has_the_fields_the_schema_names(server, schema):
     await server.say(ana, "I live in Oslo")
     models = schema["components"]["schemas"]
     said = await server.say(ana, "Where do I live?")
-    assert set(said) == set(models["Said"]["properties"])
+    assert set(said) == set(models["AgentAnswer"]["properties"])
     assert set(said["recall"]["hits"][0]) == set(models["ShownHit"]["properties"])
     (memory,) = (await server.client.get("/api/memories", headers=ana.headers)).json()["memories"]
     assert set(memory) == set(models["ShownMemory"]["properties"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from echoic.errors import InvalidInput
-from echoic.server import CellLimiter, Rate, ServerSettings, TokenRefused, Tokens
+from echoic.server import CellLimiter, IdentityTokens, Rate, ServerSettings, TokenRefused
 
 
 def test_a_weak_secret_is_refused():
@@ -27,7 +27,7 @@ def test_settings_show_no_secret():
 
 
 def test_a_refusal_names_no_secret():
-    tokens = Tokens(ServerSettings(secret="s" * 40))
+    tokens = IdentityTokens(ServerSettings(secret="s" * 40))
     with pytest.raises(TokenRefused) as refused:
         tokens.verify("no token at all")
     assert "sss" not in str(refused.value)

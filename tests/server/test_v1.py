@@ -17,7 +17,7 @@ from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable, InvalidInput, StoreUnavailable
 from echoic.memory.service import MemoryService
 from echoic.server import ServerSettings
-from echoic.server.listening import IN_ALL, PER_USER, Listening
+from echoic.server.speculations import IN_ALL, PER_USER, Speculations
 from echoic.stores.in_memory import InMemoryStore
 from server.conftest import ACME_KEY, AGENT_KEY, OPERATOR_KEY, SECRET, serving, settings_of
 
@@ -513,7 +513,7 @@ async def test_what_was_found_while_the_user_spoke_is_the_answer_at_the_end(serv
 
 
 def speculations(server, user):
-    ears = server.app.state.served.listening._ears
+    ears = server.app.state.served.speculations._ears
     return [ear.speculation for (scope, _), ear in ears.items() if scope.user == user]
 
 
@@ -548,7 +548,7 @@ async def test_one_user_is_listened_to_in_few_conversations_at_once(own):
 
 
 async def test_so_many_conversations_are_listened_to_in_all_and_the_longest_silent_goes(own):
-    listening = Listening(own.memory)
+    listening = Speculations(own.memory)
     users = [own.memory.user(f"user-{number}") for number in range(IN_ALL)]
     for user in users:
         await listening.partial(user, "call", text="")

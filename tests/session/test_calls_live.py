@@ -8,7 +8,7 @@ import pytest
 
 from echoic import InvalidInput, NotAllowed, NotOpen
 from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession
-from echoic.session.lines import Lines
+from echoic.session.provider_connections import ProviderConnections
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
 
@@ -267,7 +267,7 @@ async def test_a_task_that_is_cancelled_has_its_call_kept(memory, serve, phone, 
 
 async def test_who_hangs_up_before_the_line_is_open_leaves_none_open(memory, serve, monkeypatch):
     opened, closed, legs = asyncio.Event(), asyncio.Event(), []
-    plain = Lines.open
+    plain = ProviderConnections.open
 
     async def opens(lines, *given):
         legs.append(await plain(lines, *given))
@@ -275,7 +275,7 @@ async def test_who_hangs_up_before_the_line_is_open_leaves_none_open(memory, ser
         await closed.wait()
         return legs[0]
 
-    monkeypatch.setattr(Lines, "open", opens)
+    monkeypatch.setattr(ProviderConnections, "open", opens)
     async with serve("openai", Script(open_ended=True)) as (_, model):
         session = VoiceSession(memory, user="ana", agents=[robin()], model=model)
         entering = asyncio.create_task(session.__aenter__())
@@ -305,7 +305,7 @@ async def test_who_hangs_up_while_the_agent_enters_leaves_nothing_running(
             async with session:
                 await session.suspend()
             session = await VoiceSession.resume(memory, "call", model=model, **options)
-        monkeypatch.setattr(Lines, "enter", enters)
+        monkeypatch.setattr(ProviderConnections, "enter", enters)
         opening = asyncio.create_task(session.__aenter__())
         await entering.wait()
         opening.cancel()

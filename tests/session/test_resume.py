@@ -23,7 +23,7 @@ from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.service import MemoryService
-from echoic.session import SessionSettings, VoiceAgent, VoiceSession, as_json, from_json, keeper, read_call
+from echoic.session import SessionSettings, VoiceAgent, VoiceSession, as_json, from_json, read_call, recorder
 from echoic.session.checkpoints import CHECKPOINT, RecordSessionStore, store_of
 from echoic.session.history import UNFINISHED
 from echoic.stores import store_from
@@ -202,7 +202,7 @@ async def test_a_killed_call_that_nobody_ever_takes_up_is_closed_as_at_its_end(t
 async def test_a_call_in_which_nobody_says_anything_gives_signs_of_life(
     memory, serve, eventually, monkeypatch
 ):
-    monkeypatch.setattr(keeper, "SIGN_EVERY_S", 0.05)
+    monkeypatch.setattr(recorder, "SIGN_EVERY_S", 0.05)
     robin = VoiceAgent(name="robin")
     async with serve("openai", Script(open_ended=True)) as (_, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="call")

@@ -26,7 +26,7 @@ def say(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
-def in_place(path: Path, data: bytes, *, overwrite_old: bool = False) -> files_disk.Seen | None:
+def in_place(path: Path, data: bytes, *, overwrite_old: bool = False) -> files_disk.FileStamp | None:
     """How not to do it: truncate the file, and write it again."""
     with path.open("wb") as stream:
         for start in range(0, len(data), 64):

@@ -22,9 +22,9 @@ import pytest
 import echoic
 import forked
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreUnavailable, WriteConflict
-from echoic.memory.portable import KINDS, copy_memory
+from echoic.memory.export import KINDS, copy_memory
 from echoic.memory.service import MemoryService
-from echoic.session import calls, checkpoints
+from echoic.session import call_record, checkpoints
 from echoic.stores import store_from
 from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Put, Record, Store
 from echoic.stores.copying import copy_store
@@ -33,7 +33,7 @@ from echoic.testing.store_subject import (
     ANA,
     OTHER_SPEC,
     SPEC,
-    Content,
+    PartitionContent,
     attach,
     everything,
     loaded,
@@ -82,7 +82,7 @@ async def fill(store: Store, *, count: int = 60, seed: int = 7) -> None:
         await store.write(scope, [attach(record, record.seq) for record in records if record.seq % 3])
 
 
-async def content(store: Store) -> dict[Scope, tuple[list[Any], Content]]:
+async def content(store: Store) -> dict[Scope, tuple[list[Any], PartitionContent]]:
     """All of it but how often each record was written."""
     return {
         scope: (
@@ -345,7 +345,7 @@ async def test_records_of_a_kind_nobody_knows_are_not_left_behind_in_silence() -
 
 def test_every_kind_that_is_written_anywhere_is_copied() -> None:
     root = Path(echoic.__file__).parent
-    kinds: set[str] = {calls.EXCHANGE, calls.GIVEN, calls.CALL, checkpoints.CHECKPOINT}
+    kinds: set[str] = {call_record.EXCHANGE, call_record.GIVEN, call_record.CALL, checkpoints.CHECKPOINT}
     for path in root.rglob("*.py"):
         place = path.relative_to(root)
         if place.parts[0] in {"testing", "stores"}:

@@ -21,7 +21,7 @@ from echoic.stores.base import Attach, Drop
 from echoic.stores.files import FilesStore
 from echoic.stores.files import disk as files_disk
 from echoic.stores.files import register as files_register
-from echoic.stores.files.register import Known, Register
+from echoic.stores.files.register import FileState, Register
 from echoic.stores.files.scope import ScopeFiles
 from echoic.stores.files.vectors import Stored, VectorFile
 from echoic.testing.store_subject import (
@@ -619,7 +619,7 @@ async def test_who_began_before_a_reindex_leaves_nothing_of_the_old_model_behind
                 at_it.set()
                 assert go_on.wait(10)
 
-    def register_asked_after_the_change(register: Register) -> list[Known]:
+    def register_asked_after_the_change(register: Register) -> list[FileState]:
         go_on.set()
         assert there.wait(10)
         return all_known(register)

@@ -17,7 +17,7 @@ from echoic.stores.files import disk as files_disk
 from echoic.stores.in_memory import InMemoryStore
 from echoic.testing.store_subject import (
     SPEC,
-    Content,
+    PartitionContent,
     everything,
     index,
     loaded,
@@ -69,7 +69,7 @@ class State:
     """All that is to be seen of one scope."""
 
     records: tuple[tuple[str, str, str | None, int, int, str], ...]
-    content: Content
+    content: PartitionContent
 
     def is_a_state_of(self, other: State) -> bool:
         """Whether it is `other`, or `other` with vectors that are still to come."""

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from echoic.cli.importers import read_locomo
-from echoic.cli.importers.base import Said, Source
+from echoic.cli.importers.base import ImportedTurn, ImportSource
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory.records import index, record_of_turn
 from echoic.ranking.query import query_of
-from echoic.ranking.rank import LEXICAL_FLOOR, Found, rank
+from echoic.ranking.rank import LEXICAL_FLOOR, RankedRow, rank
 from echoic.stores import store_from
 from echoic.stores.base import Attach, Put, Record, Store
 from echoic.stores.in_memory import InMemoryStore
@@ -32,8 +32,8 @@ def samples() -> Iterator[tuple[Scope, list[Record], list[str]]]:
     if not path:
         pytest.skip("ECHOIC_LOCOMO names no file: the data (snap-research/LoCoMo) is no part of this project")
     turns: dict[str, list[Record]] = {}
-    for item in read_locomo(Source(name=path, path=Path(path))):
-        if isinstance(item, Said) and item.user is not None:
+    for item in read_locomo(ImportSource(name=path, path=Path(path))):
+        if isinstance(item, ImportedTurn) and item.user is not None:
             turns.setdefault(item.user, []).append(record_of_turn(item.turn))
     questions = {
         sample["sample_id"]: [asked["question"] for asked in sample["qa"]]
@@ -82,5 +82,5 @@ async def test_every_question_is_answered_as_by_the_store_in_memory(
     assert same >= 0.8 * narrowed, f"{same} of {narrowed}"
 
 
-def _rows(found: list[Found]) -> set[int]:
+def _rows(found: list[RankedRow]) -> set[int]:
     return {hit.row for hit in found}

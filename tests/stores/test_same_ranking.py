@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from echoic.cli.importers import read_locomo
-from echoic.cli.importers.base import Said, Source
+from echoic.cli.importers.base import ImportedTurn, ImportSource
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory.records import record_of_memory, record_of_turn
 from echoic.memory.service import MemoryService
@@ -168,8 +168,8 @@ def samples() -> list[tuple[Scope, list[Turn], list[str]]]:
     if not path:
         pytest.skip("ECHOIC_LOCOMO names no file: the data (snap-research/LoCoMo) is no part of this project")
     turns: dict[str, list[Turn]] = {}
-    for item in read_locomo(Source(name=path, path=Path(path))):
-        if isinstance(item, Said) and item.user is not None:
+    for item in read_locomo(ImportSource(name=path, path=Path(path))):
+        if isinstance(item, ImportedTurn) and item.user is not None:
             turns.setdefault(item.user, []).append(item.turn)
     asked = {
         sample["sample_id"]: [one["question"] for one in sample["qa"]]

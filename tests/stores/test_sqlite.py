@@ -24,7 +24,7 @@ from echoic.testing.store_subject import (
     ANA,
     OTHER_SPEC,
     SPEC,
-    Content,
+    PartitionContent,
     attach,
     content,
     everything,
@@ -312,7 +312,7 @@ async def test_who_asks_while_a_scope_is_loaded_gets_all_of_it(
     monkeypatch.setattr(sqlite, "_segments_since", slow)
     async with opened(SQLiteStore(tmp_path / "echoic.db")) as store:
 
-        async def asked() -> Content:
+        async def asked() -> PartitionContent:
             return content(await store.load(ANA))
 
         first = asyncio.create_task(asked())

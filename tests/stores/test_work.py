@@ -14,17 +14,17 @@ import pytest
 
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory.service import MemoryService
-from echoic.stores import held, in_memory
+from echoic.stores import in_memory, scope_state
 from echoic.stores.base import Attach, Drop, Store
 from echoic.stores.files import FilesStore
-from echoic.stores.held import HeldScope
 from echoic.stores.in_memory import InMemoryStore
+from echoic.stores.scope_state import HeldScope
 from echoic.testing.store_subject import SPEC, attach, index, memory, note, opened, put, unit
 from echoic.types import Scope, Turn
 
 ANA = Scope("acme", "ana")
 FEW, MANY = 64, 1024
-_MEASURED = {held.__file__, in_memory.__file__}
+_MEASURED = {scope_state.__file__, in_memory.__file__}
 
 
 class Steps:

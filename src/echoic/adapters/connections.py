@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from echoic.adapters.limits import HEALTH_PATHS, Limits, address_of
+from echoic.adapters.connection_limits import HEALTH_PATHS, Limits, address_of
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
@@ -32,12 +32,12 @@ class Gate:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._most = _openable(limits.connections)
-        self._of: dict[str, dict[Connection, None]] = {}
+        self._of: dict[str, dict[GuardedConnection, None]] = {}
         """By address, oldest first; "" is every trusted proxy."""
-        self._spare: dict[Connection, None] = {}
+        self._spare: dict[GuardedConnection, None] = {}
         self._held = 0
 
-    def enter(self, connection: Connection, host: str) -> str | None:
+    def enter(self, connection: GuardedConnection, host: str) -> str | None:
         """Take a connection from `host`, in place of an idle one where there is no room.
 
         Returns:
@@ -45,7 +45,7 @@ class Gate:
         """
         address = "" if self._limits.trusts(host) else address_of(host)
         own = self._of.get(address, {})
-        crowds: list[dict[Connection, None]] = []
+        crowds: list[dict[GuardedConnection, None]] = []
         if address and len(own) >= self._limits.connections_per_address:
             crowds = [own]
         elif self._held >= self._most:
@@ -62,7 +62,7 @@ class Gate:
             return "health"
         return None
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: GuardedConnection) -> None:
         """Count a connection no longer. May be called twice."""
         self._spare.pop(connection, None)
         own = self._of.get(connection.address, {})
@@ -76,7 +76,7 @@ class Gate:
         busiest = Counter(connection.address for connection in self._spare).most_common(1)[0][0]
         return self._one_out([spare for spare in self._spare if spare.address == busiest])
 
-    def _one_out(self, crowd: Iterable[Connection]) -> bool:
+    def _one_out(self, crowd: Iterable[GuardedConnection]) -> bool:
         """Close the oldest idle connection of `crowd`; whether there was one."""
         idle = next((connection for connection in crowd if connection.is_idle), None)
         if idle is None:
@@ -86,7 +86,7 @@ class Gate:
         return True
 
 
-class Connection(H11Protocol):
+class GuardedConnection(H11Protocol):
     """uvicorn's, which would wait for a head, and for its answer to be read, for ever: as many connections as
     it serves, of somebody who does neither, would shut it for everybody else.
     """
@@ -210,7 +210,7 @@ def guarded(limits: Limits | None = None) -> dict[str, Any]:
         "server_header": False,
         "proxy_headers": False,
         # another parser, if one is installed, takes requests with two Host headers
-        "http": type("GatedConnection", (Connection,), {"gate": Gate(limits or Limits())}),
+        "http": type("GatedConnection", (GuardedConnection,), {"gate": Gate(limits or Limits())}),
         "ws": "websockets-sansio",
         "h11_max_incomplete_event_size": 16 * 1024,
         "timeout_graceful_shutdown": 10,
@@ -225,4 +225,4 @@ def _wordless(record: logging.LogRecord) -> bool:
     return record.levelno > logging.DEBUG and "WebSocket %s" not in str(record.msg)
 
 
-__all__ = ["HEAD_S", "READ_S", "Connection", "Gate", "guarded"]
+__all__ = ["HEAD_S", "READ_S", "Gate", "GuardedConnection", "guarded"]

@@ -7,7 +7,8 @@ Needs the extra "agents". It stores nothing by itself; see `echoic.memory`.
 
 from __future__ import annotations
 
-from echoic.capability.memory import CallerMemory, Memory
+from echoic.capability.memory import CallerMemory
+from echoic.capability.memory import MemoryCapability as Memory
 from echoic.capability.reflection import Reflected, reflect
 
 __all__ = ["CallerMemory", "Memory", "Reflected", "reflect"]

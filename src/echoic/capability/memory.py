@@ -46,7 +46,7 @@ _PARTS: Final = (*SECTIONS, STATUS)
 
 
 @dataclass(kw_only=True)
-class Memory(AbstractCapability[Any]):
+class MemoryCapability(AbstractCapability[Any]):
     """Gives an agent the memory of whoever a run is for.
 
     Before each run the user's words are kept, and the block is read; after it the agent's words and what its
@@ -101,13 +101,13 @@ class Memory(AbstractCapability[Any]):
         """
         deployment = self.deployment(ctx.deps) if callable(self.deployment) else self.deployment
         user = caller_of(ctx.deps, self.user)
-        given = {each.name: getattr(self, each.name) for each in fields(Memory) if each.init}
+        given = {each.name: getattr(self, each.name) for each in fields(MemoryCapability) if each.init}
         return CallerMemory(**given, memory=self.service.user(user, deployment))
 
 
 @dataclass(kw_only=True)
-class CallerMemory(Memory):
-    """`Memory` in one run, of one caller. Made by `Memory.for_run`."""
+class CallerMemory(MemoryCapability):
+    """`MemoryCapability` in one run, of one caller. Made by `MemoryCapability.for_run`."""
 
     memory: UserMemory
     _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
@@ -261,4 +261,4 @@ class CallerMemory(Memory):
             log.warning("a result is not kept: %s", type(error).__name__)
 
 
-__all__ = ["CallerMemory", "Memory"]
+__all__ = ["CallerMemory", "MemoryCapability"]

@@ -22,7 +22,7 @@ from echoic.types import Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TextPiece:
     """A piece of the answer, as it came."""
 
     text: str
@@ -35,7 +35,9 @@ class ToolCall:
     name: str
 
 
-async def pieces(events: AsyncIterable[Any], *, after: str = "") -> AsyncGenerator[Words | ToolCall, None]:
+async def pieces(
+    events: AsyncIterable[Any], *, after: str = ""
+) -> AsyncGenerator[TextPiece | ToolCall, None]:
     """The words and tool calls of a run as they come.
 
     Pass what `run_stream_events` gives: PydanticAI's own text stream ends at the first words, before a tool.
@@ -54,7 +56,7 @@ async def pieces(events: AsyncIterable[Any], *, after: str = "") -> AsyncGenerat
         if isinstance(event, PartStartEvent) and after and not apart:
             text = f" {text}"  # what was said before a tool and what is said after it are two sentences
         after = text[-1]
-        yield Words(text)
+        yield TextPiece(text)
 
 
 def history_of(turns: Sequence[Turn]) -> list[ModelMessage]:
@@ -78,4 +80,4 @@ def _text_of(event: object) -> str:
     return ""
 
 
-__all__ = ["ToolCall", "Words", "history_of", "pieces"]
+__all__ = ["TextPiece", "ToolCall", "history_of", "pieces"]

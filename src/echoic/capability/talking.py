@@ -1,4 +1,4 @@
-"""A ready-made agent that talks with callers from memory: a language model behind `Memory`.
+"""A ready-made agent that talks with callers from memory: a language model behind `MemoryCapability`.
 
 For the page, the terminal and examples. It keeps no history of its own: what was said is read from memory at
 every turn, so a conversation goes on in any process, and what was forgotten is in no prompt.
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from echoic.capability.memory import Memory
-from echoic.capability.runner import ToolCall, Words, history_of, pieces
+from echoic.capability.memory import MemoryCapability
+from echoic.capability.runner import TextPiece, ToolCall, history_of, pieces
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import Reply
@@ -52,14 +52,14 @@ class ModelFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedUser:
     """Who is served in a run."""
 
     user: str
     deployment: str
 
 
-Piece = Words | ToolCall | Reply
+Piece = TextPiece | ToolCall | Reply
 """What an answer comes in; the `Reply` is the last, and whole."""
 
 
@@ -93,7 +93,7 @@ class Talker:
         self._instructions = instructions
         self._timeout_s = timeout_s
         self._recall_deadline_ms = recall_deadline_ms
-        self._agent: Agent[Served, str] | None = None
+        self._agent: Agent[ServedUser, str] | None = None
 
     async def __aenter__(self) -> Self:
         """Make the client. Nothing is contacted.
@@ -139,7 +139,7 @@ class Talker:
             recall = await memory.recall(text, limit=_HITS, deadline_ms=self._recall_deadline_ms)
         said: list[str] = []
         async for piece in self._answer(memory, conversation.id, text, history, steps):
-            if isinstance(piece, Words):
+            if isinstance(piece, TextPiece):
                 said.append(piece.text)
             yield piece
         heard = await _heard(conversation, text, {turn.id for turn in turns})
@@ -162,7 +162,7 @@ class Talker:
 
     async def _answer(
         self, memory: UserMemory, conversation: str, text: str, history: Sequence[ModelMessage], steps: Steps
-    ) -> AsyncIterator[Words | ToolCall]:
+    ) -> AsyncIterator[TextPiece | ToolCall]:
         from pydantic_ai import UsageLimits
 
         if self._agent is None:
@@ -172,7 +172,7 @@ class Talker:
         scope = memory.scope
         run = self._agent.run_stream_events(
             text,
-            deps=Served(scope.user or "", scope.deployment),
+            deps=ServedUser(scope.user or "", scope.deployment),
             message_history=list(history),
             conversation_id=conversation,
             model_settings={"timeout": self._timeout_s},
@@ -181,7 +181,7 @@ class Talker:
         try:
             async with asyncio.timeout(self._timeout_s), run as events:
                 async for piece in pieces(events):
-                    if isinstance(piece, Words) and not spoken:
+                    if isinstance(piece, TextPiece) and not spoken:
                         spoken = True
                         steps.timings_ms["first words"] = (time.perf_counter() - started) * 1000
                     yield piece
@@ -193,7 +193,7 @@ class Talker:
         if not spoken:
             raise ModelFailed("it said nothing")
 
-    def _made(self) -> Agent[Served, str]:
+    def _made(self) -> Agent[ServedUser, str]:
         from pydantic_ai import Agent
         from pydantic_ai.exceptions import UserError
         from pydantic_ai.models import infer_model
@@ -202,11 +202,11 @@ class Talker:
             model = infer_model(self._model)
         except (UserError, ImportError, ValueError) as error:
             raise InvalidInput(f"model={brief(self.model)} cannot be used: {error}") from error
-        memory = Memory(self._service, user="user", deployment=_deployment, agent=self.name)
+        memory = MemoryCapability(self._service, user="user", deployment=_deployment, agent=self.name)
         return Agent(
             model,
             name=self.name,
-            deps_type=Served,
+            deps_type=ServedUser,
             instructions=self._instructions,
             capabilities=[memory],
         )
@@ -223,4 +223,4 @@ async def _heard(conversation: OpenConversation, text: str, known: set[str]) -> 
     return next((turn for turn in reversed(new) if turn.text.strip() and text.endswith(turn.text)), None)
 
 
-__all__ = ["INSTRUCTIONS", "NAME", "ModelFailed", "Piece", "Talker", "ToolCall", "Words"]
+__all__ = ["INSTRUCTIONS", "NAME", "ModelFailed", "Piece", "Talker", "TextPiece", "ToolCall"]

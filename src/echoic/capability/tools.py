@@ -110,7 +110,7 @@ class MemoryTools:
             query: what to look for, in words; for query.
             visibility: private where it must stay between the user and you; for set.
         """
-        seen = Seen("agentMemory", operation, key=key, value=value, query=query)
+        seen = ToolUse("agentMemory", operation, key=key, value=value, query=query)
         if operation == "set":
             work = self._write(self._set(key or "", value or "", visibility, seen))
         elif operation == "delete":
@@ -128,7 +128,7 @@ class MemoryTools:
             key: what the user will call it by, a few words.
             summary: what it was about, in a sentence.
         """
-        seen = Seen("store_conversation", "store_conversation", key=key, value=summary)
+        seen = ToolUse("store_conversation", "store_conversation", key=key, value=summary)
         return await self._watched(self._write(self._store(key, summary)), seen)
 
     async def recall_conversation(self, key: str) -> Answer:
@@ -137,10 +137,10 @@ class MemoryTools:
         Args:
             key: what the user calls it by; it need not be exact.
         """
-        seen = Seen("recall_conversation", "recall_conversation", key=key)
+        seen = ToolUse("recall_conversation", "recall_conversation", key=key)
         return await self._watched(self._read(self._recall(key)), seen)
 
-    async def _watched(self, work: Awaitable[Answer], seen: Seen) -> Answer:
+    async def _watched(self, work: Awaitable[Answer], seen: ToolUse) -> Answer:
         """Do `work`, and tell those who watch memory at work."""
         began = time.perf_counter()
         answer = await work
@@ -165,7 +165,7 @@ class MemoryTools:
 
     # -- what they do
 
-    async def _set(self, key: str, value: str, visibility: Sharing, seen: Seen) -> Answer:
+    async def _set(self, key: str, value: str, visibility: Sharing, seen: ToolUse) -> Answer:
         kept = seen.memory = await self._user.set(key, value, visibility=visibility)
         await self._changed()
         told = {
@@ -181,14 +181,14 @@ class MemoryTools:
         await self._changed()
         return {"success": True, "result": {"key": key, "deleted": deleted}}
 
-    async def _get(self, key: str, seen: Seen) -> Answer:
+    async def _get(self, key: str, seen: ToolUse) -> Answer:
         known = seen.memory = await self._user.get(key)
         if known is None:
             return {"success": True, "result": None}
         found = {"key": key, "value": known.text, "confirmed": known.confirmed}
         return {"success": True, "result": found, "note": DATA}
 
-    async def _query(self, query: str, seen: Seen) -> Answer:
+    async def _query(self, query: str, seen: ToolUse) -> Answer:
         deadline_ms = self._timeout_s * 500  # half of what there is: reading what was found takes the rest
         recall = await self._user.recall(
             query,
@@ -248,7 +248,7 @@ class MemoryTools:
 
 
 @dataclass(slots=True)
-class Seen:
+class ToolUse:
     """One use of a tool: what was asked for, and what came of it that the model is not told."""
 
     tool: str
@@ -296,4 +296,4 @@ def _recalled(transcript: Transcript) -> Answer:
     return {"key": stored.recall_key, "summary": stored.summary, "turns": turns[::-1], **earlier}
 
 
-__all__ = ["DATA", "MISSING", "TOOLS", "UNREADABLE", "UNWRITTEN", "WRITING", "MemoryTools", "Seen"]
+__all__ = ["DATA", "MISSING", "TOOLS", "UNREADABLE", "UNWRITTEN", "WRITING", "MemoryTools", "ToolUse"]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from echoic.cli.command import Group, command
+from echoic.cli.asyncio_runner import Desk, run
+from echoic.cli.command import CommandGroup, command
 from echoic.cli.exits import NOTHING_KNOWN
-from echoic.cli.output import Result, listing, moment
-from echoic.cli.running import Desk, run
+from echoic.cli.output import CommandResult, listing, moment
 
 if TYPE_CHECKING:
-    from echoic.session.calls import Call, Exchange, Given
+    from echoic.session.call_record import CallRecord, Exchange, Given
     from echoic.session.why import Why
     from echoic.types import Turn
 
@@ -21,7 +21,7 @@ _BAR = 40
 """The width of a waterfall, in characters."""
 
 
-@click.group("calls", cls=Group)
+@click.group("calls", cls=CommandGroup)
 def calls_group() -> None:
     """Inspect voice calls: who said what, what was heard, how long each stage took."""
 
@@ -34,8 +34,8 @@ def list_command(ctx: click.Context) -> int:
     Columns: id, start, end, why it ended, agents, model.
     """
 
-    async def work(desk: Desk) -> Result:
-        from echoic.session.calls import read_calls
+    async def work(desk: Desk) -> CommandResult:
+        from echoic.session.call_record import read_calls
         from echoic.session.checkpoints import store_of
 
         calls = await read_calls(store_of(desk.user), desk.user.scope)
@@ -57,21 +57,21 @@ def show_command(ctx: click.Context, call_id: str, given: bool) -> int:
     Words that were never heard are in [brackets]. Times are milliseconds since the call began.
     """
 
-    async def work(desk: Desk) -> Result:
-        from echoic.session.calls import read_call, read_exchanges, read_given
+    async def work(desk: Desk) -> CommandResult:
+        from echoic.session.call_record import read_call, read_exchanges, read_given
         from echoic.session.checkpoints import store_of
 
         store, scope = store_of(desk.user), desk.user.scope
         call = await read_call(store, scope, call_id)
         if call is None:
             desk.output.say(f"there is no call {call_id!r} of user {desk.settings.user!r}")
-            return Result(data=None, code=NOTHING_KNOWN)
+            return CommandResult(data=None, code=NOTHING_KNOWN)
         exchanges = await read_exchanges(store, scope, call.conversation, call.id)
         task = await desk.user.task(call.conversation)
         turns = {turn.id: turn for turn in task.turns} if task else {}
         texts = await read_given(store, scope, call.conversation, call.id) if given else []
         data = {"call": call, "exchanges": exchanges, "turns": list(turns.values()), "given": texts}
-        return Result(data=data, text=_shown(call, exchanges, turns, texts), count=len(exchanges))
+        return CommandResult(data=data, text=_shown(call, exchanges, turns, texts), count=len(exchanges))
 
     return run(ctx, work)
 
@@ -87,7 +87,7 @@ def why_command(ctx: click.Context, turn: str, memory: str | None) -> int:
     a turn, as `calls show` prints it. Columns: rank, score, relevance, fate, text, id.
     """
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         from echoic.session.checkpoints import store_of
         from echoic.session.why import exchange_with, found_in, why
 
@@ -95,10 +95,10 @@ def why_command(ctx: click.Context, turn: str, memory: str | None) -> int:
         exchange = await exchange_with(store, scope, turn)
         if exchange is None:
             desk.output.say(f"no call of user {desk.settings.user!r} has a record of turn {turn!r}")
-            return Result(data=None, code=NOTHING_KNOWN)
+            return CommandResult(data=None, code=NOTHING_KNOWN)
         if memory is not None:
             answer = await why(store, scope, exchange, memory)
-            return Result(data=answer, text=f"{answer.reason}: {answer.meaning}", count=1)
+            return CommandResult(data=answer, text=f"{answer.reason}: {answer.meaning}", count=1)
         answers = await found_in(store, scope, exchange)
         desk.output.say(_outcome(exchange))
         rows = [_why_row(answer) for answer in answers]
@@ -107,7 +107,7 @@ def why_command(ctx: click.Context, turn: str, memory: str | None) -> int:
     return run(ctx, work)
 
 
-def _call_row(call: Call) -> tuple[str, ...]:
+def _call_row(call: CallRecord) -> tuple[str, ...]:
     ended = moment(call.ended_at) if call.ended_at else ""
     return (call.id, moment(call.started_at), ended, call.reason or "", " > ".join(call.agents), call.model)
 
@@ -127,7 +127,9 @@ def _outcome(exchange: Exchange) -> str:
     return f"recall: {recall.outcome}{left}, {ready}, {recall.delay_ms:.1f} ms"
 
 
-def _shown(call: Call, exchanges: Sequence[Exchange], turns: dict[str, Turn], given: Sequence[Given]) -> str:
+def _shown(
+    call: CallRecord, exchanges: Sequence[Exchange], turns: dict[str, Turn], given: Sequence[Given]
+) -> str:
     ended = f"{moment(call.ended_at)} ({call.reason})" if call.ended_at else "(in progress, or interrupted)"
     lines = [f"call {call.id}: {moment(call.started_at)} to {ended}"]
     lines += [f"{call.provider} {call.model}; agents: {' > '.join(call.agents)}"]

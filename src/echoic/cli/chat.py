@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from echoic.cli.asyncio_runner import Desk, run, words_only
 from echoic.cli.command import command
 from echoic.cli.memories import LEXICAL
-from echoic.cli.output import Result, moment, ranks_of, state_of
-from echoic.cli.running import Desk, run, words_only
+from echoic.cli.output import CommandResult, moment, ranks_of, state_of
 from echoic.cli.settings import model_option
 from echoic.errors import EmbedderError, InvalidInput
 from echoic.types import Memory, Turn
@@ -95,7 +95,7 @@ def chat_command(ctx: click.Context, *, model: str | None) -> int:
     The conversation is stored, and remembered in the next one.
     """
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         if model is None:
             return await Chat(desk).run()
         from echoic.capability.talking import Talker
@@ -107,7 +107,7 @@ def chat_command(ctx: click.Context, *, model: str | None) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class ChatExchange:
     """One typed line and its answer."""
 
     you: str
@@ -128,9 +128,9 @@ class Chat:
         self._talker = talker
         self._conversation: OpenConversation | None = None
         self._greeting = ""
-        self._exchanges: list[Exchange] = []
+        self._exchanges: list[ChatExchange] = []
 
-    async def run(self) -> Result:
+    async def run(self) -> CommandResult:
         """Talk until the end of the input, then complete the conversation, however it ended."""
         await self._begin()
         lines = TypedLines()
@@ -139,7 +139,7 @@ class Chat:
                 await self._take(line.strip(), lines)
         finally:
             await self._complete()
-        return Result(data=self._exchanges, count=len(self._exchanges))
+        return CommandResult(data=self._exchanges, count=len(self._exchanges))
 
     async def _begin(self) -> None:
         desk = self._desk
@@ -237,7 +237,7 @@ class Chat:
             await self._conversation.complete()
 
     def _answer(self, line: str, text: str, reply: Reply | None = None) -> None:
-        self._exchanges.append(Exchange(you=line, agent=text, reply=reply))
+        self._exchanges.append(ChatExchange(you=line, agent=text, reply=reply))
         self._desk.output.answer(text)
 
 
@@ -264,4 +264,4 @@ def _line(memory: Memory) -> str:
     return f"{name}{memory.text}, {memory.visibility}, since {moment(memory.valid_from)}"
 
 
-__all__ = ["HELP", "Chat", "Exchange", "TypedLines", "chat_command"]
+__all__ = ["HELP", "Chat", "ChatExchange", "TypedLines", "chat_command"]

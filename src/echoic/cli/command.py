@@ -39,7 +39,7 @@ class Command(click.Command):
         formatter.write_text("Global options, such as --user and --json, are listed by `echoic --help`.")
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """Commands under one name, in the order they were added."""
 
     command_class = Command
@@ -197,4 +197,4 @@ def report(output: Output, settings: Settings, error: BaseException) -> int:
 command = cast("Callable[..., Callable[[Callable[..., Any]], Command]]", partial(click.command, cls=Command))
 """`click.command` for a `Command`."""
 
-__all__ = ["Command", "Group", "command", "output_of", "report"]
+__all__ = ["Command", "CommandGroup", "command", "output_of", "report"]

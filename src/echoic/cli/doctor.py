@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart
 from echoic.cli.command import command
 from echoic.cli.exits import COULD_NOT_LOOK, DONE
-from echoic.cli.output import Output, Result, harmless
-from echoic.cli.running import embedder_at, memory_at, run_apart
+from echoic.cli.output import CommandResult, Output, harmless
 from echoic.cli.settings import Settings
 from echoic.errors import (
     EchoicError,
@@ -102,7 +102,7 @@ _STEPS = ("distilling", "set", "vectors", "reopen", "get", "query", "forget", "g
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DoctorStep:
     """One step and its result."""
 
     name: str
@@ -133,7 +133,7 @@ class Checkup:
         self._said = f"I parked my car in the blue garage, bay {secrets.token_hex(8)}."
         self._embedder: DeferredEmbedder | None = None
         self._memory: MemoryService | None = None
-        self.steps: list[Step] = []
+        self.steps: list[DoctorStep] = []
 
     @property
     def well(self) -> bool:
@@ -159,10 +159,10 @@ class Checkup:
             found = await examined(self._settings.store, self._service.embedder.spec)
         except EchoicError as error:
             advice = advice_on(error, self._settings)
-            self.steps.append(Step(name="server", well=False, detail=str(error), advice=advice))
+            self.steps.append(DoctorStep(name="server", well=False, detail=str(error), advice=advice))
             return
         self.steps += [
-            Step(name=one.name, well=one.well, ms=one.ms, detail=one.detail, advice=one.advice)
+            DoctorStep(name=one.name, well=one.well, ms=one.ms, detail=one.detail, advice=one.advice)
             for one in found
         ]
 
@@ -297,7 +297,7 @@ class Checkup:
         except EchoicError as error:
             detail, advice = str(error), advice_on(error, self._settings)
         ms = (time.perf_counter() - started) * 1000
-        self.steps.append(Step(name=name, well=well, ms=round(ms, 1), detail=detail, advice=advice))
+        self.steps.append(DoctorStep(name=name, well=well, ms=round(ms, 1), detail=detail, advice=advice))
         return well
 
     async def _try_if(self, possible: bool, name: str, work: Callable[[], Awaitable[str]]) -> bool:
@@ -307,7 +307,7 @@ class Checkup:
         return False
 
     def _not_tried(self, *names: str) -> None:
-        self.steps += [Step(name=name, well=None, detail="not tried") for name in names]
+        self.steps += [DoctorStep(name=name, well=None, detail="not tried") for name in names]
 
     def _weights(self, model: str) -> str:
         """The files of the local model."""
@@ -345,18 +345,18 @@ def doctor_command(ctx: click.Context) -> int:
     Each step prints its time and, if it fails, what to do. The exit code is 0 only if every step worked.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         checkup = Checkup(settings)
         with output.progress("checking"):
             await checkup.run()
         count = sum(bool(step.well) for step in checkup.steps)
         code = DONE if checkup.well else COULD_NOT_LOOK
-        return Result(data=checkup.steps, text="\n".join(_rows(checkup.steps)), count=count, code=code)
+        return CommandResult(data=checkup.steps, text="\n".join(_rows(checkup.steps)), count=count, code=code)
 
     return run_apart(ctx, work)
 
 
-def _rows(steps: Sequence[Step]) -> list[str]:
+def _rows(steps: Sequence[DoctorStep]) -> list[str]:
     width = max(len(step.name) for step in steps)
     lines = []
     for step in steps:
@@ -367,4 +367,4 @@ def _rows(steps: Sequence[Step]) -> list[str]:
     return lines
 
 
-__all__ = ["KEY", "Checkup", "Step", "doctor_command"]
+__all__ = ["KEY", "Checkup", "DoctorStep", "doctor_command"]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
-from echoic.cli.command import Group
+from echoic.cli.asyncio_runner import Desk, run, text_or_stdin
+from echoic.cli.command import CommandGroup
 from echoic.cli.exits import DONE, PARTLY
-from echoic.cli.importers.base import FLAWS, Skipped, Source, reason_of, source_at, tell_skipped
+from echoic.cli.importers.base import FLAWS, ImportSource, Skipped, reason_of, source_at, tell_skipped
 from echoic.cli.memories import category_option, context_option
-from echoic.cli.output import Result, applying, listing, moment
-from echoic.cli.running import Desk, run, text_or_stdin
+from echoic.cli.output import CommandResult, applying, listing, moment
 from echoic.errors import InvalidInput, brief
 from echoic.types import MAX_TEXT_BYTES, Category, Memory, checked_category, checked_name, checked_text
 
@@ -28,7 +28,7 @@ by_option = click.option(
 )
 
 
-@click.group("global", cls=Group, invoke_without_command=True)
+@click.group("global", cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
 def global_group(ctx: click.Context) -> int:
     """List, write, edit or withdraw global memories (operators).
@@ -88,10 +88,10 @@ def set_global(
         raise click.UsageError("give KEY and VALUE, or --from FILE", ctx)
     text = text_or_stdin(value)
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         kept = await _facts(desk).set(key, text, category=category, context=context, by=by)
         desk.output.say(f"{kept.key!r} is global in deployment {desk.settings.deployment!r}: {_why(kept)}")
-        return Result(data=kept, count=1)
+        return CommandResult(data=kept, count=1)
 
     return run(ctx, work)
 
@@ -106,17 +106,17 @@ def withdraw_global(ctx: click.Context, memory_id: str, by: str | None) -> int:
     The next recall no longer finds it, and nothing becomes global automatically under its key again.
     """
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         gone = await _facts(desk).withdraw(memory_id, by=by)
         named = repr(gone.key) if gone.key is not None else f"the fact {gone.id}"
         desk.output.say(f"{named} is no longer global in deployment {desk.settings.deployment!r}")
-        return Result(data=gone, count=1)
+        return CommandResult(data=gone, count=1)
 
     return run(ctx, work)
 
 
 def _list_facts(ctx: click.Context) -> int:
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         known = await _facts(desk).list()
         if not known:
             desk.output.say(f"nothing is global in deployment {desk.settings.deployment!r}")
@@ -131,7 +131,7 @@ def _fill(ctx: click.Context, file: str, by: str | None) -> int:
     facts = [fact for fact in read if not isinstance(fact, Skipped)]
     skipped = [fact for fact in read if isinstance(fact, Skipped)]
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         filled = await _facts(desk).fill(facts, by=by)
         tell_skipped(desk.output, skipped, len(skipped))
         counts = {
@@ -142,7 +142,7 @@ def _fill(ctx: click.Context, file: str, by: str | None) -> int:
         }
         text = "\n".join(f"{what}\t{count}" for what, count in counts.items())
         data = {**counts, "reasons": skipped}
-        return Result(data=data, text=text, count=len(facts), code=PARTLY if skipped else DONE)
+        return CommandResult(data=data, text=text, count=len(facts), code=PARTLY if skipped else DONE)
 
     return run(ctx, work)
 
@@ -175,7 +175,7 @@ _MOST_BYTES: Final = 4 * MAX_TEXT_BYTES
 _FIELDS: Final = frozenset({"key", "text", "value", "category", "context"})
 
 
-def read_facts(source: Source) -> Iterator[GlobalFact | Skipped]:
+def read_facts(source: ImportSource) -> Iterator[GlobalFact | Skipped]:
     """The facts of `source`, in its order. A second fact under a key that says something else is left out."""
     under: dict[str, tuple[int, GlobalFact]] = {}
     for number, line in _lines(source):
@@ -192,7 +192,7 @@ def read_facts(source: Source) -> Iterator[GlobalFact | Skipped]:
             yield fact
 
 
-def _lines(source: Source) -> Iterator[tuple[int, str | bytes]]:
+def _lines(source: ImportSource) -> Iterator[tuple[int, str | bytes]]:
     """What stands in `source`, with the number of the line it begins on; bytes where they are no text."""
     begun: tuple[int, str] | None = None
     with source.open() as stream:
@@ -257,7 +257,7 @@ _SAID = 20
 """Lines printed of what was left out."""
 
 
-@click.group("proposals", cls=Group, invoke_without_command=True)
+@click.group("proposals", cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
 def proposals_group(ctx: click.Context) -> int:
     """List, approve or reject proposed global memories (operators).
@@ -288,10 +288,10 @@ def approve_proposal(ctx: click.Context, proposal_id: str, by: str | None) -> in
     It supersedes what was approved under its key before.
     """
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         approved = await _proposals(desk).approve(proposal_id, by=by)
         desk.output.say(f"{approved.key!r} is global in deployment {desk.settings.deployment!r}")
-        return Result(data=approved, count=1)
+        return CommandResult(data=approved, count=1)
 
     return run(ctx, work)
 
@@ -306,10 +306,10 @@ def reject_proposal(ctx: click.Context, proposal_id: str, by: str | None) -> int
     Its author keeps it as a private memory.
     """
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         await _proposals(desk).reject(proposal_id, by=by)
         desk.output.say("rejected; its author keeps it")
-        return Result(data={"rejected": proposal_id}, count=1)
+        return CommandResult(data={"rejected": proposal_id}, count=1)
 
     return run(ctx, work)
 
@@ -322,7 +322,7 @@ def list_decisions(ctx: click.Context) -> int:
     Columns: when, who, the decision, fact or lesson, its key or agent, its text.
     """
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         decided = await _proposals(desk).decisions()
         if not decided:
             desk.output.say(f"nothing was decided in deployment {desk.settings.deployment!r}")
@@ -333,7 +333,7 @@ def list_decisions(ctx: click.Context) -> int:
 
 
 def _list_proposals(ctx: click.Context) -> int:
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         waiting = await _proposals(desk).list()
         if not waiting:
             desk.output.say(f"no proposals wait in deployment {desk.settings.deployment!r}")
@@ -347,7 +347,7 @@ def _proposals(desk: Desk) -> Proposals:
     return desk.memory.proposals(desk.settings.deployment)
 
 
-@click.group("lessons", cls=Group, invoke_without_command=True)
+@click.group("lessons", cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
 def lessons_group(ctx: click.Context) -> int:
     """List, approve, reject or withdraw lessons agents learned (operators).
@@ -404,10 +404,10 @@ T = TypeVar("T")
 def _decide(
     ctx: click.Context, lesson_id: str, decide: Callable[[AgentExperience], Awaitable[T]], done: str
 ) -> int:
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         lesson = await decide(await _learned(desk, lesson_id))
         desk.output.say(done)
-        return Result(data={"rejected": lesson_id} if lesson is None else lesson, count=1)
+        return CommandResult(data={"rejected": lesson_id} if lesson is None else lesson, count=1)
 
     return run(ctx, work)
 
@@ -426,7 +426,7 @@ async def _learned(desk: Desk, lesson_id: str) -> AgentExperience:
 
 
 def _list_lessons(ctx: click.Context) -> int:
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         deployment = desk.settings.deployment
         agents = await desk.memory.agents_with_lessons(deployment)
         learned = [await desk.memory.experience(agent, deployment).get() for agent in agents]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from echoic.cli.running import store_path
+from echoic.cli.asyncio_runner import store_path
 from echoic.cli.settings import Settings, variable
 from echoic.errors import InvalidInput
 

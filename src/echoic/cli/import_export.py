@@ -18,24 +18,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from echoic.cli.asyncio_runner import Desk, run, run_apart
 from echoic.cli.command import command
 from echoic.cli.exits import DONE, PARTLY
 from echoic.cli.importers import (
     READERS,
     Directed,
     Exported,
+    ImportedMemory,
+    ImportedTurn,
+    ImportSource,
     Item,
-    Known,
-    Said,
     Skipped,
-    Source,
     format_of,
     reader_of,
     source_at,
 )
 from echoic.cli.importers.base import Reader, tell_skipped
-from echoic.cli.output import Output, Progress, Result
-from echoic.cli.running import Desk, run, run_apart
+from echoic.cli.output import CommandResult, Output, ProgressReport
 from echoic.cli.settings import Settings, settings_of
 from echoic.cli.upkeep import embed_waiting
 from echoic.errors import InvalidInput
@@ -77,10 +77,10 @@ class Survey:
             self.reasons += [item] if self.skipped <= LISTED else []
             return
         self.users[item.user] += 1
-        if isinstance(item, Said):
+        if isinstance(item, ImportedTurn):
             self.turns += 1
             self.conversations.add((item.user, item.turn.conversation))
-        elif isinstance(item, Known):
+        elif isinstance(item, ImportedMemory):
             self.memories += 1
         elif isinstance(item, Directed):
             self.directives += 1
@@ -119,12 +119,12 @@ class Whose:
                 f"{self.user!r}: leave out --user and ECHOIC_USER to import each under their own name"
             )
 
-    def of(self, item: Said | Known | Directed | Exported) -> str:
+    def of(self, item: ImportedTurn | ImportedMemory | Directed | Exported) -> str:
         """The given user, else the one the source names, else the default."""
         return self.user if self.chosen or item.user is None else item.user
 
 
-class Intake:
+class Importer:
     """Writes items to a memory, and counts what was new."""
 
     def __init__(self, memory: MemoryService, deployment: str, whose: Whose) -> None:
@@ -138,7 +138,7 @@ class Intake:
         self.learned = 0
         """Memories that the rules extracted from the turns."""
 
-    async def take_in(self, items: Iterable[Item], progress: Progress, total: int) -> None:
+    async def take_in(self, items: Iterable[Item], progress: ProgressReport, total: int) -> None:
         """Store `items`, leaving known ones as they are. A batch is durable before the next is read.
 
         Raises:
@@ -159,20 +159,22 @@ class Intake:
             conversation = await self._user(user).conversation(name)
             self.learned += len((await conversation.learn()).kept)
 
-    async def _keep(self, user: str, items: Sequence[Said | Known | Directed | Exported]) -> None:
-        turns = [item.turn for item in items if isinstance(item, Said)]
+    async def _keep(
+        self, user: str, items: Sequence[ImportedTurn | ImportedMemory | Directed | Exported]
+    ) -> None:
+        turns = [item.turn for item in items if isinstance(item, ImportedTurn)]
         documents = [item.document for item in items if isinstance(item, Exported)]
         if turns:
             documents.append(_document(user, turns))
             self._talks |= dict.fromkeys((user, turn.conversation) for turn in turns)
         for document in documents:
             self.new += await self._user(user).restore(document)
-        known = [item for item in items if isinstance(item, Known)]
+        known = [item for item in items if isinstance(item, ImportedMemory)]
         if known:
             self.new += await self._remember(self._user(user), known)
         self.new += await _directed(self._user(user), [item for item in items if isinstance(item, Directed)])
 
-    async def _remember(self, user: UserMemory, items: Sequence[Known]) -> int:
+    async def _remember(self, user: UserMemory, items: Sequence[ImportedMemory]) -> int:
         """Store `items`; the number of new ones."""
         name = user.scope.user or ""
         before = self._known.get(name) or {memory.id for memory in await user.facts()}
@@ -200,7 +202,7 @@ async def _directed(user: UserMemory, items: Sequence[Directed]) -> int:
     return len(new)
 
 
-async def _remembered(user: UserMemory, item: Known) -> str:
+async def _remembered(user: UserMemory, item: ImportedMemory) -> str:
     """The id of the memory that stores `item`."""
     if item.key is None:
         return (await user.remember(item.text, category=item.category, said_at=item.said_at)).id
@@ -209,7 +211,7 @@ async def _remembered(user: UserMemory, item: Known) -> str:
     return versions[-1].id if versions else (await user.set(item.key, item.text, category=item.category)).id
 
 
-def survey_of(items: Iterable[Item], progress: Progress) -> Survey:
+def survey_of(items: Iterable[Item], progress: ProgressReport) -> Survey:
     """Counts of `items`, none of which is stored."""
     survey = Survey()
     for number, item in enumerate(items, 1):
@@ -221,7 +223,7 @@ def survey_of(items: Iterable[Item], progress: Progress) -> Survey:
 
 def _document(user: str, turns: Sequence[Turn]) -> dict[str, Any]:
     """`turns` as an Echoic export, so that a conversation keeps its times."""
-    from echoic.memory.portable import FORMAT, VERSION
+    from echoic.memory.export import FORMAT, VERSION
 
     return {
         "format": FORMAT,
@@ -292,15 +294,15 @@ def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_ru
     settings = settings_of(ctx)
     whose = Whose(user=settings.user, chosen="user" in settings.named)
 
-    async def look(_settings: Settings, output: Output) -> Result:
+    async def look(_settings: Settings, output: Output) -> CommandResult:
         survey = _surveyed(source, reader, output)
         whose.check(survey)
         return _result(name, survey, {})
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         survey = _surveyed(source, reader, desk.output)
         whose.check(survey)
-        intake = Intake(desk.memory, desk.settings.deployment, whose)
+        intake = Importer(desk.memory, desk.settings.deployment, whose)
         with desk.output.progress("storing") as progress:
             await intake.take_in(reader(source), progress, survey.items)
         await intake.listen()
@@ -310,14 +312,14 @@ def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_ru
     return run_apart(ctx, look) if dry_run else run(ctx, work)
 
 
-def _surveyed(source: Source, reader: Reader, output: Output) -> Survey:
+def _surveyed(source: ImportSource, reader: Reader, output: Output) -> Survey:
     with output.progress(f"reading {source.name}") as progress:
         survey = survey_of(reader(source), progress)
     tell_skipped(output, survey.reasons, survey.skipped)
     return survey
 
 
-def _result(name: str, survey: Survey, written: dict[str, int]) -> Result:
+def _result(name: str, survey: Survey, written: dict[str, int]) -> CommandResult:
     counts: dict[str, Any] = {
         "format": name,
         "users": len(survey.users),
@@ -330,7 +332,7 @@ def _result(name: str, survey: Survey, written: dict[str, int]) -> Result:
     text = "\n".join(f"{what}\t{value}" for what, value in counts.items())
     data = {**counts, "reasons": survey.reasons}
     code = PARTLY if survey.skipped else DONE
-    return Result(data=data, text=text, count=survey.turns + survey.memories, code=code)
+    return CommandResult(data=data, text=text, count=survey.turns + survey.memories, code=code)
 
 
 STDOUT = "-"
@@ -347,16 +349,16 @@ def export_command(ctx: click.Context, file: str) -> int:
     read it.
     """
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         exported = await desk.user.export()
         count = len(exported["memories"]) + len(exported["conversations"])
         text = json.dumps(exported, ensure_ascii=False, indent=1)
         if file == STDOUT:
-            return Result(data=exported, text=text, count=count)
+            return CommandResult(data=exported, text=text, count=count)
         path = Path(file)
         _write(path, text)
         desk.output.say(f"exported user {desk.settings.user!r} to {path}")
-        return Result(data=_export_counts(path, exported), count=count)
+        return CommandResult(data=_export_counts(path, exported), count=count)
 
     return run(ctx, work)
 
@@ -392,4 +394,4 @@ def _write(path: Path, text: str) -> None:
         raise InvalidInput(f"{path} could not be written: {error.strerror}") from error
 
 
-__all__ = ["BATCH", "LISTED", "Intake", "Survey", "Whose", "export_command", "import_command", "survey_of"]
+__all__ = ["BATCH", "LISTED", "Importer", "Survey", "Whose", "export_command", "import_command", "survey_of"]

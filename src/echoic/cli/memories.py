@@ -9,10 +9,11 @@ from functools import partial
 
 import click
 
+from echoic.cli.asyncio_runner import Desk, run, text_or_stdin, words_only
 from echoic.cli.command import command
 from echoic.cli.exits import COULD_NOT_LOOK, DONE, NOTHING_KNOWN
 from echoic.cli.output import (
-    Result,
+    CommandResult,
     Table,
     applying,
     listing,
@@ -23,7 +24,6 @@ from echoic.cli.output import (
     until,
     visibility_of,
 )
-from echoic.cli.running import Desk, run, text_or_stdin, words_only
 from echoic.cli.settings import settings_of
 from echoic.errors import EmbedderError, EmbedderUnavailable, InvalidInput, StoreUnavailable
 from echoic.types import CATEGORIES, Category, Memory, Recall, Receipt, Sharing
@@ -64,10 +64,10 @@ def set_command(
     """
     text = text_or_stdin(value)
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         memory = await desk.user.set(key, text, category=category, context=context, visibility=visibility)
         desk.output.say(_kept(memory, desk.settings.user))
-        return Result(data=memory, count=1)
+        return CommandResult(data=memory, count=1)
 
     return run(ctx, work)
 
@@ -81,12 +81,12 @@ def get_command(ctx: click.Context, key: str) -> int:
     The user's own value takes precedence over a global one.
     """
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         memory = await desk.user.get(key)
         if memory is None:
             desk.output.say(_nothing(desk, f"under {key!r}"))
-            return Result(data=None, code=NOTHING_KNOWN)
-        return Result(data=memory, text=memory.text, count=1)
+            return CommandResult(data=None, code=NOTHING_KNOWN)
+        return CommandResult(data=memory, text=memory.text, count=1)
 
     return run(ctx, work)
 
@@ -105,10 +105,12 @@ def delete_command(ctx: click.Context, key: str | None, name: str | None) -> int
         raise click.UsageError("give KEY or --id ID", ctx)
     what = f"under {key!r}" if key is not None else f"with the id {name!r}"
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         deleted = await desk.user.delete(key, id=name)
         desk.output.say(f"deleted {key or name!r}" if deleted else _nothing(desk, what))
-        return Result(data={"deleted": deleted}, count=int(deleted), code=DONE if deleted else NOTHING_KNOWN)
+        return CommandResult(
+            data={"deleted": deleted}, count=int(deleted), code=DONE if deleted else NOTHING_KNOWN
+        )
 
     return run(ctx, work)
 
@@ -121,7 +123,7 @@ def list_command(ctx: click.Context) -> int:
     Columns: key, text, category, since when, who can recall it.
     """
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         facts = await desk.user.facts()
         if not facts:
             desk.output.say(_nothing(desk, ""))
@@ -142,7 +144,7 @@ def history_command(ctx: click.Context, key: str) -> int:
     Columns: text, from when, until when, state (current, corrected or deleted).
     """
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         versions = await desk.user.history(key)
         if not versions:
             desk.output.say(_nothing(desk, f"under {key!r}"))
@@ -166,10 +168,10 @@ def remember_command(ctx: click.Context, text: str, category: Category, context:
     """
     said = text_or_stdin(text)
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         memory = await desk.user.remember(said, category=category, context=context)
         desk.output.say(f"remembered for {desk.settings.user!r} ({memory.visibility})")
-        return Result(data=memory, count=1)
+        return CommandResult(data=memory, count=1)
 
     return run(ctx, work)
 
@@ -246,7 +248,7 @@ def query_command(
     """
     asked = text_or_stdin(text)
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         with contextlib.suppress(EmbedderError):  # then the search uses words alone, and a note says so
             await desk.embedder.ready()
         ask = partial(
@@ -263,7 +265,7 @@ def query_command(
         extra = {"outcome": recall.outcome, "cut": recall.cut}
         code = DONE if recall.hits else NOTHING_KNOWN
         table = _hits(recall, past=past, explain=explain)
-        return Result(data=recall.hits, text=table, count=len(recall.hits), code=code, extra=extra)
+        return CommandResult(data=recall.hits, text=table, count=len(recall.hits), code=code, extra=extra)
 
     return run(ctx, work)
 
@@ -374,13 +376,13 @@ def forget_command(
     if not yes:
         _ask_first(f"{what} of user {settings_of(ctx).user!r}")
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         receipt = await desk.user.forget(key=key, conversation=conversation, id=name, asked=asked)
         desk.output.say(f"forgot {what} of user {desk.settings.user!r}")
         if not receipt.verified:
             desk.output.note("not every byte could be verified to be gone: run the command again")
         code = DONE if receipt.verified else COULD_NOT_LOOK
-        return Result(data=receipt, text=_receipt_lines(receipt), count=receipt.records, code=code)
+        return CommandResult(data=receipt, text=_receipt_lines(receipt), count=receipt.records, code=code)
 
     return run(ctx, work)
 

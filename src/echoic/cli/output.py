@@ -146,7 +146,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class CommandResult:
     """The result of a command."""
 
     data: Any
@@ -160,24 +160,24 @@ class Result:
     """More fields of the JSON document, such as a search's outcome."""
 
 
-def listing(data: Any, headings: str, rows: Sequence[Row], **more: Any) -> Result:
+def listing(data: Any, headings: str, rows: Sequence[Row], **more: Any) -> CommandResult:
     """The result of a command that lists: a table, with exit code 1 where it is empty.
 
     Args:
         data: what is listed, for the JSON document.
         headings: the columns', separated by spaces.
         rows: a cell for each heading.
-        more: other fields of `Result`.
+        more: other fields of `CommandResult`.
     """
     table = Table(headings=headings.split(), rows=rows)
-    return Result(data=data, text=table, count=len(rows), code=DONE if rows else NOTHING_KNOWN, **more)
+    return CommandResult(data=data, text=table, count=len(rows), code=DONE if rows else NOTHING_KNOWN, **more)
 
 
 INTERRUPTED_KIND = "Interrupted"
 """The kind of error an interruption is reported as."""
 
 
-class Progress(Protocol):
+class ProgressReport(Protocol):
     """Reports how far a long task is."""
 
     def __call__(self, done: int, total: int | None = None) -> None:
@@ -233,7 +233,7 @@ class Output:
         if not (self._settings.quiet or self._settings.json):
             _print(harmless(text), sys.stderr)
 
-    def finish(self, result: Result) -> int:
+    def finish(self, result: CommandResult) -> int:
         """Print `result`, unless an answer was printed before; the exit code."""
         if self._answered:
             return result.code
@@ -258,7 +258,7 @@ class Output:
             _print(f"{start}echoic: {harmless(message)}", sys.stderr)
 
     @contextlib.contextmanager
-    def progress(self, what: str) -> Iterator[Progress]:
+    def progress(self, what: str) -> Iterator[ProgressReport]:
         """Show a progress bar on stderr, on a terminal only."""
         if self._settings.quiet or self._settings.json or not sys.stderr.isatty():
             yield lambda _done, _total=None: None
@@ -313,9 +313,9 @@ def _print(text: str, stream: Any) -> None:
 
 __all__ = [
     "INTERRUPTED_KIND",
+    "CommandResult",
     "Output",
-    "Progress",
-    "Result",
+    "ProgressReport",
     "Row",
     "Table",
     "aligned",

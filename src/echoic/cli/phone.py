@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from echoic.cli.command import Group, command
+from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, words_only
+from echoic.cli.command import CommandGroup, command
 from echoic.cli.exits import DONE
 from echoic.cli.hosting import (
     announced,
@@ -27,8 +28,7 @@ from echoic.cli.hosting import (
     secret_file,
     url_of,
 )
-from echoic.cli.output import Output, Result
-from echoic.cli.running import Desk, embedder_at, memory_at, run, run_apart, words_only
+from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings
 from echoic.errors import EmbedderError, InvalidInput
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from pydantic_ai import Agent
     from pydantic_ai.realtime import RealtimeModel
 
-    from echoic.adapters.limits import Limits
+    from echoic.adapters.connection_limits import Limits
     from echoic.adapters.twilio import Phone, PhoneSettings
     from echoic.adapters.twilio.callers import Callers
-    from echoic.adapters.twilio.lines import Line
+    from echoic.adapters.twilio.phone_lines import PhoneLine
     from echoic.memory.quota import Quota
     from echoic.memory.service import MemoryService
 
@@ -63,7 +63,7 @@ def line_command(ctx: click.Context, number: str, unlink: bool, give_back: bool,
     if sum((unlink, give_back, user is not None)) > 1:
         raise click.UsageError("give only one of --unlink, --give-back and --link", ctx)
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         callers = _callers(desk)
         line = callers.line_of(number)
         if line is None:
@@ -78,7 +78,7 @@ def line_command(ctx: click.Context, number: str, unlink: bool, give_back: bool,
             moved = await callers.give_back(line) if give_back else 0
         known = await callers.lines.read(line)
         found = {"line": line, "linked": known.linked, "people": len(known.people), "given_back": moved}
-        return Result(data=found, text=_line_text(known, moved), count=1, code=DONE)
+        return CommandResult(data=found, text=_line_text(known, moved), count=1, code=DONE)
 
     return run(ctx, work)
 
@@ -106,7 +106,7 @@ def _secret(settings: Settings, missing: str) -> str:
     return secret
 
 
-def _line_text(line: Line, moved: int) -> str:
+def _line_text(line: PhoneLine, moved: int) -> str:
     linked = f"linked to {line.linked}" if line.linked is not None else "not linked"
     people = f", {len(line.people)} more people use it" if line.people else ""
     return f"{linked}{people}" + (f"; {moved} calls given back" if moved else "")
@@ -117,7 +117,7 @@ _EXTRA = "the telephone needs packages that are not installed ({name}): pip inst
 _PERSONA = "You are Robin, a friendly assistant on the telephone. You remember who calls you."
 
 
-@click.group("phone", cls=Group)
+@click.group("phone", cls=CommandGroup)
 def phone_group() -> int:
     """Answer phone calls over Twilio, with memory of each caller.
 
@@ -174,8 +174,8 @@ def serve_command(ctx: click.Context, /, **given: Any) -> int:
     The URL is printed to stdout once the server is ready.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
-        from echoic.adapters.limits import Limits
+    async def work(settings: Settings, output: Output) -> CommandResult:
+        from echoic.adapters.connection_limits import Limits
 
         phone_settings = _phone_settings(settings, given)
         make = _phone(phone_settings, given)
@@ -275,7 +275,7 @@ async def _serve(
     *,
     limits: Limits,
     quota: Quota,
-) -> Result:
+) -> CommandResult:
     import uvicorn
 
     from echoic.adapters.twilio import phone_app, uvicorn_options
@@ -292,13 +292,13 @@ async def _serve(
         public = phone.settings.public_url or url.rstrip("/")
 
         def announce() -> None:
-            output.finish(Result(data={"url": url}, text=url, count=1))
+            output.finish(CommandResult(data={"url": url}, text=url, count=1))
             output.say(f"Twilio's webhook: {public}/phone/voice; Ctrl-C stops")
 
         config = uvicorn.Config(phone_app(phone), **uvicorn_options(limits))
         await announced(uvicorn.Server, config, announce).serve(sockets=[listening])
     output.say("stopped; everything acknowledged is stored")
-    return Result(data=None)
+    return CommandResult(data=None)
 
 
 @contextlib.contextmanager

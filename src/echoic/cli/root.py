@@ -6,8 +6,8 @@ import click
 
 from echoic.cli.calls import calls_group, why_command
 from echoic.cli.chat import chat_command
-from echoic.cli.command import Group
-from echoic.cli.copying import copy_command
+from echoic.cli.command import CommandGroup
+from echoic.cli.copy_store import copy_command
 from echoic.cli.doctor import doctor_command
 from echoic.cli.exits import DONE
 from echoic.cli.global_memory import global_group, lessons_group, proposals_group
@@ -35,7 +35,7 @@ def _version() -> str:
 
 @click.group(
     "echoic",
-    cls=Group,
+    cls=CommandGroup,
     hide_global=False,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

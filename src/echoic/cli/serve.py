@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.command import command
 from echoic.cli.hosting import (
     SECRET,
@@ -33,8 +34,7 @@ from echoic.cli.hosting import (
     voice_option,
     voice_transport_option,
 )
-from echoic.cli.output import Output, Result
-from echoic.cli.running import embedder_at, memory_at, run_apart, words_only
+from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings, model_option
 from echoic.errors import EmbedderError, InvalidInput
 
@@ -102,8 +102,8 @@ def serve_command(
     OPENAI_BASE_URL.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
-        from echoic.adapters.limits import Limits
+    async def work(settings: Settings, output: Output) -> CommandResult:
+        from echoic.adapters.connection_limits import Limits
 
         serving = replace(
             _settings(settings, host, names, origins),
@@ -177,7 +177,7 @@ async def _serve(
     show: bool,
     *,
     quota: Quota,
-) -> Result:
+) -> CommandResult:
     from echoic.server import MemoryServer, create_app, uvicorn_config
 
     embedder = embedder_at(settings)
@@ -189,7 +189,7 @@ async def _serve(
 
     def announce() -> None:
         url = url_of(host, port)
-        output.finish(Result(data={"url": url}, text=url, count=1))
+        output.finish(CommandResult(data={"url": url}, text=url, count=1))
         output.say("stop with Ctrl-C")
         if show:
             # starting a browser blocks, perhaps for seconds
@@ -200,7 +200,7 @@ async def _serve(
         config = uvicorn_config(create_app(memory, serving), host=host, port=port)
         await announced(MemoryServer, config, announce).serve(sockets=[listening])
     output.say("stopped; everything acknowledged is stored")
-    return Result(data=None)
+    return CommandResult(data=None)
 
 
 __all__ = ["serve_command"]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, words_only
 from echoic.cli.command import command
 from echoic.cli.exits import COULD_NOT_LOOK, DONE
-from echoic.cli.output import Output, Result, Table, listing
-from echoic.cli.running import Desk, embedder_at, memory_at, run, run_apart, words_only
+from echoic.cli.output import CommandResult, Output, Table, listing
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, StoreUnavailable
 from echoic.types import EmbeddingSpec
@@ -58,7 +58,7 @@ def distil_command(
     if not seconds > 0:
         raise click.BadParameter(f"{seconds} is not a positive number", param_hint="--every")
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         embedder = embedder_at(settings)
         async with memory_at(settings, embedder, model) as memory:
             if watch:
@@ -71,7 +71,9 @@ def distil_command(
     return run_apart(ctx, work)
 
 
-async def _distil(memory: MemoryService, settings: Settings, output: Output, *, parked: bool) -> Result:
+async def _distil(
+    memory: MemoryService, settings: Settings, output: Output, *, parked: bool
+) -> CommandResult:
     distilled = await memory.distil(settings.deployment, parked=parked)
     output.say(_told(distilled))
     jobs = await memory.jobs(settings.deployment)
@@ -80,10 +82,10 @@ async def _distil(memory: MemoryService, settings: Settings, output: Output, *, 
     rows = [("kept", m.key or "", m.text) for m in distilled.kept]
     rows += [("retracted", m.key or "", m.text) for m in distilled.retracted]
     table = Table(headings=("WHAT", "KEY", "TEXT"), rows=rows)
-    return Result(data=distilled, text=table, count=len(rows))
+    return CommandResult(data=distilled, text=table, count=len(rows))
 
 
-async def _watch(memory: MemoryService, settings: Settings, output: Output, every_s: float) -> Result:
+async def _watch(memory: MemoryService, settings: Settings, output: Output, every_s: float) -> CommandResult:
     """Work until interrupted. Its messages hold no contents: they may go to a log for months."""
     deployment = settings.deployment if "deployment" in settings.named else None
     output.say(f"watching {deployment or 'all deployments'}, every {every_s:g} s")
@@ -109,7 +111,7 @@ def _told(distilled: Distilled) -> str:
 def users_command(ctx: click.Context) -> int:
     """Print the users of the deployment, one a line (operators)."""
 
-    async def work(desk: Desk) -> Result:
+    async def work(desk: Desk) -> CommandResult:
         users = await desk.memory.users(desk.settings.deployment)
         if not users:
             desk.output.say(f"deployment {desk.settings.deployment!r} has no users")
@@ -129,7 +131,7 @@ def reindex_command(ctx: click.Context) -> int:
     return run_apart(ctx, _reindex)
 
 
-async def _reindex(settings: Settings, output: Output) -> Result:
+async def _reindex(settings: Settings, output: Output) -> CommandResult:
     embedder = embedder_at(settings)
     await embedder.ready()  # fails before any old vector is dropped
     async with await _opened(settings, embedder) as memory:
@@ -140,7 +142,7 @@ async def _reindex(settings: Settings, output: Output) -> Result:
         output.note(words_only(embedder.trouble))
     output.say(f"embedded {records - left} of {records} records with {settings.embedder}")
     code = COULD_NOT_LOOK if left else DONE
-    return Result(data={"records": records, "waiting": left}, count=records - left, code=code)
+    return CommandResult(data={"records": records, "waiting": left}, count=records - left, code=code)
 
 
 async def _opened(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:

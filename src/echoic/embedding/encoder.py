@@ -91,7 +91,7 @@ class Abort:
         return bool(self.options.terminate)
 
 
-class Tokens(NamedTuple):
+class CutText(NamedTuple):
     """A text cut up."""
 
     ids: TokenIds
@@ -146,7 +146,7 @@ class Encoder:
             )
         self._recognise(files, variant)
 
-    def tokenise(self, text: str) -> Tokens:
+    def tokenise(self, text: str) -> CutText:
         """`text` cut up, at most `MAX_TOKENS`, [CLS] and [SEP] included.
 
         Word pieces never reach across a blank, so where a beginning that ends at a blank already overflows,
@@ -164,7 +164,7 @@ class Encoder:
         return sum(len(part.ids) - _MARKS for part in (whole, *whole.overflowing))
 
     @staticmethod
-    def pieces(hidden: NDArray[np.float32], tokens: Tokens) -> Pieces:
+    def pieces(hidden: NDArray[np.float32], tokens: CutText) -> Pieces:
         """The word pieces of a text, from its row of `Encoded.hidden`."""
         return pieces_of(hidden[1 : len(tokens.ids) - 1], tokens.spans)
 
@@ -222,8 +222,8 @@ class Encoder:
             )
 
 
-def _tokens(encoding: Any) -> Tokens:
-    return Tokens(list(encoding.ids), tuple(encoding.offsets[1:-1]))
+def _tokens(encoding: Any) -> CutText:
+    return CutText(list(encoding.ids), tuple(encoding.offsets[1:-1]))
 
 
 def _mean(hidden: Any, mask: NDArray[np.int64]) -> Vectors:
@@ -262,10 +262,10 @@ __all__ = [
     "MAX_TOKENS",
     "Abort",
     "Aborted",
+    "CutText",
     "Encoded",
     "Encoder",
     "TokenIds",
-    "Tokens",
     "axes",
     "pieces_of",
 ]

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded, EmbeddingSpec, Kind, Vectors, checked_texts
-from echoic.embedding.encoder import DIMENSIONS, Abort, Aborted, Encoded, Encoder, TokenIds, Tokens
+from echoic.embedding.encoder import DIMENSIONS, Abort, Aborted, CutText, Encoded, Encoder, TokenIds
 from echoic.embedding.weights import MODEL, ModelFiles, Variant, discard, find
 from echoic.errors import EmbedderMissing, EmbedderUnavailable, InvalidInput, NotOpen
 from echoic.partition import Pieces
@@ -48,7 +48,7 @@ _PADDING_WORTH_A_RUN = 16
 class SupportsRun(Protocol):
     """What the runner asks of an encoder; called by one thread at a time."""
 
-    def tokenise(self, text: str) -> Tokens:
+    def tokenise(self, text: str) -> CutText:
         """One text cut up, never into nothing."""
         ...
 
@@ -64,13 +64,13 @@ class SupportsRun(Protocol):
         """
         ...
 
-    def pieces(self, hidden: NDArray[np.float32], tokens: Tokens) -> Pieces:
+    def pieces(self, hidden: NDArray[np.float32], tokens: CutText) -> Pieces:
         """The word pieces of a text, from its row of `Encoded.hidden`."""
         ...
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
+class _Submission:
     """One call of `submit`: where its vectors go, and who waits for them."""
 
     vectors: Vectors
@@ -86,13 +86,13 @@ class _Call:
 
 
 @dataclass(slots=True, eq=False)
-class _Text:
+class _PendingText:
     """One text of a call."""
 
-    call: _Call
+    call: _Submission
     row: int
     text: str
-    tokens: Tokens = field(default_factory=lambda: Tokens([], ()))
+    tokens: CutText = field(default_factory=lambda: CutText([], ()))
 
 
 class Runner:
@@ -110,7 +110,7 @@ class Runner:
         self._dimensions = dimensions
         self._texts_per_run = texts_per_run
         # A SimpleQueue takes no lock that the event loop could wait for.
-        self._inbox: SimpleQueue[tuple[Kind, list[_Text]] | None] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[Kind, list[_PendingText]] | None] = SimpleQueue()
         self._abort: Abort | None = None
         """Aborts the documents that run now."""
         self._holds: dict[object, float] = {}
@@ -118,9 +118,9 @@ class Runner:
         self._awaits_release = False
         self._put_off = 0
         """How often in a row documents had to wait for somebody."""
-        self._queries: deque[_Text] = deque()
-        self._documents: deque[_Text] = deque()
-        self._runs: deque[list[_Text]] = deque()
+        self._queries: deque[_PendingText] = deque()
+        self._documents: deque[_PendingText] = deque()
+        self._runs: deque[list[_PendingText]] = deque()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="echoic-embedding", daemon=True)
         self._thread.start()
@@ -132,8 +132,8 @@ class Runner:
         first and with EmbedderUnavailable when the model fails.
         """
         vectors = np.empty((len(texts), self._dimensions), np.float32)
-        call = _Call(vectors, len(texts), {} if pieces else None)
-        waiting = [_Text(call, row, text) for row, text in enumerate(texts)]
+        call = _Submission(vectors, len(texts), {} if pieces else None)
+        waiting = [_PendingText(call, row, text) for row, text in enumerate(texts)]
         waiting.sort(key=lambda item: len(item.text))  # neighbours in length share runs: little padding
         self._inbox.put((kind, waiting))
         running = self._abort  # after the query is there: the thread looks for both in the other order
@@ -233,7 +233,7 @@ class Runner:
         finally:
             self._abort = None
 
-    def _tokenised(self, waiting: deque[_Text]) -> list[list[_Text]]:
+    def _tokenised(self, waiting: deque[_PendingText]) -> list[list[_PendingText]]:
         """The next texts of `waiting`, cut into runs of similar length."""
         taken = [waiting.popleft() for _ in range(min(TEXTS_PER_RUN, len(waiting)))]
         ready = []
@@ -246,7 +246,7 @@ class Runner:
         ready.sort(key=lambda item: len(item.tokens.ids))
         return list(_cut(ready, self._texts_per_run))
 
-    def _run(self, batch: list[_Text], abort: Abort | None = None) -> None:
+    def _run(self, batch: list[_PendingText], abort: Abort | None = None) -> None:
         wanted = [item for item in batch if not item.call.future.done()]
         if not wanted:
             return
@@ -272,9 +272,9 @@ class Runner:
             _settle(item.call.future, refusal)
 
 
-def _cut(texts: Sequence[_Text], most: int) -> Iterator[list[_Text]]:
+def _cut(texts: Sequence[_PendingText], most: int) -> Iterator[list[_PendingText]]:
     """`texts`, sorted by length, in runs of at most `most` texts and about `TOKENS_PER_RUN` tokens."""
-    run: list[_Text] = []
+    run: list[_PendingText] = []
     for item in texts:
         length = len(item.tokens.ids)
         full = len(run) == most or (len(run) + 1) * length > TOKENS_PER_RUN
@@ -287,7 +287,7 @@ def _cut(texts: Sequence[_Text], most: int) -> Iterator[list[_Text]]:
 
 
 @contextlib.contextmanager
-def _failing(texts: Iterable[_Text]) -> Iterator[None]:
+def _failing(texts: Iterable[_PendingText]) -> Iterator[None]:
     try:
         yield
     except Aborted:

@@ -63,7 +63,7 @@ class Architecture:
             raise ValueError(f"{config} does not say {error}") from error
 
 
-class _Writer:
+class _GraphWriter:
     """Appends nodes and weights to a graph and hands back the names of their outputs."""
 
     def __init__(self, weights: dict[str, NDArray[Any]], shape: Architecture) -> None:
@@ -124,7 +124,7 @@ def build(safetensors: Path, config: Path) -> onnx.ModelProto:
     """
     shape = Architecture.read(config)
     try:
-        writer = _Writer(load_file(safetensors), shape)
+        writer = _GraphWriter(load_file(safetensors), shape)
         _encoder(writer)
     except KeyError as error:
         raise ValueError(f"{safetensors} holds no tensor {error}: it is not a BERT encoder") from error
@@ -145,7 +145,7 @@ def build(safetensors: Path, config: Path) -> onnx.ModelProto:
     return model
 
 
-def _encoder(write: _Writer) -> None:
+def _encoder(write: _GraphWriter) -> None:
     mask = write.node("Cast", "attention_mask", to=TensorProto.FLOAT)
     present = write.node("Unsqueeze", mask, write.integers(1, 2))
     absent = write.node("Sub", write.constant(np.float32(1)), present)
@@ -159,7 +159,7 @@ def _encoder(write: _Writer) -> None:
     _mean(write, write.node("Reshape", x, whole, output=HIDDEN), mask)
 
 
-def _embeddings(write: _Writer) -> str:
+def _embeddings(write: _GraphWriter) -> str:
     # One text is always segment 0, so its segment vector is folded into the positions.
     segment = write.weight("embeddings.token_type_embeddings.weight")[0]
     positions = write.weight("embeddings.position_embeddings.weight") + segment
@@ -170,7 +170,7 @@ def _embeddings(write: _Writer) -> str:
     return write.norm(write.node("Add", words, places), "embeddings.LayerNorm")
 
 
-def _layer(write: _Writer, x: str, places: str, bias: str, name: str) -> str:
+def _layer(write: _GraphWriter, x: str, places: str, bias: str, name: str) -> str:
     mixed = _attention(write, x, places, bias, f"{name}.attention.self")
     attended = write.linear(mixed, f"{name}.attention.output.dense")
     x = write.norm(write.node("Add", x, attended), f"{name}.attention.output.LayerNorm")
@@ -180,7 +180,7 @@ def _layer(write: _Writer, x: str, places: str, bias: str, name: str) -> str:
     )
 
 
-def _attention(write: _Writer, x: str, places: str, bias: str, name: str) -> str:
+def _attention(write: _GraphWriter, x: str, places: str, bias: str, name: str) -> str:
     every = write.split(write.linear(x, f"{name}.query", f"{name}.key", f"{name}.value"), 3)
     orders = ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3))
     query, key, value = (write.heads(part, places, order) for part, order in zip(every, orders, strict=True))
@@ -191,7 +191,7 @@ def _attention(write: _Writer, x: str, places: str, bias: str, name: str) -> str
     return write.node("Reshape", together, write.integers(-1, write.shape.width))
 
 
-def _mean(write: _Writer, x: str, mask: str) -> None:
+def _mean(write: _GraphWriter, x: str, mask: str) -> None:
     present = write.node("Unsqueeze", mask, write.integers(2))
     total = write.node("ReduceSum", write.node("Mul", x, present), write.integers(1), keepdims=0)
     count = write.node("ReduceSum", present, write.integers(1), keepdims=0)

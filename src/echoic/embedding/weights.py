@@ -59,7 +59,7 @@ class ModelFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _PublishedFiles:
     """The published files, somewhere on this machine."""
 
     safetensors: Path
@@ -106,7 +106,7 @@ def discard(files: ModelFiles) -> None:
 def _from_directory(folder: Path, variant: Variant, cache: Path) -> ModelFiles:
     tokenizer = folder / "tokenizer.json"
     ready = folder / "model.onnx"
-    source = _Source(folder / "model.safetensors", tokenizer, folder / "config.json")
+    source = _PublishedFiles(folder / "model.safetensors", tokenizer, folder / "config.json")
     if ready.is_file():
         _require(folder, tokenizer)
         if variant == "fp32":
@@ -126,7 +126,7 @@ def _require(folder: Path, *files: Path) -> None:
         raise EmbedderMissing(f"{folder} holds the weights but not {' and '.join(missing)}. {_WAYS_OUT}")
 
 
-def _installed() -> _Source | None:
+def _installed() -> _PublishedFiles | None:
     try:
         listed = metadata.distribution(DISTRIBUTION).files or []
     except metadata.PackageNotFoundError:
@@ -135,12 +135,12 @@ def _installed() -> _Source | None:
     if weights is None:
         return None
     folder = Path(str(weights.locate())).parent
-    source = _Source(folder / "model.safetensors", folder / "tokenizer.json", folder / "config.json")
+    source = _PublishedFiles(folder / "model.safetensors", folder / "tokenizer.json", folder / "config.json")
     _require(folder, source.safetensors, source.tokenizer, source.config)
     return _verified(source, f"the installed package {DISTRIBUTION}")
 
 
-def _from_hub(endpoint: str | None) -> _Source:
+def _from_hub(endpoint: str | None) -> _PublishedFiles:
     try:
         from huggingface_hub import constants, get_session, hf_hub_download, try_to_load_from_cache
     except ImportError as error:
@@ -158,10 +158,10 @@ def _from_hub(endpoint: str | None) -> _Source:
             f"the weights of {MODEL} are not on this machine and could not be fetched from the model hub "
             f"({type(error).__name__}). {_WAYS_OUT}"
         ) from error
-    return _verified(_Source(*(Path(str(path)) for path in paths)), f"the model hub ({REPOSITORY})")
+    return _verified(_PublishedFiles(*(Path(str(path)) for path in paths)), f"the model hub ({REPOSITORY})")
 
 
-def _verified(source: _Source, origin: str) -> _Source:
+def _verified(source: _PublishedFiles, origin: str) -> _PublishedFiles:
     for file in (source.safetensors, source.tokenizer):
         found = _digest(file)
         expected = SHA256[file.name]
@@ -173,7 +173,7 @@ def _verified(source: _Source, origin: str) -> _Source:
     return source
 
 
-def _converted(source: _Source, variant: Variant, home: Path) -> Path:
+def _converted(source: _PublishedFiles, variant: Variant, home: Path) -> Path:
     def write(target: Path) -> None:
         from echoic.embedding.onnx_graph import save_fp32
 

@@ -15,7 +15,7 @@ from echoic.embedding.base import Embedder, embedded_documents
 from echoic.errors import EchoicError
 from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.distil import Distiller
-from echoic.memory.observed import HomeLoop
+from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.records import index
 from echoic.stores.base import Attach, Store, Waiting
 from echoic.types import Scope

@@ -8,10 +8,10 @@ from typing import Final, Protocol
 
 from echoic.errors import InvalidInput
 from echoic.memory.experience import AgentExperience
-from echoic.memory.parts import Parts
 from echoic.memory.profile import profile_and_sources
 from echoic.memory.recall import SearchOptions
 from echoic.memory.records import TURN
+from echoic.memory.service_context import Parts
 from echoic.memory.sharing import LESSON
 from echoic.prompt.block import (
     OPENING,
@@ -36,7 +36,7 @@ _SOURCES: Final = 200
 """Memories whose turns are looked up to see which agent heard them; older ones count as heard by another."""
 
 
-class Known(Protocol):
+class BlockMaterial(Protocol):
     """What a block is made from: a user's memory, as far as it is needed here."""
 
     scope: Scope
@@ -69,7 +69,7 @@ class Known(Protocol):
 class BlockMaker:
     """Makes the blocks of one user."""
 
-    def __init__(self, parts: Parts, user: Known) -> None:
+    def __init__(self, parts: Parts, user: BlockMaterial) -> None:
         self._parts = parts
         self._user = user
 

@@ -14,7 +14,6 @@ from rapidfuzz.distance import DamerauLevenshtein
 
 from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.parts import Parts
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
@@ -27,6 +26,7 @@ from echoic.memory.records import (
     scan_all,
     turn_of,
 )
+from echoic.memory.service_context import Parts
 from echoic.secrets import MARKER
 from echoic.speakers import AGENT, USER
 from echoic.stores.base import Put, Record, Require

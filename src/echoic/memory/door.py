@@ -28,10 +28,10 @@ from echoic.memory.records import (
 )
 from echoic.secrets import (
     CONTEXT,
-    Found,
     Known,
     Masked,
     Said,
+    SecretSpan,
     is_bare,
     leans_on_context,
     mask,
@@ -64,7 +64,7 @@ _PASSED: Final = 64
 """Memories that passed and are about to be written: they are not read a second time."""
 
 
-class Prepared(list[Change]):
+class CheckedChanges(list[Change]):
     """Changes that passed the door."""
 
     rewritten: bool = False
@@ -90,11 +90,11 @@ class Door:
         self._parts: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
         self._passed: OrderedDict[bytes, None] = OrderedDict()
 
-    async def prepare(self, scope: Scope, changes: Sequence[Change]) -> Prepared:
+    async def prepare(self, scope: Scope, changes: Sequence[Change]) -> CheckedChanges:
         """`changes` as they may be written."""
-        if isinstance(changes, Prepared):
+        if isinstance(changes, CheckedChanges):
             return changes
-        prepared = Prepared()
+        prepared = CheckedChanges()
         if not self.masks:
             prepared.extend(changes)
             return prepared
@@ -195,7 +195,7 @@ class Door:
         self,
         scope: Scope,
         put: Put,
-        prepared: Prepared,
+        prepared: CheckedChanges,
         said: dict[str, list[tuple[Said, Record, bool]]],
     ) -> None:
         """A turn, in the light of those before it; of which some may have to be written again."""
@@ -235,7 +235,7 @@ class Door:
     def _again(
         self,
         scope: Scope,
-        prepared: Prepared,
+        prepared: CheckedChanges,
         before: list[tuple[Said, Record, bool]],
         place: int,
         masked: Masked,
@@ -256,7 +256,7 @@ class Door:
         before[place] = (replace(one, text=masked.text), new, kept)
 
     def _learn_whole(
-        self, scope: Scope, found: Sequence[Found], before: list[tuple[Said, Record, bool]]
+        self, scope: Scope, found: Sequence[SecretSpan], before: list[tuple[Said, Record, bool]]
     ) -> None:
         """A number that was read out over turns is known as a whole too: that is how it is read back."""
         if not found or found[-1].kind not in {
@@ -350,7 +350,7 @@ class Door:
         """What was masked for `scope` and is told by words, or by `least` digits."""
         return tuple(one for one in self._known.get(scope, ()) if one.words or len(one.digits) >= least)
 
-    def _learn(self, scope: Scope, found: Iterable[Found]) -> None:
+    def _learn(self, scope: Scope, found: Iterable[SecretSpan]) -> None:
         for one in found:
             new = Known(one.kind, one.value)
             if len(new.digits) < 4 and not new.words:
@@ -397,4 +397,4 @@ def _turn_data(data: dict[str, Any], masked: Masked) -> dict[str, Any]:
     return data
 
 
-__all__ = ["Door", "Prepared", "Secrets"]
+__all__ = ["CheckedChanges", "Door", "Secrets"]

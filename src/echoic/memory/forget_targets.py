@@ -18,13 +18,13 @@ from typing import Final
 
 from echoic.english import listen
 from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
-from echoic.memory.claims import cut_up, stem_of
 from echoic.memory.distilling.turns import Stretch
 from echoic.memory.distilling.withheld import of_user, takes_back
-from echoic.memory.hiding import hide
+from echoic.memory.memory_claims import cut_up, stem_of
 from echoic.memory.mentions import Span, joined
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
-from echoic.ranking.entries import AGENT, USER
+from echoic.memory.retraction import hide
+from echoic.ranking.indexing import AGENT, USER
 from echoic.stores.base import Store
 from echoic.types import Memory, Scope, Turn
 from echoic.words import MARKER
@@ -96,7 +96,7 @@ class Targets:
 
 
 @dataclass(slots=True)
-class _Line:
+class _SentencePlace:
     """One sentence of a turn."""
 
     place: int
@@ -168,7 +168,7 @@ class _Search:
         total = max(40, sum(line.place < self._place for line in self._lines))
         return math.log((total + 1) / (self._counts.get(stem, 0) + 0.5))
 
-    def _chosen(self) -> tuple[list[_Line], bool]:
+    def _chosen(self) -> tuple[list[_SentencePlace], bool]:
         """The sentences people said that are meant; and whether it is unclear which."""
         if not self._request.far:
             rare = {stem for stem in self._topic if self._counts.get(stem) and self._rarity(stem) > _RARE}
@@ -182,7 +182,7 @@ class _Search:
             return self._last(), False
         return close, unclear
 
-    def _anywhere(self, candidates: Sequence[_Line]) -> tuple[list[_Line], bool]:
+    def _anywhere(self, candidates: Sequence[_SentencePlace]) -> tuple[list[_SentencePlace], bool]:
         """What fits best of all that was said; and whether too much fits."""
         if self._request.months:
             then = [c for c in candidates if self._turns[c.place].said_at.month in self._request.months]
@@ -196,7 +196,7 @@ class _Search:
         unclear = len({line.place for line in close}) > MAX_TURNS
         return ([], True) if unclear else (close, False)
 
-    def _in_breath(self) -> list[_Line]:
+    def _in_breath(self) -> list[_SentencePlace]:
         """Sentences right before the request, in the same breath, that have its words."""
         asking = [line for line in self._lines if line.place == self._place and self._asks(line)]
         named = frozenset[str]().union(*(line.stems for line in asking)) - _EMPTY
@@ -206,7 +206,7 @@ class _Search:
             if line.place == self._place and self._is_before(line) and line.stems & named
         ]
 
-    def _asks(self, line: _Line) -> bool:
+    def _asks(self, line: _SentencePlace) -> bool:
         return any(line.span[0] < last and first < line.span[1] for first, last in self._request.asking)
 
     def _bar(self) -> float:
@@ -216,7 +216,7 @@ class _Search:
         names_it = 2 * len(known) > len(self._named) and rare > _RARE
         return min(_BAR, 0.95 * self._known) if names_it else _BAR
 
-    def _just_named(self) -> list[_Line]:
+    def _just_named(self) -> list[_SentencePlace]:
         """What of the user's last utterances has the request's words."""
         named = {stem: worth for stem, worth in self._topic.items() if stem in self._named and worth > _RARE}
         fits: dict[int, float] = {
@@ -230,19 +230,19 @@ class _Search:
             ]
         return []
 
-    def _close(self, scores: Sequence[tuple[float, _Line]]) -> list[_Line]:
+    def _close(self, scores: Sequence[tuple[float, _SentencePlace]]) -> list[_SentencePlace]:
         """Those about as good as the best."""
         best = max((score for score, _ in scores), default=0.0)
         return [line for score, line in scores if score >= _CLOSE * best]
 
-    def _candidates(self) -> list[_Line]:
+    def _candidates(self) -> list[_SentencePlace]:
         return [
             line
             for line in self._lines
             if line.place < self._place and self._turns[line.place].speaker != AGENT and line.stems
         ]
 
-    def _score(self, line: _Line, *, words: int) -> float:
+    def _score(self, line: _SentencePlace, *, words: int) -> float:
         around = self._of_turn[line.place]
         before = self._before(line.place)
         score, shared = 0.0, 0
@@ -268,7 +268,7 @@ class _Search:
             return self._of_turn.get(place - 1, frozenset())
         return frozenset()
 
-    def _last(self) -> list[_Line]:
+    def _last(self) -> list[_SentencePlace]:
         """What was said last: in the same breath where that says anything, else by the user before."""
         own = [line for line in self._lines if line.place == self._place and self._is_before(line)]
         if sum(len(line.stems - _EMPTY) for line in own) >= 2 * _CLAUSE:
@@ -287,12 +287,12 @@ class _Search:
             if self._turns[at].conversation == here and self._turns[at].speaker == USER
         ][:_RECENT]
 
-    def _is_before(self, line: _Line) -> bool:
+    def _is_before(self, line: _SentencePlace) -> bool:
         return any(line.span == before for before in self._request.before)
 
     # -- what goes with it
 
-    def _echoes(self, chosen: Sequence[_Line]) -> list[_Line]:
+    def _echoes(self, chosen: Sequence[_SentencePlace]) -> list[_SentencePlace]:
         """What agents repeated of it, right after it and right after the request, and what says the same."""
         if not chosen:
             return []
@@ -321,7 +321,7 @@ class _Search:
     def _same_talk(self, one: int, other: int) -> bool:
         return self._turns[one].conversation == self._turns[other].conversation
 
-    def _own(self, chosen: Sequence[_Line]) -> list[_Line]:
+    def _own(self, chosen: Sequence[_SentencePlace]) -> list[_SentencePlace]:
         """The sentences of the request's own turn that ask, or say it again."""
         told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY if chosen else frozenset()
         found = []
@@ -335,7 +335,7 @@ class _Search:
         return found
 
     def _memories(
-        self, memories: Iterable[Memory], lines: Sequence[_Line], unclear: bool
+        self, memories: Iterable[Memory], lines: Sequence[_SentencePlace], unclear: bool
     ) -> tuple[Memory, ...]:
         """What was learned from what is meant, or says it without a turn."""
         if unclear:
@@ -360,10 +360,10 @@ class _Search:
         return bool(own) and own <= about
 
 
-def _lines(place: int, text: str) -> list[_Line]:
+def _lines(place: int, text: str) -> list[_SentencePlace]:
     visible = MARKER.sub(lambda found: " " * len(found.group()), text)
     return [
-        _Line(place, (found.start(), found.end()), _stems(found.group()))
+        _SentencePlace(place, (found.start(), found.end()), _stems(found.group()))
         for found in SENTENCE.finditer(visible)
         if found.group().strip()
     ]

@@ -127,7 +127,7 @@ class Hooks:
     """The hooks of one service."""
 
     def __init__(self) -> None:
-        self._lines: dict[type[Event], list[_Line]] = {}
+        self._lines: dict[type[Event], list[_HookQueue]] = {}
 
     def add(self, kind: type[E], hook: Hook[E]) -> None:
         """Tell `hook` of every event of `kind` from now on. Adding it twice tells it twice.
@@ -137,7 +137,7 @@ class Hooks:
         """
         if not callable(hook):
             raise InvalidInput(f"a hook is a function of one event, not {type(hook).__name__}")
-        self._lines.setdefault(kind, []).append(_Line(hook))
+        self._lines.setdefault(kind, []).append(_HookQueue(hook))
 
     def remove(self, hook: Callable[..., object]) -> None:
         """Tell `hook` of nothing more; what waits for it is dropped. Nothing happens if it is not there."""
@@ -175,7 +175,7 @@ class Hooks:
         return [task for task in every if task is not None]
 
 
-class _Line:
+class _HookQueue:
     """The events that wait for one hook, and the task that hands them over."""
 
     def __init__(self, hook: Callable[[Any], object]) -> None:

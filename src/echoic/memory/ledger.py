@@ -30,7 +30,7 @@ def memory_id(*parts: str) -> str:
 
 
 @dataclass(slots=True)
-class _Held:
+class _PendingMemory:
     """A memory as it will be, and what its record was when it was read."""
 
     memory: Memory
@@ -48,7 +48,7 @@ class Ledger:
     def __init__(self, store: Store, scope: Scope) -> None:
         self.scope = scope
         self.store = store
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _PendingMemory] = {}
         self._newest: dict[tuple[str, str | None], str | None] = {}
         self._changed: dict[str, None] = {}
         self._ended: dict[str, None] = {}
@@ -171,18 +171,18 @@ class Ledger:
         held = await self._take(name)
         return self._end(held, at) if held and held.memory.current else None
 
-    def _end(self, held: _Held, at: datetime, superseded_by: str | None = None) -> Memory:
+    def _end(self, held: _PendingMemory, at: datetime, superseded_by: str | None = None) -> Memory:
         held.memory = replace(held.memory, valid_until=at, superseded_by=superseded_by)
         self._changed[held.memory.id] = None
         self._ended[held.memory.id] = None
         return held.memory
 
     def _add(self, memory: Memory, number: int) -> Memory:
-        self._held[memory.id] = _Held(memory, 0, number)
+        self._held[memory.id] = _PendingMemory(memory, 0, number)
         self._changed[memory.id] = None
         return memory
 
-    async def _find(self, key: str, author: str | None) -> _Held | None:
+    async def _find(self, key: str, author: str | None) -> _PendingMemory | None:
         """The newest memory under `key` by `author`."""
         if (key, author) not in self._newest:
             newest = await self._look_back(key, author)
@@ -190,7 +190,7 @@ class Ledger:
         name = self._newest[key, author]
         return self._held[name] if name else None
 
-    async def _look_back(self, key: str, author: str | None) -> _Held | None:
+    async def _look_back(self, key: str, author: str | None) -> _PendingMemory | None:
         """What `author` wrote last under `key`, page by page: many others may have written since."""
         after = -1
         while True:
@@ -204,18 +204,18 @@ class Ledger:
                 return None
             after = page[-1].seq
 
-    async def _take(self, name: str) -> _Held | None:
+    async def _take(self, name: str) -> _PendingMemory | None:
         if name not in self._held:
             records = await self.store.read(self.scope, MEMORY, [name])
             return self._hold(records[0]) if records else None
         return self._held[name]
 
-    def _hold(self, record: Record) -> _Held:
-        fresh = _Held(memory_of(record), record.version, record.data.get("number", 0), record.data)
+    def _hold(self, record: Record) -> _PendingMemory:
+        fresh = _PendingMemory(memory_of(record), record.version, record.data.get("number", 0), record.data)
         return self._held.setdefault(record.id, fresh)
 
 
-def _put(held: _Held) -> Put:
+def _put(held: _PendingMemory) -> Put:
     record = record_of_memory(held.memory)
     if held.number:
         record = replace(record, data={**record.data, "number": held.number})

@@ -20,9 +20,9 @@ from functools import cached_property
 from typing import Final
 
 from echoic.english import listen
-from echoic.memory.claims import LONG, NUMBER_FIGURES, Claim, Token, cut_up, stem_of
+from echoic.memory.memory_claims import LONG, NUMBER_FIGURES, Claim, ClaimToken, cut_up, stem_of
 from echoic.memory.records import Span, joined, masked
-from echoic.ranking.entries import AGENT, USER, key_words
+from echoic.ranking.indexing import AGENT, USER, key_words
 from echoic.types import Memory, Turn
 from echoic.words import MARKER, STOP, fold
 
@@ -52,7 +52,7 @@ _SELF: Final = frozenset(
 )
 
 
-class Passage:
+class TextPassage:
     """One text being looked through."""
 
     def __init__(self, text: str, speaker: str | None) -> None:
@@ -65,7 +65,7 @@ class Passage:
         self.cased = any(c.isupper() for c in text) and not text.isupper()
 
     @cached_property
-    def content(self) -> list[Token]:
+    def content(self) -> list[ClaimToken]:
         """The words that say what it is about."""
         return [word for word in self.words if not word.stop]
 
@@ -141,7 +141,7 @@ class Passage:
             yield clause
             at = max(clause[1], word.end)
 
-    def within(self, span: Span) -> list[Token]:
+    def within(self, span: Span) -> list[ClaimToken]:
         """The words of `span`."""
         return [word for word in self.words if span[0] <= word.start and word.end <= span[1]]
 
@@ -185,12 +185,12 @@ class Passage:
 
 
 @dataclass
-class _Seen:
+class _Mentioned:
     """What was found so far in one conversation."""
 
     near: dict[int, int] = field(default_factory=dict)
     """By claim, the place of the last turn that said it."""
-    asked: Passage | None = None
+    asked: TextPassage | None = None
     """The turn before."""
 
 
@@ -214,14 +214,14 @@ def said_in(turns: Sequence[Turn], memories: Sequence[Memory]) -> dict[str, list
 
 def said_in_text(text: str, memories: Sequence[Memory]) -> list[Span]:
     """Where a text that nobody in particular says, such as a summary, says one of `memories`."""
-    passage = Passage(text, None)
+    passage = TextPassage(text, None)
     claims = [claim for memory in memories if (claim := Claim.of(memory)).value]
     return joined(span for claim in claims for span in _spans(passage, claim, source=False))
 
 
 def mentioned_in(turn: Turn, memories: Sequence[Memory]) -> bool:
     """Whether a turn holds the value of one of `memories`, whatever it says with it."""
-    passage = Passage(turn.heard_text, turn.speaker)
+    passage = TextPassage(turn.heard_text, turn.speaker)
     claims = [claim for memory in memories if (claim := Claim.of(memory)).value]
     return any(not claim.is_statement and passage.occurrences(claim) for claim in claims)
 
@@ -233,7 +233,7 @@ def _told(claim: Claim, memory: Memory, turns: Sequence[Turn]) -> Claim:
     for turn in reversed(turns):
         before = memory.valid_from - turn.said_at
         if turn.speaker != AGENT and timedelta(0) <= before <= TOLD_WITHIN:
-            passage = Passage(turn.heard_text, turn.speaker)
+            passage = TextPassage(turn.heard_text, turn.speaker)
             at = passage.occurrences(claim)
             if at and not all(passage.is_anothers(passage.clause(one), claim) for one in at):
                 return replace(claim, sources=frozenset([turn.id]))
@@ -241,9 +241,9 @@ def _told(claim: Claim, memory: Memory, turns: Sequence[Turn]) -> Claim:
 
 
 def _in_talk(talk: Sequence[Turn], claims: Sequence[Claim]) -> Iterator[tuple[Turn, list[Span]]]:
-    seen = _Seen()
+    seen = _Mentioned()
     for place, turn in enumerate(talk):
-        passage = Passage(turn.heard_text, turn.speaker)
+        passage = TextPassage(turn.heard_text, turn.speaker)
         spans: list[Span] = []
         for number, claim in enumerate(claims):
             close = place - seen.near.get(number, -9) <= 2
@@ -263,7 +263,12 @@ def _in_talk(talk: Sequence[Turn], claims: Sequence[Claim]) -> Iterator[tuple[Tu
 
 
 def _spans(
-    passage: Passage, claim: Claim, *, source: bool, before: Passage | None = None, close: bool = False
+    passage: TextPassage,
+    claim: Claim,
+    *,
+    source: bool,
+    before: TextPassage | None = None,
+    close: bool = False,
 ) -> list[Span]:
     if not passage.text:
         return []
@@ -278,7 +283,7 @@ def _spans(
 
 
 def _valued(
-    passage: Passage, claim: Claim, *, source: bool, before: Passage | None, close: bool
+    passage: TextPassage, claim: Claim, *, source: bool, before: TextPassage | None, close: bool
 ) -> list[Span]:
     at = passage.occurrences(claim)
     found: list[Span] = []
@@ -309,7 +314,7 @@ def _valued(
     return found
 
 
-def _answers(passage: Passage, claim: Claim, before: Passage | None) -> bool:
+def _answers(passage: TextPassage, claim: Claim, before: TextPassage | None) -> bool:
     """Whether it is a short reply to what asks for it."""
     value = set(claim.value)
     rest = [word for word in passage.content if word.stem not in value]
@@ -321,19 +326,19 @@ def _answers(passage: Passage, claim: Claim, before: Passage | None) -> bool:
     )
 
 
-def _echoes(passage: Passage, claim: Claim, others: Sequence[Span]) -> bool:
+def _echoes(passage: TextPassage, claim: Claim, others: Sequence[Span]) -> bool:
     """Whether it takes up what was said just before: the agent, or a few words of the user."""
     rest = [word for word in passage.content if word.stem not in claim.value]
     return bool(others) and (passage.speaker == AGENT or len(rest) <= 1)
 
 
-def _divided(passage: Passage, sentence: Span, claim: Claim) -> bool:
+def _divided(passage: TextPassage, sentence: Span, claim: Claim) -> bool:
     """Whether the subject is spoken of in another clause that has a value of its own."""
     about = [c for c in passage.clauses(sentence) if {w.stem for w in passage.within(c)} & claim.subject]
     return any(listen(passage.text[first:last]) for first, last in about)
 
 
-def _reaching(passage: Passage, sentence: Span, clause: Span, subject: frozenset[str]) -> Span:
+def _reaching(passage: TextPassage, sentence: Span, clause: Span, subject: frozenset[str]) -> Span:
     """The clause and all between it and the nearest word of the subject."""
     words = [word for word in passage.within(sentence) if word.stem in subject]
     nearest = min(words, key=lambda word: min(abs(word.start - clause[1]), abs(word.end - clause[0])))
@@ -341,7 +346,7 @@ def _reaching(passage: Passage, sentence: Span, clause: Span, subject: frozenset
     return min(clause[0], around[0]), max(clause[1], around[1])
 
 
-def _stated(passage: Passage, claim: Claim, share: float) -> list[Span]:
+def _stated(passage: TextPassage, claim: Claim, share: float) -> list[Span]:
     """The clauses of each sentence that has so much of a statement's words."""
     wanted = claim.stems | (frozenset(claim.value) if len(claim.value) >= LONG else frozenset())
     if not wanted:
@@ -360,7 +365,7 @@ def _stated(passage: Passage, claim: Claim, share: float) -> list[Span]:
     return found
 
 
-def _reworded(passage: Passage, claim: Claim) -> list[Span]:
+def _reworded(passage: TextPassage, claim: Claim) -> list[Span]:
     """Where a turn says `claim`, learned from it in other words: what is nearest, else all of it."""
     wanted = claim.stems | claim.subject
     counted = {s: len({w.stem for w in passage.within(s)} & wanted) for s in _all_clauses(passage)}
@@ -368,11 +373,11 @@ def _reworded(passage: Passage, claim: Claim) -> list[Span]:
     return [s for s, count in counted.items() if count == best] if best else [(0, len(passage.text))]
 
 
-def _all_sentences(passage: Passage) -> list[Span]:
+def _all_sentences(passage: TextPassage) -> list[Span]:
     return list(dict.fromkeys(passage.sentence((word.start, word.end)) for word in passage.words))
 
 
-def _all_clauses(passage: Passage) -> list[Span]:
+def _all_clauses(passage: TextPassage) -> list[Span]:
     return [clause for sentence in _all_sentences(passage) for clause in passage.clauses(sentence)]
 
 

@@ -53,7 +53,7 @@ P = TypeVar("P")
 
 
 @dataclass(slots=True)
-class _View:
+class _ProfileView:
     """The memories a profile is made of, with what has been used of them."""
 
     memories: Sequence[Memory]
@@ -89,7 +89,7 @@ def profile_of(memories: Sequence[Memory]) -> Profile:
 
 def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[str]]:
     """The same, and the ids of the memories it says in full: they need not be said again beside it."""
-    view = _View(memories)
+    view = _ProfileView(memories)
     age = view.one("age", KEYS["age"], lambda text: bool(_AGE.fullmatch(text)))
     profile = Profile(
         name=view.one("name", KEYS["name"]),

@@ -18,14 +18,14 @@ from echoic.embedding.base import Embedded, Embedder, held_documents
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import Deadline, checked_deadline
-from echoic.memory.observed import HomeLoop
+from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
-from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank, unembedded
+from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, rank, unembedded
 from echoic.ranking.relevance import SILENCE
 from echoic.ranking.time_filter import filled, in_time, rooted
 from echoic.stores.base import Narrows, Record, Store
@@ -335,10 +335,10 @@ class Recaller:
 
     async def _rank(
         self, query: Query, partitions: Sequence[Partition], limit: int
-    ) -> tuple[list[Found], int]:
+    ) -> tuple[list[RankedRow], int]:
         """What was found, and how many rows have no vector yet."""
 
-        def search() -> tuple[list[Found], int]:
+        def search() -> tuple[list[RankedRow], int]:
             found = rank(
                 query,
                 partitions,
@@ -353,7 +353,7 @@ class Recaller:
             return await asyncio.to_thread(search)
         return search()
 
-    async def _read(self, scopes: Sequence[Scope], found: Sequence[Found]) -> tuple[Hit, ...]:
+    async def _read(self, scopes: Sequence[Scope], found: Sequence[RankedRow]) -> tuple[Hit, ...]:
         """The records behind the rows; one that was erased meanwhile is left out."""
         records: dict[tuple[int, int], Record] = {}
         for place, scope in enumerate(scopes):
@@ -367,7 +367,7 @@ class Recaller:
         return tuple(_hit(scopes[f.place], rows, f) for f, rows in there if rows)
 
 
-def relevant(found: Sequence[Found], min_relevance: float | None) -> list[Found]:
+def relevant(found: Sequence[RankedRow], min_relevance: float | None) -> list[RankedRow]:
     """Those of `found` that are likely enough to answer.
 
     Args:
@@ -410,7 +410,9 @@ def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:
     return tuple(left)
 
 
-def _with_versions(found: Sequence[Found], partitions: Sequence[Partition], limit: int) -> list[Found]:
+def _with_versions(
+    found: Sequence[RankedRow], partitions: Sequence[Partition], limit: int
+) -> list[RankedRow]:
     """The first `limit`, and of the rest what may be another version of one of them: reading takes time."""
     first, rest = list(found[:limit]), found[limit:]
     if not rest or not any(_is_memory(one, partitions) for one in first):
@@ -418,12 +420,12 @@ def _with_versions(found: Sequence[Found], partitions: Sequence[Partition], limi
     return first + [one for one in rest if _is_memory(one, partitions)]
 
 
-def _is_memory(one: Found, partitions: Sequence[Partition]) -> bool:
+def _is_memory(one: RankedRow, partitions: Sequence[Partition]) -> bool:
     kinds = partitions[one.place].rows["kind"]
     return any(kinds[row] == MEMORY_ROW for row in (one.row, *one.beside))
 
 
-def _as_stored(found: Sequence[Found], partitions: Sequence[Partition]) -> list[Found]:
+def _as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> list[RankedRow]:
     """With the rows' numbers in the store, where a partition has numbers of its own."""
     origins = [partition.origin for partition in partitions]
     return [
@@ -453,7 +455,7 @@ def _as_heard(turn: Turn) -> Turn:
     return replace(turn, text=turn.heard) if turn.heard and turn.heard.strip() else turn
 
 
-def _hit(scope: Scope, records: Sequence[Record], found: Found) -> Hit:
+def _hit(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
     """What shares one place: a turn, memories learned from it, or one memory alone."""
     memories = [memory_of(record) for record in records if record.kind == MEMORY]
     turn = next((_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY), None)

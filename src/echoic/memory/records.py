@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from echoic.partition import Entry
-from echoic.ranking.entries import entry_of_memory, entry_of_turn
+from echoic.ranking.indexing import entry_of_memory, entry_of_turn
 from echoic.speakers import USER, role_of
 from echoic.stores.base import Record, Store
 from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name

@@ -14,16 +14,16 @@ from uuid import uuid4
 from echoic.embedding.base import Embedder
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import InvalidInput, brief
-from echoic.memory.abandoned import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.background import Background
 from echoic.memory.distil import EVERY, Distiller, Jobs
 from echoic.memory.door import Door, Secrets
+from echoic.memory.guarded_store import HomeLoop, ObservedEmbedder, observed_store
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
-from echoic.memory.observed import HomeLoop, ObservedEmbedder, observed_store
-from echoic.memory.parts import GlobalWrites, Parts
+from echoic.memory.orphaned_calls import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.quota import Meter, Quota
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
+from echoic.memory.service_context import GlobalWrites, Parts
 from echoic.memory.shares import Shares
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
-    from echoic.memory.judging import Judge
+    from echoic.memory.global_review import Judge
     from echoic.memory.proposals import Proposals
     from echoic.memory.revocations import Revocations
 
@@ -448,7 +448,7 @@ def _judge(
     """What decides in the background what may be global; None: nothing does."""
     if classifier is None:
         return None
-    from echoic.memory.judging import Judge
+    from echoic.memory.global_review import Judge
 
     return Judge(store, classifier, global_kinds=kinds, clock=clock, worker=uuid4().hex)
 

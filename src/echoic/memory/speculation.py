@@ -78,7 +78,7 @@ class InterimSearches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
+class ListeningStatistics:
     """What came of listening, since it began."""
 
     partials: int = 0
@@ -106,7 +106,7 @@ _State = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _FoundForText:
     """What was found for one text."""
 
     text: str
@@ -124,7 +124,7 @@ class Speculation:
     def __init__(self, searcher: Searcher) -> None:
         """Nothing is searched before something is heard."""
         self._searcher = searcher
-        self._known = OrderedDict[str, _Known]()
+        self._known = OrderedDict[str, _FoundForText]()
         self._heard = ""
         self._readings: list[str] = []
         """Other readings of what was heard, as they were given last."""
@@ -135,8 +135,8 @@ class Speculation:
         self._heard_at = 0.0
         self._watching: asyncio.Task[None] | None = None
         self._closed = False
-        self._last: _Known | None = None
-        self.statistics = Statistics()
+        self._last: _FoundForText | None = None
+        self.statistics = ListeningStatistics()
         self.on_found: Callable[[Recall], None] | None = None
         """Told each complete answer to what was heard so far, so that more can be made of it ahead of time.
         It is the object that `final` gives, if that is the answer to the whole. Must not wait, nor raise."""
@@ -291,7 +291,7 @@ class Speculation:
         before, meaning = self._last, _meaning(text)
         still = before is not None and before.text != text and before.meaning == meaning
         stable = still and before is not None and _same(before.recall, recall)
-        known = _Known(text, meaning, recall, state, stable)
+        known = _FoundForText(text, meaning, recall, state, stable)
         if recall.outcome == "complete":
             self._known[text] = self._last = known
             self._known.move_to_end(text)
@@ -302,7 +302,7 @@ class Speculation:
 
     # -- what was found, kept true until the end
 
-    def _found(self, known: _Known) -> None:
+    def _found(self, known: _FoundForText) -> None:
         """There is an answer to what was heard so far."""
         if self.on_found is not None:
             self.on_found(known.recall)
@@ -349,7 +349,7 @@ class Speculation:
                 return known.recall
         return await self._searcher.search(text, deadline_ms=until.left_ms, meanwhile=meanwhile)
 
-    def _answering(self, text: str) -> _Known | None:
+    def _answering(self, text: str) -> _FoundForText | None:
         """What was found for `text`, or for one that asks the same.
 
         The same words of content, names, times and kind of question make the same ranking, but for the
@@ -362,7 +362,7 @@ class Speculation:
         exact = [known for known in same if _bare(known.text) == spelled]
         return next(iter([*exact, *(known for known in same if known.stable)]), None)
 
-    async def _fresh(self, known: _Known | None, until: Deadline) -> _Known | None:
+    async def _fresh(self, known: _FoundForText | None, until: Deadline) -> _FoundForText | None:
         """`known`, unless something was written or forgotten since, or that cannot be told in time."""
         if known is None:
             return None
@@ -418,4 +418,11 @@ def _name(hit: Hit) -> tuple[Scope, str, str]:
     return hit.scope, hit.memory.id if hit.memory else "", hit.turn.id if hit.turn else ""
 
 
-__all__ = ["MAX_ALTERNATIVES", "PATIENCE_S", "InterimSearches", "Searcher", "Speculation", "Statistics"]
+__all__ = [
+    "MAX_ALTERNATIVES",
+    "PATIENCE_S",
+    "InterimSearches",
+    "ListeningStatistics",
+    "Searcher",
+    "Speculation",
+]

@@ -36,7 +36,7 @@ _MIN_KEY_BYTES: Final = 16
 _EVERYONE: Final = "everyone"
 
 
-class Operation:
+class OperationSpan:
     """One thing being done; what is noted on it becomes attributes of its span."""
 
     def __init__(self, span: Span) -> None:
@@ -102,7 +102,7 @@ class Telemetry:
         self._erased = meter.create_counter("echoic.erase.records", "{record}", "Records destroyed.")
 
     @contextlib.contextmanager
-    def operation(self, name: OperationName, scope: Scope | None = None) -> Iterator[Operation]:
+    def operation(self, name: OperationName, scope: Scope | None = None) -> Iterator[OperationSpan]:
         """Trace and time what happens inside. What is raised passes through, noted by its kind alone."""
         with self._tracer.start_as_current_span(
             # an exception's message may hold what was said, so OpenTelemetry does not get to see it
@@ -113,7 +113,7 @@ class Telemetry:
             if scope is not None and span.is_recording():
                 span.set_attribute("echoic.deployment", scope.deployment)
                 span.set_attribute("echoic.user", self.pseudonym(scope))
-            doing = Operation(span)
+            doing = OperationSpan(span)
             try:
                 yield doing
             except BaseException as error:
@@ -122,7 +122,7 @@ class Telemetry:
             finally:
                 self._end(name, doing, span)
 
-    def _end(self, name: OperationName, done: Operation, span: Span) -> None:
+    def _end(self, name: OperationName, done: OperationSpan, span: Span) -> None:
         about: dict[str, str] = {"echoic.operation": name, "echoic.outcome": done.outcome}
         if done.error:
             about["error.type"] = done.error
@@ -178,4 +178,4 @@ def _ended(error: BaseException) -> str:
     return "error"
 
 
-__all__ = ["Operation", "OperationName", "Telemetry"]
+__all__ = ["OperationName", "OperationSpan", "Telemetry"]

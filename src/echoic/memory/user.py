@@ -12,11 +12,11 @@ from echoic.errors import InvalidInput
 from echoic.memory import tasks
 from echoic.memory.conversation import OpenConversation, Transcript, find_transcript, open_conversation
 from echoic.memory.hooks import Recalled, ToolUsed
-from echoic.memory.keyed import KeyedMemories
-from echoic.memory.parts import Parts
+from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.profile import change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import MEMORY, memory_of, scan_all
+from echoic.memory.service_context import Parts
 from echoic.memory.speculation import InterimSearches, Speculation
 from echoic.memory.tasks import Result, Task
 from echoic.memory.user_timezone import TimeReader
@@ -239,7 +239,7 @@ class UserMemory:
         it. Where nothing is known, or the search was incomplete, the text says so. `budget_tokens` is the
         maximum length, counted as for `Block`; other arguments as for `recall`.
         """
-        from echoic.memory.brief import hits_for
+        from echoic.memory.answering import hits_for
 
         limit = hits_for(text, budget_tokens)
         recall = await self.recall(
@@ -253,18 +253,14 @@ class UserMemory:
         return await self.pack(recall, budget_tokens=budget_tokens, timezone=timezone)
 
     async def pack(
-        self,
-        recall: Recall,
-        *,
-        budget_tokens: int = ANSWER_TOKENS,
-        timezone: str | tzinfo | None = None,
+        self, recall: Recall, *, budget_tokens: int = ANSWER_TOKENS, timezone: str | tzinfo | None = None
     ) -> Packed:
         """A recall made earlier, such as by `listen`, as the prompt text that `brief` gives.
 
         Raises:
             InvalidInput: the budget is not a whole number above 0, or a hit belongs to another user.
         """
-        from echoic.memory.brief import packed
+        from echoic.memory.answering import packed
 
         zone = partial(self._times.zone, self.scope, timezone)
         return await packed(self._parts, self.scope, recall, budget_tokens, zone)
@@ -417,7 +413,7 @@ class UserMemory:
 
     async def export(self) -> dict[str, Any]:
         """Everything kept about the user, as JSON: every version of every memory, every conversation."""
-        from echoic.memory.portable import export_scope
+        from echoic.memory.export import export_scope
 
         return await export_scope(self._parts.store, self.scope)
 
@@ -427,7 +423,7 @@ class UserMemory:
         Where a key has another value here, the newest is current and the rest its history. Returns the number
         of new records. What is no export raises InvalidInput, and nothing is written.
         """
-        from echoic.memory.portable import restore_scope
+        from echoic.memory.export import restore_scope
 
         count = await restore_scope(self._parts.store, self.scope, exported)
         self._parts.background.poke()
@@ -467,7 +463,7 @@ class UserMemory:
         Raises:
             InvalidInput: `id`, `asked` or `learned_from` is combined with anything else, or no valid name.
         """
-        from echoic.memory.erasing import Erasing
+        from echoic.memory.erasure import Erasing
 
         erasing = Erasing(self._parts, self.scope)
         if learned_from is not None and key is conversation is id is asked is None:

@@ -16,7 +16,7 @@ from echoic.errors import InvalidInput, StoreUnavailable
 from echoic.memory.profile import read_directives
 from echoic.memory.records import MEMORY, memory_of
 from echoic.stores.base import Store
-from echoic.temporal import NOTHING, ZONE_KEYS, Event, Spans, may_mean_time, spans_of_phrase, zone_of
+from echoic.temporal import NOTHING, ZONE_KEYS, NamedEvent, Spans, may_mean_time, spans_of_phrase, zone_of
 from echoic.temporal.questions import LOOKED_AT, moment_of, span_around
 from echoic.types import Memory, Recall, Scope
 
@@ -85,7 +85,9 @@ class TimeReader:
         self._last = await remembered_zone(self._store, scope) or UTC
         return self._last
 
-    async def _found(self, scope: Scope, spans: Spans, event: Event, now: datetime, zone: tzinfo) -> Spans:
+    async def _found(
+        self, scope: Scope, spans: Spans, event: NamedEvent, now: datetime, zone: tzinfo
+    ) -> Spans:
         recall = await self._searches.recall(
             scope, event.text, limit=LOOKED_AT, deadline_ms=None, include_past=True
         )

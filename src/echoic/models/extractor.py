@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from echoic.memory.distilling import Change, Reading, Unusable
 from echoic.memory.distilling.duplicates import statement_of
 from echoic.memory.distilling.withheld import of_user
-from echoic.models.answer import Answer, Handles, usable
 from echoic.models.asking import Asking
+from echoic.models.extractor_answer import ExtractorAnswer, Handles, usable
 from echoic.models.quoting import quoted, stripped
 from echoic.types import MAX_TEXT_BYTES, Memory, Turn
 
@@ -65,7 +65,7 @@ class ModelExtractor:
     def __init__(self, model: str | Model, *, timeout_s: float, name: str = "model") -> None:
         self.name = name
         self.timeout_s = timeout_s
-        self._asking: Asking[Answer] = Asking(model, _agent, timeout_s=timeout_s)
+        self._asking: Asking[ExtractorAnswer] = Asking(model, _agent, timeout_s=timeout_s)
 
     async def open(self) -> None:
         """Make the client. Nothing is contacted.
@@ -145,15 +145,15 @@ def _pieces(text: str, limit: int) -> list[str]:
     return [*pieces, text]
 
 
-def _agent(model: Model) -> Agent[Any, Answer]:
+def _agent(model: Model) -> Agent[Any, ExtractorAnswer]:
     from pydantic_ai import Agent, ModelRetry, RunContext
 
-    agent: Agent[Any, Answer] = Agent(
-        model, output_type=Answer, instructions=INSTRUCTIONS, deps_type=Handles, retries=1
+    agent: Agent[Any, ExtractorAnswer] = Agent(
+        model, output_type=ExtractorAnswer, instructions=INSTRUCTIONS, deps_type=Handles, retries=1
     )
 
     @agent.output_validator
-    def readable(ctx: RunContext[Any], answer: Answer) -> Answer:
+    def readable(ctx: RunContext[Any], answer: ExtractorAnswer) -> ExtractorAnswer:
         if usable(answer, ctx.deps) is None:
             raise ModelRetry(
                 "None of this can be used. Name turns and known facts by their handles, turns of the user "

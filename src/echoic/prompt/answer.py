@@ -16,7 +16,7 @@ from typing import Self
 from echoic.partition import Flag
 from echoic.prompt.budget import Counter, checked_budget, trimmed
 from echoic.prompt.quoting import quoted
-from echoic.ranking.entries import AGENT, USER, flags_of, key_words
+from echoic.ranking.indexing import AGENT, USER, flags_of, key_words
 from echoic.temporal.dates import MONTHS
 from echoic.types import Hit, Memory, Outcome, Recall, Turn
 from echoic.words import content_words, cut
@@ -99,7 +99,7 @@ _TIMELESS = re.compile(r"\b(?:name|nickname|birth\w*|born|gender|pronouns?|nativ
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Excerpt:
     """One hit, with what is shown beside it."""
 
     hit: Hit
@@ -109,7 +109,7 @@ class Piece:
     after: Turn | None = None
 
     @property
-    def alone(self) -> Piece:
+    def alone(self) -> Excerpt:
         """Without what is shown beside it."""
         return replace(self, before=None, after=None)
 
@@ -130,14 +130,14 @@ class Teller:
         self._zone = zone
         self._closing = tuple(closing)
 
-    def text(self, pieces: Sequence[Piece]) -> str:
+    def text(self, pieces: Sequence[Excerpt]) -> str:
         """All of `pieces`, one behind the other; of none, that nothing is known or not all was seen."""
         lines = [line for talk in self._talks(pieces) for line in self._lines(talk)]
         return "\n".join([OPENING, *lines, *self._closing] if lines else self._closing or [NOTHING_KNOWN])
 
-    def _talks(self, pieces: Sequence[Piece]) -> list[list[Piece]]:
+    def _talks(self, pieces: Sequence[Excerpt]) -> list[list[Excerpt]]:
         """Memories one by one, and what was said in one conversation on one day; each at its best."""
-        talks: dict[object, list[Piece]] = {}
+        talks: dict[object, list[Excerpt]] = {}
         for number, piece in enumerate(pieces):
             turn = piece.hit.turn
             talks.setdefault((turn.conversation, self._day(turn.said_at)) if turn else number, []).append(
@@ -145,7 +145,7 @@ class Teller:
             )
         return list(talks.values())
 
-    def _lines(self, talk: Sequence[Piece]) -> Iterator[str]:
+    def _lines(self, talk: Sequence[Excerpt]) -> Iterator[str]:
         memory, turn = talk[0].hit.memory, talk[0].hit.turn
         if memory is not None:
             told = self._memory(memory, talk[0].hit)
@@ -174,7 +174,7 @@ class Teller:
         is_old = self._now - said_at > AGE_MATTERS_AFTER and not _TIMELESS.search(key)
         return f"as of {self._month(said_at)}" if is_old else ""
 
-    def _said(self, talk: Sequence[Piece]) -> Iterator[str]:
+    def _said(self, talk: Sequence[Excerpt]) -> Iterator[str]:
         """What was said in `talk` in order, each turn once, those that were found at their full length."""
         turns: dict[str | int, tuple[tuple[datetime, float], Turn, int]] = {}
         for piece in talk:
@@ -295,16 +295,16 @@ def pack(
     )
 
 
-def _chosen(pieces: Sequence[Piece], budget_tokens: int, teller: Teller, count: Counter) -> list[Piece]:
+def _chosen(pieces: Sequence[Excerpt], budget_tokens: int, teller: Teller, count: Counter) -> list[Excerpt]:
     """The best that fit; what is shown beside them comes last, but for the first `WITH_COMPANY`."""
     counted = cache(count)
 
-    def fit(some: Sequence[Piece]) -> bool:
+    def fit(some: Sequence[Excerpt]) -> bool:
         # line by line: most lines stay the same from one try to the next
         lines = teller.text(some).split("\n")
         return sum(map(counted, lines)) + counted("\n") * (len(lines) - 1) <= budget_tokens
 
-    chosen: list[tuple[Piece, Piece]] = []
+    chosen: list[tuple[Excerpt, Excerpt]] = []
     for number, piece in enumerate(pieces):
         for tried in (piece, piece.alone) if number < WITH_COMPANY else (piece.alone,):
             if fit([*(shown for shown, _ in chosen), tried]):
@@ -329,18 +329,18 @@ def _distinct(hits: Sequence[Hit]) -> tuple[list[int], int]:
     return sorted(place for place, _ in kept), len(hits) - len(kept)
 
 
-def _pieces(hits: Sequence[Hit], kept: Sequence[int], around: Mapping[str, Around]) -> list[Piece]:
+def _pieces(hits: Sequence[Hit], kept: Sequence[int], around: Mapping[str, Around]) -> list[Excerpt]:
     shown = {turn.id for place in kept if (turn := hits[place].turn) is not None}
     pieces = []
     for place in kept:
         hit = hits[place]
         at = around.get(hit.turn.id) if hit.turn else None
         if hit.turn is None or at is None:
-            pieces.append(Piece(hit, place))
+            pieces.append(Excerpt(hit, place))
             continue
         before = at.before if at.before and at.before.id not in shown else None
         after = at.after if at.after and at.after.id not in shown else None
-        piece = Piece(
+        piece = Excerpt(
             hit,
             at.place,
             before=before if before and _leans_on(hit.turn, before) else None,
@@ -373,8 +373,8 @@ __all__ = [
     "SPOKEN_SHARE",
     "WITH_COMPANY",
     "Around",
+    "Excerpt",
     "Packed",
-    "Piece",
     "Saying",
     "Teller",
     "pack",

@@ -240,10 +240,10 @@ def memories_draft(
     """
     by_use = sorted(range(len(memories)), key=lambda place: _usefulness(memories[place], place, of_agent))
     share = _SHARES["memories"] + (0 if moment else _SHARES["now"])
-    return Draft(name="memories", lines=_Lines(memories), share=share, first=by_use)
+    return Draft(name="memories", lines=_LazyLines(memories), share=share, first=by_use)
 
 
-class _Lines(Sequence[str]):
+class _LazyLines(Sequence[str]):
     """Memories as lines, written when they are asked for: of thousands most are never let in."""
 
     def __init__(self, memories: Sequence[Memory]) -> None:

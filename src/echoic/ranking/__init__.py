@@ -3,18 +3,18 @@
 Pure: no store, no clock, no await. Start reading at `rank`.
 """
 
-from echoic.ranking.entries import entry_of_memory, entry_of_turn
 from echoic.ranking.fusion import FUSIONS
+from echoic.ranking.indexing import entry_of_memory, entry_of_turn
 from echoic.ranking.query import Query, query_of
-from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, Found, rank
+from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, rank
 from echoic.temporal import Span
 
 __all__ = [
     "FLOOR",
     "FUSIONS",
     "LEXICAL_FLOOR",
-    "Found",
     "Query",
+    "RankedRow",
     "Span",
     "entry_of_memory",
     "entry_of_turn",

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from echoic.errors import EmbeddingMismatch
 from echoic.partition import Flag
 from echoic.ranking import signals
-from echoic.ranking.coarse import Coarse
-from echoic.ranking.late import Closer, late, piece_weights, vector_without
+from echoic.ranking.bm25 import NearScores, TextScores, near_scores, text_scores
+from echoic.ranking.candidates import Candidates, TermStatistics
+from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without
 from echoic.ranking.layout import Floats, Mask, Pairs
-from echoic.ranking.place import Place, Statistics
+from echoic.ranking.quantised_scan import Coarse
 from echoic.ranking.query import Query
 from echoic.ranking.signals import heard_right
-from echoic.ranking.text import NearScores, TextScores, near_scores, text_scores
 
 FINDING = ("vector", "text", "fuzzy", "window")
 """The channels that find: by meaning, by words, by near words, by the words of neighbouring turns.
@@ -64,7 +64,7 @@ class Channels(Mapping[str, Floats]):
     Channels are not to be written to: some are the partition's own.
     """
 
-    def __init__(self, query: Query, places: Sequence[Place], floor: float) -> None:
+    def __init__(self, query: Query, places: Sequence[Candidates], floor: float) -> None:
         """Nothing is computed yet.
 
         Args:
@@ -132,8 +132,8 @@ class Channels(Mapping[str, Floats]):
         return self._statistics.rows
 
     @cached_property
-    def _statistics(self) -> Statistics:
-        return Statistics(self.places)
+    def _statistics(self) -> TermStatistics:
+        return TermStatistics(self.places)
 
     @cached_property
     def words(self) -> TextScores:
@@ -301,7 +301,7 @@ def _joined_if_any(parts: Sequence[Floats] | None) -> Floats | None:
     return None if parts is None else _joined(parts)
 
 
-def _cosines(vector: Floats | None, place: Place) -> Floats:
+def _cosines(vector: Floats | None, place: Candidates) -> Floats:
     """[rows]; 0 where a row has no vector."""
     vectors = place.partition.vectors
     if vector is None or not vectors.shape[1] or len(place.eligible.without_vector) == len(vectors):

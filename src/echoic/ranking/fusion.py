@@ -86,7 +86,7 @@ CANDIDATES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
+class FusionWeights:
     """What each channel and signal is worth beside the others. Meaning and text are scaled from 0 to 1.
 
     Found on the development half of LoCoMo (turns) and on the key/value set; rounded. They are not delicate:
@@ -115,9 +115,9 @@ class Weights:
     """What holds comes before what held (99 %), and what held before what is about something else."""
 
 
-BROAD = Weights(text=0.45, meaning=0.40, own_meaning=0.05)
+BROAD = FusionWeights(text=0.45, meaning=0.40, own_meaning=0.05)
 """The weights for every row."""
-CLOSE = Weights(
+CLOSE = FusionWeights(
     late=2.75,
     text=0.25,
     meaning=0.35,
@@ -174,7 +174,7 @@ def _rank_fusion(channels: Mapping[str, Floats], limit: int) -> Order:
 
 
 def blend(
-    channels: Mapping[str, Floats], limit: int, broad: Weights = BROAD, close: Weights = CLOSE
+    channels: Mapping[str, Floats], limit: int, broad: FusionWeights = BROAD, close: FusionWeights = CLOSE
 ) -> Order:
     """Weighted sum of scores, each scaled from 0 to 1 over all rows (min-max), and of signals.
 
@@ -265,7 +265,7 @@ def _missed(channels: Mapping[str, Floats]) -> Mask:
 
 
 def _parts(channels: Mapping[str, Floats]) -> dict[str, Floats]:
-    """[rows] of everything that is weighed, by the names of `Weights`."""
+    """[rows] of everything that is weighed, by the names of `FusionWeights`."""
     text = scaled(channels["text_window"])
     window, vector = channels["vector_window"], channels["vector_own"]
     meaning = _stood_in(scaled(window, _USUAL_RANGE), text)
@@ -284,7 +284,7 @@ def _parts(channels: Mapping[str, Floats]) -> dict[str, Floats]:
     return parts
 
 
-def _weighed(parts: Mapping[str, Floats], weights: Weights) -> Floats:
+def _weighed(parts: Mapping[str, Floats], weights: FusionWeights) -> Floats:
     total = np.zeros_like(parts["text"])
     for name, part in parts.items():
         weight = np.float32(getattr(weights, name))
@@ -373,7 +373,7 @@ def _alone(name: str) -> Fusion:
     return Fusion(lambda channels, limit: best_of(channels[name], limit), (name,), plan)
 
 
-def _told(weights: Weights) -> dict[str, float]:
+def _told(weights: FusionWeights) -> dict[str, float]:
     """What each channel is worth, without those that are worth nothing."""
     return {name: weight for name, weight in asdict(weights).items() if weight}
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import MEMORY, SEGMENT_ROWS, TURN, Flag, Partition, number_of
-from echoic.ranking.entries import AGENT, USER
+from echoic.ranking.indexing import AGENT, USER
 
 Rows = NDArray[np.intp]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
 from echoic.partition import Pieces
-from echoic.ranking.entries import AGENT, USER
+from echoic.ranking.indexing import AGENT, USER
 from echoic.temporal import NamedDate, Span, dates_in
 from echoic.words import STOP, Word, content_words, cut
 

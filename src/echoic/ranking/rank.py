@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput, brief
 from echoic.partition import Partition
+from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.layout import Floats, Layout
-from echoic.ranking.place import Place
 from echoic.ranking.query import Query
 from echoic.ranking.relevance import relevance
 from echoic.types import Rank
@@ -102,7 +102,7 @@ LEXICAL_FLOOR = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RankedRow:
     """One row in its place in the order."""
 
     place: int
@@ -127,7 +127,7 @@ def rank(
     fusion: str | Fusion = "blend",
     floor: float | None = None,
     semantic: bool = True,
-) -> list[Found]:
+) -> list[RankedRow]:
     """The best `limit` rows for `query`, over all partitions as one.
 
     Only what a channel really finds is a hit: by words, by near words, by the words of neighbouring turns, or
@@ -157,7 +157,7 @@ def rank(
         # all locks, taken in one order by everybody, each once
         for partition in sorted({id(p): p for p in partitions}.values(), key=id):
             held.enter_context(partition.lock)
-        places = [Place.of(partition, include_past=query.include_past) for partition in partitions]
+        places = [Candidates.of(partition, include_past=query.include_past) for partition in partitions]
         # NaN is a score that is not known; and OpenBLAS, at random, calls numbers invalid that it then drops
         with np.errstate(invalid="ignore"):
             channels = Channels(query, places, FLOOR if floor is None else floor)
@@ -178,7 +178,7 @@ def unembedded(partitions: Sequence[Partition]) -> int:
     return count
 
 
-def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[Found]:
+def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[RankedRow]:
     order = fusion.fuse(channels, limit)
     if (
         channels.looked_at is None
@@ -192,7 +192,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
     beside = order.beside or ((),) * len(places)
     firsts = starts[places].tolist()
     return [
-        Found(
+        RankedRow(
             place, row - first, score, Ranks(explained, hit), tuple(other - first for other in others), likely
         )
         for hit, (place, row, first, score, others, likely) in enumerate(

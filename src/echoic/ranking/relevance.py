@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Flag, number_of
+from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels, LookedAt
-from echoic.ranking.entries import AGENT, USER
-from echoic.ranking.late import words_of_pieces
+from echoic.ranking.indexing import AGENT, USER
+from echoic.ranking.late_interaction import words_of_pieces
 from echoic.ranking.layout import REACH, Floats
-from echoic.ranking.place import Place
 from echoic.ranking.query import Query
 from echoic.words import Word, content_words, word_of
 
@@ -200,7 +200,7 @@ def features(channels: Channels, hits: Hits, kind: str) -> dict[str, Any]:
     return found
 
 
-def _rows_of(places: Sequence[Place]) -> int:
+def _rows_of(places: Sequence[Candidates]) -> int:
     """How many rows may be found, in full segments: a row more or less changes nothing."""
     rows = sum(place.eligible.count for place in places)
     return SEGMENT_ROWS * max(1, -(-rows // SEGMENT_ROWS))
@@ -311,7 +311,7 @@ def _saying(channels: Channels, rows: Rows, terms: int, *, beside: bool) -> tupl
     return own, window
 
 
-def _neighbours(place: Place, rows: Rows) -> NDArray[np.int32]:
+def _neighbours(place: Candidates, rows: Rows) -> NDArray[np.int32]:
     """[rows, 2 REACH + 1] Each row with its neighbours in the session; of a memory itself alone, and gaps."""
     layout = place.layout
     slots = layout.slot_of[rows]
@@ -393,7 +393,7 @@ def _meant(channels: Channels, rows: Rows) -> dict[str, Floats]:
     }
 
 
-def background(places: Sequence[Place]) -> tuple[float, float]:
+def background(places: Sequence[Candidates]) -> tuple[float, float]:
     """Mean and spread of cosines between texts that have nothing to do with each other.
 
     Taken from the rows themselves, some of them, and from what is usual where there are few. Kept until there
@@ -403,12 +403,12 @@ def background(places: Sequence[Place]) -> tuple[float, float]:
     rows = np.flatnonzero(largest.rows["flags"] & int(Flag.EMBEDDED))
     known = largest.scratch.get(_KEY)
     number = len(rows).bit_length()
-    if not isinstance(known, Background) or known.number != number:
-        known = largest.scratch[_KEY] = Background.of(largest.vectors, rows, number)
+    if not isinstance(known, ScoreBackground) or known.number != number:
+        known = largest.scratch[_KEY] = ScoreBackground.of(largest.vectors, rows, number)
     return known.mean, known.spread
 
 
-class Background(NamedTuple):
+class ScoreBackground(NamedTuple):
     """What `background` keeps."""
 
     number: int
@@ -416,7 +416,7 @@ class Background(NamedTuple):
     spread: float
 
     @classmethod
-    def of(cls, vectors: Floats, rows: Rows, number: int) -> Background:
+    def of(cls, vectors: Floats, rows: Rows, number: int) -> ScoreBackground:
         """Of some of `rows`."""
         chosen = rows[np.linspace(0, len(rows) - 1, _SAMPLE).astype(np.intp)] if len(rows) > _SAMPLE else rows
         count = len(chosen)

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from echoic.partition import number_of
-from echoic.ranking.entries import USER, key_term
+from echoic.ranking.candidates import Candidates
+from echoic.ranking.fuzzy import NEAR_SOUND_SPELLING, SAME_SOUND_SPELLING, alike
+from echoic.ranking.indexing import USER, key_term
 from echoic.ranking.layout import Floats
-from echoic.ranking.lexicon import NEAR_SOUND_SPELLING, SAME_SOUND_SPELLING, alike
-from echoic.ranking.place import Place
 from echoic.ranking.query import Query
 from echoic.temporal import Span
 from echoic.temporal.dates import DAY_MS, spans_of
@@ -40,7 +40,7 @@ _BEFORE_A_PERSON = frozenset(
 _POSSESSIVE = "'s"
 
 
-def heard_right(query: Query, places: Sequence[Place]) -> Query:
+def heard_right(query: Query, places: Sequence[Candidates]) -> Query:
     """`query` with misheard names of speakers in their own spelling; as it is where it names somebody.
 
     Args:
@@ -121,7 +121,7 @@ MAX_KEY_WORDS = 4
 """The most words of a key that a question can name."""
 
 
-def speaker(query: Query, places: Sequence[Place]) -> list[Floats] | None:
+def speaker(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
     """1 where a row's speaker is the one the question means: one person named, or by "I" and "you" a role.
 
     What is remembered in the first place, the caller's own, counts as said by the caller.
@@ -136,7 +136,7 @@ def speaker(query: Query, places: Sequence[Place]) -> list[Floats] | None:
     return [mask.astype(np.float32) for mask in means]
 
 
-def date(query: Query, places: Sequence[Place]) -> list[Floats] | None:
+def date(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
     """e^(-days / 7), with the days from when a row was said to the nearest that the question names."""
     spans = query.spans or spans_of(query.dates, _years(places) if query.dates else ())
     if not spans:
@@ -144,7 +144,7 @@ def date(query: Query, places: Sequence[Place]) -> list[Floats] | None:
     return [_nearness(place.layout.said_at, spans) for place in places]
 
 
-def key(query: Query, places: Sequence[Place]) -> list[Floats] | None:
+def key(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
     """The share of the question's words that make up a row's whole key, as neighbours in any order.
 
     "What's my wife's name?" names wife_name wholly, and user_name by half.
@@ -176,7 +176,7 @@ def _nearness(said_at: NDArray[np.int64], spans: Sequence[Span]) -> Floats:
     return np.exp(-days / DATE_DECAY_DAYS).astype(np.float32)
 
 
-def _years(places: Sequence[Place]) -> range:
+def _years(places: Sequence[Candidates]) -> range:
     """Those in which something was said that may be found."""
     said = [place.layout.said_at[place.eligible.rows] for place in places]
     moments = [(int(at.min()), int(at.max())) for at in said if len(at)]
@@ -187,19 +187,19 @@ def _years(places: Sequence[Place]) -> range:
     return range(max(1, int(first)), min(9998, int(last)) + 1)
 
 
-def _person(query: Query, places: Sequence[Place]) -> int | None:
+def _person(query: Query, places: Sequence[Candidates]) -> int | None:
     """The number of the one speaker whom the question names."""
     named = {number for number, _ in _called(query, places)}
     return named.pop() if len(named) == 1 else None
 
 
-def names(query: Query, places: Sequence[Place]) -> frozenset[str]:
+def names(query: Query, places: Sequence[Candidates]) -> frozenset[str]:
     """The words of the question, folded and as they were heard, that call speakers by name."""
     called = {word for _, word in _called(query, places)}
     return frozenset(called | {heard for heard, name in query.meant.items() if name in called})
 
 
-def _called(query: Query, places: Sequence[Place]) -> list[tuple[int, str]]:
+def _called(query: Query, places: Sequence[Candidates]) -> list[tuple[int, str]]:
     """Speakers that the question names: the number of each and the word that does it."""
     known = {number: name for place in places for number, name in place.names.items()}
     return calls(query.folded, known) if known else []

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import MEMORY, Flag, Partition, number_of
-from echoic.ranking.entries import AGENT, USER
+from echoic.ranking.indexing import AGENT, USER
 from echoic.ranking.query import Query
-from echoic.ranking.rank import Found
+from echoic.ranking.rank import RankedRow
 from echoic.ranking.relevance import TIMED
 from echoic.temporal import Spans
 from echoic.temporal.calendar import milliseconds
@@ -23,8 +23,8 @@ _SUBJECT = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGN
 
 
 def filled(
-    found: Sequence[Found], query: Query, partitions: Sequence[Partition], spans: Spans, limit: int
-) -> list[Found]:
+    found: Sequence[RankedRow], query: Query, partitions: Sequence[Partition], spans: Spans, limit: int
+) -> list[RankedRow]:
     """`found`, with everything first that was said in the ranges by the person meant.
 
     A question such as "what did I say last Tuesday" shares no words with its answers, so ranking finds
@@ -42,7 +42,7 @@ def filled(
     known = {(one.place, row) for one in found for row in (one.row, *one.beside)}
     score = inside[-1].score if inside else 0.0
     more = [
-        Found(place, row, score, {"date": Rank(rank=number, score=1.0)}, relevance=TIMED)
+        RankedRow(place, row, score, {"date": Rank(rank=number, score=1.0)}, relevance=TIMED)
         for number, (place, row) in enumerate(said, 1)
         if (place, row) not in known
     ]
@@ -50,7 +50,7 @@ def filled(
     return [*inside, *more, *outside][:limit]
 
 
-def _any_of(one: Found, said: Mapping[tuple[int, int], None]) -> bool:
+def _any_of(one: RankedRow, said: Mapping[tuple[int, int], None]) -> bool:
     return any((one.place, row) in said for row in (one.row, *one.beside))
 
 

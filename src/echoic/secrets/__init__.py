@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from echoic.secrets.dialogue import CONTEXT, InTurn, Said, leans_on_context, mask_turn
 from echoic.secrets.labels import SECRETS, Secret
-from echoic.secrets.masking import MARKER, Found, Known, Masked, mask, mask_json, mask_named, replaced
+from echoic.secrets.masking import MARKER, Known, Masked, SecretSpan, mask, mask_json, mask_named, replaced
 from echoic.text.spoken import is_bare
 
 __all__ = [
     "CONTEXT",
     "MARKER",
     "SECRETS",
-    "Found",
     "InTurn",
     "Known",
     "Masked",
     "Said",
     "Secret",
+    "SecretSpan",
     "is_bare",
     "leans_on_context",
     "mask",

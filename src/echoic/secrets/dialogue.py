@@ -29,9 +29,9 @@ from echoic.secrets.forms import is_card
 from echoic.secrets.labels import WORDED, Secret
 from echoic.secrets.masking import (
     MARKER,
-    Found,
     Known,
     Masked,
+    SecretSpan,
     apply,
     blanked,
     mask,
@@ -109,7 +109,7 @@ _ANSWERS = re.compile(r"\b(?:answer|word)(?:'s|\s+is|\s+was)\s+", re.IGNORECASE)
 _REFUSES = frozenset(_LISTS["refuses"].split())
 
 
-def _expected(text: str, said: Said, before: Sequence[Said]) -> list[Found]:
+def _expected(text: str, said: Said, before: Sequence[Said]) -> list[SecretSpan]:
     """What is a secret in `text` because of what was said before it."""
     pending = pending_after(before)
     if said.speaker == "agent":
@@ -126,17 +126,17 @@ def _expected(text: str, said: Said, before: Sequence[Said]) -> list[Found]:
 _READING = re.compile(r"\b(?:reading|mileage|miles|bill|total|unit)\b", re.IGNORECASE)
 
 
-def _named(text: str, before: Sequence[Said]) -> Iterator[Found]:
+def _named(text: str, before: Sequence[Said]) -> Iterator[SecretSpan]:
     """What is read out in answer to an agent that named a secret, whether or not it asked for it."""
     if not before or before[-1].speaker != "agent":
         return
     asked = before[-1].text
-    yield from (Found("hidden key", *span, text[slice(*span)]) for span in hidden(text, asked))
+    yield from (SecretSpan("hidden key", *span, text[slice(*span)]) for span in hidden(text, asked))
     named = topics(blanked(asked))
     if not named and len(before) > 1 and (encourages(asked) or ("?" in asked and len(words_of(asked)) <= 8)):
         named = topics(blanked(before[-2].text))
     if any(topic.kind == "password" for topic in named):
-        yield from (Found("password", *span, text[slice(*span)]) for span in mixed(text))
+        yield from (SecretSpan("password", *span, text[slice(*span)]) for span in mixed(text))
     sent = any(topic.kind == "one-time code" for topic in named)  # "I've sent a text to your phone"
     if not sent and (OTHER_NUMBER.search(asked) or _READING.search(asked)):
         return
@@ -148,23 +148,23 @@ def _named(text: str, before: Sequence[Said]) -> Iterator[Found]:
 def _regretted(text: str, before: Sequence[Said]) -> Masked:
     """`text` without what is read out in it: who said it, or heard it, says that it should not be kept."""
 
-    def look(part: str) -> list[Found]:
+    def look(part: str) -> list[SecretSpan]:
         found = [_found(view, *each) for view in views_of(part) for each in read_out(view, part)]
         kinds = {topic.kind for one in (*before[-1:], Said("", part)) for topic in topics(blanked(one.text))}
         if "password" in kinds:
-            found += [Found("password", *span, part[slice(*span)]) for span in mixed(part)]
+            found += [SecretSpan("password", *span, part[slice(*span)]) for span in mixed(part)]
         if "security answer" in kinds:
-            found += [Found("security answer", *span, part[slice(*span)]) for span in names(part)]
+            found += [SecretSpan("security answer", *span, part[slice(*span)]) for span in names(part)]
         return found
 
     return apply(text, look)
 
 
-def _answered(text: str, pending: Pending) -> list[Found]:
+def _answered(text: str, pending: Pending) -> list[SecretSpan]:
     """What is said in answer, or goes on with what was being said."""
     wanted = {pending.kind, *pending.others}
     bare = is_bare(text)
-    found: list[Found] = []
+    found: list[SecretSpan] = []
     numeric = pending.kind if pending.kind not in WORDED else next(iter(wanted - WORDED), pending.kind)
     if pending.asked or bare:
         found += _numbers(text, numeric, least=1 if bare else _LEAST[numeric])
@@ -195,7 +195,7 @@ _NOT_THIS = re.compile(
 )
 
 
-def _numbers(text: str, kind: Secret, *, least: int) -> Iterator[Found]:
+def _numbers(text: str, kind: Secret, *, least: int) -> Iterator[SecretSpan]:
     """The numbers of a text that may be `secret`."""
     for view in views_of(text):
         for digits, start, end in runs(view):
@@ -210,11 +210,11 @@ def _numbers(text: str, kind: Secret, *, least: int) -> Iterator[Found]:
             yield _found(view, kind, start, end)
 
 
-def _found(view: View, kind: Secret, start: int, end: int) -> Found:
-    return Found(kind, *view.origin(start, end), view.text[start:end])
+def _found(view: View, kind: Secret, start: int, end: int) -> SecretSpan:
+    return SecretSpan(kind, *view.origin(start, end), view.text[start:end])
 
 
-def _coded(text: str, kind: Secret) -> Iterator[Found]:
+def _coded(text: str, kind: Secret) -> Iterator[SecretSpan]:
     """Letters and digits, spelled or written."""
     for view in views_of(text):
         start = _lead_of(view.text)
@@ -228,14 +228,14 @@ def _lead_of(text: str) -> int:
     return found.end() if found else 0
 
 
-def _words_given(text: str, kind: Secret) -> Iterator[Found]:
+def _words_given(text: str, kind: Secret) -> Iterator[SecretSpan]:
     """The whole of a short answer, where it is no refusal and no question."""
     said = _ANSWERS.search(text)
     start = said.end() if said else _lead_of(text)
     rest = text[start:].strip()
     quoted = values.quoted(text, start) or values.no_word(text, start)
     if quoted is not None:
-        yield Found(kind, *quoted, text[slice(*quoted)])
+        yield SecretSpan(kind, *quoted, text[slice(*quoted)])
     words = words_of(rest)
     most = 24 if kind == "recovery phrase" else 8
     if not words or len(words) > most + 12 or "]" in rest or rest.endswith("?"):
@@ -246,7 +246,7 @@ def _words_given(text: str, kind: Secret) -> Iterator[Found]:
     if span is not None and not all(word in ENCOURAGES | WAITS for word in words):
         value = text[slice(*span)]
         for again in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE):
-            yield Found(kind, *again.span(), value)
+            yield SecretSpan(kind, *again.span(), value)
 
 
 # -- what the agent reads back
@@ -262,7 +262,7 @@ def _was_told(before: Sequence[Said]) -> bool:
     return bool(told) and MARKER.search(told[-1].text) is not None
 
 
-def _read_back(text: str, before: Sequence[Said]) -> list[Found]:
+def _read_back(text: str, before: Sequence[Said]) -> list[SecretSpan]:
     told = next(said.text for said in reversed(before) if said.speaker != "agent")
     marker = [found[0] for found in MARKER.finditer(told)][-1]
     kind = OPEN.get(marker) or ("card" if marker.startswith("[card") else None)

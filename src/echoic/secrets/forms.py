@@ -137,7 +137,7 @@ _GROUP = re.compile(r"[0-9]++")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DigitGroup:
     """Digits with nothing between them."""
 
     digits: str
@@ -147,18 +147,20 @@ class Group:
     """What stands between this group and the one before; empty for the first."""
 
 
-def clusters(text: str) -> Iterator[list[Group]]:
+def clusters(text: str) -> Iterator[list[DigitGroup]]:
     """The groups of `text` that stand together, separated by at most three signs or spaces."""
     for cluster in _CLUSTER.finditer(text):
-        groups: list[Group] = []
+        groups: list[DigitGroup] = []
         done = cluster.start()
         for group in _GROUP.finditer(text, cluster.start(), cluster.end()):
-            groups.append(Group(group[0], group.start(), group.end(), text[done : group.start()]))
+            groups.append(DigitGroup(group[0], group.start(), group.end(), text[done : group.start()]))
             done = group.end()
         yield groups
 
 
-def windows(groups: Sequence[Group], shortest: int, longest: int, most: int) -> Iterator[tuple[int, int]]:
+def windows(
+    groups: Sequence[DigitGroup], shortest: int, longest: int, most: int
+) -> Iterator[tuple[int, int]]:
     """Each (first, one past last) of at most `most` groups whose digits number `shortest` to `longest`."""
     for first in range(len(groups)):
         count = 0
@@ -170,12 +172,12 @@ def windows(groups: Sequence[Group], shortest: int, longest: int, most: int) -> 
                 yield first, last + 1
 
 
-def joined(groups: Sequence[Group]) -> str:
+def joined(groups: Sequence[DigitGroup]) -> str:
     """All digits of `groups` in order."""
     return "".join(group.digits for group in groups)
 
 
-def shape(groups: Sequence[Group]) -> tuple[int, ...]:
+def shape(groups: Sequence[DigitGroup]) -> tuple[int, ...]:
     """How many digits each of `groups` has."""
     return tuple(len(group.digits) for group in groups)
 
@@ -331,7 +333,7 @@ def cards(view: View, cues: Cues) -> Iterator[Form]:
         yield Form("card-security-code", code.start(1), code.end(1))
 
 
-def _in_cluster(groups: list[Group], total: int) -> Iterator[Form]:
+def _in_cluster(groups: list[DigitGroup], total: int) -> Iterator[Form]:
     if total <= 19 and is_card(joined(groups)):
         yield Form("card", groups[0].start, groups[-1].end)
         return

@@ -67,7 +67,7 @@ _LAST_FOUR_SAID = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SecretSpan:
     """One secret in a text."""
 
     kind: Secret
@@ -88,7 +88,7 @@ class Masked:
     """A text without its secrets."""
 
     text: str
-    found: tuple[Found, ...] = ()
+    found: tuple[SecretSpan, ...] = ()
     """In order of place; none overlaps another."""
 
 
@@ -128,7 +128,7 @@ def mask(text: str, *, known: Iterable[Known] = ()) -> Masked:
 
 def apply(text: str, look: Any) -> Masked:
     """`text` without what `look` finds in it, looked at again until nothing is found."""
-    found: list[Found] = []
+    found: list[SecretSpan] = []
     current = blanked(text)
     for _ in range(_PASSES):
         here = merged(look(current))
@@ -148,16 +148,16 @@ def blanked(text: str) -> str:
     return MARKER.sub(lambda marker: _BLANK * len(marker[0]), text) if "[" in text else text
 
 
-def _look(text: str) -> list[Found]:
-    found: list[Found] = []
+def _look(text: str) -> list[SecretSpan]:
+    found: list[SecretSpan] = []
     for view in views_of(text):
         found += (one for each in _in_view(view) if not _amount(one := _original(view, *each), text))
         found += (_original(view, *each, False) for each in near(view, text))
-    found += [Found("hidden key", *span, text[slice(*span)]) for span in hidden(text)]
+    found += [SecretSpan("hidden key", *span, text[slice(*span)]) for span in hidden(text)]
     return found
 
 
-def _amount(one: Found, text: str) -> bool:
+def _amount(one: SecretSpan, text: str) -> bool:
     """Whether what stands behind "account" is what is in it: "four thousand three hundred"."""
     return one.kind in _LONG_SECRETS and len(one.digits) <= 6 and is_scaled(text[one.start : one.end])
 
@@ -217,7 +217,7 @@ def _long_cards(view: View, cues: Cues) -> Iterator[tuple[Secret, int, int, bool
             yield "card", start, end, False
 
 
-def _repeated(text: str, known: Sequence[Known]) -> Iterator[Found]:
+def _repeated(text: str, known: Sequence[Known]) -> Iterator[SecretSpan]:
     """What was said before and is said again."""
     if not known:
         return
@@ -226,7 +226,7 @@ def _repeated(text: str, known: Sequence[Known]) -> Iterator[Found]:
         if words := one.words:
             for place in re.finditer(rf"(?<!\w){re.escape(words)}(?!\w)", lowered):
                 if len(lowered) == len(text):
-                    yield Found(one.kind, place.start(), place.end(), one.value)
+                    yield SecretSpan(one.kind, place.start(), place.end(), one.value)
     if not any(len(one.digits) >= 4 for one in known):
         return
     for view in views_of(text):
@@ -257,15 +257,15 @@ def _known_number(digits: str, known: Sequence[Known]) -> Secret | None:
     return None
 
 
-def _original(view: View, kind: Secret, start: int, end: int, iban: bool) -> Found:
+def _original(view: View, kind: Secret, start: int, end: int, iban: bool) -> SecretSpan:
     while end > start + 1 and view.text[end - 1].isspace():
         end -= 1
-    return Found(kind, *view.origin(start, end), view.text[start:end], iban)
+    return SecretSpan(kind, *view.origin(start, end), view.text[start:end], iban)
 
 
-def merged(found: Iterable[Found]) -> list[Found]:
+def merged(found: Iterable[SecretSpan]) -> list[SecretSpan]:
     """The same stretches with no overlap; the longer names what overlaps."""
-    united: list[Found] = []
+    united: list[SecretSpan] = []
     for one in sorted(found, key=lambda f: (f.start, -f.end)):
         last = united[-1] if united else None
         if last is None or one.start >= last.end:
@@ -273,17 +273,17 @@ def merged(found: Iterable[Found]) -> list[Found]:
             continue
         name = max((last, one), key=_weight)
         end = max(last.end, one.end)
-        united[-1] = Found(name.kind, last.start, end, name.value, name.iban)
+        united[-1] = SecretSpan(name.kind, last.start, end, name.value, name.iban)
     return united
 
 
-def _weight(one: Found) -> tuple[int, int]:
+def _weight(one: SecretSpan) -> tuple[int, int]:
     """Which of two names to keep: a number known by its check digits, then the longer."""
     sure = one.kind == "card" and is_card(one.digits)
     return (2 if sure else one.iban, len(one.value))
 
 
-def replaced(text: str, found: Sequence[Found]) -> str:
+def replaced(text: str, found: Sequence[SecretSpan]) -> str:
     """`text` with a marker for each of `found`, which are in order and do not overlap."""
     pieces: list[str] = []
     done = 0
@@ -293,7 +293,7 @@ def replaced(text: str, found: Sequence[Found]) -> str:
     return "".join((*pieces, text[done:]))
 
 
-def marker_of(one: Found) -> str:
+def marker_of(one: SecretSpan) -> str:
     """What stands in place of a secret. Of a card that was said whole the last four digits are kept."""
     if one.kind == "card":
         digits = one.digits
@@ -309,7 +309,7 @@ _IDS = re.compile(r"(?:^|_|(?<=[a-z]))(?:id|Id|ids|uuid|handle|hash|digest|etag)
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
-def mask_json(value: Any, *, label: str = "", known: Collection[Known] = ()) -> tuple[Any, list[Found]]:
+def mask_json(value: Any, *, label: str = "", known: Collection[Known] = ()) -> tuple[Any, list[SecretSpan]]:
     """`value`, JSON, without the secrets in it; what a name announces ({"pin": 5173}) is one too.
 
     Args:
@@ -317,7 +317,7 @@ def mask_json(value: Any, *, label: str = "", known: Collection[Known] = ()) -> 
         label: what `value` is called.
         known: as for `mask`.
     """
-    found: list[Found] = []
+    found: list[SecretSpan] = []
 
     def name(key: Any) -> Any:
         masked = mask(key, known=known) if isinstance(key, str) else Masked("")
@@ -343,7 +343,7 @@ def mask_json(value: Any, *, label: str = "", known: Collection[Known] = ()) -> 
     return walk(value, label), found
 
 
-def mask_named(text: str, label: str = "", known: Collection[Known] = ()) -> tuple[str, list[Found]]:
+def mask_named(text: str, label: str = "", known: Collection[Known] = ()) -> tuple[str, list[SecretSpan]]:
     """`text`, which stands under a name such as "card.number", without its secrets."""
     if text[:1] in {"{", "["} and text[-1:] in {"}", "]"}:
         try:
@@ -372,9 +372,9 @@ def mask_named(text: str, label: str = "", known: Collection[Known] = ()) -> tup
 
 __all__ = [
     "MARKER",
-    "Found",
     "Known",
     "Masked",
+    "SecretSpan",
     "apply",
     "blanked",
     "marker_of",

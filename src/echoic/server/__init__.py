@@ -2,18 +2,18 @@
 
 from echoic.server.app import MemoryServer, create_app, uvicorn_config
 from echoic.server.guards import CellLimiter, Rate
+from echoic.server.identity_tokens import IdentityTokens, Principal, TokenRefused
 from echoic.server.settings import RateLimiter, ServerSettings
-from echoic.server.tokens import Principal, TokenRefused, Tokens
 
 __all__ = [
     "CellLimiter",
+    "IdentityTokens",
     "MemoryServer",
     "Principal",
     "Rate",
     "RateLimiter",
     "ServerSettings",
     "TokenRefused",
-    "Tokens",
     "create_app",
     "uvicorn_config",
 ]

@@ -18,14 +18,14 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from echoic.adapters.connections import guarded
 from echoic.memory.service import MemoryService
 from echoic.server import problems
-from echoic.server.callers import Served
-from echoic.server.guards import Admission, BodyGuard, OriginGuard, SecurityHeaders, Watch
-from echoic.server.listening import Listening
-from echoic.server.live import Live
+from echoic.server.event_stream import EventStreams
+from echoic.server.guards import AddressLimit, BodyGuard, OriginGuard, RequestLog, SecurityHeaders
+from echoic.server.identity_tokens import IdentityTokens
+from echoic.server.request_callers import AppState
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
-from echoic.server.tokens import Tokens
+from echoic.server.speculations import Speculations
 
 if TYPE_CHECKING:
     from echoic.capability.talking import Talker
@@ -112,14 +112,14 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
         EmbeddingMismatch: the store holds vectors of another model.
         StoreError: the store cannot be opened.
     """
-    live = Live(memory, settings.limits)
-    listening = Listening(memory)
-    served = Served(
+    live = EventStreams(memory, settings.limits)
+    speculations = Speculations(memory)
+    served = AppState(
         memory=memory,
         settings=settings,
-        tokens=Tokens(settings),
+        tokens=IdentityTokens(settings),
         live=live,
-        listening=listening,
+        speculations=speculations,
         talker=_talker(memory, settings),
         voice=voice.switchboard(memory, settings),
     )
@@ -132,10 +132,10 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
                 await stack.enter_async_context(served.talker)
             if served.voice is not None:
                 stack.push_async_callback(served.voice.aclose)
-            stack.push_async_callback(listening.aclose)
+            stack.push_async_callback(speculations.aclose)
             stack.callback(live.close)
             live.open()
-            listening.open()
+            speculations.open()
             yield
 
     from echoic import __version__
@@ -178,8 +178,8 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
     """Outermost first."""
     guards = [
         Middleware(SecurityHeaders),
-        Middleware(Watch),
-        Middleware(Admission, per_address=settings.limits.requests_per_address),
+        Middleware(RequestLog),
+        Middleware(AddressLimit, per_address=settings.limits.requests_per_address),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(settings.allowed_hosts), www_redirect=False),
         Middleware(OriginGuard, allowed_origins=settings.allowed_origins),
         Middleware(

@@ -1,8 +1,8 @@
 """What every request passes before a route sees it: rate, origin, size, concurrency.
 
-Pure ASGI, outermost first: `SecurityHeaders`, `Watch` (log and last resort), `Admission` (concurrent requests
-of one address), the Host allow-list (Starlette's), `OriginGuard`, `BodyGuard`. None of them knows the routes.
-`CellLimiter` counts requests for the dependencies in `callers`.
+Pure ASGI, outermost first: `SecurityHeaders`, `RequestLog` (log and last resort), `AddressLimit` (concurrent
+requests of one address), the Host allow-list (Starlette's), `OriginGuard`, `BodyGuard`. None of them
+knows the routes. `CellLimiter` counts requests for the dependencies in `callers`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final, Self
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from echoic.adapters.limits import HEALTH_PATHS, address_of
+from echoic.adapters.connection_limits import HEALTH_PATHS, address_of
 from echoic.errors import InvalidInput, brief
 from echoic.server.problems import Problem, answer, too_many_at_once
 
@@ -140,7 +140,7 @@ _HEADERS = {
 }
 
 
-class Watch:
+class RequestLog:
     """Logs method, route, status and time of each request, and answers what nobody caught.
 
     The route's pattern is logged, not the path: a path may hold a key, a query string anything. Of an
@@ -196,7 +196,7 @@ def _place(error: BaseException) -> str:
     return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "an unknown place"
 
 
-class Admission:
+class AddressLimit:
     """Lets an address have so many requests under way. Health is asked for as often as it may be.
 
     What a route counts by what it knows more, such as whose request it is, it enters into the `ExitStack` it
@@ -396,12 +396,12 @@ __all__ = [
     "OPERATOR",
     "REFUSED",
     "USER",
-    "Admission",
+    "AddressLimit",
     "BodyGuard",
     "CellLimiter",
     "OriginGuard",
     "Rate",
+    "RequestLog",
     "SecurityHeaders",
-    "Watch",
     "counted",
 ]

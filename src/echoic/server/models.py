@@ -38,7 +38,7 @@ def _fields(shown: type[Shown], noun: object) -> dict[str, Any]:
     return {name: getattr(noun, name) for name in shown.model_fields if hasattr(noun, name)}
 
 
-class Asked(Shown):
+class RequestBody(Shown):
     """The base of every request's body. An unknown field is refused, since its meaning would be ignored."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=False)
@@ -214,7 +214,7 @@ class ShownReceipt(Shown):
 
 
 __all__ = [
-    "Asked",
+    "RequestBody",
     "Shown",
     "ShownConversation",
     "ShownHit",

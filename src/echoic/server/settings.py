@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from echoic.adapters.limits import Limits
+from echoic.adapters.connection_limits import Limits
 from echoic.errors import InvalidInput, brief
 from echoic.types import checked_name
 

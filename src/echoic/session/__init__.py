@@ -12,21 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from echoic.session.agents import CallContext, VoiceAgent
-    from echoic.session.calls import Call, Exchange, read_call, read_calls, read_exchanges, read_given
+    from echoic.session.call_record import (
+        CallRecord,
+        Exchange,
+        read_call,
+        read_calls,
+        read_exchanges,
+        read_given,
+    )
+    from echoic.session.call_state import SessionSettings, State
     from echoic.session.checkpoints import RecordSessionStore, SessionStore, as_json, from_json
     from echoic.session.heard import Heard, SpeechTrace, divide
     from echoic.session.hooks import Caption, Event
     from echoic.session.limits import CallLimits, freeze_heap
-    from echoic.session.live import SessionSettings, State
     from echoic.session.playback import Flush, Frame, Playback
     from echoic.session.profile import ProviderProfile
     from echoic.session.session import VoiceSession
     from echoic.session.text_call import TextCall
 
 __all__ = [
-    "Call",
     "CallContext",
     "CallLimits",
+    "CallRecord",
     "Caption",
     "Event",
     "Exchange",
@@ -55,12 +62,12 @@ __all__ = [
 
 _MODULES = {
     "agents": ("CallContext", "VoiceAgent"),
-    "calls": ("Call", "Exchange", "read_call", "read_calls", "read_exchanges", "read_given"),
+    "call_record": ("CallRecord", "Exchange", "read_call", "read_calls", "read_exchanges", "read_given"),
     "checkpoints": ("RecordSessionStore", "SessionStore", "as_json", "from_json"),
     "heard": ("Heard", "SpeechTrace", "divide"),
     "hooks": ("Caption", "Event"),
     "limits": ("CallLimits", "freeze_heap"),
-    "live": ("SessionSettings", "State"),
+    "call_state": ("SessionSettings", "State"),
     "playback": ("Flush", "Frame", "Playback"),
     "profile": ("ProviderProfile",),
     "session": ("VoiceSession",),

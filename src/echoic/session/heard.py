@@ -14,8 +14,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from echoic.session.timing import DEFAULT_MS_PER_UNIT, PAUSE_CHARACTERS, Arrivals, Timed, timed
-from echoic.session.timing import lead_of as _lead_of
+from echoic.session.speech_timing import DEFAULT_MS_PER_UNIT, PAUSE_CHARACTERS, Arrivals, Timed, timed
+from echoic.session.speech_timing import lead_of as _lead_of
 
 CutSource = Literal["whole", "timestamps", "estimated"]
 """Where the cut comes from: nothing was cut, the provider told when words sound, or it was estimated."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic_ai.messages import PartDeltaEvent, PartEndEvent, PartStartEvent, SpeechPart, SpeechPartDelta
 from pydantic_ai.realtime import RealtimeEvent
 
-from echoic.session.leg import Leg
+from echoic.session.provider_session import Leg
 
 if TYPE_CHECKING:
     from echoic.session.agents import CallContext
@@ -56,7 +56,7 @@ class Event:
 Listener = Callable[["CallContext", Event], Awaitable[None]]
 
 
-class Hooks:
+class CallHooks:
     """Tells listeners, in the order things happened, without the call waiting for them."""
 
     def __init__(self, listener: Listener | None) -> None:
@@ -146,7 +146,7 @@ def _caption(leg: Leg, index: int, speaker: str | None, *, final: bool) -> Capti
     return Caption(id=said.turn_id, speaker="user", agent=agent, text=said.text, final=final)
 
 
-class Background:
+class CallTasks:
     """Work beside a call that is to end before the call does."""
 
     def __init__(self) -> None:
@@ -180,11 +180,11 @@ class Background:
 
 
 __all__ = [
-    "Background",
+    "CallHooks",
+    "CallTasks",
     "Caption",
     "Captions",
     "Event",
-    "Hooks",
     "Listener",
     "What",
     "cancelled_here",

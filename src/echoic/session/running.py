@@ -14,18 +14,18 @@ from pydantic_ai.realtime import RealtimeEvent, RealtimeOutputSpeechStartEvent
 
 from echoic.errors import NotOpen
 from echoic.session.agents import VoiceAgent
-from echoic.session.beginning import Beginning, taken_up
+from echoic.session.asr_confidence import Confidences, with_confidence
+from echoic.session.call_state import CallState, Session, State
 from echoic.session.checkpoints import kept_of_earlier_calls
-from echoic.session.doubt import Confidences, with_confidence
-from echoic.session.ending import Plans, line_lost, wind_up
+from echoic.session.event_handler import Pump
+from echoic.session.hang_up import Plans, line_lost, wind_up
 from echoic.session.history import without_requests
 from echoic.session.hooks import Captions, caption_of
-from echoic.session.keeper import Keeper
-from echoic.session.leg import Leg
-from echoic.session.lines import Lines
-from echoic.session.live import Live, Session, State
 from echoic.session.playback import Playback
-from echoic.session.pump import Pump
+from echoic.session.provider_connections import ProviderConnections
+from echoic.session.provider_session import Leg
+from echoic.session.recorder import Keeper
+from echoic.session.resume import Beginning, taken_up
 from echoic.session.sideband import ProviderCall, RemotePlayback
 from echoic.session.transfer import hand_over, reattach
 
@@ -58,12 +58,12 @@ class Running:
         self._session = session
         self._beginning = beginning
         self._confidences = Confidences()
-        self._lines = Lines(
+        self._lines = ProviderConnections(
             session, service, with_confidence(beginning.model, self._confidences), self._confidences, call
         )
         self._captions = captions
         self._on_closed = on_closed
-        self._live: Live | None = None
+        self._live: CallState | None = None
         self._pump: Pump | None = None
         self._plans: Plans | None = None
         self._keeper: Keeper | None = None
@@ -82,7 +82,7 @@ class Running:
         return self._live is not None
 
     @property
-    def live(self) -> Live:
+    def live(self) -> CallState:
         """What the parts share."""
         if self._live is None:
             raise NotOpen("enter the session first")

@@ -23,14 +23,14 @@ from echoic.errors import InvalidInput, NotOpen, brief
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
-from echoic.session.beginning import Beginning
+from echoic.session.call_state import CallState, SessionSettings, State
 from echoic.session.checkpoints import NoSessionStore, RecordSessionStore, SessionStore, store_of
 from echoic.session.history import request as marked
 from echoic.session.hooks import Captions, Listener
 from echoic.session.limits import CallLimits
-from echoic.session.live import Live, SessionSettings, State
 from echoic.session.playback import Flush, Frame
 from echoic.session.profile import ProviderProfile
+from echoic.session.resume import Beginning
 from echoic.session.running import Running
 from echoic.session.sideband import CallCheckpoints, ProviderCall, call_of
 from echoic.types import checked_name, checked_text
@@ -339,7 +339,7 @@ class VoiceSession:
         return self._at().live.leg.setup.agent.name
 
     @property
-    def live(self) -> Live:
+    def live(self) -> CallState:
         """The parts of the call, for those who measure or extend it. No promise is made about its form."""
         return self._at().live
 

@@ -23,9 +23,9 @@ from echoic.errors import EchoicError
 from echoic.memory.concurrency import noted as retrieved
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
-from echoic.session.calls import Exchange
-from echoic.session.hooks import Background, Caption, Captions
-from echoic.session.text_playback import Reply, TextPlayback
+from echoic.session.call_record import Exchange
+from echoic.session.hooks import CallTasks, Caption, Captions
+from echoic.session.text_playback import SpokenReply, TextPlayback
 from echoic.session.text_recall import Ear, HeardMemory
 from echoic.session.text_recorder import CallOver, TextRecorder, turn_of
 from echoic.session.text_runner import TextRunner
@@ -50,7 +50,7 @@ class Restart(Exception):
     """
 
 
-class TextCall(Background):
+class TextCall(CallTasks):
     """For one event loop. `serve` says for whom; derive from it to screen what is said.
 
     Args:
@@ -260,7 +260,7 @@ class TextCall(Background):
         heard = turn_of(said, "user", f"{self._id(turn)}:user", confidence)
         exchange = await self._take_in(heard)
         self._unanswered.pop(turn, None)
-        self.playback.reply = Reply(
+        self.playback.reply = SpokenReply(
             id=f"{self._id(turn)}:agent", said_at=datetime.now(UTC), exchange=exchange
         )
         if own:
@@ -397,7 +397,7 @@ class TextCall(Background):
         else:
             self.recorder.note(turn)
 
-    async def _heard(self, replies: list[tuple[Reply, str]]) -> None:
+    async def _heard(self, replies: list[tuple[SpokenReply, str]]) -> None:
         """Of what is on its way these beginnings were heard, and no more will be."""
         for reply, part in reversed(replies):  # the last in the history first
             if reply is self.playback.reply:

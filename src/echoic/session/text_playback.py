@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from echoic.session.calls import Exchange
+from echoic.session.call_record import Exchange
 from echoic.session.heard import estimated_part, heard_part, says
 
 _ON_THEIR_WAY: Final = 8
@@ -18,7 +18,7 @@ _SLOWEST: Final = 2.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Reply:
+class SpokenReply:
     """One reply.
 
     Over webhooks it is played in pieces, each when the one before was played; over a socket it is one piece
@@ -107,7 +107,7 @@ class Reply:
 
 
 def cut_in(
-    before: Sequence[Reply], last: Reply | None, until: str, now: float, characters_per_s: float
+    before: Sequence[SpokenReply], last: SpokenReply | None, until: str, now: float, characters_per_s: float
 ) -> list[str]:
     """What was heard of each of several replies where the caller cut in when the line had come to `until`.
 
@@ -137,7 +137,7 @@ def cut_in(
     return [heard.get(one.id, one.text) for one in (*before, *newest)]
 
 
-def broken_off(before: Sequence[Reply], now: float, characters_per_s: float) -> list[str]:
+def broken_off(before: Sequence[SpokenReply], now: float, characters_per_s: float) -> list[str]:
     """What was heard by now of each of these replies, behind which another is on its way."""
     return [one.so_far(now, characters_per_s) if one.overtaken else one.text for one in before]
 
@@ -152,12 +152,12 @@ class TextPlayback:
     def __init__(self, characters_per_s: float) -> None:
         self._speed = characters_per_s
         self.ms_per_character = 1000 / characters_per_s
-        self.reply: Reply | None = None
+        self.reply: SpokenReply | None = None
         """The one under way; None: there is none, or it was taken."""
-        self._before: list[tuple[Reply, object]] = []
+        self._before: list[tuple[SpokenReply, object]] = []
         """Replies before that one, noted as heard and maybe still to be spoken; where they were noted."""
 
-    def hand_over(self, text: str, *, apart: bool) -> Reply | None:
+    def hand_over(self, text: str, *, apart: bool) -> SpokenReply | None:
         """Note that `text` of the reply goes to the line; the reply, if there is one."""
         if self.reply is None or not text:
             return None
@@ -186,27 +186,29 @@ class TextPlayback:
         now = time.monotonic()
         return self.reply.so_far(now, self._speed), max(0.0, self.reply.ends(self._speed) - now)
 
-    def pass_by(self, reply: Reply, owner: object, *, overtaken: bool) -> None:
+    def pass_by(self, reply: SpokenReply, owner: object, *, overtaken: bool) -> None:
         """The next reply follows `reply`, which is noted in `owner` as heard."""
         if not reply.apart:
             reply.overtaken = overtaken
             self._before = [*self._before, (reply, owner)][-_ON_THEIR_WAY:]
 
-    def take_earlier(self, owner: object) -> list[Reply]:
+    def take_earlier(self, owner: object) -> list[SpokenReply]:
         """Replies before the one under way that may not have been heard whole, in order; no more will be."""
         earlier = [reply for reply, where in self._before if where is owner]
         self._before = []
         return earlier
 
-    def cut_in(self, earlier: Sequence[Reply], until: str, at: float) -> list[tuple[Reply, str]]:
+    def cut_in(self, earlier: Sequence[SpokenReply], until: str, at: float) -> list[tuple[SpokenReply, str]]:
         """What was heard of `earlier` and the reply under way where the caller cut in; see `cut_in`."""
         return self._paired(earlier, cut_in(earlier, self.reply, until, at, self._speed))
 
-    def broken_off(self, earlier: Sequence[Reply], last: str, at: float) -> list[tuple[Reply, str]]:
+    def broken_off(
+        self, earlier: Sequence[SpokenReply], last: str, at: float
+    ) -> list[tuple[SpokenReply, str]]:
         """The same where the line broke, and `last` was heard of the reply under way."""
         return self._paired(earlier, [*broken_off(earlier, at, self._speed), last])
 
-    def _paired(self, earlier: Sequence[Reply], parts: Sequence[str]) -> list[tuple[Reply, str]]:
+    def _paired(self, earlier: Sequence[SpokenReply], parts: Sequence[str]) -> list[tuple[SpokenReply, str]]:
         replies = [*earlier, *([self.reply] if self.reply is not None else [])]
         return list(zip(replies, parts, strict=False))
 
@@ -215,4 +217,4 @@ class TextPlayback:
         self.reply, self._before = None, []
 
 
-__all__ = ["Reply", "TextPlayback", "broken_off", "cut_in"]
+__all__ = ["SpokenReply", "TextPlayback", "broken_off", "cut_in"]

@@ -16,7 +16,7 @@ from echoic.errors import EchoicError
 from echoic.memory.user import UserMemory
 from echoic.prompt.block import memory_line
 from echoic.prompt.quoting import quoted
-from echoic.session.recalling import Fate, Recalled, found_of
+from echoic.session.turn_recall import Fate, RecallTrace, found_of
 from echoic.types import Hit, Recall
 
 log = logging.getLogger(__name__)
@@ -141,7 +141,7 @@ class HeardMemory(UserMemory):
             self.delay_ms = 1000 * (time.perf_counter() - began)
         return recall
 
-    def recalled(self, given: Mapping[str, str], conversation: str) -> Recalled | None:
+    def recalled(self, given: Mapping[str, str], conversation: str) -> RecallTrace | None:
         """What the moment called to mind, for the record of the call; None: nobody asked for it.
 
         Args:
@@ -151,7 +151,7 @@ class HeardMemory(UserMemory):
         if self._noted is None:
             return None
         hits = self._noted.apart().hits
-        return Recalled(
+        return RecallTrace(
             query=self._moment,
             outcome=self._noted.outcome,
             found=tuple(found_of(hit, _fate(hit, given, conversation)) for hit in hits),

@@ -22,9 +22,17 @@ from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.prompt.budget import estimate_tokens
-from echoic.session.calls import Call, CallLog, Exchange, Spoken, ToolRun, read_call, read_exchanges
+from echoic.session.call_record import (
+    CallLog,
+    CallRecord,
+    Exchange,
+    Spoken,
+    ToolRun,
+    read_call,
+    read_exchanges,
+)
+from echoic.session.call_summary import Digest, with_summary
 from echoic.session.checkpoints import RecordSessionStore, kept_of_earlier_calls, store_of
-from echoic.session.digest import Digest, with_summary
 from echoic.session.history import read, settled, trimmed, written
 from echoic.session.text_playback import TextPlayback
 from echoic.session.text_recall import HeardMemory
@@ -328,7 +336,7 @@ class TextRecorder:
 
     def _new_log(self, agent: str, model: tuple[str, str]) -> CallLog:
         provider, name = model
-        call = Call(
+        call = CallRecord(
             id=self.name,
             conversation=self.name,
             provider=provider,

@@ -23,7 +23,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RunUsage
 
-from echoic.capability.runner import Words, pieces
+from echoic.capability.runner import TextPiece, pieces
 from echoic.errors import InvalidInput, brief
 from echoic.session.agents import TRANSFER_TOOL, transfer_description
 from echoic.session.history import trimmed
@@ -114,7 +114,7 @@ class TextRunner:
                     contextlib.aclosing(pieces(self._until_transfer(events), after=last)) as words,
                 ):
                     async for piece in words:
-                        if isinstance(piece, Words):
+                        if isinstance(piece, TextPiece):
                             last = piece.text[-1]
                             yield piece.text
             except (asyncio.CancelledError, GeneratorExit):

@@ -19,11 +19,11 @@ from pydantic_ai.realtime import RealtimeEvent
 
 from echoic.prompt.quoting import quoted
 from echoic.session.agents import VoiceAgent
-from echoic.session.digest import with_summary
+from echoic.session.call_state import CallState
+from echoic.session.call_summary import with_summary
 from echoic.session.history import settled, without_requests
-from echoic.session.leg import Leg
-from echoic.session.lines import Lines
-from echoic.session.live import Live
+from echoic.session.provider_connections import ProviderConnections
+from echoic.session.provider_session import Leg
 
 _TOOLS_S: Final = 2.0
 """How long the other tools of the same reply may take to answer before the call moves on without them."""
@@ -31,8 +31,8 @@ _LOOK_S: Final = 0.02
 
 
 async def hand_over(
-    live: Live,
-    lines: Lines,
+    live: CallState,
+    lines: ProviderConnections,
     agent: VoiceAgent,
     sending: asyncio.Lock,
     on_event: Callable[[Leg, RealtimeEvent], None],
@@ -78,7 +78,7 @@ async def hand_over(
     live.dirty.set()
 
 
-async def _leave(live: Live, lines: Lines, old: Leg) -> None:
+async def _leave(live: CallState, lines: ProviderConnections, old: Leg) -> None:
     """The one who hands over finishes its sentence."""
     await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
     await lines.leave(old)
@@ -111,7 +111,10 @@ _REPLY_S: Final = 1.0
 
 
 async def reattach(
-    live: Live, lines: Lines, agent: VoiceAgent, on_event: Callable[[Leg, RealtimeEvent], None]
+    live: CallState,
+    lines: ProviderConnections,
+    agent: VoiceAgent,
+    on_event: Callable[[Leg, RealtimeEvent], None],
 ) -> None:
     """Have `agent` go on with the call, where it is.
 

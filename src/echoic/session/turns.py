@@ -20,10 +20,10 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from echoic.session.calls import Exchange, Spoken
+from echoic.session.call_record import Exchange, Spoken
 from echoic.session.history import utterance_of
-from echoic.session.leg import Leg, Said
 from echoic.session.playback import Utterance
+from echoic.session.provider_session import CallerUtterance, Leg
 from echoic.types import Turn
 
 _CHARACTERS: Final = 8000
@@ -52,7 +52,9 @@ def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]
     ]
 
 
-def whose(part: Any, spoken: list[Utterance], said: list[Said]) -> tuple[Utterance | None, Said | None]:
+def whose(
+    part: Any, spoken: list[Utterance], said: list[CallerUtterance]
+) -> tuple[Utterance | None, CallerUtterance | None]:
     """What is known of a part of the history besides its words; taken out of the lists."""
     if isinstance(part, SpeechPart) and part.speaker == "assistant":
         return utterance_of(part, spoken), None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from echoic.memory.records import MEMORY, TURN, memory_of, turn_of
-from echoic.session.calls import Exchange, read_exchanges
-from echoic.session.recalling import Fate
+from echoic.session.call_record import Exchange, read_exchanges
+from echoic.session.turn_recall import Fate
 from echoic.stores.base import Store
 from echoic.types import Memory, Scope, Turn
 

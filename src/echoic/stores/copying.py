@@ -32,7 +32,7 @@ PAGE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class ScopeContent:
     """What a scope holds, as two stores can compare it."""
 
     records: int
@@ -47,7 +47,7 @@ class Content:
     """The rows whose vectors that is made of."""
 
 
-class Kept(NamedTuple):
+class CopiedRecord(NamedTuple):
     """A record with what was made of it."""
 
     record: Record
@@ -55,12 +55,12 @@ class Kept(NamedTuple):
     tokens: bytes | None = None
 
 
-Pages = AsyncGenerator[list[Kept], None]
+Pages = AsyncGenerator[list[CopiedRecord], None]
 
 
 async def content_of(
     store: Store, scope: Scope, kinds: Sequence[str], rows: Collection[int] | None = None
-) -> Content:
+) -> ScopeContent:
     """What `scope` holds.
 
     Args:
@@ -83,7 +83,7 @@ async def content_of(
                     said = tokens or b""
                     vectors.update(record.seq.to_bytes(8) + len(said).to_bytes(8))
                     vectors.update(vector.astype("<f4").tobytes() + said)
-    return Content(
+    return ScopeContent(
         records=count,
         vectors=len(embedded),
         waiting=waiting,
@@ -120,14 +120,14 @@ async def searchable_pages(store: Store, scope: Scope) -> Pages:
         yield with_vectors(await store.load(scope), records)
 
 
-def with_vectors(partition: Partition, records: Sequence[Record]) -> list[Kept]:
+def with_vectors(partition: Partition, records: Sequence[Record]) -> list[CopiedRecord]:
     """Searchable records with what `partition` has of them."""
-    found: list[Kept] = []
+    found: list[CopiedRecord] = []
     with partition.lock:
         for record in records:
             there = record.seq < partition.size and partition.rows["flags"][record.seq] & Flag.EMBEDDED
             vector = partition.vectors[record.seq].copy() if there else None
-            found.append(Kept(record, vector, partition.tokens.get(record.seq) if there else None))
+            found.append(CopiedRecord(record, vector, partition.tokens.get(record.seq) if there else None))
     return found
 
 
@@ -135,7 +135,7 @@ async def other_pages(store: Store, scope: Scope, kinds: Sequence[str]) -> Pages
     """The records of `kinds` that are not searchable, merged in the order of first writing."""
     read: dict[str, deque[Record]] = {kind: deque() for kind in kinds}
     after = dict.fromkeys(kinds, FIRST_UNSEARCHABLE - 1)
-    page: list[Kept] = []
+    page: list[CopiedRecord] = []
     while read:
         for kind in [kind for kind, records in read.items() if not records]:
             records = await store.scan(scope, kind, after=after[kind], limit=PAGE)
@@ -145,7 +145,7 @@ async def other_pages(store: Store, scope: Scope, kinds: Sequence[str]) -> Pages
             read[kind].extend(records)
             after[kind] = records[-1].seq
         if read:
-            page.append(Kept(min(read.values(), key=lambda records: records[0].seq).popleft()))
+            page.append(CopiedRecord(min(read.values(), key=lambda records: records[0].seq).popleft()))
         if page and (len(page) == PAGE or not read):
             yield page
             page = []
@@ -206,7 +206,7 @@ class Copied:
         return sum(one.waiting for one in self.scopes)
 
 
-class _Begun(NamedTuple):
+class _TargetProgress(NamedTuple):
     """The last place the target has filled, among searchable records and among the others; -1: none."""
 
     row: int = -1
@@ -246,7 +246,7 @@ async def copy_store(
     copied: list[CopiedScope] = []
     done = 0
     for at in scopes:
-        writer = _Writer(target, at, begun.get(at, _Begun()), vectors=vectors)
+        writer = _ScopeWriter(target, at, begun.get(at, _TargetProgress()), vectors=vectors)
         async with aclosing(all_pages(source, at, kinds)) as pages:
             async for page in pages:
                 await writer.take(page)
@@ -262,7 +262,7 @@ async def copy_store(
     return result
 
 
-class _Writer:
+class _ScopeWriter:
     """Writes what the target lacks of one scope.
 
     Args:
@@ -272,13 +272,13 @@ class _Writer:
         vectors: whether they go along.
     """
 
-    def __init__(self, target: Store, scope: Scope, begun: _Begun, *, vectors: bool) -> None:
+    def __init__(self, target: Store, scope: Scope, begun: _TargetProgress, *, vectors: bool) -> None:
         self.new = 0
         self._target, self._scope, self._begun, self._vectors = target, scope, begun, vectors
         self._next_row = begun.row + 1
         self._next_other = max(begun.other + 1, FIRST_UNSEARCHABLE)
 
-    async def take(self, page: Sequence[Kept]) -> None:
+    async def take(self, page: Sequence[CopiedRecord]) -> None:
         """Write what is missing of `page`, whose records are all searchable or all not.
 
         Raises:
@@ -299,7 +299,7 @@ class _Writer:
             return record.seq <= self._begun.row
         return record.seq <= self._begun.other
 
-    def _written(self, kept: Kept) -> list[Change]:
+    def _written(self, kept: CopiedRecord) -> list[Change]:
         record = kept.record
         changes = self._emptied(record)
         changes.append(Put(record=record, expect=0))
@@ -323,12 +323,12 @@ class _Writer:
         return filler * gap
 
     @staticmethod
-    def _attach(kept: Kept, version: int) -> Attach:
+    def _attach(kept: CopiedRecord, version: int) -> Attach:
         assert kept.vector is not None
         record = kept.record
         return Attach(kind=record.kind, id=record.id, version=version, vector=kept.vector, tokens=kept.tokens)
 
-    async def _vectors_missing(self, present: Sequence[Kept]) -> list[Change]:
+    async def _vectors_missing(self, present: Sequence[CopiedRecord]) -> list[Change]:
         """The vectors of records that were copied before they had one."""
         embedded = {kept.record.seq: kept for kept in present if kept.vector is not None}
         if not (self._vectors and embedded):
@@ -340,7 +340,7 @@ class _Writer:
             self._attach(embedded[one.record.seq], one.record.version) for one in there if one.vector is None
         ]
 
-    async def _check_places(self, written: Sequence[Kept]) -> None:
+    async def _check_places(self, written: Sequence[CopiedRecord]) -> None:
         last = written[-1].record
         found = await self._target.read(self._scope, last.kind, [last.id])
         if found and found[0].seq == last.seq:
@@ -380,7 +380,7 @@ async def _compared(
     )
 
 
-async def _begun(source: Store, target: Store, scope: Scope, kinds: Sequence[str]) -> _Begun:
+async def _begun(source: Store, target: Store, scope: Scope, kinds: Sequence[str]) -> _TargetProgress:
     """How much of `scope` the target has.
 
     Raises:
@@ -392,7 +392,7 @@ async def _begun(source: Store, target: Store, scope: Scope, kinds: Sequence[str
         (other_pages(source, scope, kinds), other_pages(target, scope, kinds)),
     ):
         last.append(await _last_shared(ours, theirs, scope))
-    return _Begun(*last)
+    return _TargetProgress(*last)
 
 
 async def _last_shared(ours: Pages, theirs: Pages, scope: Scope) -> int:
@@ -430,12 +430,12 @@ def _whose(scope: Scope) -> str:
 
 __all__ = [
     "PAGE",
-    "Content",
     "Copied",
+    "CopiedRecord",
     "CopiedScope",
-    "Kept",
     "Pages",
     "Progress",
+    "ScopeContent",
     "all_pages",
     "content_of",
     "copy_store",

@@ -25,6 +25,7 @@ import numpy as np
 
 from echoic.errors import EchoicError, EmbeddingMismatch, StoreTooNew, StoreUnavailable
 from echoic.partition import Partition
+from echoic.stores.apply import begins
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     Attach,
@@ -40,7 +41,6 @@ from echoic.stores.base import (
     check_model,
     not_open,
 )
-from echoic.stores.changing import begins
 from echoic.stores.documents_parts import (
     FORMAT,
     Json,
@@ -52,7 +52,7 @@ from echoic.stores.documents_parts import (
     without_vectors,
 )
 from echoic.stores.files.document import json_of
-from echoic.stores.held import Clock, HeldScope, Staged
+from echoic.stores.scope_state import Clock, HeldScope, Staged
 from echoic.types import EmbeddingSpec, Scope
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class Documents(Protocol):
         ...
 
 
-class _Place:
+class _ScopeDocument:
     """One scope as it was read last."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class DocumentStore:
     def __init__(self, documents: Documents, *, cache_bytes: int = CACHE_BYTES) -> None:
         self._documents = documents
         self._cache_bytes = cache_bytes
-        self._places: OrderedDict[Scope, _Place] = OrderedDict()
+        self._places: OrderedDict[Scope, _ScopeDocument] = OrderedDict()
         self._spec = EmbeddingSpec("", 0)
         self._index: Index | None = None
         self._open = False
@@ -220,7 +220,7 @@ class DocumentStore:
         async with self._using():
             return (await self._current(scope))[1]
 
-    async def _current(self, scope: Scope) -> tuple[_Place, HeldScope]:
+    async def _current(self, scope: Scope) -> tuple[_ScopeDocument, HeldScope]:
         """The scope as its documents are now."""
         place = self._place(scope)
         text = await self._asked(self._documents.get(scope, HEAD))
@@ -230,7 +230,7 @@ class DocumentStore:
         assert place.held is not None
         return place, place.held
 
-    async def _read(self, scope: Scope, place: _Place) -> HeldScope:
+    async def _read(self, scope: Scope, place: _ScopeDocument) -> HeldScope:
         """Bring `place` up to date. The caller holds its lock."""
         for _ in range(_TRIES):
             text = await self._asked(self._documents.get(scope, HEAD))
@@ -244,7 +244,7 @@ class DocumentStore:
                 return place.held
         raise StoreUnavailable("documents of a user are missing, or change faster than they can be read")
 
-    async def _parts(self, scope: Scope, place: _Place, names: Mapping[str, str]) -> list[Any]:
+    async def _parts(self, scope: Scope, place: _ScopeDocument, names: Mapping[str, str]) -> list[Any]:
         async def part(which: str, name: str) -> tuple[str, str] | None:
             known = place.parts.get(which)
             if known is not None and known[0] == name:
@@ -254,7 +254,7 @@ class DocumentStore:
 
         return await asyncio.gather(*(part(which, name) for which, name in names.items()))
 
-    def _restored(self, scope: Scope, place: _Place, head: Json, texts: Sequence[str]) -> HeldScope:
+    def _restored(self, scope: Scope, place: _ScopeDocument, head: Json, texts: Sequence[str]) -> HeldScope:
         assert self._index is not None
         held = place.held or HeldScope(scope, self._index, self._spec.dimensions, self._clock)
         kept = [(int(seq), one) for text in texts for seq, one in parsed(text).items()]
@@ -295,7 +295,7 @@ class DocumentStore:
                     return
         raise StoreUnavailable(_BUSY)
 
-    async def _check_vectors(self, place: _Place, attaches: Sequence[Attach]) -> None:
+    async def _check_vectors(self, place: _ScopeDocument, attaches: Sequence[Attach]) -> None:
         for attach in attaches:
             ours = [self._spec.model, self._spec.dimensions]
             model = place.head["model"] if place.text else ours
@@ -305,7 +305,7 @@ class DocumentStore:
                     f"these documents are for {model[0]!r} with {model[1]} dimensions"
                 )
 
-    async def _commit(self, scope: Scope, place: _Place, held: HeldScope, staged: Staged) -> bool:
+    async def _commit(self, scope: Scope, place: _ScopeDocument, held: HeldScope, staged: Staged) -> bool:
         """Make `staged` durable and let it happen; False: another process was first, nothing was written."""
         made = changed_parts({w: text for w, (_, text) in place.parts.items()}, held, staged)
         if not made:
@@ -393,7 +393,7 @@ class DocumentStore:
                 bytes_searched=read,
             )
 
-    async def _sweep(self, scope: Scope, place: _Place) -> None:
+    async def _sweep(self, scope: Scope, place: _ScopeDocument) -> None:
         """Remove what writes left behind that were never finished; one that goes on has a later revision."""
         living = {HEAD, *place.head.get("parts", {}).values()} if place.text else {HEAD}
         until = place.head["revision"] if place.text else self._clock()
@@ -471,9 +471,9 @@ class DocumentStore:
             if text == made or await self._asked(self._documents.put(None, META, made, text)):
                 return spec
 
-    def _place(self, scope: Scope) -> _Place:
+    def _place(self, scope: Scope) -> _ScopeDocument:
         """What is held of `scope`, now the most recently used one; others go until the bound holds."""
-        place = self._places.setdefault(scope, _Place())
+        place = self._places.setdefault(scope, _ScopeDocument())
         self._places.move_to_end(scope)
         if len(self._places) > _KEPT:
             total = sum(one.nbytes for one in self._places.values())

@@ -12,7 +12,7 @@ import numpy as np
 from echoic.errors import StoreCorrupt, StoreTooNew
 from echoic.partition import SEGMENT_ROWS
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Record
-from echoic.stores.held import HeldScope, Staged
+from echoic.stores.scope_state import HeldScope, Staged
 
 Json = dict[str, Any]
 FORMAT: Final = 1

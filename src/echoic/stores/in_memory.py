@@ -22,7 +22,7 @@ from echoic.stores.base import (
     not_open,
 )
 from echoic.stores.cache import Listings
-from echoic.stores.held import HeldScope, Queue, Staged
+from echoic.stores.scope_state import HeldScope, Queue, Staged
 from echoic.types import EmbeddingSpec, Scope
 
 

@@ -16,7 +16,7 @@ from datetime import date, timedelta
 
 from echoic.temporal.calendar import Calendar, Interval
 from echoic.temporal.dates import A_DAY, NamedDate, find_dates, number_of_day
-from echoic.temporal.rules import CLOSED, RULES, Rule
+from echoic.temporal.rules import CLOSED, RULES, TimeRule
 
 _WHICH = re.compile(r"\b(?:(?P<how>last|this past|this) )?(?:(?P<third>early|mid|late)[- ])?$", re.IGNORECASE)
 _THIRDS = {"early": (1, 10), "mid": (11, 10), "late": (21, 11)}
@@ -87,7 +87,7 @@ def may_hold_time(text: str) -> bool:
     return any(rule.pattern.search(text) for rule in _likely(text)) or bool(find_dates(text))
 
 
-def _likely(text: str) -> Iterator[Rule]:
+def _likely(text: str) -> Iterator[TimeRule]:
     """The rules worth trying: to try all takes three times as long."""
     folded = text.casefold()
     return (rule for rule in RULES if rule.may_match(folded))

@@ -82,7 +82,7 @@ _SPEAKING = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class NamedEvent:
     """Something that happened, by which a question says when ("before the move")."""
 
     relation: str
@@ -104,7 +104,7 @@ class Spans:
     """Whether all ranges are dates without a year, of the latest year: earlier ones may be meant instead."""
     bare: bool = False
     """Whether the question asks for nothing but what was said then ("what did I say last Tuesday")."""
-    event: Event | None = None
+    event: NamedEvent | None = None
     """What has to be found first to know the range; `ranges` is empty then."""
     assumed: bool = False
     """Whether the user's time zone could not be looked up and another one was assumed."""
@@ -232,12 +232,12 @@ def _past(text: str) -> bool:
     return _PAST.search(text) is not None
 
 
-def _event(text: str) -> Event | None:
+def _event(text: str) -> NamedEvent | None:
     said = _EVENT.search(text)
     if said is None or not content_words(said["event"]):
         return None
     relation = {"prior to": "before", "following": "after", "till": "until"}.get(said["relation"].lower())
-    return Event(relation=relation or said["relation"].lower(), text=said["event"].strip())
+    return NamedEvent(relation=relation or said["relation"].lower(), text=said["event"].strip())
 
 
 def _is_bare(text: str, found: list[Expression]) -> bool:
@@ -248,7 +248,7 @@ def _is_bare(text: str, found: list[Expression]) -> bool:
     return all(word.text in _SPEAKING for word in content_words(rest))
 
 
-def moment_of(event: Event, hits: Sequence[Hit]) -> datetime | None:
+def moment_of(event: NamedEvent, hits: Sequence[Hit]) -> datetime | None:
     """When the event was mentioned, or held; None where that is not clear.
 
     It is clear if at least one of the first hits contains two thirds of the event's words, and all that do
@@ -269,7 +269,7 @@ def moment_of(event: Event, hits: Sequence[Hit]) -> datetime | None:
     return speaking[0]
 
 
-def span_around(event: Event, moment: datetime, now: datetime, zone: tzinfo) -> Span | None:
+def span_around(event: NamedEvent, moment: datetime, now: datetime, zone: tzinfo) -> Span | None:
     """The span that "before", "after", "since" or "until" means for an event at `moment`; None if it lies
     ahead.
 
@@ -300,7 +300,7 @@ __all__ = [
     "LOOKED_AT",
     "MAX_CHARACTERS",
     "NOTHING",
-    "Event",
+    "NamedEvent",
     "Span",
     "Spans",
     "may_mean_time",

@@ -64,7 +64,7 @@ _ANY_LATER_DAY = _LATER_DAY.replace("P<day>", ":")
 _TO_A_DAY = rf"(?= (?:to|until|till|through) the {_ANY_LATER_DAY}{CLOSED})"
 
 
-class Rule(NamedTuple):
+class TimeRule(NamedTuple):
     """One pattern. Its group "core" is the expression; what stands before that group only introduces it."""
 
     pattern: re.Pattern[str]
@@ -222,15 +222,15 @@ def _rule(
     needs: str,
     intro: str = "",
     past: bool = True,
-) -> Rule:
+) -> TimeRule:
     pattern = re.compile(rf"\b{intro}(?P<core>{core})\b", re.IGNORECASE)
-    return Rule(pattern, meaning, past, tuple(needs.split()))
+    return TimeRule(pattern, meaning, past, tuple(needs.split()))
 
 
 _SEASONS = " ".join(SEASONS)
 _FEAST_WORDS = " ".join(name.split("'")[0].split()[-1] for name in FEASTS)
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[TimeRule, ...] = (
     _rule(rf"half an? {_UNIT} ago", _half_ago, needs="ago"),
     _rule(rf"{COUNT} {_UNIT}s? ago", _ago, needs="ago"),
     _rule(rf"{COUNT}(?P<half> and a half) {_UNIT}s? ago", _ago, needs="ago"),
@@ -320,4 +320,14 @@ RULES: tuple[Rule, ...] = (
 )
 """What is looked for. Of two that overlap in a text the longer one counts."""
 
-__all__ = ["CLOSED", "COUNT", "MONTHS_OF", "RULES", "WEEKDAY", "Rule", "at_most", "latest_weekday", "number"]
+__all__ = [
+    "CLOSED",
+    "COUNT",
+    "MONTHS_OF",
+    "RULES",
+    "WEEKDAY",
+    "TimeRule",
+    "at_most",
+    "latest_weekday",
+    "number",
+]

@@ -147,7 +147,7 @@ async def opened(store: Store, spec: EmbeddingSpec = SPEC) -> AsyncIterator[Stor
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class PartitionContent:
     """A partition laid open, for comparison. Empty rows do not count."""
 
     rows: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Content:
     """Likewise."""
 
 
-def content(partition: Partition) -> Content:
+def content(partition: Partition) -> PartitionContent:
     """What `partition` holds.
 
     Raises:
@@ -176,10 +176,12 @@ def content(partition: Partition) -> Content:
         assert set(docs) <= set(rows), "words are left of a row that is gone"
         tokens = dict(partition.tokens)
         assert set(tokens) <= embedded, "word pieces are left of a vector that is gone"
-    return Content(rows, Counter(zip(docs, terms, counts, strict=True)), vectors, tokens)
+    return PartitionContent(rows, Counter(zip(docs, terms, counts, strict=True)), vectors, tokens)
 
 
-def expected(records: Iterable[Record], vectors: Mapping[tuple[str, str], NDArray[np.float32]]) -> Content:
+def expected(
+    records: Iterable[Record], vectors: Mapping[tuple[str, str], NDArray[np.float32]]
+) -> PartitionContent:
     """What a partition over `records` has to hold.
 
     Args:
@@ -201,7 +203,7 @@ def expected(records: Iterable[Record], vectors: Mapping[tuple[str, str], NDArra
             if pieces := pieces_of(vector):
                 tokens[record.seq] = pieces
         postings.update((record.seq, word.term, min(n, 255)) for word, n in entry.words)
-    return Content(rows, postings, made, tokens)
+    return PartitionContent(rows, postings, made, tokens)
 
 
 async def everything(store: Store, scope: Scope) -> list[Record]:
@@ -215,7 +217,7 @@ async def everything(store: Store, scope: Scope) -> list[Record]:
     return found
 
 
-async def loaded(store: Store, scope: Scope) -> Content:
+async def loaded(store: Store, scope: Scope) -> PartitionContent:
     """What `scope` holds when it is loaded now."""
     return content(await store.load(scope))
 
@@ -226,7 +228,7 @@ __all__ = [
     "OTHER_SPEC",
     "SEARCHABLE",
     "SPEC",
-    "Content",
+    "PartitionContent",
     "attach",
     "attached",
     "content",

@@ -37,7 +37,7 @@ _FOREIGN_RUN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class SpokenToken:
     """A word, a run of digits, or a sign."""
 
     text: str
@@ -47,7 +47,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Breath:
     """One breath: a numeral, a repeated digit, a letter."""
 
     text: str
@@ -59,12 +59,12 @@ class _Said:
     """Whether it was a word that is a number."""
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> list[SpokenToken]:
     """The words, numbers and signs of `text`."""
-    return [Token(found[0].lower(), found.start(), found.end()) for found in _TOKEN.finditer(text)]
+    return [SpokenToken(found[0].lower(), found.start(), found.end()) for found in _TOKEN.finditer(text)]
 
 
-def readings(view: View, words: Sequence[Token]) -> Iterator[View]:
+def readings(view: View, words: Sequence[SpokenToken]) -> Iterator[View]:
     """`view` as it was said, in each language in which that differs from how it is written."""
     english = _Reader(view, words, ENGLISH).read()
     if english is not None:
@@ -82,7 +82,7 @@ _POINTS = frozenset(
 )
 
 
-def is_no_digit(words: Sequence[Token], place: int) -> bool:
+def is_no_digit(words: Sequence[SpokenToken], place: int) -> bool:
     """Whether what could be a digit is none: "Oh." for surprise, and the "one" of "a new one, …"."""
     before = words[place - 1].text if place else ""
     after = words[place + 1].text if place + 1 < len(words) else ""
@@ -98,7 +98,7 @@ def is_no_digit(words: Sequence[Token], place: int) -> bool:
 class _Reader:
     """One pass over one text in one language."""
 
-    def __init__(self, view: View, words: Sequence[Token], tongue: Tongue) -> None:
+    def __init__(self, view: View, words: Sequence[SpokenToken], tongue: Tongue) -> None:
         self._view = view
         self._words = words
         self._tongue = tongue
@@ -135,7 +135,7 @@ class _Reader:
             self._write(run, gaps)
         return run[-1][1].last
 
-    def _next(self, before: _Said) -> tuple[str, int, _Said] | None:
+    def _next(self, before: _Breath) -> tuple[str, int, _Breath] | None:
         """What is said after `before` in the same number: what stands between, its first token, itself."""
         place = before.last
         sign = ""
@@ -164,7 +164,7 @@ class _Reader:
             return " "
         return _SIGNS[word.text]
 
-    def _breath(self, place: int) -> _Said | None:
+    def _breath(self, place: int) -> _Breath | None:
         word = self._word(place)
         if word in _CAPITALS and self._word(place + 1).isalpha() and len(self._word(place + 1)) == 1:
             place, word = place + 1, self._word(place + 1)
@@ -175,13 +175,13 @@ class _Reader:
         if number is not None:
             return number
         if word.isdecimal():
-            return _Said(word, place + 1, len(word) == 1, number=False)
+            return _Breath(word, place + 1, len(word) == 1, number=False)
         if word == "o" and self._among_digits(place):
-            return _Said("0", place + 1, single=True, number=True)
+            return _Breath("0", place + 1, single=True, number=True)
         letter = _LETTER_NAMES.get(word, word)
         if len(letter) == 1 and "a" <= letter <= "z":
             said = self._cased(place) if letter == word else letter
-            return _Said(said, self._explained(place), single=True, number=False)
+            return _Breath(said, self._explained(place), single=True, number=False)
         return None
 
     def _explained(self, place: int) -> int:
@@ -199,16 +199,16 @@ class _Reader:
             return False
         return any(word.isdecimal() or word in self._tongue.vocabulary for word in beside)
 
-    def _repeated(self, place: int, times: int) -> _Said | None:
+    def _repeated(self, place: int, times: int) -> _Breath | None:
         place += self._word(place) == "-"  # "double-oh"
         if self._word(place) in {"u", "you"}:
-            return _Said("w", place + 1, single=True, number=False)
+            return _Breath("w", place + 1, single=True, number=False)
         said = self._breath(place) if self._word(place) not in self._tongue.repeats else None
         if said is None or len(said.text) != 1:
             return None
-        return _Said(said.text * times, said.last, single=True, number=said.text.isdecimal())
+        return _Breath(said.text * times, said.last, single=True, number=said.text.isdecimal())
 
-    def _cardinal(self, place: int) -> _Said | None:
+    def _cardinal(self, place: int) -> _Breath | None:
         """A numeral, in English with its hundreds and thousands."""
         if is_no_digit(self._words, place):
             return None
@@ -217,7 +217,7 @@ class _Reader:
             return said
         return self._scaled(self._scaled(said, "hundred", 100), "thousand", 1000)
 
-    def _scaled(self, said: _Said, scale: str, factor: int) -> _Said:
+    def _scaled(self, said: _Breath, scale: str, factor: int) -> _Breath:
         """`said` times `factor` and what is added to it, where the next word is `scale`."""
         if self._word(said.last) != scale:
             return said
@@ -228,20 +228,20 @@ class _Reader:
             rest = self._scaled(rest, "hundred", 100)
         if rest is not None and self._added(rest, exact=counted > last):
             value, last = value + int(rest.text), rest.last
-        return _Said(str(value), last, single=False, number=True)
+        return _Breath(str(value), last, single=False, number=True)
 
-    def _added(self, rest: _Said, *, exact: bool) -> bool:
+    def _added(self, rest: _Breath, *, exact: bool) -> bool:
         """Whether `rest` belongs to the number before it: in "eight hundred five five five" it does not."""
         if rest.text == "0" or self._word(rest.last) in {"hundred", "thousand"}:
             return False
         return exact or not rest.single or self._numeral(rest.last) is None
 
-    def _numeral(self, place: int) -> _Said | None:
+    def _numeral(self, place: int) -> _Breath | None:
         words = self._spread(place)
         for count in range(len(words), 0, -1):
             digits = self._tongue.numerals.get(tuple(text for text, _ in words[:count]))
             if digits is not None:
-                return _Said(digits, words[count - 1][1], single=len(digits) == 1, number=True)
+                return _Breath(digits, words[count - 1][1], single=len(digits) == 1, number=True)
         return None
 
     def _spread(self, place: int) -> list[tuple[str, int]]:
@@ -260,7 +260,7 @@ class _Reader:
     def _cased(self, place: int) -> str:
         return self._view.text[self._words[place].start : self._words[place].end]
 
-    def _write(self, run: Sequence[tuple[int, _Said]], gaps: Sequence[str]) -> None:
+    def _write(self, run: Sequence[tuple[int, _Breath]], gaps: Sequence[str]) -> None:
         self._changed = True
         first = run[0][0]
         sign = _KEYS.get(self._word(first - 1), "+" if self._word(first - 1) in _PLUS else "")
@@ -342,7 +342,7 @@ def views_of(text: str) -> list[View]:
     return [plain, joined, *readings(joined, again), *readings(plain, words)]
 
 
-def _gathered(view: View, words: list[Token]) -> View | None:
+def _gathered(view: View, words: list[SpokenToken]) -> View | None:
     """`view` without what stands between two digits of one number; None where nothing does."""
     pieces: list[tuple[int, int]] = []
     swaps: dict[int, str] = {}
@@ -377,7 +377,7 @@ def _gathered(view: View, words: list[Token]) -> View | None:
     return _written_out(view, [*pieces, (done, len(view.text))], swaps)
 
 
-def _ends(view: View, between: list[Token]) -> bool:
+def _ends(view: View, between: list[SpokenToken]) -> bool:
     """Whether a sign between two numbers ends a sentence: "4242. 4242."."""
     return (
         len(between) == 1
@@ -445,4 +445,4 @@ def runs(view: View) -> Iterator[tuple[str, int, int]]:
         yield re.sub(r"[^0-9]", "", found[0]), found.start(), found.end()
 
 
-__all__ = ["BETWEEN", "Token", "is_bare", "is_no_digit", "readings", "runs", "tokens", "views_of"]
+__all__ = ["BETWEEN", "SpokenToken", "is_bare", "is_no_digit", "readings", "runs", "tokens", "views_of"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import echoic
-from echoic.memory import door, keyed
+from echoic.memory import door, keyed_memories
 from echoic.memory.sharing import MAX_FACT_CHARACTERS, Shareable, Verdict, gate, share, weigh
 from echoic.memory.sharing.business import personal_in
 from echoic.memory.sharing.contacts import contacts
@@ -188,7 +188,12 @@ async def test_a_set_is_searched_for_secrets_once_and_weighed_once(url, monkeypa
         monkeypatch.setattr(module, name, counting)
 
     async with echoic.open(url, embedder="lexical", global_writes="auto") as memory:
-        for module, name in ((door, "mask_named"), (keyed, "weigh"), (gate, "contacts"), (gate, "mask")):
+        for module, name in (
+            (door, "mask_named"),
+            (keyed_memories, "weigh"),
+            (gate, "contacts"),
+            (gate, "mask"),
+        ):
             count(module, name)
         kept = await memory.user("ana").set("opening_hours", FACT)
     assert kept.visibility == "global"

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from echoic.embedding.base import embedded
 from echoic.memory.records import index
 from echoic.ranking import FLOOR, LEXICAL_FLOOR
+from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels
-from echoic.ranking.fusion import Weights, blend
-from echoic.ranking.place import Place
+from echoic.ranking.fusion import FusionWeights, blend
 from echoic.ranking.query import query_of
 from echoic.stores.sqlite import SQLiteStore
 from echoic.types import Scope
@@ -73,7 +73,7 @@ class Asked:
     right: NDArray[np.bool_]
     """[rows] Whether it answers."""
 
-    def found(self, broad: Weights, close: Weights) -> list[tuple[str, ...]]:
+    def found(self, broad: FusionWeights, close: FusionWeights) -> list[tuple[str, ...]]:
         """Ids of the first hits under these weights: of one hit those of all that shares its place."""
         order = blend(self.channels, DEPTH, broad, close)
         beside = order.beside or ((),) * len(order.rows)
@@ -82,7 +82,7 @@ class Asked:
             for first, others in zip(order.rows.tolist(), beside, strict=True)
         ]
 
-    def ndcg(self, broad: Weights, close: Weights) -> float:
+    def ndcg(self, broad: FusionWeights, close: FusionWeights) -> float:
         """nDCG@10 under these weights, as `metrics` counts it, without the other figures."""
         order = blend(self.channels, 10, broad, close)
         right = self.right[order.rows]
@@ -112,7 +112,7 @@ async def asked_of(corpus: Corpus, progress: Progress = silent) -> list[Asked]:
                 pieces = made.pieces[0] if made.pieces else None
                 query = query_of(question.text, made.vectors[0], pieces=pieces)
                 with partition.lock:
-                    place = Place.of(partition, include_past=False)
+                    place = Candidates.of(partition, include_past=False)
                     kept = KeptChannels(Channels(query, [place], floor))
                 right = np.array([bool(whose.answers_for[i] & question.evidence) for i in ids], np.bool_)
                 found.append(Asked(whose, question, kept, ids, right))
@@ -122,7 +122,7 @@ async def asked_of(corpus: Corpus, progress: Progress = silent) -> list[Asked]:
     return found
 
 
-def tally_of(asked: Sequence[Asked], broad: Weights, close: Weights) -> Tally:
+def tally_of(asked: Sequence[Asked], broad: FusionWeights, close: FusionWeights) -> Tally:
     """What these weights find."""
     tally = Tally()
     for one in asked:
@@ -130,7 +130,7 @@ def tally_of(asked: Sequence[Asked], broad: Weights, close: Weights) -> Tally:
     return tally
 
 
-def ndcg_of(asked: Sequence[Asked], broad: Weights, close: Weights) -> NDArray[np.float64]:
+def ndcg_of(asked: Sequence[Asked], broad: FusionWeights, close: FusionWeights) -> NDArray[np.float64]:
     """[questions] nDCG@10 under these weights."""
     return np.array([one.ndcg(broad, close) for one in asked], np.float64)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
 from echoic.opening import FORMAT, VERSION
-from echoic.ranking.fusion import BROAD, CLOSE, Weights
+from echoic.ranking.fusion import BROAD, CLOSE, FusionWeights
 from echoic_bench.asked import Asked, ndcg_of, tally_of
 from echoic_bench.corpus import Progress, silent
 from echoic_bench.metrics import Interval, interval
@@ -38,7 +38,7 @@ _LEAST_GAIN = 0.0005
 _LEAST_USERS = 3
 """From here a user is left out at a time, below a session."""
 
-Score = Callable[[Weights], NDArray[np.float64]]
+Score = Callable[[FusionWeights], NDArray[np.float64]]
 """[questions] The objective under these weights."""
 
 
@@ -48,9 +48,9 @@ class Tuned:
 
     stage: str
     """"close" where word pieces are known and the first candidates are weighed again, else "broad"."""
-    weights: Weights
+    weights: FusionWeights
     """Fitted on all questions."""
-    default: Weights
+    default: FusionWeights
     questions: int
     folds: int
     before: Mapping[str, float]
@@ -105,11 +105,11 @@ def tune(asked: Sequence[Asked], progress: Progress = silent) -> Tuned:
     close = asked[0].channels.look_closer(np.arange(1)) is not None
     default = CLOSE if close else BROAD
 
-    def stages(weights: Weights) -> tuple[Weights, Weights]:
+    def stages(weights: FusionWeights) -> tuple[FusionWeights, FusionWeights]:
         return (BROAD, weights) if close else (weights, CLOSE)
 
     @cache  # folds walk the same first steps
-    def score(weights: Weights) -> NDArray[np.float64]:
+    def score(weights: FusionWeights) -> NDArray[np.float64]:
         return ndcg_of(asked, *stages(weights))
 
     folds = folds_of(asked)
@@ -137,11 +137,11 @@ def tune(asked: Sequence[Asked], progress: Progress = silent) -> Tuned:
     )
 
 
-def _some(score: Score, questions: NDArray[np.intp], weights: Weights) -> NDArray[np.float64]:
+def _some(score: Score, questions: NDArray[np.intp], weights: FusionWeights) -> NDArray[np.float64]:
     return score(weights)[questions]
 
 
-def fit(start: Weights, score: Score) -> Weights:
+def fit(start: FusionWeights, score: Score) -> FusionWeights:
     """The best weights a search of one weight after another finds, from `start`.
 
     Args:
@@ -151,7 +151,7 @@ def fit(start: Weights, score: Score) -> Weights:
     best, reached = start, float(score(start).mean())
     for _ in range(_PASSES):
         before = best
-        for name in (field.name for field in fields(Weights)):
+        for name in (field.name for field in fields(FusionWeights)):
             value = getattr(best, name)
             for tried in (replace(best, **{name: round(step * value, 4)}) for step in _STEPS if value):
                 found = float(score(tried).mean())

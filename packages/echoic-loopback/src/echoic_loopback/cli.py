@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from echoic.cli.asyncio_runner import run_apart
 from echoic.cli.command import command
 from echoic.cli.exits import DONE, UNEXPECTED
-from echoic.cli.output import Output, Result
+from echoic.cli.output import CommandResult, Output
 from echoic.cli.phone import auth_token
-from echoic.cli.running import run_apart
 from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 
@@ -80,7 +80,7 @@ def simulate_command(
     figures for the call are printed.
     """
 
-    async def work(_settings: Settings, output: Output) -> Result:
+    async def work(_settings: Settings, output: Output) -> CommandResult:
         try:
             from echoic_loopback.twilio import SimulatedCall
         except ImportError as error:
@@ -198,14 +198,14 @@ def _keep_sound(call: SimulatedCall, path: Path) -> None:
         raise InvalidInput(f"{path} cannot be written: {error}") from error
 
 
-def _result(ran: list[dict[str, Any]]) -> Result:
+def _result(ran: list[dict[str, Any]]) -> CommandResult:
     failed = [one["failed"] for one in ran if one["failed"]]
     slowest = max(one["slowest_webhook_s"] for one in ran)
     lines = [f"{len(ran)} calls, {len(failed)} failed, slowest webhook {slowest} s"] if len(ran) > 1 else []
     lines += [_taken([one["took"] for one in ran if one["took"]])]
     lines += [f"the call failed: {failed[0]}"] if failed else []
     text = "\n".join(filter(None, lines)) or None
-    return Result(data=ran, text=text, count=len(ran), code=UNEXPECTED if failed else DONE)
+    return CommandResult(data=ran, text=text, count=len(ran), code=UNEXPECTED if failed else DONE)
 
 
 def _taken(took: list[dict[str, Any]]) -> str:

@@ -4,16 +4,16 @@ Knows no web framework: it is given sockets (`Socket`) and callers that were rec
 "voice".
 """
 
-from echoic.adapters.browser.call import BrowserCall
-from echoic.adapters.browser.line import FAILED, Manners, Socket, Transport
-from echoic.adapters.browser.switchboard import Admission, NoSuchCall, Switchboard, serve
+from echoic.adapters.browser.browser_call import BrowserCall
+from echoic.adapters.browser.socket import FAILED, Manners, Socket, Transport
+from echoic.adapters.browser.switchboard import CallAdmission, NoSuchCall, Switchboard, serve
 from echoic.adapters.browser.wire import SUBPROTOCOL
 
 __all__ = [
     "FAILED",
     "SUBPROTOCOL",
-    "Admission",
     "BrowserCall",
+    "CallAdmission",
     "Manners",
     "NoSuchCall",
     "Socket",

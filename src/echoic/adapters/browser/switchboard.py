@@ -19,8 +19,8 @@ from uuid import uuid4
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 
-from echoic.adapters.browser.call import BrowserCall, IsKnown
-from echoic.adapters.browser.line import FAILED, Manners, Socket, Transport
+from echoic.adapters.browser.browser_call import BrowserCall, IsKnown
+from echoic.adapters.browser.socket import FAILED, Manners, Socket, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
@@ -45,7 +45,7 @@ class NoSuchCall(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class CallAdmission:
     """A call to be opened, and what opens it."""
 
     session: str
@@ -134,7 +134,7 @@ class Switchboard:
         keeps_media: bool = False,
         is_known: IsKnown | None = None,
         address: str = "",
-    ) -> Admission:
+    ) -> CallAdmission:
         """Let a caller open a call, or go on with one.
 
         Args:
@@ -168,7 +168,7 @@ class Switchboard:
             call = self._placed(scope, name, name, address, agent=agent)
         call.is_known = is_known
         ticket = self._ticket(call)
-        return Admission(session=call.name, conversation=call.conversation, ticket=ticket)
+        return CallAdmission(session=call.name, conversation=call.conversation, ticket=ticket)
 
     def redeem(self, ticket: str) -> BrowserCall | None:
         """The call a ticket opens, this once; None: it opens none."""
@@ -190,7 +190,7 @@ class Switchboard:
         call = self._calls.get((scope, session))
         if call is None or call.over or self.transport != "webrtc":
             raise NoSuchCall("call")
-        answer: Answer | None = None
+        answer: OpenedCall | None = None
 
         async def dialled() -> str:
             nonlocal answer
@@ -322,7 +322,7 @@ _FROM_THE_PAGE: Final = frozenset({400, 422})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class OpenedCall:
     """What the page is told, and the call it opened."""
 
     sdp: str
@@ -330,7 +330,7 @@ class Answer:
     """The provider's id of it."""
 
 
-async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) -> Answer:
+async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) -> OpenedCall:
     """Have the provider answer an offer. Until a session is beside the call, nobody speaks on it.
 
     Neither instructions nor memory are in what is sent here: the sideband brings them.
@@ -359,10 +359,10 @@ async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) ->
         raise
     except Exception as error:  # the transport's own, of whichever HTTP client PydanticAI uses
         raise RealtimeError(model_name=model.model_name, message=type(error).__name__) from error
-    return Answer(sdp=answer.sdp, call=answer.session.session_id)
+    return OpenedCall(sdp=answer.sdp, call=answer.session.session_id)
 
 
-async def hung_up(model: RealtimeModel, answer: Answer) -> None:
+async def hung_up(model: RealtimeModel, answer: OpenedCall) -> None:
     """End a call that nobody came to steer. One that cannot be reached ends when its caller leaves."""
     with contextlib.suppress(Exception):
         await model.hang_up(WebRTCSession(model.system, session_id=answer.call))
@@ -370,9 +370,9 @@ async def hung_up(model: RealtimeModel, answer: Answer) -> None:
 
 __all__ = [
     "MAX_SDP_CHARACTERS",
-    "Admission",
-    "Answer",
+    "CallAdmission",
     "NoSuchCall",
+    "OpenedCall",
     "Switchboard",
     "answered",
     "hung_up",

@@ -13,18 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from echoic.adapters.twilio.call import Call, Figures
     from echoic.adapters.twilio.callers import Caller
     from echoic.adapters.twilio.linking import LinkCodes
     from echoic.adapters.twilio.phone import Phone
+    from echoic.adapters.twilio.phone_call import Figures, PhoneCall
     from echoic.adapters.twilio.phrases import Phrases
     from echoic.adapters.twilio.settings import Pace, PhoneSettings, Retention
     from echoic.adapters.twilio.webhooks import phone_app, phone_router, uvicorn_options
 
 _WHERE: Final = {
-    "Call": "call",
+    "PhoneCall": "phone_call",
     "Caller": "callers",
-    "Figures": "call",
+    "Figures": "phone_call",
     "LinkCodes": "linking",
     "Pace": "settings",
     "Phone": "phone",
@@ -44,12 +44,12 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "Call",
     "Caller",
     "Figures",
     "LinkCodes",
     "Pace",
     "Phone",
+    "PhoneCall",
     "PhoneSettings",
     "Phrases",
     "Retention",

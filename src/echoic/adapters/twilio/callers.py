@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 from uuid import uuid4
 
-from echoic.adapters.twilio.claims import same_name
-from echoic.adapters.twilio.lines import AGENT, RECORD, Line, Lines
+from echoic.adapters.twilio.identity_claims import same_name
+from echoic.adapters.twilio.phone_lines import AGENT, RECORD, PhoneLine, PhoneLines
 from echoic.adapters.twilio.pins import Pins
 from echoic.adapters.twilio.settings import PhoneSettings, Trust
 from echoic.errors import NotAllowed
+from echoic.memory.phone_registry import line_key
 from echoic.memory.service import MemoryService
-from echoic.memory.telephone import line_key
 from echoic.session.text_recorder import TextRecorder
 
 _NUMBER = re.compile(r"\+[1-9][0-9]{5,14}")
@@ -82,7 +82,7 @@ class Callers:
     def __init__(self, service: MemoryService, settings: PhoneSettings) -> None:
         self._service = service
         self._settings = settings
-        self.lines = Lines(service, settings.deployment)
+        self.lines = PhoneLines(service, settings.deployment)
         """What is known of the numbers themselves."""
         self.pins = Pins(service, settings.deployment, settings.salt)
 
@@ -281,7 +281,7 @@ class Callers:
         """Somebody on a shared line, by the name they said: that opens their memory, and proves nothing."""
         return Caller(user=user, line=caller.line, number_proven=True, name=name, people=people)
 
-    async def _everybody(self, line: str, known: Line) -> dict[str, str]:
+    async def _everybody(self, line: str, known: PhoneLine) -> dict[str, str]:
         """Names of all who call from `line`: whom it was first, and who came after."""
         first = await self._name(line)
         return {**({first: line} if first else {}), **known.people}

@@ -36,11 +36,11 @@ from echoic.adapters.audio import (
     pcm_of,
     samples_of,
 )
-from echoic.adapters.twilio.call import Call
-from echoic.adapters.twilio.claims import CODE_DIGITS
+from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.adapters.twilio.phone import Phone
+from echoic.adapters.twilio.phone_call import PhoneCall
+from echoic.adapters.twilio.phone_tools import AnotherCaller
 from echoic.adapters.twilio.relay import closed, expect_another, messages, opened_socket, sent
-from echoic.adapters.twilio.tools import AnotherCaller
 from echoic.capability.runner import history_of
 from echoic.session.heard import estimated_part
 
@@ -82,7 +82,7 @@ async def serve_media(phone: Phone, socket: WebSocket, token: str) -> None:
     expect_another(phone, call)
 
 
-async def _started(socket: WebSocket, call: Call) -> str | None:
+async def _started(socket: WebSocket, call: PhoneCall) -> str | None:
     """The id of the stream, once it has begun; None: it is not this call's."""
     for _ in range(2):
         message = await messages(socket, _START_S)
@@ -96,7 +96,7 @@ async def _started(socket: WebSocket, call: Call) -> str | None:
 class Bridge:
     """Audio both ways between one socket and a voice model."""
 
-    def __init__(self, phone: Phone, call: Call, socket: WebSocket, stream: str) -> None:
+    def __init__(self, phone: Phone, call: PhoneCall, socket: WebSocket, stream: str) -> None:
         self._phone = phone
         self._call = call
         self._socket = socket

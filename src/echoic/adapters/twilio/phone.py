@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
 
-from echoic.adapters.twilio.call import Call, Figures
 from echoic.adapters.twilio.callers import Callers
-from echoic.adapters.twilio.lines import AGENT
 from echoic.adapters.twilio.linking import LinkCodes
+from echoic.adapters.twilio.phone_call import Figures, PhoneCall
+from echoic.adapters.twilio.phone_lines import AGENT
 from echoic.adapters.twilio.settings import PhoneSettings
 from echoic.adapters.twilio.signing import Signatures
 from echoic.errors import InvalidInput
@@ -58,11 +58,11 @@ class Phone:
         agent: Agent[Any, str],
         settings: PhoneSettings,
         *,
-        deps: Callable[[Call], Any] | None = None,
+        deps: Callable[[PhoneCall], Any] | None = None,
         capabilities: Sequence[AbstractCapability[Any]] = (),
         realtime: RealtimeModel | None = None,
         colleagues: Sequence[Agent[Any, str]] = (),
-        captions: Callable[[Call, Caption], None] | None = None,
+        captions: Callable[[PhoneCall, Caption], None] | None = None,
         ended: Callable[[Figures], None] | None = None,
     ) -> None:
         self.service = service
@@ -80,8 +80,8 @@ class Phone:
         self.signatures = Signatures(settings)
         self._deps = deps
         self._ended = ended
-        self._calls: dict[str, Call] = {}
-        self._over: OrderedDict[str, Call] = OrderedDict()
+        self._calls: dict[str, PhoneCall] = {}
+        self._over: OrderedDict[str, PhoneCall] = OrderedDict()
         self._sockets: dict[str, tuple[str, float]] = {}
         self._idle: asyncio.Task[None] | None = None
         self._later: set[asyncio.Task[None]] = set()
@@ -105,21 +105,21 @@ class Phone:
         """The memory of one of the callers."""
         return self.service.user(user, self.settings.deployment)
 
-    def deps_of(self, call: Call) -> Any:
+    def deps_of(self, call: PhoneCall) -> Any:
         """What the agent depends on in `call`."""
         return self._deps(call) if self._deps else None
 
-    def call(self, sid: str, *, number: str = "", attestation: str = "") -> Call:
+    def call(self, sid: str, *, number: str = "", attestation: str = "") -> PhoneCall:
         """The call of that id, begun if it is new."""
         known = self._calls.get(sid) or self._over.get(sid)
         if known is None:
-            known = self._calls[sid] = Call(self, sid, number, attestation)
+            known = self._calls[sid] = PhoneCall(self, sid, number, attestation)
             if self._idle is None or self._idle.done():
                 self._idle = asyncio.ensure_future(self._end_idle())
         known.touched = time.monotonic()
         return known
 
-    def known(self, sid: str) -> Call | None:
+    def known(self, sid: str) -> PhoneCall | None:
         """The call of that id, if there is or was one."""
         return self._calls.get(sid) or self._over.get(sid)
 
@@ -131,7 +131,7 @@ class Phone:
         self._sockets[token] = (sid, now + _SOCKET_TOKEN_S)
         return token
 
-    def take_socket(self, token: str) -> Call | None:
+    def take_socket(self, token: str) -> PhoneCall | None:
         """The call a token opens a socket for; it is good no longer. None: it is not good."""
         sid, until = self._sockets.pop(token, ("", 0.0))
         return self._calls.get(sid) if until > time.monotonic() else None
@@ -142,7 +142,7 @@ class Phone:
         self._later.add(task)
         task.add_done_callback(self._later.discard)
 
-    def ended(self, call: Call) -> None:
+    def ended(self, call: PhoneCall) -> None:
         """Note that `call` is over."""
         self._calls.pop(call.sid, None)
         self._over[call.sid] = call

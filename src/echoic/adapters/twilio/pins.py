@@ -16,12 +16,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
-from echoic.adapters.twilio.claims import CODE_DIGITS
+from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.errors import InvalidInput
 from echoic.memory.concurrency import until_written
+from echoic.memory.phone_registry import PIN_GUESSES, line_key
 from echoic.memory.records import LINK_GUESSES, PHONE_PIN
 from echoic.memory.service import MemoryService
-from echoic.memory.telephone import PIN_GUESSES, line_key
 from echoic.stores.base import Drop, Put, Record, Store
 from echoic.types import Scope
 

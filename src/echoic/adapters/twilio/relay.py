@@ -16,10 +16,10 @@ from uuid import uuid4
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from echoic.adapters.twilio.call import Call
-from echoic.adapters.twilio.claims import CODE_DIGITS
+from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.adapters.twilio.phone import Phone
-from echoic.adapters.twilio.signing import Refused
+from echoic.adapters.twilio.phone_call import PhoneCall
+from echoic.adapters.twilio.signing import SignatureRefused
 
 log = logging.getLogger(__name__)
 
@@ -34,11 +34,11 @@ _MAX_TAG: Final = 35
 _MAX_WAITING: Final = 8
 
 
-async def opened_socket(phone: Phone, socket: WebSocket, token: str) -> Call | None:
+async def opened_socket(phone: Phone, socket: WebSocket, token: str) -> PhoneCall | None:
     """The call a socket carries, and the socket accepted; None: it was refused before anything was said."""
     try:
         phone.signatures.check_socket(socket)
-    except Refused as error:
+    except SignatureRefused as error:
         log.warning("a socket was refused: %s", error)
         await socket.close(_VIOLATION)
         return None
@@ -95,7 +95,7 @@ async def serve_relay(phone: Phone, socket: WebSocket, token: str) -> None:
     expect_another(phone, call)
 
 
-def expect_another(phone: Phone, call: Call) -> None:
+def expect_another(phone: Phone, call: PhoneCall) -> None:
     """End `call` unless another socket carries it on."""
 
     async def wait() -> None:
@@ -110,7 +110,7 @@ def expect_another(phone: Phone, call: Call) -> None:
 class Relay:
     """One socket of one call."""
 
-    def __init__(self, phone: Phone, call: Call, socket: WebSocket) -> None:
+    def __init__(self, phone: Phone, call: PhoneCall, socket: WebSocket) -> None:
         self._phone = phone
         self._call = call
         self._socket = socket

@@ -28,7 +28,7 @@ HEADER: Final = "x-twilio-signature"
 _SID = re.compile(r"CA[0-9A-Za-z]{32}")
 
 
-class Refused(Exception):
+class SignatureRefused(Exception):
     """A request that is not answered, and the status it gets instead. Says nothing of why to a stranger."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -71,11 +71,11 @@ class Signatures:
         try:
             pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=500, errors="strict")
         except ValueError as error:
-            raise Refused(400, "the body is no form") from error
+            raise SignatureRefused(400, "the body is no form") from error
         form = FormData([*pairs])
         query = f"?{request.url.query}" if request.url.query else ""
         if not self._signed(request, f"{self.base_of(request)}{request.url.path}{query}", form):
-            raise Refused(403, "the signature is not Twilio's")
+            raise SignatureRefused(403, "the signature is not Twilio's")
         return form
 
     def check_socket(self, connection: HTTPConnection) -> None:
@@ -87,7 +87,7 @@ class Signatures:
         base = self.base_of(connection)
         url = f"{'wss' if base.startswith('https') else 'ws'}{base[base.index(':') :]}{connection.url.path}"
         if not self._signed(connection, url, FormData()):
-            raise Refused(403, "the signature is not Twilio's")
+            raise SignatureRefused(403, "the signature is not Twilio's")
 
     def token(self, call: str, step: int) -> str:
         """Says that a URL was given out by us, for this step of this call, and when."""
@@ -102,9 +102,9 @@ class Signatures:
         """
         issued, _, mark = token.partition(".")
         if not hmac.compare_digest(mark.encode(), self._mark(call, step, issued).encode()):
-            raise Refused(403, "the token is not of this step")
+            raise SignatureRefused(403, "the token is not of this step")
         if self._clock() - int(issued, 16) > TOKEN_LIFETIME_S:
-            raise Refused(403, "the token is too old")
+            raise SignatureRefused(403, "the token is too old")
 
     def _mark(self, call: str, step: int, issued: str) -> str:
         return hmac.new(self._key, f"{call}\n{step}\n{issued}".encode(), hashlib.sha256).hexdigest()[:32]
@@ -122,7 +122,7 @@ def call_of(form: FormData) -> str:
     """
     named = form.getlist("CallSid")
     if len(named) != 1 or not isinstance(named[0], str) or not _SID.fullmatch(named[0]):
-        raise Refused(400, "CallSid is missing or malformed")
+        raise SignatureRefused(400, "CallSid is missing or malformed")
     return named[0]
 
 
@@ -131,8 +131,8 @@ async def _body(request: Request) -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAX_BODY_BYTES:
-            raise Refused(413, "the body is too large")
+            raise SignatureRefused(413, "the body is too large")
     return bytes(body)
 
 
-__all__ = ["HEADER", "MAX_BODY_BYTES", "TOKEN_LIFETIME_S", "Refused", "Signatures", "call_of"]
+__all__ = ["HEADER", "MAX_BODY_BYTES", "TOKEN_LIFETIME_S", "SignatureRefused", "Signatures", "call_of"]

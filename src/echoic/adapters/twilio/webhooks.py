@@ -18,13 +18,13 @@ from typing import Any, Final
 from fastapi import APIRouter, FastAPI, Request, Response, WebSocket
 from starlette.datastructures import FormData
 
+from echoic.adapters.connection_limits import Limits
 from echoic.adapters.connections import guarded
-from echoic.adapters.limits import Limits
-from echoic.adapters.twilio.call import Call
 from echoic.adapters.twilio.media import serve_media
 from echoic.adapters.twilio.phone import Phone
+from echoic.adapters.twilio.phone_call import PhoneCall
 from echoic.adapters.twilio.relay import serve_relay
-from echoic.adapters.twilio.signing import Refused, call_of
+from echoic.adapters.twilio.signing import SignatureRefused, call_of
 from echoic.adapters.twilio.twiml import Scribe
 
 log = logging.getLogger(__name__)
@@ -40,10 +40,10 @@ _SENTENCES = re.compile(r".*[.!?…][\"'”’)]*\s", re.DOTALL)
 _OVER: Final = frozenset({"completed", "busy", "failed", "no-answer", "canceled"})
 
 
-class Reply:
+class WebhookReply:
     """One reply as it forms, handed over in parts."""
 
-    def __init__(self, call: Call, said: str, turn: str, confidence: float | None) -> None:
+    def __init__(self, call: PhoneCall, said: str, turn: str, confidence: float | None) -> None:
         self._call = call
         self._text = ""
         self._task = asyncio.ensure_future(call.speak(said, turn=turn, confidence=confidence, out=self._add))
@@ -74,11 +74,11 @@ class Reply:
 class Dialogue:
     """A call over webhooks: where it stands, and what was answered."""
 
-    def __init__(self, phone: Phone, call: Call) -> None:
+    def __init__(self, phone: Phone, call: PhoneCall) -> None:
         self.call = call
         self._phone = phone
         self._answers: dict[tuple[str, int, int], asyncio.Task[str]] = {}
-        self._replies: dict[int, Reply] = {}
+        self._replies: dict[int, WebhookReply] = {}
         self._step = 0
         self._silences = 0
         self._reconnects = 0
@@ -119,7 +119,7 @@ class Dialogue:
         if not said.strip():
             return self._silence(scribe)
         self._silences = 0
-        self._replies[step] = Reply(self.call, said[:_MAX_SAID], str(step), confidence)
+        self._replies[step] = WebhookReply(self.call, said[:_MAX_SAID], str(step), confidence)
         self._sounded, self._fillers = time.monotonic(), 0
         return await self.poll(scribe, step, 0)
 
@@ -180,7 +180,7 @@ class Dialogue:
         return scribe.url(path, **query)
 
 
-async def _ended(call: Call, within_s: float) -> None:
+async def _ended(call: PhoneCall, within_s: float) -> None:
     """End `call`; what is being written may take longer than a webhook may wait for it."""
     ending = asyncio.ensure_future(call.hang_up())
     await asyncio.wait({ending}, timeout=within_s)
@@ -266,7 +266,7 @@ class Webhooks:
         """
         step, part = request.query_params.get("step", ""), request.query_params.get("part", "0")
         if not (re.fullmatch("[0-9]{1,6}", step) and re.fullmatch("[0-9]{1,6}", part)):
-            raise Refused(400, "step or part is missing or no number")
+            raise SignatureRefused(400, "step or part is missing or no number")
         self._phone.signatures.check_token(request.query_params.get("token", ""), sid, int(step))
         return int(step), int(part)
 
@@ -297,7 +297,7 @@ def _guarded(hook: Callable[[Request], Awaitable[Response]]) -> Callable[[Reques
     async def guarded(request: Request) -> Response:
         try:
             return await hook(request)
-        except Refused as error:
+        except SignatureRefused as error:
             log.warning("a webhook was answered %d: %s", error.status, error)
             return Response(status_code=error.status)
 
@@ -308,7 +308,7 @@ def _xml(text: str) -> Response:
     return Response(text, media_type="text/xml")
 
 
-def _told(call: Call | None) -> dict[str, str]:
+def _told(call: PhoneCall | None) -> dict[str, str]:
     """What a call that is over took, for whoever simulates it; Twilio reads no header."""
     return {FIGURES: json.dumps(call.figures.as_json())} if call is not None and call.over else {}
 

@@ -26,12 +26,12 @@ from echoic.cli.importers.base import (
     FLAWS,
     Directed,
     Exported,
+    ImportedMemory,
+    ImportedTurn,
+    ImportSource,
     Item,
-    Known,
     Reader,
-    Said,
     Skipped,
-    Source,
     category_of,
     derived_id,
     reason_of,
@@ -44,7 +44,7 @@ from echoic.types import PRESETS, Directives, Turn, checked_name, checked_text
 _BOM = b"\xef\xbb\xbf"
 
 
-def read_turns(source: Source) -> Iterator[Item]:
+def read_turns(source: ImportSource) -> Iterator[Item]:
     """A turn a line, in the order of the file; without a conversation, of one named like the file.
 
     A turn without an id gets one that follows from what it says, and from how often the same was said before
@@ -60,7 +60,7 @@ def read_turns(source: Source) -> Iterator[Item]:
                 continue
             try:
                 fields = _line_fields(raw)
-                yield Said(turn=_unless_taken(_turn_of_line(source, fields, said_before), given))
+                yield ImportedTurn(turn=_unless_taken(_turn_of_line(source, fields, said_before), given))
             except FLAWS as error:
                 yield Skipped(where=f"line {number}", reason=reason_of(error))
 
@@ -82,7 +82,7 @@ def _line_fields(raw: bytes) -> Mapping[str, Any]:
     return value
 
 
-def _turn_of_line(source: Source, fields: Mapping[str, Any], said_before: Counter[str]) -> Turn:
+def _turn_of_line(source: ImportSource, fields: Mapping[str, Any], said_before: Counter[str]) -> Turn:
     conversation = checked_name(_given(fields, "conversation", source.stem), "conversation")
     said_at = time_of(fields.get("said_at"))
     turn = Turn(
@@ -130,7 +130,7 @@ _LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
 """As in "1:56 pm on 8 May, 2023"."""
 
 
-def read_locomo(source: Source) -> Iterator[Item]:
+def read_locomo(source: ImportSource) -> Iterator[Item]:
     """The turns of every session of every sample."""
     for where, user, sample in _samples(source):
         if isinstance(sample, Skipped):
@@ -146,12 +146,12 @@ def read_locomo(source: Source) -> Iterator[Item]:
                 continue
             for place, fields in enumerate(turns):
                 try:
-                    yield Said(turn=_locomo_turn(fields, name, said_at), user=user)
+                    yield ImportedTurn(turn=_locomo_turn(fields, name, said_at), user=user)
                 except FLAWS as error:
                     yield Skipped(where=f"{where} {name}[{place}]", reason=reason_of(error))
 
 
-def read_locomo_facts(source: Source) -> Iterator[Item]:
+def read_locomo_facts(source: ImportSource) -> Iterator[Item]:
     """The same, and the observations of every sample as facts."""
     yield from read_locomo(source)
     for where, user, sample in _samples(source):
@@ -162,7 +162,9 @@ def read_locomo_facts(source: Source) -> Iterator[Item]:
                 said_at = _locomo_time(
                     sample["conversation"].get(f"{name.removesuffix('_observation')}_date_time")
                 )
-                yield Known(text=checked_text(observed[0], "observation"), said_at=said_at, user=user)
+                yield ImportedMemory(
+                    text=checked_text(observed[0], "observation"), said_at=said_at, user=user
+                )
             except FLAWS as error:
                 yield Skipped(where=f"{where} {name}[{place}]", reason=reason_of(error))
 
@@ -176,7 +178,7 @@ def _observations(observed: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]
             yield name, place, entry
 
 
-def _samples(source: Source) -> Iterator[tuple[str, str, Any]]:
+def _samples(source: ImportSource) -> Iterator[tuple[str, str, Any]]:
     """Where, whose and what each sample is; a `Skipped` in place of one that is none."""
     samples = source.document
     if not isinstance(samples, list):
@@ -220,7 +222,7 @@ def _locomo_turn(fields: Mapping[str, Any], session: str, said_at: datetime) -> 
     )
 
 
-def read_bodhi(source: Source) -> Iterator[Item]:
+def read_bodhi(source: ImportSource) -> Iterator[Item]:
     """The directives and facts of one user, or of every user of a folder."""
     if not source.folder or source.path is None:
         yield from _bodhi_file(source, "")
@@ -229,14 +231,14 @@ def read_bodhi(source: Source) -> Iterator[Item]:
     if not files:
         raise InvalidInput(f"there is no <userId>.json in {source.name}")
     for path in files:
-        inside = Source(name=str(path), path=path, read_at=source.read_at)
+        inside = ImportSource(name=str(path), path=path, read_at=source.read_at)
         try:
             yield from _bodhi_file(inside, f"{path.name} ")
         except InvalidInput as error:
             yield Skipped(where=path.name, reason=str(error))
 
 
-def _bodhi_file(source: Source, where: str) -> Iterator[Item]:
+def _bodhi_file(source: ImportSource, where: str) -> Iterator[Item]:
     document = source.document
     if not isinstance(document, Mapping) or not document.keys() & {"directives", "facts"}:
         raise InvalidInput(f"{source.name} is not in Bodhi's layout: it has neither directives nor facts")
@@ -261,14 +263,14 @@ def _part(document: Mapping[str, Any], name: str, kind: type, default: Any) -> A
     return part
 
 
-def _bodhi_fact(fact: Mapping[str, Any], user: str | None) -> Known:
+def _bodhi_fact(fact: Mapping[str, Any], user: str | None) -> ImportedMemory:
     milliseconds = fact.get("timestamp")
     said_at = datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
     text = checked_text(fact["content"], "fact")
-    return Known(text=text, category=category_of(fact.get("category")), said_at=said_at, user=user)
+    return ImportedMemory(text=text, category=category_of(fact.get("category")), said_at=said_at, user=user)
 
 
-def read_mem0(source: Source) -> Iterator[Item]:
+def read_mem0(source: ImportSource) -> Iterator[Item]:
     """Every memory, of whichever user."""
     document = source.document
     memories = document.get("results") if isinstance(document, Mapping) else document
@@ -283,9 +285,9 @@ def read_mem0(source: Source) -> Iterator[Item]:
             yield Skipped(where=f"results[{place}]", reason=reason_of(error))
 
 
-def _mem0_memory(item: Mapping[str, Any]) -> Known:
+def _mem0_memory(item: Mapping[str, Any]) -> ImportedMemory:
     user = item.get("user_id")
-    return Known(
+    return ImportedMemory(
         text=checked_text(item["memory"], "memory"),
         category=_mem0_category(item),
         said_at=time_of(item.get("updated_at") or item.get("created_at"), naive_is_utc=True),
@@ -301,7 +303,7 @@ def _mem0_category(item: Mapping[str, Any]) -> Any:
     return next((name for name in named if category_of(name) == name), "fact")
 
 
-def read_own(source: Source) -> Iterator[Item]:
+def read_own(source: ImportSource) -> Iterator[Item]:
     """The export, as one item. A JSON document that holds it as its `data` (`export --json`) does as well."""
     document = source.document
     if isinstance(document, Mapping) and document.get("command") == "export":
@@ -336,7 +338,7 @@ def reader_of(name: str, *, facts: bool) -> Reader:
     return read_locomo_facts if facts else READERS[name]
 
 
-def format_of(source: Source) -> str:
+def format_of(source: ImportSource) -> str:
     """Which format `source` is in, by its contents.
 
     Raises:
@@ -356,7 +358,7 @@ def format_of(source: Source) -> str:
     return recognised
 
 
-def _first_lines(source: Source) -> list[Any]:
+def _first_lines(source: ImportSource) -> list[Any]:
     """The first lines that are JSON by themselves."""
     found = []
     with source.open() as stream:
@@ -394,12 +396,12 @@ __all__ = [
     "READERS",
     "Directed",
     "Exported",
+    "ImportSource",
+    "ImportedMemory",
+    "ImportedTurn",
     "Item",
-    "Known",
     "Reader",
-    "Said",
     "Skipped",
-    "Source",
     "format_of",
     "read_bodhi",
     "read_locomo",

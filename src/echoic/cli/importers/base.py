@@ -21,7 +21,7 @@ STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ImportedTurn:
     """A turn to import, with its id and conversation."""
 
     turn: Turn
@@ -30,7 +30,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class ImportedMemory:
     """A memory to import, as a sentence or under a key."""
 
     text: str
@@ -79,13 +79,13 @@ def tell_skipped(output: Output, skipped: Sequence[Skipped], count: int) -> None
         output.say(f"skipped {count - LISTED} more; --json lists them")
 
 
-Item = Said | Known | Directed | Exported | Skipped
-Reader = Callable[["Source"], Iterator[Item]]
+Item = ImportedTurn | ImportedMemory | Directed | Exported | Skipped
+Reader = Callable[["ImportSource"], Iterator[Item]]
 """Lazy and pure: the same source gives the same items, with the same ids."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class ImportSource:
     """A file, a folder or stdin, readable more than once."""
 
     name: str
@@ -141,18 +141,18 @@ class Source:
                 raise InvalidInput(f"{self.name} is nested too deeply to be read") from error
 
 
-def source_at(name: str) -> Source:
+def source_at(name: str) -> ImportSource:
     """The source `name` names: a path, or "-" for stdin, which is read now.
 
     Raises:
         InvalidInput: there is nothing there.
     """
     if name == STDIN:
-        return Source(name="stdin", held=sys.stdin.buffer.read())
+        return ImportSource(name="stdin", held=sys.stdin.buffer.read())
     path = Path(name)
     if not path.exists():
         raise InvalidInput(f"there is no file {name!r}")
-    return Source(name=name, path=path)
+    return ImportSource(name=name, path=path)
 
 
 FLAWS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, OSError, RecursionError)
@@ -202,12 +202,12 @@ __all__ = [
     "STDIN",
     "Directed",
     "Exported",
+    "ImportSource",
+    "ImportedMemory",
+    "ImportedTurn",
     "Item",
-    "Known",
     "Reader",
-    "Said",
     "Skipped",
-    "Source",
     "category_of",
     "derived_id",
     "reason_of",

@@ -14,7 +14,16 @@ from echoic.english.lexicon import COMMON
 from echoic.memory.sharing.contacts import contacts
 from echoic.memory.sharing.gate import hides_something, holds_secret
 from echoic.memory.sharing.persons import about_a_person
-from echoic.memory.sharing.wording import LISTS, NAMES, VOCABULARY, Word, names_among, stem, stems, words_of
+from echoic.memory.sharing.wording import (
+    LISTS,
+    NAMES,
+    VOCABULARY,
+    JudgedWord,
+    names_among,
+    stem,
+    stems,
+    words_of,
+)
 from echoic.text.lists import word_lists
 from echoic.words import cut
 
@@ -142,7 +151,7 @@ def suspects(text: str, words: Collection[str]) -> list[str]:
     return [word.text for word in words_of(text) if word.stem and word.text in words]
 
 
-def _of_a_person(said: Sequence[Word]) -> str | None:
+def _of_a_person(said: Sequence[JudgedWord]) -> str | None:
     texts = [word.text for word in said]
     if not _SOMEONE.isdisjoint(texts):
         return "it speaks of a person"
@@ -164,7 +173,7 @@ def _of_a_person(said: Sequence[Word]) -> str | None:
     return None
 
 
-def _is_of_the_service(said: Sequence[Word], place: int) -> bool:
+def _is_of_the_service(said: Sequence[JudgedWord], place: int) -> bool:
     """Whether a word that may speak of somebody's family or health does not, where it stands."""
     word = said[place]
     before = [other for other in said[max(0, place - 2) : place] if other.stem]
@@ -206,7 +215,7 @@ def _tells(texts: Sequence[str], place: int) -> bool:
 
 
 def _of_words(
-    said: Sequence[Word], words: frozenset[str], own: frozenset[str], names: frozenset[str]
+    said: Sequence[JudgedWord], words: frozenset[str], own: frozenset[str], names: frozenset[str]
 ) -> str | None:
     doubtful = set(names_among(said))
     for word in said:

@@ -47,7 +47,7 @@ _OWN_KEYS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _StoredLesson:
     """A lesson as it is kept."""
 
     lesson: Lesson
@@ -256,15 +256,15 @@ class AgentExperience:
             await self._store.write(self._everyone, [_put(again, self.agent), *moved])
             return self._told(again)
         taught_by = () if author is None else (teacher(author),)
-        new = _Kept(lesson, taught_by, adopted=author is None, withdrawn=False, seq=-1, version=0)
+        new = _StoredLesson(lesson, taught_by, adopted=author is None, withdrawn=False, seq=-1, version=0)
         await self._store.write(self._everyone, [_put(new, self.agent), *self._surplus(kept, new)])
         return self._told(new)
 
-    async def _kept(self) -> list[_Kept]:
+    async def _kept(self) -> list[_StoredLesson]:
         records = await scan_all(self._store, self._everyone, EXPERIENCE, key=self.agent)
         return [_kept_of(record) for record in records]
 
-    async def _named(self, lesson_id: str) -> _Kept:
+    async def _named(self, lesson_id: str) -> _StoredLesson:
         name = checked_name(lesson_id, "lesson id").rpartition("-")[0]
         records = await self._store.read(self._everyone, EXPERIENCE, [name]) if name else ()
         # what an operator was shown is what they decide about: another wording has another id
@@ -272,7 +272,7 @@ class AgentExperience:
             raise InvalidInput(f"agent {brief(self.agent)} has no lesson {brief(lesson_id)}")
         return _kept_of(records[0])
 
-    def _surplus(self, kept: Sequence[_Kept], new: _Kept) -> list[Change]:
+    def _surplus(self, kept: Sequence[_StoredLesson], new: _StoredLesson) -> list[Change]:
         """What makes room for `new`."""
         beside = sorted(
             (k for k in kept if k.shelf == new.shelf and k.name != new.name),
@@ -281,15 +281,15 @@ class AgentExperience:
         gone = beside[: max(0, len(beside) - MAX_LESSONS_PER_KIND + 1)]
         return [Drop(kind=EXPERIENCE, id=one.name) for one in gone]
 
-    def _state(self, kept: _Kept) -> LessonState:
+    def _state(self, kept: _StoredLesson) -> LessonState:
         if kept.withdrawn:
             return "withdrawn"
         return "approved" if kept.adopted or self._by_itself else "waiting"
 
-    def _told(self, kept: _Kept) -> Lesson:
+    def _told(self, kept: _StoredLesson) -> Lesson:
         return replace(kept.lesson, state=self._state(kept))
 
-    def _shown(self, kept: Sequence[_Kept]) -> Experience:
+    def _shown(self, kept: Sequence[_StoredLesson]) -> Experience:
         ordered = sorted(kept, key=lambda k: (EXPERIENCE_KINDS.index(k.lesson.kind), k.seq))
         return Experience(agent=self.agent, lessons=tuple(self._told(k) for k in ordered))
 
@@ -355,7 +355,7 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(word.stem for word in words) or frozenset(cut(text))
 
 
-def _same(lesson: Lesson, kept: Sequence[_Kept]) -> _Kept | None:
+def _same(lesson: Lesson, kept: Sequence[_StoredLesson]) -> _StoredLesson | None:
     """The one among `kept` that says what `lesson` says."""
     stems = _stems(lesson.text)
     alike = [
@@ -367,7 +367,7 @@ def _same(lesson: Lesson, kept: Sequence[_Kept]) -> _Kept | None:
     return best[1] if best[0] >= ALIKE else None
 
 
-def _again(kept: _Kept, author: Scope | None) -> _Kept:
+def _again(kept: _StoredLesson, author: Scope | None) -> _StoredLesson:
     lesson = replace(kept.lesson, times=kept.lesson.times + 1)
     if author is None:
         return replace(kept, lesson=lesson, adopted=True, withdrawn=False)
@@ -382,7 +382,7 @@ def _shown_id(name: str, text: str) -> str:
     return f"{name}-{memory_id(text)}"
 
 
-def _put(kept: _Kept, agent: str) -> Put:
+def _put(kept: _StoredLesson, agent: str) -> Put:
     data: dict[str, Any] = {
         "kind": kept.lesson.kind,
         "text": kept.lesson.text,
@@ -395,11 +395,11 @@ def _put(kept: _Kept, agent: str) -> Put:
     return Put(record=record, expect=kept.version)
 
 
-def _kept_of(record: Record) -> _Kept:
+def _kept_of(record: Record) -> _StoredLesson:
     data = record.data
     name = _shown_id(record.id, data["text"])
     lesson = Lesson(id=name, kind=data["kind"], text=data["text"], times=data["times"])
-    return _Kept(
+    return _StoredLesson(
         lesson=lesson,
         taught_by=tuple(data["taught_by"]),
         adopted=data["adopted"],

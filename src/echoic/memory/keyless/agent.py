@@ -10,8 +10,8 @@ from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import answers
 from echoic.memory.keyless.intents import Intent, intent_of
-from echoic.memory.keyless.learning import Learned, learn, learn_name, learned_in_words
-from echoic.memory.keyless.questions import Asked, asked_of
+from echoic.memory.keyless.learning import TurnChanges, learn, learn_name, learned_in_words
+from echoic.memory.keyless.questions import QuestionSubject, asked_of
 from echoic.memory.keyless.steps import Steps
 from echoic.memory.keyless.wording import receipt_in_words
 from echoic.memory.user import UserMemory
@@ -127,7 +127,7 @@ class KeylessAgent:
         with steps.step("append"):
             (heard,) = await conversation.append(Turn(speaker="user", text=text))
         learned = await learn(self._memory, conversation, heard, ours=intent.ours, before=before, steps=steps)
-        if named and learned == Learned():
+        if named and learned == TurnChanges():
             learned = await learn_name(self._memory, named, steps)
         reply = Reply(
             text="",
@@ -141,7 +141,7 @@ class KeylessAgent:
         reply = await self._said(reply, intent, learned, steps)
         return await self._answered(conversation, steps, reply, None)
 
-    async def _said(self, reply: Reply, intent: Intent, learned: Learned, steps: Steps) -> Reply:
+    async def _said(self, reply: Reply, intent: Intent, learned: TurnChanges, steps: Steps) -> Reply:
         """`reply` with what to say."""
         if intent.erase:
             return replace(reply, text=CONFIRM_ERASURE)
@@ -164,7 +164,7 @@ class KeylessAgent:
             recall = replace(recall, hits=())
         return replace(reply, text=f"{told} {said}".strip(), query=question, recall=recall)
 
-    async def _from_memory(self, asked: Asked, question: str, recall: Recall) -> str:
+    async def _from_memory(self, asked: QuestionSubject, question: str, recall: Recall) -> str:
         facts = await self._memory.facts()
         if asked.everything:
             return answers.everything(facts)
@@ -222,7 +222,7 @@ class KeylessAgent:
             return replace(reply, text="I find nothing like that to take back.", query=what, recall=recall)
         with steps.step("delete"):
             await self._memory.delete(memory.key)
-        told = learned_in_words(Learned(retracted=(memory,)))
+        told = learned_in_words(TurnChanges(retracted=(memory,)))
         return replace(reply, text=told, retracted=(memory,), query=what, recall=recall)
 
     async def _recall(

@@ -11,7 +11,7 @@ from typing import Final
 
 from echoic.english import listen
 from echoic.memory.keyless.intents import intent_of
-from echoic.memory.keyless.questions import Asked, somebody_in
+from echoic.memory.keyless.questions import QuestionSubject, somebody_in
 from echoic.memory.keyless.wording import listed, said_back
 from echoic.types import Hit, Memory, Recall
 from echoic.words import content_words
@@ -38,7 +38,7 @@ def everything(facts: Sequence[Memory]) -> str:
     return f"I remember this: {said}{more}"
 
 
-def of_slot(asked: Asked, question: str, facts: Iterable[Memory]) -> str:
+def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> str:
     """The answer from the slot that is asked for; empty where nothing of it is known."""
     words = _stems(question)
     kinds = words & _KINDS
@@ -77,7 +77,7 @@ def taken_back(versions: Sequence[Memory]) -> str:
     return "You asked me to no longer hold on to that." if gone else ""
 
 
-def of_hits(asked: Asked, question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
+def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
     """The answer from what a search found.
 
     Args:
@@ -129,7 +129,7 @@ def _quotable(hit: Hit, held: set[tuple[str | None, str]]) -> bool:
     return all((item.key, item.text.casefold()) in held for item in heard)
 
 
-def _holds_now(hit: Hit, asked: Asked) -> bool:
+def _holds_now(hit: Hit, asked: QuestionSubject) -> bool:
     """Whether it says how the slot asked for is now, which is no answer for how it was."""
     if hit.memory is not None:
         return asked.means(hit.memory.key)

@@ -18,7 +18,7 @@ from echoic.types import Memory, Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class TurnChanges:
     """What a turn changed."""
 
     stored: tuple[Memory, ...] = ()
@@ -35,7 +35,7 @@ async def learn(
     ours: Iterable[tuple[str, str]],
     before: Sequence[Memory],
     steps: Steps,
-) -> Learned:
+) -> TurnChanges:
     """Learn from a turn that was kept.
 
     Args:
@@ -54,14 +54,14 @@ async def learn(
     return _difference(heard, before, await memory.facts())
 
 
-async def learn_name(memory: UserMemory, name: str, steps: Steps) -> Learned:
+async def learn_name(memory: UserMemory, name: str, steps: Steps) -> TurnChanges:
     """Keep `name`, which was given as the bare answer to the agent's question for it."""
     with steps.step("set"):
         kept = await memory.set("user_name", name, category="entity")
-    return Learned(stored=(kept,))
+    return TurnChanges(stored=(kept,))
 
 
-def _difference(heard: Turn, before: Sequence[Memory], after: Sequence[Memory]) -> Learned:
+def _difference(heard: Turn, before: Sequence[Memory], after: Sequence[Memory]) -> TurnChanges:
     held = {_name(memory) for memory in before}
     holds = {_name(memory) for memory in after}
     stored = tuple(memory for memory in after if _name(memory) not in held)
@@ -69,7 +69,7 @@ def _difference(heard: Turn, before: Sequence[Memory], after: Sequence[Memory]) 
     # a correction may move a key from the user's own to everyone's, so it is the key that tells
     corrected = {memory.key for memory in stored if memory.key is not None}
     said = {(item.key, item.text.casefold()) for item in listen(heard.text, []) if not item.retracts}
-    return Learned(
+    return TurnChanges(
         stored=stored,
         superseded=tuple(memory for memory in gone if memory.key in corrected),
         known=tuple(m for m in after if _name(m) in held and (m.key, m.text.casefold()) in said),
@@ -82,13 +82,13 @@ def _name(memory: Memory) -> tuple[bool, str]:
     return memory.visibility == "global", memory.id
 
 
-def learned_in_words(learned: Learned) -> str:
+def learned_in_words(learned: TurnChanges) -> str:
     """What was learned, said back so that the speaker can correct it; empty where nothing was."""
     parts = [_met(learned), _stored(learned), _known(learned), _retracted(learned)]
     return " ".join(part for part in parts if part)
 
 
-def _met(learned: Learned) -> str:
+def _met(learned: TurnChanges) -> str:
     named = [memory for memory in learned.stored if memory.key == "user_name"]
     if not named:
         return ""
@@ -98,7 +98,7 @@ def _met(learned: Learned) -> str:
     )
 
 
-def _stored(learned: Learned) -> str:
+def _stored(learned: TurnChanges) -> str:
     own = [m for m in learned.stored if m.key != "user_name" and m.visibility == "private"]
     said = []
     if own:
@@ -118,7 +118,7 @@ def _stored(learned: Learned) -> str:
     return " ".join(said)
 
 
-def _known(learned: Learned) -> str:
+def _known(learned: TurnChanges) -> str:
     return f"I know: {_repeated(learned.known)}" if learned.known and not learned.stored else ""
 
 
@@ -126,7 +126,7 @@ def _repeated(memories: Iterable[Memory]) -> str:
     return listed(acknowledged(memory) for memory in memories)
 
 
-def _retracted(learned: Learned) -> str:
+def _retracted(learned: TurnChanges) -> str:
     if not learned.retracted:
         return ""
     said = " ".join(said_back(memory) for memory in learned.retracted)
@@ -136,4 +136,4 @@ def _retracted(learned: Learned) -> str:
     )
 
 
-__all__ = ["Learned", "learn", "learn_name", "learned_in_words"]
+__all__ = ["TurnChanges", "learn", "learn_name", "learned_in_words"]

@@ -108,7 +108,7 @@ _PATTERNS: Final = tuple((re.compile(pattern), key) for pattern, key in _ROWS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QuestionSubject:
     """What a question is about."""
 
     key: str | None = None
@@ -127,23 +127,23 @@ class Asked:
         return key.startswith(self.key) if self.key.endswith(":") else key == self.key
 
 
-def asked_of(question: str) -> Asked:
+def asked_of(question: str) -> QuestionSubject:
     """What `question` is about."""
     line = " ".join(re.sub(r"[^\w'’-]+", " ", fold(question)).split())
     for short, long in _EXPANDED:
         line = re.sub(rf"\b{short}\b", long, line)
     if _ABOUT_ME.search(line):
-        return Asked(everything=True)
+        return QuestionSubject(everything=True)
     others = somebody_in(line) if _OTHERS.search(line) else frozenset()
     if _NESTED.search(line):
-        return Asked(others=others)
+        return QuestionSubject(others=others)
     for pattern, key in _PATTERNS:
         found = pattern.search(line)
         # "is my wife allergic" asks for no slot of the user's, "what is my wife's name" does
         if found and (not others or key in _OF_OTHERS):
             thing = next((group for group in found.groups() if group), "")
-            return Asked(key=_filled(key, thing), before=bool(_BEFORE.search(line)), others=others)
-    return Asked(others=others)
+            return QuestionSubject(key=_filled(key, thing), before=bool(_BEFORE.search(line)), others=others)
+    return QuestionSubject(others=others)
 
 
 def somebody_in(text: str) -> frozenset[str]:
@@ -161,4 +161,4 @@ def _filled(key: str, thing: str) -> str:
     return key.format(slug(thing))
 
 
-__all__ = ["Asked", "asked_of", "somebody_in"]
+__all__ = ["QuestionSubject", "asked_of", "somebody_in"]

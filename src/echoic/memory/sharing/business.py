@@ -16,7 +16,7 @@ from typing import Final
 from echoic.memory.sharing import persons
 from echoic.memory.sharing.wording import (
     LISTS,
-    Word,
+    JudgedWord,
     listed,
     listed_stems,
     phrase_stems,
@@ -264,7 +264,7 @@ _HAPPENINGS: Final = re.compile(
 )
 
 
-def personal_in(words: Sequence[Word]) -> str | None:
+def personal_in(words: Sequence[JudgedWord]) -> str | None:
     """Why `words` are personal whatever a classifier thinks; None where they are not.
 
     Less strict than `about_a_person`, which also keeps what is only doubtful: what passes here is not
@@ -284,7 +284,7 @@ def personal_in(words: Sequence[Word]) -> str | None:
     return _of_somebody(text, explained) or ("name" if unknown_names(words, _is_company(text)) else None)
 
 
-def looks_like_business(words: Sequence[Word], subject: Sequence[Word]) -> bool:
+def looks_like_business(words: Sequence[JudgedWord], subject: Sequence[JudgedWord]) -> bool:
     """Whether `words`, under a key whose words are `subject`, look like a fact about a business.
 
     Asked of what is not `personal_in`.
@@ -306,7 +306,7 @@ def looks_like_business(words: Sequence[Word], subject: Sequence[Word]) -> bool:
     return of_place or (head and (keyed or _SIGN.search(rest) is not None or _GROUP.search(rest) is not None))
 
 
-def _plain(words: Sequence[Word]) -> str:
+def _plain(words: Sequence[JudgedWord]) -> str:
     """What is said, in lower case, one space between, without contractions."""
     text = " ".join(word.text for word in words)
     for short, long in _SHORT:

@@ -66,7 +66,7 @@ _NO_STREET_NAME: Final = frozenset(LISTS["no street name"].split())
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ContactSpan:
     """A stretch of a text."""
 
     kind: Contact | None
@@ -75,39 +75,39 @@ class Found:
     end: int
 
 
-def contacts(text: str) -> list[Found]:
+def contacts(text: str) -> list[ContactSpan]:
     """What is found in `text`, written or said, in order and apart."""
     plain = written(text)
-    found: list[Found] = []
+    found: list[ContactSpan] = []
     for view in (plain, *readings(plain, tokens(plain.text))):
-        found += [Found(each.kind, *view.origin(each.start, each.end)) for each in _in_view(view)]
-    united: list[Found] = []
+        found += [ContactSpan(each.kind, *view.origin(each.start, each.end)) for each in _in_view(view)]
+    united: list[ContactSpan] = []
     for each in sorted(found, key=lambda one: (one.start, -one.end)):
         if united and each.start < united[-1].end:
             last = united.pop()
-            each = Found(last.kind and each.kind, last.start, max(last.end, each.end))  # noqa: PLW2901 - the two as one
+            each = ContactSpan(last.kind and each.kind, last.start, max(last.end, each.end))  # noqa: PLW2901 - the two as one
         united.append(each)
     return united
 
 
-def _in_view(view: View) -> Iterator[Found]:
+def _in_view(view: View) -> Iterator[ContactSpan]:
     text = view.text
     for pattern in (_EMAIL, _SAID_EMAIL):
-        yield from (Found("EMAIL", *each.span()) for each in pattern.finditer(text))
+        yield from (ContactSpan("EMAIL", *each.span()) for each in pattern.finditer(text))
     if not any(character.isdecimal() for character in text):
         return
     reached = _REACHED.search(text) is not None
     for each in _LONG.finditer(_NO_LONG.sub(lambda known: ":" * len(known[0]), text)):
         count = sum(character.isdecimal() for character in each[0])
-        yield Found("PHONE" if reached and count in _PHONE_DIGITS else None, *each.span())
-    yield from (Found(None, *each.span()) for each in _IDENTIFIER.finditer(text))
-    yield from (Found("ADDRESS", *each.span()) for each in _POSTCODE.finditer(text))
+        yield ContactSpan("PHONE" if reached and count in _PHONE_DIGITS else None, *each.span())
+    yield from (ContactSpan(None, *each.span()) for each in _IDENTIFIER.finditer(text))
+    yield from (ContactSpan("ADDRESS", *each.span()) for each in _POSTCODE.finditer(text))
     for each in _ADDRESS.finditer(text):
         if _NO_STREET_NAME.isdisjoint(each["name"].lower().split()):
-            yield Found("ADDRESS", *each.span())
+            yield ContactSpan("ADDRESS", *each.span())
 
 
-def without(text: str, found: list[Found]) -> str:
+def without(text: str, found: list[ContactSpan]) -> str:
     """`text` with a placeholder for each of `found`."""
     pieces: list[str] = []
     done = 0
@@ -117,4 +117,4 @@ def without(text: str, found: list[Found]) -> str:
     return "".join((*pieces, text[done:]))
 
 
-__all__ = ["Contact", "Found", "contacts", "without"]
+__all__ = ["Contact", "ContactSpan", "contacts", "without"]

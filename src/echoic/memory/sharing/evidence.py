@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from echoic.errors import InvalidInput, brief
-from echoic.memory.sharing.wording import LISTS, Word, listed_stems, phrase_stems, stem, stems
+from echoic.memory.sharing.wording import LISTS, JudgedWord, listed_stems, phrase_stems, stem, stems
 from echoic.text.lists import any_of
 
 
@@ -139,7 +139,7 @@ _SILENT = frozenset({".", "!", '"', "(", ")"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class _KeyedWords:
     """Words, and the key they stand under, as the rules read them."""
 
     text: str
@@ -171,7 +171,9 @@ class _Statement:
         return not things.isdisjoint(self.key.union(map(stem, text.split())))
 
 
-def fact_in(words: Sequence[Word], subject: Sequence[Word], *, contact: bool = False) -> str | None:
+def fact_in(
+    words: Sequence[JudgedWord], subject: Sequence[JudgedWord], *, contact: bool = False
+) -> str | None:
     """The kind of fact that `words` state, under a key whose words are `subject`; None if none.
 
     `contact`: whether a phone number or an address was taken out of the text; then the fact can only be how
@@ -180,20 +182,22 @@ def fact_in(words: Sequence[Word], subject: Sequence[Word], *, contact: bool = F
     return next(_facts(words, subject, contact=contact), None)
 
 
-def facts_in(words: Sequence[Word], subject: Sequence[Word], *, contact: bool = False) -> frozenset[str]:
+def facts_in(
+    words: Sequence[JudgedWord], subject: Sequence[JudgedWord], *, contact: bool = False
+) -> frozenset[str]:
     """Every kind of fact that `words` state; see `fact_in`."""
     return frozenset(_facts(words, subject, contact=contact))
 
 
-def _facts(words: Sequence[Word], subject: Sequence[Word], *, contact: bool) -> Iterator[str]:
-    said = _Statement(
+def _facts(words: Sequence[JudgedWord], subject: Sequence[JudgedWord], *, contact: bool) -> Iterator[str]:
+    said = _KeyedWords(
         " ".join(word.text for word in words if word.text not in _SILENT).strip(), phrase_stems(subject)
     )
     if contact:
         if said.names(listed_stems("trade_reached")) and said.names(listed_stems("trade_business")):
             yield "contact"
         return
-    rules: tuple[tuple[str, Callable[[_Statement], bool]], ...] = (
+    rules: tuple[tuple[str, Callable[[_KeyedWords], bool]], ...] = (
         ("procedure", _is_procedure),
         ("event", _is_event),
         ("hours", _is_hours),
@@ -206,7 +210,7 @@ def _facts(words: Sequence[Word], subject: Sequence[Word], *, contact: bool) -> 
     yield from (reason for reason, holds in rules if holds(said))
 
 
-def _is_hours(said: _Statement) -> bool:
+def _is_hours(said: _KeyedWords) -> bool:
     if not said.has(_WHEN) or said.text.startswith(_FREE_THEN):
         return False
     if _HOURS_ITSELF.match(said.text) or (_HOUR in said.key and not said.has(_BEGINNING)):
@@ -218,7 +222,7 @@ def _is_hours(said: _Statement) -> bool:
     )
 
 
-def _is_price(said: _Statement) -> bool:
+def _is_price(said: _KeyedWords) -> bool:
     if not said.has(_MONEY):
         return False
     if _DISCOUNT.match(said.text) or said.has(_EAT_FREE) or said.has(_FEE):
@@ -228,7 +232,7 @@ def _is_price(said: _Statement) -> bool:
     return said.says(_PRICE, listed_stems("trade_priced"))
 
 
-def _is_menu(said: _Statement) -> bool:
+def _is_menu(said: _KeyedWords) -> bool:
     dishes = listed_stems("trade_food", "trade_meals")
     # "Dinner is at seven" is a plan; "the soup is vegan" is the menu.
     if said.says(_EAT, dishes) or said.says(_IS_DISH, listed_stems("trade_food")) or said.has(_SPECIAL):
@@ -236,14 +240,14 @@ def _is_menu(said: _Statement) -> bool:
     return said.says(_EAT, listed_stems("trade_places")) and said.names(dishes)
 
 
-def _is_policy(said: _Statement) -> bool:
+def _is_policy(said: _KeyedWords) -> bool:
     if said.has(_RULE_ITSELF):
         return True
     rule = _POLICY.search(said.text)
     return rule is not None and said.names(listed_stems("trade_ruled"), until=rule)
 
 
-def _is_location(said: _Statement) -> bool:
+def _is_location(said: _KeyedWords) -> bool:
     """Where a place is; "the bike is in the garage" says it of something else."""
     where = _WHERE.search(said.text)
     if where is None:
@@ -251,7 +255,7 @@ def _is_location(said: _Statement) -> bool:
     return said.says(_WHERE, listed_stems("trade_places")) or bool(_ROOMS.search(said.text, 0, where.start()))
 
 
-def _is_product(said: _Statement) -> bool:
+def _is_product(said: _KeyedWords) -> bool:
     if said.says(_HAS, listed_stems("trade_goods")):
         return True
     # "The tablet has a ten inch screen", but "the phone has a new number" and "a virus".
@@ -266,7 +270,7 @@ def _is_product(said: _Statement) -> bool:
     )
 
 
-def _is_event(said: _Statement) -> bool:
+def _is_event(said: _KeyedWords) -> bool:
     held = _HELD.search(said.text)
     if held is None or not said.has(_WHEN):
         return False
@@ -275,7 +279,7 @@ def _is_event(said: _Statement) -> bool:
     return said.says(_HELD, listed_stems("trade_events")) and said.has(_REPEATED)
 
 
-def _is_procedure(said: _Statement) -> bool:
+def _is_procedure(said: _KeyedWords) -> bool:
     return said.names(listed_stems("trade_devices")) and bool(
         _TO_DO.match(said.text) or _STEP.match(said.text)
     )
@@ -333,7 +337,7 @@ _KEY_WORDS: Final = 4
 _NUMBER = re.compile(r"[0-9][0-9.,:]*")
 
 
-def kinds_stated(words: Sequence[Word], subject: Sequence[Word]) -> frozenset[str]:
+def kinds_stated(words: Sequence[JudgedWord], subject: Sequence[JudgedWord]) -> frozenset[str]:
     """Each of `GLOBAL_KINDS` that `words` state, under a key whose words are `subject`."""
     stated: set[str] = {"other"} if len(subject) > _KEY_WORDS else set()
     for clause in _clauses(words):
@@ -347,7 +351,7 @@ def kinds_stated(words: Sequence[Word], subject: Sequence[Word]) -> frozenset[st
     return frozenset(stated.union(kind for kind, of_it in _TOUCHED_BY.items() if not of_it.isdisjoint(said)))
 
 
-def _says_more(clause: Sequence[Word]) -> bool:
+def _says_more(clause: Sequence[JudgedWord]) -> bool:
     """Whether a clause about hours or a place holds a word that is of neither: "… for members only"."""
     described = 0
     for word in reversed(clause):
@@ -362,9 +366,9 @@ def _says_more(clause: Sequence[Word]) -> bool:
     return False
 
 
-def _clauses(words: Iterable[Word]) -> Iterator[list[Word]]:
+def _clauses(words: Iterable[JudgedWord]) -> Iterator[list[JudgedWord]]:
     """What is stated on its own: whole sentences, and parts of them that say more than when and where."""
-    sentence: list[Word] = []
+    sentence: list[JudgedWord] = []
     before = ""
     for word in words:
         if word.text in _ENDS and before not in _HALVES:
@@ -376,9 +380,9 @@ def _clauses(words: Iterable[Word]) -> Iterator[list[Word]]:
     yield from _parts(sentence)
 
 
-def _parts(sentence: Iterable[Word]) -> Iterator[list[Word]]:
-    clause: list[Word] = []
-    part: list[Word] = []
+def _parts(sentence: Iterable[JudgedWord]) -> Iterator[list[JudgedWord]]:
+    clause: list[JudgedWord] = []
+    part: list[JudgedWord] = []
     for word in [*sentence, None]:
         if word is not None and word.text not in _JOINS:
             part.append(word)
@@ -393,7 +397,7 @@ def _parts(sentence: Iterable[Word]) -> Iterator[list[Word]]:
         yield clause
 
 
-def _is_plain(word: Word) -> bool:
+def _is_plain(word: JudgedWord) -> bool:
     return not word.stem or word.stem in _PLAIN or _NUMBER.fullmatch(word.text) is not None
 
 

@@ -20,7 +20,7 @@ from echoic.memory.sharing.business import looks_like_business, personal_in
 from echoic.memory.sharing.contacts import Contact, contacts, without
 from echoic.memory.sharing.evidence import fact_in, kinds_stated
 from echoic.memory.sharing.persons import about_a_person
-from echoic.memory.sharing.wording import NAMES, Word, listed, names_among, unknown_names, words_of
+from echoic.memory.sharing.wording import NAMES, JudgedWord, listed, names_among, unknown_names, words_of
 from echoic.secrets import MARKER, mask
 from echoic.words import STOP
 
@@ -181,8 +181,8 @@ def share(text: str, key: str | None, *, verdict: Verdict | None = None) -> Shar
 
 
 def _judged(
-    words: Sequence[Word],
-    subject: Sequence[Word],
+    words: Sequence[JudgedWord],
+    subject: Sequence[JudgedWord],
     parts: Sequence[str],
     verdict: Verdict | None,
     *,
@@ -203,7 +203,7 @@ def _judged(
 
 
 def _known_kind(
-    words: Sequence[Word], subject: Sequence[Word], parts: Sequence[str], *, contact: bool
+    words: Sequence[JudgedWord], subject: Sequence[JudgedWord], parts: Sequence[str], *, contact: bool
 ) -> Verdict:
     """Global only where nothing may be personal and the rules know what kind of fact is stated."""
     if parts and _is_personal_key(parts, subject):
@@ -227,7 +227,7 @@ def _is_unreadable(key: str, parts: Sequence[str]) -> bool:
     return not parts or not key.isascii() or numbered or "@" in key
 
 
-def _is_personal_key(parts: Sequence[str], subject: Sequence[Word]) -> bool:
+def _is_personal_key(parts: Sequence[str], subject: Sequence[JudgedWord]) -> bool:
     """Whether a key speaks of a person or holds a name."""
     if not _PERSONAL_KEY.isdisjoint(parts):
         return True
@@ -236,7 +236,9 @@ def _is_personal_key(parts: Sequence[str], subject: Sequence[Word]) -> bool:
     return bool(names_among(subject))
 
 
-def _is_about_somebody(parts: Sequence[str], subject: Sequence[Word], words: Sequence[Word]) -> bool:
+def _is_about_somebody(
+    parts: Sequence[str], subject: Sequence[JudgedWord], words: Sequence[JudgedWord]
+) -> bool:
     """Whether a key speaks of a person, or holds what may be a name and stands not as a firm's in `words`."""
     named = set(unknown_names(subject, company=False)) - {word.text for word in words}
     if named or not NAMES.isdisjoint(parts):
@@ -251,7 +253,7 @@ def holds_secret(text: str, *, masked: bool = False) -> bool:
     return MARKER.search(text) is not None or (not masked and bool(mask(text).found))
 
 
-def says_something(words: Sequence[Word]) -> bool:
+def says_something(words: Sequence[JudgedWord]) -> bool:
     """Whether anything is said beyond words that lead up to a placeholder."""
     told = (word.text for word in words if word.text[0].isalnum())
     return any(text not in _LEADS and text not in STOP for text in told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from echoic.memory.sharing.wording import Word, listed, listed_stems, stem, stems
+from echoic.memory.sharing.wording import JudgedWord, listed, listed_stems, stem, stems
 
 _PRONOUNS = listed("pronouns")
 RELATIONS = listed_stems("relations")
@@ -66,7 +66,7 @@ _AFTER_SUBJECT = frozenset(
 )
 
 
-def about_a_person(words: Sequence[Word]) -> str | None:
+def about_a_person(words: Sequence[JudgedWord]) -> str | None:
     """Why `words` are private; None where nothing in them speaks of a person."""
     texts = [word.text for word in words]
     found = {word.stem for word in words}

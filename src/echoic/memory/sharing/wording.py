@@ -64,7 +64,7 @@ VOCABULARY: Final = listed(*(name for name in LISTS if name.startswith("known ")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class JudgedWord:
     """One word, number, sign or placeholder of a text."""
 
     text: str
@@ -118,30 +118,30 @@ _DETERMINERS = frozenset("the a an each every per no any all this that full tota
 _HEADINGS = frozenset({":", "of", "for", "per", "list", "range"})
 
 
-def words_of(text: str) -> list[Word]:
+def words_of(text: str) -> list[JudgedWord]:
     """The words, numbers, signs and placeholders of `text`, in order."""
     plain = text if text.isascii() and text.isprintable() else written(text).text
-    found: list[Word] = []
+    found: list[JudgedWord] = []
     opens = True
     for token in _TOKEN.findall(plain):
         if not token[0].isalpha():
-            found.append(Word(token, "", capital=False, opens=opens))
+            found.append(JudgedWord(token, "", capital=False, opens=opens))
         else:
             folded = token.lower() if token.isascii() else fold(token)
             initials = 1 < len(token) < 6 and token.isalpha() and token.isupper()
             found.append(
-                Word(folded, stem(folded), capital=token[0].isupper(), opens=opens, initials=initials)
+                JudgedWord(folded, stem(folded), capital=token[0].isupper(), opens=opens, initials=initials)
             )
         opens = token in _SENTENCE_ENDS or (opens and not token[0].isalnum())
     return found
 
 
-def names_among(words: Sequence[Word]) -> list[str]:
+def names_among(words: Sequence[JudgedWord]) -> list[str]:
     """The words that are names, or that may be."""
     return [word.text for place, word in enumerate(words) if word.stem and _may_be_name(words, place)]
 
 
-def unknown_names(words: Sequence[Word], company: bool) -> list[str]:
+def unknown_names(words: Sequence[JudgedWord], company: bool) -> list[str]:
     """The words that may be somebody's name, where an operator reads them before anybody else does.
 
     Known names are; of words nobody knows only those that are written as a name in a text with capitals, or
@@ -165,7 +165,7 @@ def unknown_names(words: Sequence[Word], company: bool) -> list[str]:
     return [words[place].text for place in named]
 
 
-def _is_of_trade(words: Sequence[Word], place: int, *, written_out: bool) -> bool:
+def _is_of_trade(words: Sequence[JudgedWord], place: int, *, written_out: bool) -> bool:
     """Whether a word nobody knows is a firm, a place, a model, or written as no name is."""
     word, before = words[place], words[place - 1].text if place else ""
     bare = word.text.removesuffix("'s").removesuffix("'")
@@ -178,7 +178,7 @@ def _is_of_trade(words: Sequence[Word], place: int, *, written_out: bool) -> boo
     return _is_everyday(word, bare) or _stands_as_no_name(words, place, bare, written_out=written_out)
 
 
-def _is_everyday(word: Word, bare: str) -> bool:
+def _is_everyday(word: JudgedWord, bare: str) -> bool:
     """Whether lists or its parts tell that it is no name."""
     if bare in _LANGUAGES or _CONTRACTED.fullmatch(bare):
         return True
@@ -189,7 +189,7 @@ def _is_everyday(word: Word, bare: str) -> bool:
     return word.stem in _EVERYDAY or ("-" in bare and any(map(_is_known, bare.split("-"))))  # "step-free"
 
 
-def _stands_as_no_name(words: Sequence[Word], place: int, bare: str, *, written_out: bool) -> bool:
+def _stands_as_no_name(words: Sequence[JudgedWord], place: int, bare: str, *, written_out: bool) -> bool:
     """Whether its capital, its ending and its neighbours tell that it is no name."""
     word, before = words[place], words[place - 1].text if place else ""
     after = words[place + 1] if place + 1 < len(words) else None
@@ -206,7 +206,7 @@ def _stands_as_no_name(words: Sequence[Word], place: int, bare: str, *, written_
     return _SHAPED.search(bare) is not None or (written_out and not someone)
 
 
-def _may_be_name(words: Sequence[Word], place: int) -> bool:
+def _may_be_name(words: Sequence[JudgedWord], place: int) -> bool:
     word = words[place]
     bare = word.text.removesuffix("'s").removesuffix("'")
     if bare in NAMES:
@@ -220,7 +220,7 @@ def _is_known(part: str) -> bool:
     return not part or part in _AFFIXES or (part not in NAMES and stem(part) in _KNOWN)
 
 
-def _is_thing(words: Sequence[Word], place: int, bare: str) -> bool:
+def _is_thing(words: Sequence[JudgedWord], place: int, bare: str) -> bool:
     """Whether a word that is also a name is none here."""
     word = words[place]
     before = words[place - 1].text if place else ""
@@ -238,7 +238,7 @@ def _is_thing(words: Sequence[Word], place: int, bare: str) -> bool:
     return bare in _LOWER_THINGS or bare in _MODALS or before in _DETERMINERS
 
 
-def _passes(words: Sequence[Word], place: int) -> bool:
+def _passes(words: Sequence[JudgedWord], place: int) -> bool:
     """Whether an unknown word stands where no name can: behind an article, before a verb or a trade word."""
     word = words[place]
     if word.capital or word.text.endswith(("'s", "'")):
@@ -254,7 +254,7 @@ def _passes(words: Sequence[Word], place: int) -> bool:
     return after is None or not after.stem or after.stem in _MAY_FOLLOW
 
 
-def _describes(word: Word) -> bool:
+def _describes(word: JudgedWord) -> bool:
     return (
         bool(word.stem)
         and not word.capital
@@ -264,7 +264,7 @@ def _describes(word: Word) -> bool:
     )
 
 
-def phrase_stems(words: Iterable[Word]) -> frozenset[str]:
+def phrase_stems(words: Iterable[JudgedWord]) -> frozenset[str]:
     """The stems of `words`."""
     return frozenset(word.stem for word in words if word.stem)
 
@@ -273,7 +273,7 @@ __all__ = [
     "LISTS",
     "NAMES",
     "VOCABULARY",
-    "Word",
+    "JudgedWord",
     "listed",
     "listed_stems",
     "names_among",

@@ -18,10 +18,9 @@ from pydantic import Field
 from echoic.errors import EchoicError
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import KeylessAgent, Reply
-from echoic.server.callers import AsCaller, Caller, Served, Shared
-from echoic.server.live import described, event, streamed
+from echoic.server.event_stream import described, event, streamed
 from echoic.server.models import (
-    Asked,
+    RequestBody,
     Shown,
     ShownConversation,
     ShownMemory,
@@ -30,18 +29,19 @@ from echoic.server.models import (
     ShownTurn,
 )
 from echoic.server.problems import MODEL_FAILED, Problem, model_failed, not_found, problem_in, responses
+from echoic.server.request_callers import AppState, AsCaller, RequestCaller, Shared
 from echoic.types import checked_text
 
 router = APIRouter(tags=["conversation"])
 
 
-class Begin(Asked):
+class Begin(RequestBody):
     """The conversation to begin."""
 
     conversation: str | None = Field(default=None, description="Its id; a new one by default.")
 
 
-class Begun(Shown):
+class ConversationStarted(Shown):
     """A conversation, and the agent's greeting."""
 
     conversation: str
@@ -57,7 +57,7 @@ class Begun(Shown):
 )
 async def begin_conversation(
     caller: AsCaller, shared: Shared, asked: Annotated[Begin | None, Body()] = None
-) -> Begun:
+) -> ConversationStarted:
     """Begin a conversation, or continue one. The agent's greeting uses what it remembers."""
     started = time.perf_counter()
     conversation = await caller.memory.conversation((asked and asked.conversation) or "", agent=shared.agent)
@@ -65,7 +65,7 @@ async def begin_conversation(
     warmed = time.perf_counter()
     greeting = await KeylessAgent(caller.memory).greet(conversation)
     ended = time.perf_counter()
-    return Begun(
+    return ConversationStarted(
         conversation=conversation.id,
         text=greeting,
         agent=shared.agent,
@@ -73,7 +73,7 @@ async def begin_conversation(
     )
 
 
-class Heard(Asked):
+class HeardPart(RequestBody):
     """The part of an answer that the caller heard."""
 
     heard: str = Field(description="The words up to the interruption; empty for none.")
@@ -93,7 +93,7 @@ class Truncated(Shown):
     summary="Truncate an interrupted answer",
     responses=responses(401, 404, 413, 422, 429, 503),
 )
-async def truncate_answer(caller: AsCaller, conversation: str, asked: Heard) -> Truncated:
+async def truncate_answer(caller: AsCaller, conversation: str, asked: HeardPart) -> Truncated:
     """Call this when the caller interrupts the agent. Words that were not heard enter no history, no recall
     and no memory.
     """
@@ -113,7 +113,7 @@ async def complete_conversation(caller: AsCaller, conversation: str) -> ShownCon
     return ShownConversation.of(await opened.complete())
 
 
-async def known_conversation(caller: Caller, conversation: str) -> OpenConversation:
+async def known_conversation(caller: RequestCaller, conversation: str) -> OpenConversation:
     """The caller's conversation of that id.
 
     Raises:
@@ -127,14 +127,14 @@ async def known_conversation(caller: Caller, conversation: str) -> OpenConversat
 log = logging.getLogger(__name__)
 
 
-class Say(Asked):
+class Say(RequestBody):
     """What the user says."""
 
     text: str = Field(examples=["I'm Pavel and I live in Tel Aviv"])
     conversation: str | None = Field(default=None, description="The conversation; a new one by default.")
 
 
-class Said(Shown):
+class AgentAnswer(Shown):
     """The agent's answer, and what memory did for it."""
 
     conversation: str
@@ -160,7 +160,7 @@ class Said(Shown):
         return cls.model_validate({**given, "conversation": conversation, "agent": agent})
 
 
-class Piece(Shown):
+class AnswerPiece(Shown):
     """A piece of an answer."""
 
     text: str
@@ -175,13 +175,13 @@ class Tool(Shown):
 @router.post(
     "/api/chat", summary="Say something to the agent", responses=responses(401, 409, 413, 422, 429, 503, 507)
 )
-async def chat(caller: AsCaller, shared: Shared, asked: Say) -> Said:
+async def chat(caller: AsCaller, shared: Shared, asked: Say) -> AgentAnswer:
     """Store the turn, learn from it, and answer it from memory. Without a language model, rules answer, and
     the agent says so when they do not suffice.
     """
     conversation = await _conversation_of(caller, shared, asked)
     reply = await _whole(caller, shared, conversation, asked.text)
-    return Said.from_reply(conversation.id, shared.agent, reply)
+    return AgentAnswer.from_reply(conversation.id, shared.agent, reply)
 
 
 @router.post(
@@ -201,16 +201,16 @@ async def chat_stream(caller: AsCaller, shared: Shared, asked: Say) -> Streaming
     conversation = await _conversation_of(caller, shared, asked)
     if shared.talker is None:
         reply = await _whole(caller, shared, conversation, asked.text)
-        return streamed(_at_once(Said.from_reply(conversation.id, shared.agent, reply)))
+        return streamed(_at_once(AgentAnswer.from_reply(conversation.id, shared.agent, reply)))
     return streamed(_spoken(caller, shared, conversation, asked.text))
 
 
-async def _conversation_of(caller: Caller, shared: Served, asked: Say) -> OpenConversation:
+async def _conversation_of(caller: RequestCaller, shared: AppState, asked: Say) -> OpenConversation:
     checked_text(asked.text, "text")
     return await caller.memory.conversation(asked.conversation or "", agent=shared.agent)
 
 
-async def _whole(caller: Caller, shared: Served, conversation: OpenConversation, text: str) -> Reply:
+async def _whole(caller: RequestCaller, shared: AppState, conversation: OpenConversation, text: str) -> Reply:
     if shared.talker is None:
         agent = KeylessAgent(caller.memory, deadline_ms=shared.settings.recall_deadline_ms)
         return await agent.reply(conversation, text)
@@ -226,24 +226,24 @@ async def _whole(caller: Caller, shared: Served, conversation: OpenConversation,
     raise AssertionError  # a reply is always the last piece
 
 
-async def _at_once(said: Said) -> AsyncIterator[bytes]:
+async def _at_once(said: AgentAnswer) -> AsyncIterator[bytes]:
     yield event("said", said)
 
 
 async def _spoken(
-    caller: Caller, shared: Served, conversation: OpenConversation, text: str
+    caller: RequestCaller, shared: AppState, conversation: OpenConversation, text: str
 ) -> AsyncIterator[bytes]:
-    from echoic.capability.talking import ModelFailed, ToolCall, Words
+    from echoic.capability.talking import ModelFailed, TextPiece, ToolCall
 
     assert shared.talker is not None
     try:
         async for piece in shared.talker.reply(caller.memory, conversation, text):
-            if isinstance(piece, Words):
-                yield event("text", Piece(text=piece.text))
+            if isinstance(piece, TextPiece):
+                yield event("text", AnswerPiece(text=piece.text))
             elif isinstance(piece, ToolCall):
                 yield event("tool", Tool(name=piece.name))
             else:
-                yield event("said", Said.from_reply(conversation.id, shared.agent, piece))
+                yield event("said", AgentAnswer.from_reply(conversation.id, shared.agent, piece))
     # the status has been sent: errors from here on are events
     except ModelFailed as error:
         log.warning("the model gave no answer: %s", error)

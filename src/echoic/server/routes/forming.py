@@ -11,10 +11,10 @@ from pydantic import BeforeValidator, Field
 
 from echoic.errors import StoreError
 from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
-from echoic.server.callers import AsCaller, Caller, Served, Shared, address, is_known_still
-from echoic.server.live import BEAT, Told, described, event, streamed
+from echoic.server.event_stream import BEAT, Told, described, event, streamed
 from echoic.server.models import Shown, ShownMemory, ShownRecall
 from echoic.server.problems import responses
+from echoic.server.request_callers import AppState, AsCaller, RequestCaller, Shared, address, is_known_still
 
 router = APIRouter(tags=["memory"])
 _SHOWN = 2000
@@ -53,7 +53,7 @@ class ShownJobs(Shown):
     )
 
 
-class Learned(Shown):
+class MemoryLearned(Shown):
     """Memories were added, corrected, confirmed or retracted."""
 
     reader: str = Field(description='"rules", or the name of a model\'s extractor.')
@@ -65,7 +65,7 @@ class Learned(Shown):
     duration_ms: float
 
 
-class Gone(Shown):
+class MemoryDestroyed(Shown):
     """Something was destroyed."""
 
     what: str = Field(examples=["everything"])
@@ -129,7 +129,7 @@ async def get_events(caller: AsCaller, shared: Shared, request: Request) -> Stre
     return streamed(_events(caller, shared, address(request)))
 
 
-async def _events(caller: Caller, shared: Served, place: str) -> AsyncIterator[bytes]:
+async def _events(caller: RequestCaller, shared: AppState, place: str) -> AsyncIterator[bytes]:
     yield BEAT  # starts the response, so that a page knows it is connected
     scope, beat_s = caller.memory.scope, shared.settings.beat_s
     async for told in shared.live.listen(scope, beat_s=beat_s, address=place):
@@ -138,7 +138,7 @@ async def _events(caller: Caller, shared: Served, place: str) -> AsyncIterator[b
         yield BEAT if told is None else _event(told)
 
 
-async def _is_told(caller: Caller, shared: Served) -> bool:
+async def _is_told(caller: RequestCaller, shared: AppState) -> bool:
     try:
         return await is_known_still(shared, caller.principal)
     except StoreError:  # fail closed: the identity could not be checked
@@ -147,9 +147,9 @@ async def _is_told(caller: Caller, shared: Served) -> bool:
 
 def _event(told: Told) -> bytes:
     if isinstance(told, Extraction):
-        return event("learned", Learned.of(told))
+        return event("learned", MemoryLearned.of(told))
     if isinstance(told, Forgotten):
-        return event("forgotten", Gone.of(told))
+        return event("forgotten", MemoryDestroyed.of(told))
     if isinstance(told, ToolUsed):
         return event("tool", Used.of(told))
     assert isinstance(told, Trouble)

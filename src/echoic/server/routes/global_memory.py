@@ -14,9 +14,9 @@ from pydantic import Field
 from echoic.errors import InvalidInput
 from echoic.memory.decisions import Decided
 from echoic.memory.global_facts import GlobalFact
-from echoic.server.callers import AsOperator, OperatedDeployment, Shared
-from echoic.server.models import Asked, Shown, ShownMemory
+from echoic.server.models import RequestBody, Shown, ShownMemory
 from echoic.server.problems import not_found, responses
+from echoic.server.request_callers import AsOperator, OperatedDeployment, Shared
 from echoic.types import Category, ExperienceKind, Lesson, LessonState
 
 router = APIRouter(tags=["operator"], dependencies=[AsOperator])
@@ -32,7 +32,7 @@ class GlobalMemories(Shown):
     memories: list[ShownMemory]
 
 
-class FactToWrite(Asked):
+class FactToWrite(RequestBody):
     """A global fact. It is stored word for word, except for secrets."""
 
     text: str = Field(examples=["We ship worldwide in 3 to 5 days."])
@@ -46,7 +46,7 @@ class FactToWrite(Asked):
     context: str | None = Field(default=None, description="The conditions under which it applies.")
 
 
-class Facts(Asked):
+class Facts(RequestBody):
     """Facts to write together. Writing the same facts again changes nothing."""
 
     facts: list[FactToWrite] = Field(min_length=1, max_length=_MOST)
@@ -107,7 +107,7 @@ async def withdraw_global(
 Agent = Annotated[str, Query(description="The agent of the lesson.")]
 
 
-class Proposed(Shown):
+class ProposalList(Shown):
     """Waiting proposals, oldest first. Personal data is redacted, and the author is not shown."""
 
     proposals: list[ShownMemory]
@@ -171,10 +171,10 @@ _DECIDES = responses(401, 404, 409, 422, 429, 503)
 
 
 @router.get("/api/proposals", summary="List proposals", responses=responses(401, 404, 422, 429, 503))
-async def list_proposals(shared: Shared, deployment: OperatedDeployment) -> Proposed:
+async def list_proposals(shared: Shared, deployment: OperatedDeployment) -> ProposalList:
     """Proposed global memories that wait for a decision."""
     waiting = await shared.memory.proposals(deployment).list()
-    return Proposed(proposals=[ShownMemory.of(proposal) for proposal in waiting])
+    return ProposalList(proposals=[ShownMemory.of(proposal) for proposal in waiting])
 
 
 @router.post("/api/proposals/{proposal}/approve", summary="Approve a proposal", responses=_DECIDES)

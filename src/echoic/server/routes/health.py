@@ -14,8 +14,8 @@ from pydantic import Field
 from echoic.adapters.twilio.settings import TRUST_MEANS, Trust
 from echoic.errors import EchoicError
 from echoic.memory.service import MemoryService
-from echoic.server.callers import Shared
 from echoic.server.models import Shown
+from echoic.server.request_callers import Shared
 
 router = APIRouter(tags=["health"])
 STATIC = Path(str(files("echoic.server") / "static"))

@@ -12,28 +12,28 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Request
 from pydantic import Field
 
-from echoic.adapters.twilio.lines import Lines
 from echoic.adapters.twilio.linking import TYPED_DIGITS, LinkCodes
+from echoic.adapters.twilio.phone_lines import PhoneLines
 from echoic.adapters.twilio.pins import Pins
 from echoic.errors import NotAllowed
-from echoic.server.callers import (
+from echoic.server.models import RequestBody, Shown
+from echoic.server.problems import Refused, responses
+from echoic.server.request_callers import (
     AsAnybody,
     AsCaller,
     AsOperator,
-    Caller,
     Credentials,
     OperatedDeployment,
+    RequestCaller,
     Shared,
     recognise,
 )
-from echoic.server.models import Asked, Shown
-from echoic.server.problems import Refused, responses
 from echoic.types import checked_name
 
 router = APIRouter(tags=["identity"])
 
 
-class AskIdentity(Asked):
+class AskIdentity(RequestBody):
     """A request for an identity."""
 
     deployment_id: str | None = Field(
@@ -140,7 +140,7 @@ class PhoneCode(Shown):
     good_until: datetime
 
 
-class TakePhoneCode(Asked):
+class TakePhoneCode(RequestBody):
     """A code from a call."""
 
     code: str = Field(
@@ -161,7 +161,7 @@ class PhoneLinks(Shown):
     )
 
 
-class PhonePin(Asked):
+class PhonePin(RequestBody):
     """A new PIN."""
 
     pin: str = Field(
@@ -250,7 +250,7 @@ async def clear_pin(caller: AsCaller, shared: Shared) -> HasPin:
     return HasPin(pin=False)
 
 
-async def _links(caller: Caller, shared: Shared) -> PhoneLinks:
+async def _links(caller: RequestCaller, shared: Shared) -> PhoneLinks:
     lines, user = _lines(caller, shared), caller.principal.user
     return PhoneLinks(
         phones=len(await lines.linked_to(user)),
@@ -259,15 +259,15 @@ async def _links(caller: Caller, shared: Shared) -> PhoneLinks:
     )
 
 
-def _codes(caller: Caller, shared: Shared) -> LinkCodes:
+def _codes(caller: RequestCaller, shared: Shared) -> LinkCodes:
     return LinkCodes(shared.memory, caller.principal.deployment)
 
 
-def _lines(caller: Caller, shared: Shared) -> Lines:
-    return Lines(shared.memory, caller.principal.deployment)
+def _lines(caller: RequestCaller, shared: Shared) -> PhoneLines:
+    return PhoneLines(shared.memory, caller.principal.deployment)
 
 
-def _pins(caller: Caller, shared: Shared) -> Pins:
+def _pins(caller: RequestCaller, shared: Shared) -> Pins:
     return Pins(shared.memory, caller.principal.deployment, shared.settings.secret)
 
 

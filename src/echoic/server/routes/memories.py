@@ -16,9 +16,17 @@ from echoic.errors import InvalidInput
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.user import MAX_LIMIT, UserMemory
 from echoic.prompt.budget import counter_of
-from echoic.server.callers import AsBodyCaller, AsCaller, AsQueryCaller, Shared
-from echoic.server.models import Asked, Shown, ShownHit, ShownMemory, ShownRecall, ShownReceipt, ShownSearch
+from echoic.server.models import (
+    RequestBody,
+    Shown,
+    ShownHit,
+    ShownMemory,
+    ShownRecall,
+    ShownReceipt,
+    ShownSearch,
+)
 from echoic.server.problems import responses
+from echoic.server.request_callers import AsBodyCaller, AsCaller, AsQueryCaller, Shared
 from echoic.types import Category, Memory, Outcome, Recall, Sharing
 
 router = APIRouter(tags=["memory"])
@@ -27,7 +35,7 @@ router = APIRouter(tags=["memory"])
 _OTHERS: Any = Field(default=None, description="A field of another operation; ignored.")
 
 
-class Operation(Asked):
+class MemoryOperation(RequestBody):
     """The fields of every operation."""
 
     deployment_id: str | None = Field(
@@ -52,7 +60,7 @@ class Operation(Asked):
     context: Any = _OTHERS
 
 
-class Set(Operation):
+class Set(MemoryOperation):
     """Store `value` under `key`; the earlier value becomes history."""
 
     operation: Literal["set"]
@@ -63,14 +71,14 @@ class Set(Operation):
     visibility: Sharing = Field(default="auto", description="private: never shared. auto: the rules decide.")
 
 
-class Get(Operation):
+class Get(MemoryOperation):
     """Get the current value of `key`; the user's own takes precedence over a global one."""
 
     operation: Literal["get"]
     key: str
 
 
-class Delete(Operation):
+class Delete(MemoryOperation):
     """Retract the memory under `key`, or one memory or turn by its `id`; it stays in the history."""
 
     operation: Literal["delete"]
@@ -85,7 +93,7 @@ class Delete(Operation):
         return key
 
 
-class Query(Operation):
+class QueryOperation(MemoryOperation):
     """Search memories and turns."""
 
     operation: Literal["query"]
@@ -103,7 +111,7 @@ class Query(Operation):
     )
 
 
-class List(Operation):
+class List(MemoryOperation):
     """List every current memory."""
 
     operation: Literal["list"]
@@ -116,14 +124,14 @@ class Deleted(Shown):
     deleted_count: int = Field(description="0 or 1.")
 
 
-class Listed(Shown):
+class MemoryList(Shown):
     """Every memory the caller can recall."""
 
     success: bool = True
     memories: list[ShownMemory] = Field(description="The caller's own and global memories, newest first.")
 
 
-class Answer(Shown):
+class OperationResult(Shown):
     """The result of an operation."""
 
     success: bool = Field(description="False if a delete found nothing to retract.")
@@ -146,7 +154,7 @@ class Answer(Shown):
         return cls(success=True, result=shown.hits, found=bool(shown.hits), search=search, memories=memories)
 
 
-AnyOperation = Set | Get | Delete | Query | List
+AnyOperation = Set | Get | Delete | QueryOperation | List
 
 _IDENTIFIED = {"deploymentId": "default", "userCookie": "eyJhbGciOiJIUzI1NiIs…"}
 
@@ -174,7 +182,7 @@ _EXAMPLES: dict[str, Example] = {
 async def use_memory(
     caller: AsBodyCaller,
     asked: Annotated[AnyOperation, Body(discriminator="operation", openapi_examples=_EXAMPLES)],
-) -> Answer:
+) -> OperationResult:
     """Run one operation on the memory of the identity's user. If nothing is known, the result is empty and
     successful; if the search was not possible, the status is 503.
     """
@@ -187,16 +195,16 @@ async def use_memory(
     responses=responses(401, 422, 429, 503),
     openapi_extra={"security": [{}]},
 )
-async def list_memory(caller: AsQueryCaller) -> Listed:
+async def list_memory(caller: AsQueryCaller) -> MemoryList:
     """Every memory the caller can recall: their own and global ones. Prefer a token in a header, which stays
     out of browser histories and logs; `userCookie` is for pages that cannot send headers.
     """
     known = [ShownMemory.of(memory) for memory in await caller.memory.facts(with_global=True)]
     newest = sorted(known, key=lambda memory: memory.updated_at or memory.valid_from, reverse=True)
-    return Listed(memories=newest)
+    return MemoryList(memories=newest)
 
 
-async def _done(memory: UserMemory, asked: AnyOperation) -> Answer:
+async def _done(memory: UserMemory, asked: AnyOperation) -> OperationResult:
     match asked:
         case Set():
             kept = await memory.set(
@@ -206,21 +214,23 @@ async def _done(memory: UserMemory, asked: AnyOperation) -> Answer:
                 context=asked.context,
                 visibility=asked.visibility,
             )
-            return Answer(success=True, result=ShownMemory.of(kept))
+            return OperationResult(success=True, result=ShownMemory.of(kept))
         case Get():
             known = await memory.get(asked.key)
             shown = ShownMemory.of(known) if known else None
-            return Answer(success=True, result=shown, found=known is not None)
+            return OperationResult(success=True, result=shown, found=known is not None)
         case Delete():
             deleted = await memory.delete(asked.key, id=asked.id)
-            return Answer(success=deleted, result=Deleted(deleted=deleted, deleted_count=int(deleted)))
-        case Query():
+            return OperationResult(
+                success=deleted, result=Deleted(deleted=deleted, deleted_count=int(deleted))
+            )
+        case QueryOperation():
             recall = await memory.recall(
                 asked.query, limit=asked.limit, min_relevance=asked.min_relevance, besides=asked.besides
             )
-            return Answer.of(recall)
+            return OperationResult.of(recall)
         case List():
-            return Answer(success=True, result=[ShownMemory.of(m) for m in await memory.facts()])
+            return OperationResult(success=True, result=[ShownMemory.of(m) for m in await memory.facts()])
         case _:
             assert_never(asked)
 
@@ -357,7 +367,7 @@ async def get_block(
 erasure = APIRouter(tags=["erasure"])
 
 
-class Forget(Asked):
+class Forget(RequestBody):
     """What to destroy: exactly one of the five."""
 
     everything: Literal[True] | None = Field(default=None, description="Everything stored about the caller.")

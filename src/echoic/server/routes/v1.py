@@ -17,9 +17,9 @@ from echoic.errors import InvalidInput
 from echoic.memory.records import memory_with_id
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
-from echoic.server.callers import AsCaller, KeyDeployment, Shared
-from echoic.server.models import Asked, Shown, ShownConversation, ShownHit, ShownMemory, ShownTurn
+from echoic.server.models import RequestBody, Shown, ShownConversation, ShownHit, ShownMemory, ShownTurn
 from echoic.server.problems import not_found, responses
+from echoic.server.request_callers import AsCaller, KeyDeployment, Shared
 from echoic.server.routes import conversations, memories
 from echoic.server.routes.conversations import known_conversation
 from echoic.types import Category, Cut, Outcome, Recall, Sharing, Turn, checked_name
@@ -47,7 +47,7 @@ IdempotencyKey = Annotated[
 # -- acting for a user
 
 
-class TokenFor(Asked):
+class TokenRequest(RequestBody):
     """The user to act for."""
 
     user: str = Field(
@@ -69,7 +69,7 @@ class UserToken(Shown):
 
 
 @router.post("/tokens", summary="Get a token for a user", responses=responses(401, 403, 404, 413, 422, 429))
-async def give_token(shared: Shared, deployment: KeyDeployment, asked: TokenFor) -> UserToken:
+async def give_token(shared: Shared, deployment: KeyDeployment, asked: TokenRequest) -> UserToken:
     """With an agent key you act for the users of its deployment, with the operator key for those of any
     deployment served here. The user need not exist. The token cannot be renewed: ask for another.
     """
@@ -90,7 +90,7 @@ async def give_token(shared: Shared, deployment: KeyDeployment, asked: TokenFor)
 # -- conversations
 
 
-class NewConversation(Asked):
+class NewConversation(RequestBody):
     """The conversation to begin."""
 
     id: str | None = Field(
@@ -116,7 +116,7 @@ async def begin(
     return ShownConversation.of(await opened.info())
 
 
-class NewTurn(Asked):
+class NewTurn(RequestBody):
     """Something that was said."""
 
     speaker: str = Field(description='"user", "agent", or the name of somebody else.', examples=["user"])
@@ -145,21 +145,23 @@ class NewTurn(Asked):
         )
 
 
-class NewTurns(Asked):
+class NewTurns(RequestBody):
     """What was said, in order."""
 
     turns: list[NewTurn] = Field(min_length=1, max_length=_MOST_TURNS)
     learn: bool = Field(default=True, strict=True, description="False: nothing is learned from these turns.")
 
 
-class Turns(Shown):
+class TurnList(Shown):
     """Turns as they are kept, in order."""
 
     turns: list[ShownTurn]
 
 
 @router.post("/conversations/{conversation:path}/turns", summary="Append turns", responses=_WRITES)
-async def append(caller: AsCaller, conversation: str, asked: NewTurns, key: IdempotencyKey = None) -> Turns:
+async def append(
+    caller: AsCaller, conversation: str, asked: NewTurns, key: IdempotencyKey = None
+) -> TurnList:
     """All of them are durable when this answers, or none is. A turn whose id was appended before changes
     nothing, so deliver a turn as often as you like. The conversation must have been begun: what comes late
     does not bring back one that was forgotten.
@@ -168,16 +170,16 @@ async def append(caller: AsCaller, conversation: str, asked: NewTurns, key: Idem
     name = _derived(key, conversation)
     turns = [turn.turn(name and f"{name}-{place}") for place, turn in enumerate(asked.turns)]
     kept = await opened.append(*turns, learn=asked.learn)
-    return Turns(turns=[ShownTurn.of(turn) for turn in kept])
+    return TurnList(turns=[ShownTurn.of(turn) for turn in kept])
 
 
 @router.get(
     "/conversations/{conversation:path}/turns", summary="List a conversation's turns", responses=_READS
 )
-async def turns(caller: AsCaller, conversation: str) -> Turns:
+async def turns(caller: AsCaller, conversation: str) -> TurnList:
     """Everything said so far."""
     opened = await known_conversation(caller, conversation)
-    return Turns(turns=[ShownTurn.of(turn) for turn in await opened.turns()])
+    return TurnList(turns=[ShownTurn.of(turn) for turn in await opened.turns()])
 
 
 router.post(
@@ -189,7 +191,7 @@ router.post(
 async def complete(caller: AsCaller, shared: Shared, conversation: str) -> ShownConversation:
     """The call is over: what was not read yet is learned from in the background."""
     opened = await known_conversation(caller, conversation)
-    await shared.listening.end(caller.memory, conversation)
+    await shared.speculations.end(caller.memory, conversation)
     return ShownConversation.of(await opened.complete())
 
 
@@ -203,7 +205,7 @@ def _derived(key: str | None, *more: str) -> str:
 # -- what is known
 
 
-class Question(Asked):
+class RecallOptions(RequestBody):
     """What to look for, and how long that may take."""
 
     query: str = Field(examples=["what am I allergic to?"])
@@ -227,7 +229,7 @@ class Question(Asked):
     )
 
 
-class Search(Question):
+class RecallRequest(RecallOptions):
     """A search."""
 
     limit: int = Field(default=10, strict=True, ge=1, le=MAX_LIMIT)
@@ -236,7 +238,7 @@ class Search(Question):
     )
 
 
-class Looked(Shown):
+class RecallCompleteness(Shown):
     """Whether everything was looked at. Where the store cannot be read at all the status is 503."""
 
     outcome: Outcome = Field(
@@ -246,13 +248,13 @@ class Looked(Shown):
     cut: list[Cut] = Field(description="The steps that were left out; empty if complete.")
 
 
-class Recalled(Looked):
+class RecallAnswer(RecallCompleteness):
     """The hits of a search, best first."""
 
     hits: list[ShownHit]
 
 
-class Brief(Looked):
+class BriefAnswer(RecallCompleteness):
     """The answer from memory as text for a model's prompt."""
 
     text: str = Field(description="It says so if nothing is known, or if not everything could be searched.")
@@ -260,7 +262,7 @@ class Brief(Looked):
     hits: list[ShownHit] = Field(description="The hits that stand in the text, best first.")
 
     @classmethod
-    def packed(cls, recall: Recall, packed: Packed) -> Brief:
+    def packed(cls, recall: Recall, packed: Packed) -> BriefAnswer:
         """The text of `packed`, made of `recall`."""
         return cls(
             outcome=packed.outcome,
@@ -272,30 +274,30 @@ class Brief(Looked):
 
 
 @router.post("/recall", summary="Search memory", responses=_ASKS)
-async def recall(caller: AsCaller, asked: Search) -> Recalled:
+async def recall(caller: AsCaller, asked: RecallRequest) -> RecallAnswer:
     """Memories and turns for a question, the user's own and global ones in one ranking."""
-    return Recalled.of(await caller.memory.recall(asked.query, **asked.model_dump(exclude={"query"})))
+    return RecallAnswer.of(await caller.memory.recall(asked.query, **asked.model_dump(exclude={"query"})))
 
 
-class BriefQuestion(Question):
+class BriefRequest(RecallOptions):
     """A question to answer as text."""
 
     budget_tokens: int = Field(default=ANSWER_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
 
 
 @router.post("/brief", summary="Search memory, as text for a prompt", responses=_ASKS)
-async def brief(caller: AsCaller, asked: BriefQuestion) -> Brief:
+async def brief(caller: AsCaller, asked: BriefRequest) -> BriefAnswer:
     """A few quoted lines with their age, within a budget, to put into the prompt before the question."""
-    from echoic.memory.brief import hits_for
+    from echoic.memory.answering import hits_for
 
     options = asked.model_dump(exclude={"query", "budget_tokens"})
     limit = hits_for(asked.query, asked.budget_tokens)
     found = await caller.memory.recall(asked.query, limit=limit, **options)
     packed = await caller.memory.pack(found, budget_tokens=asked.budget_tokens, timezone=asked.timezone)
-    return Brief.packed(found, packed)
+    return BriefAnswer.packed(found, packed)
 
 
-class BlockFor(Asked):
+class BlockRequest(RequestBody):
     """The session to begin."""
 
     agent: str | None = Field(default=None, description="Whose experience to include.")
@@ -308,7 +310,7 @@ class BlockFor(Asked):
     )
 
 
-class Block(Shown):
+class BlockText(Shown):
     """The memory a session starts with, as text for a prompt: the same bytes while nothing changed."""
 
     text: str
@@ -318,15 +320,15 @@ class Block(Shown):
 
 
 @router.post("/block", summary="Get the memory block", responses=_ASKS)
-async def block(caller: AsCaller, asked: Annotated[BlockFor | None, Body()] = None) -> Block:
+async def block(caller: AsCaller, asked: Annotated[BlockRequest | None, Body()] = None) -> BlockText:
     """Profile, directives and what matters most, for the beginning of a call."""
-    return Block.of(await caller.memory.block(**(asked or BlockFor()).model_dump()))
+    return BlockText.of(await caller.memory.block(**(asked or BlockRequest()).model_dump()))
 
 
 # -- while the user speaks
 
 
-class Transcript(Asked):
+class InterimTranscript(RequestBody):
     """A transcript of the utterance so far."""
 
     text: str = Field(description="All of it, not only what is new.", examples=["what am I aller"])
@@ -342,44 +344,46 @@ class Transcript(Asked):
     )
 
 
-class FinalTranscript(Transcript):
+class FinalTranscript(InterimTranscript):
     """The final transcript."""
 
     deadline_ms: float | None = Field(default=None, gt=0)
     budget_tokens: int = Field(default=ANSWER_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
 
 
-class Taken(Shown):
+class TranscriptTaken(Shown):
     """Whether the transcript was searched for."""
 
     taken: bool = Field(description="False: a later one came first.")
 
 
 @router.post("/conversations/{conversation:path}/partial", summary="Recall ahead", responses=_ASKS)
-async def partial(caller: AsCaller, shared: Shared, conversation: str, asked: Transcript) -> Taken:
+async def partial(
+    caller: AsCaller, shared: Shared, conversation: str, asked: InterimTranscript
+) -> TranscriptTaken:
     """Send interim transcripts while the user speaks, and memory is searched before they end. Answers at
     once; nothing is kept. Ask for the result with the final transcript.
     """
-    taken = await shared.listening.partial(caller.memory, conversation, **asked.model_dump())
-    return Taken(taken=taken)
+    taken = await shared.speculations.partial(caller.memory, conversation, **asked.model_dump())
+    return TranscriptTaken(taken=taken)
 
 
 @router.post(
     "/conversations/{conversation:path}/final", summary="Recall what was found ahead", responses=_ASKS
 )
-async def final(caller: AsCaller, shared: Shared, conversation: str, asked: FinalTranscript) -> Brief:
+async def final(caller: AsCaller, shared: Shared, conversation: str, asked: FinalTranscript) -> BriefAnswer:
     """The brief for the whole utterance, from a partial transcript if one asked the same, else searched for
     now. Turns of this conversation are left out. Ask before you append the utterance.
     """
     said = asked.model_dump(exclude={"budget_tokens"})
-    found = await shared.listening.final(caller.memory, conversation, **said)
-    return Brief.packed(found, await caller.memory.pack(found, budget_tokens=asked.budget_tokens))
+    found = await shared.speculations.final(caller.memory, conversation, **said)
+    return BriefAnswer.packed(found, await caller.memory.pack(found, budget_tokens=asked.budget_tokens))
 
 
 # -- memories
 
 
-class NewMemory(Asked):
+class NewMemory(RequestBody):
     """A sentence about the user."""
 
     text: str = Field(examples=["Ana is allergic to penicillin."])
@@ -388,7 +392,7 @@ class NewMemory(Asked):
     said_at: AwareDatetime | None = None
 
 
-class NewValue(Asked):
+class NewValue(RequestBody):
     """The value of a key."""
 
     value: str = Field(examples=["Lisbon"])
@@ -399,7 +403,7 @@ class NewValue(Asked):
     )
 
 
-class Known(Shown):
+class KeyValue(Shown):
     """What is known under a key."""
 
     memory: ShownMemory | None = Field(description="Null: nothing is known.")
@@ -436,10 +440,10 @@ async def set_value(caller: AsCaller, key: str, asked: NewValue) -> ShownMemory:
 
 
 @router.get("/keys/{key:path}", summary="Get the value of a key", responses=_READS)
-async def get_value(caller: AsCaller, key: str) -> Known:
+async def get_value(caller: AsCaller, key: str) -> KeyValue:
     """The user's own current value, else a global one."""
     found = await caller.memory.get(key)
-    return Known(memory=None if found is None else ShownMemory.of(found))
+    return KeyValue(memory=None if found is None else ShownMemory.of(found))
 
 
 @router.delete("/keys/{key:path}", summary="Retract a key", responses=_WRITES)

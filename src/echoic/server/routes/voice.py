@@ -11,9 +11,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.service import MemoryService
-from echoic.server.callers import AsAnybody, AsCaller, Served, Shared, address, is_known_still
-from echoic.server.models import Asked, Shown
+from echoic.server.models import RequestBody, Shown
 from echoic.server.problems import RETRY_S, Refused, not_found, responses
+from echoic.server.request_callers import AppState, AsAnybody, AsCaller, Shared, address, is_known_still
 from echoic.server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class VoiceAnswer(Shown):
     result: Voice
 
 
-class OpenCall(Asked):
+class OpenCall(RequestBody):
     """The call to open."""
 
     agent: str | None = Field(default=None, description="The agent that answers; the first by default.")
@@ -268,7 +268,7 @@ async def answer_offer(caller: AsCaller, shared: Shared, session: str, request: 
     )
 
 
-async def _answered(user: str, deployment: str, shared: Served, session: str, sdp: str) -> str:
+async def _answered(user: str, deployment: str, shared: AppState, session: str, sdp: str) -> str:
     from echoic.adapters.browser import FAILED, NoSuchCall
 
     assert shared.voice is not None

@@ -37,9 +37,9 @@ from echoic.stores.base import (
     not_open,
 )
 from echoic.stores.files.folder import LAYOUTS, Folder
-from echoic.stores.files.register import Known, Register
+from echoic.stores.files.register import FileState, Register
 from echoic.stores.files.scope import ScopeFiles
-from echoic.stores.held import HeldScope
+from echoic.stores.scope_state import HeldScope
 from echoic.types import EmbeddingSpec, Scope
 
 T = TypeVar("T")
@@ -50,13 +50,13 @@ _THREADS = 8
 """Writes wait for the disk, each for its own file; more would wait no less."""
 
 
-class _Run(Protocol):
+class _ThreadRunner(Protocol):
     """Runs blocking work in a thread of the store's."""
 
     def __call__(self, work: Callable[[], T]) -> asyncio.Future[T]: ...
 
 
-class _Place:
+class _ScopeFiles:
     """One scope's files, and whose turn it is to write them: tasks queue here, so that no thread has to."""
 
     def __init__(self, files: ScopeFiles) -> None:
@@ -99,8 +99,8 @@ class FilesStore:
         self._pool: ThreadPoolExecutor | None = None
         self._spec = EmbeddingSpec("", 0)
         self._index: Index | None = None
-        self._places: WeakValueDictionary[Scope, _Place] = WeakValueDictionary()
-        self._recent: OrderedDict[Scope, _Place] = OrderedDict()
+        self._places: WeakValueDictionary[Scope, _ScopeFiles] = WeakValueDictionary()
+        self._recent: OrderedDict[Scope, _ScopeFiles] = OrderedDict()
         self._bytes = 0
         self._opening = asyncio.Lock()
         self._uses = Uses()
@@ -153,7 +153,7 @@ class FilesStore:
 
     async def waiting(self, limit: int) -> list[Waiting]:
         found: list[tuple[int, Waiting]] = []
-        asked: dict[Path, tuple[Known, int | None]] = {}
+        asked: dict[Path, tuple[FileState, int | None]] = {}
         async with self._using() as run:
             for since, known in await run(self._register.waiting):
                 if found and len(found) >= limit and since > found[limit - 1][0]:
@@ -239,7 +239,7 @@ class FilesStore:
             return await run(lambda: place.files.ask(question))
 
     @contextlib.asynccontextmanager
-    async def _using(self) -> AsyncIterator[_Run]:
+    async def _using(self) -> AsyncIterator[_ThreadRunner]:
         """A way to run blocking work in a thread; `aclose` waits until nobody uses it."""
         pool = self._pool
         if pool is None:
@@ -249,7 +249,7 @@ class FilesStore:
             yield functools.partial(loop.run_in_executor, pool)
 
     @contextlib.asynccontextmanager
-    async def _at(self, scope: Scope) -> AsyncIterator[tuple[_Place, _Run]]:
+    async def _at(self, scope: Scope) -> AsyncIterator[tuple[_ScopeFiles, _ThreadRunner]]:
         async with self._using() as run:
             while (place := self._places.get(scope)) is None:
                 index, spec = self._index, self._spec
@@ -258,7 +258,7 @@ class FilesStore:
                     functools.partial(ScopeFiles, self._folder, self._register, scope, spec, index)
                 )
                 if spec is self._spec:  # no reindex happened meanwhile
-                    place = self._places.setdefault(scope, _Place(files))
+                    place = self._places.setdefault(scope, _ScopeFiles(files))
                     break
             try:
                 yield place, run
@@ -270,7 +270,7 @@ class FilesStore:
         self._recent.clear()
         self._bytes = 0
 
-    def _used(self, scope: Scope, place: _Place) -> None:
+    def _used(self, scope: Scope, place: _ScopeFiles) -> None:
         """`scope` is the most recently used one; others go until the bound holds."""
         if self._places.get(scope) is not place:
             return  # of before a reindex

@@ -35,7 +35,7 @@ _CHUNK = 1 << 20
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-class Seen(NamedTuple):
+class FileStamp(NamedTuple):
     """What tells one state of a file from another. Our own writes always differ in the first."""
 
     mtime_ns: int
@@ -64,13 +64,13 @@ def translated(path: Path, doing: str) -> Iterator[None]:
         ) from error
 
 
-def seen(path: Path | str) -> Seen | None:
+def seen(path: Path | str) -> FileStamp | None:
     """The state `path` is in; None where there is no such file."""
     try:
         found = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - one system call, on the way of every read
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return Seen(found.st_mtime_ns, found.st_size, found.st_ino)
+    return FileStamp(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def read(path: Path) -> bytes:
@@ -93,7 +93,7 @@ def read(path: Path) -> bytes:
         return stream.read()
 
 
-def replace(path: Path, data: bytes, *, overwrite_old: bool = False) -> Seen:
+def replace(path: Path, data: bytes, *, overwrite_old: bool = False) -> FileStamp:
     """Put `data` in the place of what `path` holds, durable when it returns: wholly or not at all.
 
     Args:
@@ -129,7 +129,7 @@ def replace(path: Path, data: bytes, *, overwrite_old: bool = False) -> Seen:
     return state
 
 
-def patch(path: Path, pieces: dict[int, bytes]) -> Seen:
+def patch(path: Path, pieces: dict[int, bytes]) -> FileStamp:
     """Write `pieces` at their offsets into `path`, which exists, durable when it returns. Not atomic."""
     fd = os.open(path, os.O_RDWR | _flag("O_NOFOLLOW") | _flag("O_BINARY"))
     try:
@@ -137,7 +137,7 @@ def patch(path: Path, pieces: dict[int, bytes]) -> Seen:
             os.lseek(fd, offset, os.SEEK_SET)
             _write_all(fd, data)
         found = os.fstat(fd)
-        state = _date(fd, Seen(found.st_mtime_ns, found.st_size, found.st_ino))
+        state = _date(fd, FileStamp(found.st_mtime_ns, found.st_size, found.st_ino))
         os.fsync(fd)
         return state
     finally:
@@ -281,13 +281,13 @@ def _overwrite(fd: int) -> None:
     os.fsync(fd)
 
 
-def _date(fd: int, before: Seen | None) -> Seen:
+def _date(fd: int, before: FileStamp | None) -> FileStamp:
     """Date the file later than `before`, however coarse or wrong the clock."""
     if before is not None and os.utime in os.supports_fd:
         mtime_ns = max(time.time_ns(), before.mtime_ns + _STEP_NS)
         os.utime(fd, ns=(mtime_ns, mtime_ns))
     found = os.fstat(fd)
-    return Seen(found.st_mtime_ns, found.st_size, found.st_ino)
+    return FileStamp(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def _flag(name: str) -> int:

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 
 from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, brief
 from echoic.stores.base import FIRST_UNSEARCHABLE, Index, Record
-from echoic.stores.held import Name
+from echoic.stores.scope_state import Name
 from echoic.types import CATEGORIES, Scope, checked_text
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DocumentOrigin:
     """Where a document was read from, for messages and for what the file leaves unsaid."""
 
     path: Path
@@ -89,7 +89,7 @@ def json_of(value: Any, what: str) -> str:
     return line
 
 
-def json_from(text: str, source: Source) -> Any:
+def json_from(text: str, source: DocumentOrigin) -> Any:
     """What `text` says.
 
     Raises:
@@ -123,7 +123,7 @@ _OWN = ("kind", "id", "key", "version", "seq", "since", "mark", "data")
 
 
 @dataclass(slots=True, eq=False)
-class Item:
+class FileEntry:
     """One entry of a file."""
 
     raw: dict[str, Any]
@@ -139,7 +139,7 @@ class Item:
     """How it is written; empty where that has to be made anew."""
 
 
-class Found(NamedTuple):
+class FactCandidate(NamedTuple):
     """An entry of a file that may be a fact."""
 
     shown: Mapping[str, Any]
@@ -151,16 +151,16 @@ class Found(NamedTuple):
     """Its place in the file, for messages."""
 
 
-class Intake:
+class EntryReader:
     """Turns the entries of one file into records."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: DocumentOrigin) -> None:
         self._source = source
         self._names: set[Name] = set()
         self._places: set[int] = set()
         self._contents: Counter[str] = Counter()
 
-    def others(self, entries: Any, where: str) -> list[Item]:
+    def others(self, entries: Any, where: str) -> list[FileEntry]:
         """Records that are no facts.
 
         Raises:
@@ -170,13 +170,13 @@ class Intake:
             raise self._source.corrupt(f"{where} is no list")
         items = []
         for number, raw in enumerate(entries):
-            item = self._ours(Found({}, raw, raw, f"{where}[{number}]"))
+            item = self._ours(FactCandidate({}, raw, raw, f"{where}[{number}]"))
             if item is None:
                 raise self._source.corrupt(f"{where}[{number}] is there twice")
             items.append(item)
         return items
 
-    def facts(self, found: Sequence[Found]) -> list[Item | None]:
+    def facts(self, found: Sequence[FactCandidate]) -> list[FileEntry | None]:
         """Facts, in their order; None for what has no content that can be kept.
 
         Raises:
@@ -186,7 +186,7 @@ class Intake:
         items = [None if entry.own is None else self._ours(entry, kind=MEMORY) for entry in found]
         return [item or self._somebodys(entry) for item, entry in zip(items, found, strict=True)]
 
-    def _ours(self, found: Found, kind: str | None = None) -> Item | None:
+    def _ours(self, found: FactCandidate, kind: str | None = None) -> FileEntry | None:
         """The record our fields tell of; None for a copy of one that was there before."""
         record, since = self._checked(found, kind)
         name = (record.kind, record.id)
@@ -196,11 +196,11 @@ class Intake:
         self._places.add(record.seq)
         mark, (said, whole) = str(found.own.get("mark")), marks(record)
         if mark == said + whole:
-            return Item(found.raw, record, since, touched=False)
+            return FileEntry(found.raw, record, since, touched=False)
         if is_fact(record):
             record = self._edited(record, found.where, reworded=not mark.startswith(said))
         edited = replace(record, version=record.version + 1)
-        return Item(found.raw, edited, self._source.moment_us, touched=False, noted=False)
+        return FileEntry(found.raw, edited, self._source.moment_us, touched=False, noted=False)
 
     def _edited(self, record: Record, where: str, *, reworded: bool) -> Record:
         data = {**self._unsaid(), **record.data}
@@ -212,14 +212,14 @@ class Intake:
             data.pop("statement", None)  # a sentence made of the former words
         return replace(record, data=data)
 
-    def _somebodys(self, found: Found) -> Item | None:
+    def _somebodys(self, found: FactCandidate) -> FileEntry | None:
         try:
             text = checked_text(found.shown.get("text"), "a fact")
         except InvalidInput:
             return None
         name = self._named(text)
         record = Record(kind=MEMORY, id=name, data={**self._unsaid(), **found.shown}, version=1)
-        return Item(found.raw, record, self._source.moment_us, touched=False, noted=False)
+        return FileEntry(found.raw, record, self._source.moment_us, touched=False, noted=False)
 
     def _named(self, text: str) -> str:
         """An id made of the text, so that it is the same each time the file is read.
@@ -237,7 +237,7 @@ class Intake:
     def _unsaid(self) -> dict[str, Any]:
         return {"category": "fact", "valid_from": self._source.moment}
 
-    def _checked(self, found: Found, known: str | None) -> tuple[Record, int]:
+    def _checked(self, found: FactCandidate, known: str | None) -> tuple[Record, int]:
         own, where = found.own, found.where
         if not isinstance(own, dict):
             raise self._source.corrupt(f"{where} is no object")
@@ -270,7 +270,7 @@ def is_fact(record: Record) -> bool:
     return record.kind == MEMORY and isinstance(record.data.get("text"), str)
 
 
-def own_fields(item: Item, shown: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def own_fields(item: FileEntry, shown: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """Our fields beside what is `shown` of a record, and whatever else stood among them `before`.
 
     What is shown has to be what the record says.
@@ -323,7 +323,7 @@ class Header:
     """Fields that are not ours."""
 
     @classmethod
-    def parse(cls, own: Mapping[str, Any], source: Source) -> Header:
+    def parse(cls, own: Mapping[str, Any], source: DocumentOrigin) -> Header:
         """What our own object of a file says of it.
 
         Raises:
@@ -344,7 +344,7 @@ class Header:
         return cls(began, row, max(other, FIRST_UNSEARCHABLE), cls._owner(own, source), others)
 
     @staticmethod
-    def _owner(own: Mapping[str, Any], source: Source) -> Scope | None:
+    def _owner(own: Mapping[str, Any], source: DocumentOrigin) -> Scope | None:
         if "deployment" not in own:
             return None
         try:
@@ -366,11 +366,11 @@ class Document(ABC):
 
     def __init__(self) -> None:
         self.header = Header()
-        self.facts: list[Item] = []
-        self.others: list[Item] = []
+        self.facts: list[FileEntry] = []
+        self.others: list[FileEntry] = []
 
     @property
-    def items(self) -> list[Item]:
+    def items(self) -> list[FileEntry]:
         """Every record's entry."""
         return [*self.facts, *self.others]
 
@@ -381,7 +381,7 @@ class Document(ABC):
 
     @classmethod
     @abstractmethod
-    def parse(cls, text: str, source: Source) -> Document:
+    def parse(cls, text: str, source: DocumentOrigin) -> Document:
         """The document that `text` is.
 
         Raises:
@@ -403,11 +403,11 @@ class Document(ABC):
         """
 
     @abstractmethod
-    def added(self, item: Item) -> None:
+    def added(self, item: FileEntry) -> None:
         """A new fact takes its place in the layout."""
 
     @abstractmethod
-    def removed(self, item: Item) -> None:
+    def removed(self, item: FileEntry) -> None:
         """A fact leaves the layout."""
 
     def changed(self, records: Mapping[Name, Record | None], since: Callable[[int], int]) -> None:
@@ -426,13 +426,13 @@ class Document(ABC):
             if record is None:
                 continue
             if item is None:
-                self._add(Item({}, record, since(record.seq)))
+                self._add(FileEntry({}, record, since(record.seq)))
             else:
                 self._change(item, record, since(record.seq))
         for item in self.items:
             item.noted = True
 
-    def number(self, index: Index, source: Source) -> None:
+    def number(self, index: Index, source: DocumentOrigin) -> None:
         """Give places to the records that have none, in the order they stand in the file.
 
         Raises:
@@ -456,14 +456,14 @@ class Document(ABC):
                 seq, header.next_other = header.next_other, header.next_other + 1
             item.record = replace(item.record, seq=seq)
 
-    def _add(self, item: Item) -> None:
+    def _add(self, item: FileEntry) -> None:
         if is_fact(item.record):
             self.facts.append(item)
             self.added(item)
         else:
             self.others.append(item)
 
-    def _change(self, item: Item, record: Record, since: int) -> None:
+    def _change(self, item: FileEntry, record: Record, since: int) -> None:
         moved = is_fact(record) and item.record.data.get("category") != record.data.get("category")
         if moved:
             self.removed(item)
@@ -471,7 +471,7 @@ class Document(ABC):
         if moved:
             self.added(item)
 
-    def _remove(self, item: Item) -> None:
+    def _remove(self, item: FileEntry) -> None:
         if is_fact(item.record):
             self.facts.remove(item)
             self.removed(item)

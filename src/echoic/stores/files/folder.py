@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 from echoic.errors import InvalidInput, StoreCorrupt, StoreError, StoreTooNew
 from echoic.stores.base import check_model
 from echoic.stores.files import disk
-from echoic.stores.files.document import FORMAT, Document, Source
+from echoic.stores.files.document import FORMAT, Document, DocumentOrigin
 from echoic.stores.files.json_layout import JsonDocument
 from echoic.stores.files.markdown_layout import MarkdownDocument
-from echoic.stores.held import Clock
+from echoic.stores.scope_state import Clock
 from echoic.types import EmbeddingSpec, Scope
 
 EVERYONE = "%everyone"
@@ -110,7 +110,7 @@ _SUFFIXES = {"json": JsonDocument.suffix, "markdown": MarkdownDocument.suffix}
 _SETTINGS, _LOCK = ".echoic.json", ".echoic.lock"
 
 
-class Listed(NamedTuple):
+class UserFile(NamedTuple):
     """A user's file that was found."""
 
     path: Path
@@ -133,7 +133,7 @@ class Folder:
         self.suffix = _SUFFIXES[layout]
         self.clock = Clock()
         self._folds_case = False
-        self._settings_seen: disk.Seen | None = None
+        self._settings_seen: disk.FileStamp | None = None
         self._settings: dict[str, Any] = {}
 
     def open(self, spec: EmbeddingSpec) -> None:
@@ -199,7 +199,7 @@ class Folder:
     def _encoded(self, user: str) -> str:
         return encode(user, folds_case=self._folds_case)
 
-    def files(self, deployment: str | None = None) -> Iterator[Listed]:
+    def files(self, deployment: str | None = None) -> Iterator[UserFile]:
         """Every user's file, those of one deployment if it is given, by name."""
         for folder in self._folders():
             whose = DEFAULT_DEPLOYMENT
@@ -208,23 +208,23 @@ class Folder:
             if deployment is None or whose in {deployment, ""}:
                 yield from self._files_in(folder, whose)
 
-    def _files_in(self, folder: Path, deployment: str) -> Iterator[Listed]:
+    def _files_in(self, folder: Path, deployment: str) -> Iterator[UserFile]:
         for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names are all that is wanted
             stem = name.removesuffix(self.suffix)
             if stem == name or stem.startswith("."):
                 continue
             path = folder / name
             if not deployment or is_hashed(stem):
-                yield Listed(path, None)
+                yield UserFile(path, None)
                 continue
             user = decode(stem, folds_case=self._folds_case)
             with contextlib.suppress(InvalidInput):
                 if user is not None or stem == EVERYONE:
-                    yield Listed(path, Scope(deployment, user))
+                    yield UserFile(path, Scope(deployment, user))
                 elif (theirs := plain(stem)) is not None:
                     scope = Scope(deployment, theirs)
                     if self.path_of(scope) == path:
-                        yield Listed(path, scope)
+                        yield UserFile(path, scope)
 
     def trouble(self) -> str | None:
         """Why nothing can be written here; None if it can."""
@@ -237,7 +237,7 @@ class Folder:
             return str(error)
         return None
 
-    def read(self, source: Source) -> Document:
+    def read(self, source: DocumentOrigin) -> Document:
         """The file of one scope.
 
         Raises:
@@ -312,9 +312,9 @@ class Folder:
                 settings = json.loads(disk.read(path))
                 version, dimensions = settings["format"], settings["dimensions"]
             except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise Source(path, 0).corrupt("it is not what was written") from error
+                raise DocumentOrigin(path, 0).corrupt("it is not what was written") from error
             if type(version) is not int or type(dimensions) is not int:
-                raise Source(path, 0).corrupt("it is not what was written")
+                raise DocumentOrigin(path, 0).corrupt("it is not what was written")
             if version > FORMAT:
                 raise StoreTooNew(
                     f"{str(self.root)!r} has format {version}, this Echoic knows {FORMAT}: upgrade Echoic"

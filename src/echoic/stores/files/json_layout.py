@@ -24,11 +24,11 @@ from echoic.errors import InvalidInput, brief
 from echoic.stores.base import Record
 from echoic.stores.files.document import (
     Document,
-    Found,
+    DocumentOrigin,
+    EntryReader,
+    FactCandidate,
+    FileEntry,
     Header,
-    Intake,
-    Item,
-    Source,
     json_from,
     json_of,
     known_category,
@@ -106,14 +106,14 @@ class JsonDocument(Document):
         super().__init__()
         self._top: dict[str, Any] = {"directives": {}, "facts": [], "echoic": {}}
         # facts, and what stands among them but is none
-        self._entries: list[Item | str] = []
+        self._entries: list[FileEntry | str] = []
 
     @classmethod
     def new(cls, scope: Scope) -> JsonDocument:  # noqa: ARG003 - the name of the file says it
         return cls()
 
     @classmethod
-    def parse(cls, text: str, source: Source) -> JsonDocument:
+    def parse(cls, text: str, source: DocumentOrigin) -> JsonDocument:
         top = json_from(text, source)
         if not isinstance(top, dict):
             raise source.corrupt("it is no JSON object")
@@ -126,7 +126,7 @@ class JsonDocument(Document):
             raise source.corrupt("what stands under 'echoic' is no object")
         document = cls()
         document._top = {**top, "facts": [], "echoic": {}}
-        intake = Intake(source)
+        intake = EntryReader(source)
         document.others = intake.others(own.get("records", []), "echoic.records")
         document.header = Header.parse({k: v for k, v in own.items() if k not in {"records", _SHOWN}}, source)
         document._take(facts, intake)
@@ -141,19 +141,19 @@ class JsonDocument(Document):
         if item is None:
             if theirs:
                 record = Record(kind=DIRECTIVES, id=DIRECTIVES, data=data_of(theirs), version=1)
-                self.others.append(Item({}, record, touched=False, noted=False))
+                self.others.append(FileEntry({}, record, touched=False, noted=False))
             return
         # before they were shown there, what we kept was said later than what stands there
         said = theirs if shown else theirs | shown_by(item.record.data)
         if isinstance(there, Mapping) and said != shown_by(item.record.data):
             record = replace(item.record, data=data_of(said), version=item.record.version + 1)
-            self.others[self.others.index(item)] = Item(item.raw, record, touched=True, noted=False)
+            self.others[self.others.index(item)] = FileEntry(item.raw, record, touched=True, noted=False)
 
-    def _take(self, facts: list[Any], intake: Intake) -> None:
+    def _take(self, facts: list[Any], intake: EntryReader) -> None:
         found = [
-            Found(_shown(raw), raw.get("echoic"), raw, f"facts[{number}]")
+            FactCandidate(_shown(raw), raw.get("echoic"), raw, f"facts[{number}]")
             if isinstance(raw, dict)
-            else Found({}, None, {}, "")
+            else FactCandidate({}, None, {}, "")
             for number, raw in enumerate(facts)
         ]
         for raw, item in zip(facts, intake.facts(found), strict=True):
@@ -192,11 +192,11 @@ class JsonDocument(Document):
         parts.append(f'    "records": {listed(map(_other_line, records), 6)}')
         return "{\n" + ",\n".join(parts) + "\n  }"
 
-    def added(self, item: Item) -> None:
+    def added(self, item: FileEntry) -> None:
         if item not in self._entries:
             self._entries.append(item)
 
-    def removed(self, item: Item) -> None:
+    def removed(self, item: FileEntry) -> None:
         self._entries.remove(item)
 
 
@@ -210,7 +210,7 @@ def _shown(raw: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _fact_line(item: Item) -> str:
+def _fact_line(item: FileEntry) -> str:
     if not item.line:
         raw = dict(item.raw)
         before = raw.pop("echoic", None) or {}
@@ -222,7 +222,7 @@ def _fact_line(item: Item) -> str:
     return item.line
 
 
-def _show(raw: dict[str, Any], item: Item) -> None:
+def _show(raw: dict[str, Any], item: FileEntry) -> None:
     """Let `raw` say what the record says now; what it says already stays in the form it has."""
     data = item.record.data
     raw["content"] = data["text"]
@@ -234,7 +234,7 @@ def _show(raw: dict[str, Any], item: Item) -> None:
                 del raw[field]
 
 
-def _other_line(item: Item) -> str:
+def _other_line(item: FileEntry) -> str:
     if not item.line:
         item.raw = own_fields(item, {}, item.raw)
         item.line = json_of(item.raw, f"{item.record.kind} {brief(item.record.id)}")

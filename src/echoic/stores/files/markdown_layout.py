@@ -26,11 +26,11 @@ from urllib.parse import quote, unquote
 from echoic.errors import brief
 from echoic.stores.files.document import (
     Document,
-    Found,
+    DocumentOrigin,
+    EntryReader,
+    FactCandidate,
+    FileEntry,
     Header,
-    Intake,
-    Item,
-    Source,
     json_from,
     json_of,
     known_category,
@@ -63,13 +63,13 @@ _MISSING = "its last part, which says what belongs to its lines, is missing"
 
 
 @dataclass(slots=True, eq=False)
-class _Line:
+class _MarkdownLine:
     """A line of the file; a fact may go on over several."""
 
     text: str
     section: str | None = None
     """The title of the category, of a heading and of what is listed below it."""
-    item: Item | None = None
+    item: FileEntry | None = None
 
     @property
     def listed(self) -> bool:
@@ -92,21 +92,21 @@ class MarkdownDocument(Document):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: list[_Line] = []
+        self._lines: list[_MarkdownLine] = []
 
     @classmethod
     def new(cls, scope: Scope) -> MarkdownDocument:
         document = cls()
         whose = "everyone" if scope.user is None else _on_one_line(scope.user)
-        document._lines = [_Line(f"# Memory of {whose}")]
+        document._lines = [_MarkdownLine(f"# Memory of {whose}")]
         return document
 
     @classmethod
-    def parse(cls, text: str, source: Source) -> MarkdownDocument:
+    def parse(cls, text: str, source: DocumentOrigin) -> MarkdownDocument:
         document = cls()
         lines, own = _apart(text.replace("\r\n", "\n").split("\n"), source)
         document._lines = list(_grouped(lines))
-        intake = Intake(source)
+        intake = EntryReader(source)
         known = own or {}
         document.others = intake.others(known.get("records", []), "records")
         ours = {name: value for name, value in known.items() if name not in {"facts", "records"}}
@@ -114,7 +114,7 @@ class MarkdownDocument(Document):
         document._take(None if own is None else _by_id(own.get("facts", []), source), intake, source)
         return document
 
-    def _take(self, known: Mapping[str, Any] | None, intake: Intake, source: Source) -> None:
+    def _take(self, known: Mapping[str, Any] | None, intake: EntryReader, source: DocumentOrigin) -> None:
         lines = [line for line in self._lines if line.listed]
         left = dict(known or {})
         found = []
@@ -126,7 +126,7 @@ class MarkdownDocument(Document):
             shown = _shown(said, line.section, _data(own))
             if own is not None and "text" in shown and "text" in _data(own):
                 own = {**own, "data": {k: v for k, v in _data(own).items() if k != "text"}}
-            found.append(Found(shown, own, own or {}, f"the line of {brief(name)}"))
+            found.append(FactCandidate(shown, own, own or {}, f"the line of {brief(name)}"))
         for line, item in zip(lines, intake.facts(found), strict=True):
             line.item = item
             if item is not None:
@@ -158,24 +158,24 @@ class MarkdownDocument(Document):
             parts.append(f'  "{name}": {listed((item.line for item in ordered), 4)}')
         return "{\n" + ",\n".join(parts) + "\n}"
 
-    def added(self, item: Item) -> None:
+    def added(self, item: FileEntry) -> None:
         section = _TITLES.get(known_category(item.record.data.get("category")) or "", _OTHER)
         places = [place for place, line in enumerate(self._lines) if line.section == section]
-        new = _Line("", section, item)
+        new = _MarkdownLine("", section, item)
         if not places:
             last = self._lines[-1:]
-            gap = [_Line("") for line in last if line.item is not None or line.text.strip()]
-            self._lines += [*gap, _Line(f"## {section}", section), _Line(""), new]
+            gap = [_MarkdownLine("") for line in last if line.item is not None or line.text.strip()]
+            self._lines += [*gap, _MarkdownLine(f"## {section}", section), _MarkdownLine(""), new]
         elif self._lines[places[-1]].listed:
             self._lines.insert(places[-1] + 1, new)
         else:
-            self._lines[places[-1] + 1 : places[-1] + 1] = [_Line(""), new]
+            self._lines[places[-1] + 1 : places[-1] + 1] = [_MarkdownLine(""), new]
 
-    def removed(self, item: Item) -> None:
+    def removed(self, item: FileEntry) -> None:
         self._lines = [line for line in self._lines if line.item is not item]
 
 
-def _settle(line: _Line, item: Item) -> None:
+def _settle(line: _MarkdownLine, item: FileEntry) -> None:
     """Write a fact's line, and our fields of it."""
     record = item.record
     name = f"<!-- id={quote(record.id, safe='')} -->"
@@ -208,7 +208,7 @@ def _on_one_line(text: str) -> str:
     return " ".join(sound.split()).replace("<!--", "&lt;!--")
 
 
-def _apart(lines: list[str], source: Source) -> tuple[list[str], dict[str, Any] | None]:
+def _apart(lines: list[str], source: DocumentOrigin) -> tuple[list[str], dict[str, Any] | None]:
     """The lines that are not ours, and our own object; None if the file has none."""
     starts = [place for place, line in enumerate(lines) if line.rstrip() == _OPENING]
     if not starts:
@@ -228,11 +228,11 @@ def _apart(lines: list[str], source: Source) -> tuple[list[str], dict[str, Any] 
     return [*before, *lines[end + 1 :]], own
 
 
-def _grouped(lines: list[str]) -> Iterator[_Line]:
+def _grouped(lines: list[str]) -> Iterator[_MarkdownLine]:
     """The lines of a file, those of one list item together, each with the section it stands in."""
     section: str | None = None
     fence: str | None = None
-    fact: _Line | None = None
+    fact: _MarkdownLine | None = None
     for line in lines:
         if fact is not None and _GOES_ON.fullmatch(line):
             fact.text += f"\n{line}"
@@ -244,11 +244,11 @@ def _grouped(lines: list[str]) -> Iterator[_Line]:
         heading = None if fenced else _HEADING.fullmatch(line)
         if heading is not None:
             section = _SECTIONS.get(heading[2].casefold()) if len(heading[1]) == 2 else None
-            yield _Line(line, section)
+            yield _MarkdownLine(line, section)
         elif section is not None and not fenced and _BULLET.fullmatch(line):
-            fact = _Line(line, section)
+            fact = _MarkdownLine(line, section)
         else:
-            yield _Line(line)
+            yield _MarkdownLine(line)
     if fact is not None:
         yield fact
 
@@ -262,7 +262,7 @@ def _fenced(line: str, fence: str | None) -> tuple[str | None, bool]:
     return (None if closes else fence), True
 
 
-def _by_id(facts: Any, source: Source) -> dict[str, Any]:
+def _by_id(facts: Any, source: DocumentOrigin) -> dict[str, Any]:
     if not isinstance(facts, list) or not all(isinstance(own, dict) for own in facts):
         raise source.corrupt("what it says of its facts is no list of objects")
     return {str(own.get("id")): own for own in facts}

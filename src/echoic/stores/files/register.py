@@ -19,7 +19,7 @@ from echoic.errors import StoreCorrupt, StoreTooNew
 from echoic.stores.base import Wanted
 from echoic.stores.cache import Listings
 from echoic.stores.files import disk
-from echoic.stores.files.document import Source
+from echoic.stores.files.document import DocumentOrigin
 from echoic.stores.files.folder import Folder
 from echoic.types import Scope
 
@@ -33,13 +33,13 @@ _CHANGES_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class FileState:
     """A user's file as it was when it was last looked at."""
 
     path: Path
     scope: Scope | None
     """None where the file should tell, and cannot be read."""
-    states: tuple[disk.Seen | None, disk.Seen | None]
+    states: tuple[disk.FileStamp | None, disk.FileStamp | None]
     """The states of the memory file and of its vectors."""
     began: int = 0
     records: int = 0
@@ -56,7 +56,7 @@ class Register:
         self._folder = folder
         self._changes = folder.root / _CHANGES
         self._lock = threading.Lock()  # held while files are looked at
-        self._known: dict[Path, Known] = {}
+        self._known: dict[Path, FileState] = {}
         self._listings = Listings()
         self._waits: dict[Path, int] = {}
         """Files in which something may wait, and since when; 0: not asked yet as they are now."""
@@ -80,7 +80,7 @@ class Register:
                 disk.append(self._changes, b".")
                 self._own_writes += 1
 
-    def all(self, deployment: str | None = None) -> list[Known]:
+    def all(self, deployment: str | None = None) -> list[FileState]:
         """Every file, in the order in which their scopes were first written; those of old first, by name."""
         with self._lock:
             self._look()
@@ -101,14 +101,14 @@ class Register:
             self._look()
             return self._listings.find(wanted)
 
-    def waiting(self) -> list[tuple[int, Known]]:
+    def waiting(self) -> list[tuple[int, FileState]]:
         """Files in which something may wait, and since when, the longest-waiting first; 0: not known."""
         with self._lock:
             self._look()
             found = [(since, self._known[path]) for path, since in self._waits.items()]
         return sorted((f for f in found if f[1].scope is not None), key=lambda item: item[0])
 
-    def noted(self, asked: Mapping[Path, tuple[Known, int | None]]) -> None:
+    def noted(self, asked: Mapping[Path, tuple[FileState, int | None]]) -> None:
         """Since when something waited in files when they were as they are known here; None: nothing does."""
         with self._lock:
             for path, (known, since) in asked.items():
@@ -171,22 +171,22 @@ class Register:
             self._listings.drop(known.scope)
         self._waits.pop(path, None)
 
-    def _read(self, path: Path, scope: Scope | None, state: disk.Seen) -> Known:
-        source = Source(path, state.mtime_ns)
+    def _read(self, path: Path, scope: Scope | None, state: disk.FileStamp) -> FileState:
+        source = DocumentOrigin(path, state.mtime_ns)
         states = (state, None)
         try:
             document = self._folder.read(source)
         except (StoreCorrupt, StoreTooNew) as error:
-            return Known(path, scope, states, trouble=str(error))
+            return FileState(path, scope, states, trouble=str(error))
         except FileNotFoundError:
-            return Known(path, scope, states)
+            return FileState(path, scope, states)
         hashed = self._folder.is_hashed(path)
         owner = document.header.owner if hashed else scope
         if owner is None or (hashed and self._folder.path_of(owner) != path):
-            return Known(path, None, states, trouble=str(source.corrupt("it does not tell whose it is")))
+            return FileState(path, None, states, trouble=str(source.corrupt("it does not tell whose it is")))
         self._folder.clock.not_before(document.header.began)
         self._listings.replace(owner, (item.record for item in document.others))
-        return Known(path, owner, states, document.header.began, len(document.items))
+        return FileState(path, owner, states, document.header.began, len(document.items))
 
     def begin(self) -> None:
         """Keep the file of changes short."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch, StoreCorrupt, WriteConflict, brief
 from echoic.partition import Entry
+from echoic.stores.apply import begins
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     Attach,
@@ -34,18 +35,17 @@ from echoic.stores.base import (
     Record,
     Waiting,
 )
-from echoic.stores.changing import begins
 from echoic.stores.files import disk
-from echoic.stores.files.document import Document, Source, json_of
+from echoic.stores.files.document import Document, DocumentOrigin, json_of
 from echoic.stores.files.folder import Folder
 from echoic.stores.files.register import Register
 from echoic.stores.files.vectors import Stored, VectorFile
-from echoic.stores.held import HeldScope, Staged
 from echoic.stores.needles import as_json, removed, sample, strings, text_needles, vector_needle
+from echoic.stores.scope_state import HeldScope, Staged
 from echoic.types import EmbeddingSpec, Scope
 
 T = TypeVar("T")
-_States = tuple[disk.Seen | None, disk.Seen | None]
+_States = tuple[disk.FileStamp | None, disk.FileStamp | None]
 _SAMPLES = 200
 """The most texts, and vectors, that are looked for after an erasure."""
 _READS = 5
@@ -214,7 +214,7 @@ class ScopeFiles:
                 continue
             self._states = states
             return held
-        raise Source(self.path, 0).corrupt("it changes faster than it can be read")
+        raise DocumentOrigin(self.path, 0).corrupt("it changes faster than it can be read")
 
     def _look(self) -> _States:
         if self._states[0] is None:
@@ -226,11 +226,11 @@ class ScopeFiles:
             self._held = HeldScope(self.scope, self._index, self._spec.dimensions, self._folder.clock)
         return self._held
 
-    def _read(self, state: disk.Seen | None) -> HeldScope:
+    def _read(self, state: disk.FileStamp | None) -> HeldScope:
         if state is None:
             document, stored = None, {}
         else:
-            source = Source(self.path, state.mtime_ns)
+            source = DocumentOrigin(self.path, state.mtime_ns)
             document = self._folder.read(source)
             if self._folder.is_hashed(self.path) and document.header.owner != self.scope:
                 raise source.corrupt("it does not say that it is of the user it is named after")
@@ -274,7 +274,7 @@ class ScopeFiles:
                     entry = self._index(record)
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
                     what = f"{record.kind} {brief(record.id)} is not complete ({type(error).__name__})"
-                    raise Source(self.path, 0).corrupt(what) from error
+                    raise DocumentOrigin(self.path, 0).corrupt(what) from error
                 if entry is not None:
                     entries[record.seq] = entry
         return entries

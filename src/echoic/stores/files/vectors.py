@@ -76,14 +76,14 @@ class VectorFile:
                 found[row] = stored
         return found
 
-    def write(self, rows: Mapping[int, Stored]) -> disk.Seen:
+    def write(self, rows: Mapping[int, Stored]) -> disk.FileStamp:
         """Put vectors at their rows, durable when it returns. A file of another model is begun anew."""
         pieces = {self._at(row): self._packed(stored) for row, stored in rows.items()}
         if not self._is_ours():
             return disk.replace(self.path, self._whole(pieces), overwrite_old=True)
         return disk.patch(self.path, pieces)
 
-    def clear(self, rows: Iterable[int]) -> disk.Seen | None:
+    def clear(self, rows: Iterable[int]) -> disk.FileStamp | None:
         """Overwrite the vectors at `rows` with zeros, durable when it returns."""
         state = disk.seen(self.path)
         inside = [row for row in rows if state is not None and self._at(row) < state.size]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import EchoicError, StoreUnavailable
 from echoic.partition import Partition
+from echoic.stores.apply import begins
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     Attach,
@@ -35,10 +36,9 @@ from echoic.stores.base import (
     not_open,
 )
 from echoic.stores.cache import Loaded, PartitionCache
-from echoic.stores.changing import begins
 from echoic.stores.mongodb.article import Adoption
-from echoic.stores.mongodb.changes import WITHOUT_VECTORS, Clock, ScopeChanges, claim, index_again
-from echoic.stores.mongodb.connection import Connection, Watch, connect, stopped
+from echoic.stores.mongodb.changes import WITHOUT_VECTORS, Clock, MongoScopeChanges, claim, index_again
+from echoic.stores.mongodb.connection import ChangeStream, DatabaseClient, connect, stopped
 from echoic.stores.mongodb.documents import Document, moment, record_of, scope_fields, scope_of
 from echoic.stores.mongodb.erase import erase
 from echoic.stores.mongodb.examine import BUILT_S, examined, facts, not_allowed
@@ -70,14 +70,14 @@ _LOOK_S, _LONGEST_LOOK_S = 0.5, 30.0
 
 
 @dataclass(slots=True)
-class _Live:
+class _OpenStore:
     """What an open store holds."""
 
-    connection: Connection
+    connection: DatabaseClient
     embedding: EmbeddingSpec
     index: Index
     cache: PartitionCache
-    watch: Watch | None = None
+    watch: ChangeStream | None = None
     searching: asyncio.Task[None] | None = None
     adopted: int = 0
     locks: WeakValueDictionary[Scope, asyncio.Lock] = field(default_factory=WeakValueDictionary)
@@ -117,7 +117,7 @@ class MongoDBStore:
         self._clock, self._ticked = clock, 0
         self.narrow_above: int = _NEVER
         """The given threshold once the search indexes answer; until then, or without any, never."""
-        self._live: _Live | None = None
+        self._live: _OpenStore | None = None
         self._opening = asyncio.Lock()
         self._closing: asyncio.Future[None] | None = None
 
@@ -126,13 +126,13 @@ class MongoDBStore:
             if self._live is not None:
                 return
             connection = await connect(self._url, self._timeout_s)
-            live = _Live(connection, embedding, index, PartitionCache(self._cache_bytes))
+            live = _OpenStore(connection, embedding, index, PartitionCache(self._cache_bytes))
             try:
                 await self._prepare(live)
             except BaseException:
                 await connection.aclose()
                 raise
-            live.watch = Watch(
+            live.watch = ChangeStream(
                 connection.collections,
                 lambda scope: live.cache.get(scope) is not None,
                 lambda scope: self._refresh(live, scope),
@@ -140,7 +140,7 @@ class MongoDBStore:
             live.searching = asyncio.ensure_future(self._await_search(live))
             self._live = live
 
-    async def _prepare(self, live: _Live) -> None:
+    async def _prepare(self, live: _OpenStore) -> None:
         connection, collections = live.connection, live.connection.collections
         async with connection.used():
             meta = await settle(collections, live.embedding, connection.where)
@@ -162,7 +162,7 @@ class MongoDBStore:
             await asyncio.shield(self._closing)
 
     @staticmethod
-    async def _let_go(live: _Live) -> None:
+    async def _let_go(live: _OpenStore) -> None:
         if live.searching is not None:
             await stopped(live.searching)
         if live.watch is not None:
@@ -186,7 +186,7 @@ class MongoDBStore:
                     return  # a scope begins with its first record
                 if attaches:
                     await self._check_model(live, collections, session, head)
-                change = ScopeChanges(collections, session, head, live.index, self._tick)
+                change = MongoScopeChanges(collections, session, head, live.index, self._tick)
                 await change.gather(changes)
                 change.apply(changes)
                 await change.finish()
@@ -194,7 +194,9 @@ class MongoDBStore:
             await live.connection.transact(work)
 
     @staticmethod
-    async def _check_model(live: _Live, collections: Collections, session: Session, head: Document) -> None:
+    async def _check_model(
+        live: _OpenStore, collections: Collections, session: Session, head: Document
+    ) -> None:
         meta = await collections.meta.find_one({"_id": "store"}, session=session)
         checked_meta(meta, live.embedding, live.connection.where)
         if any(head.get(name) != value for name, value in model_fields(live.embedding).items()):
@@ -269,7 +271,7 @@ class MongoDBStore:
                 with contextlib.suppress(Moved):
                     return await self._catch_up(live, collections, scope)
 
-    async def _catch_up(self, live: _Live, collections: Collections, scope: Scope) -> Partition:
+    async def _catch_up(self, live: _OpenStore, collections: Collections, scope: Scope) -> Partition:
         async with live.lock(scope):
             head = await head_of(collections, scope)
             if head is None:
@@ -284,7 +286,7 @@ class MongoDBStore:
             live.cache.put(scope, loaded)
             return loaded.partition
 
-    async def _refresh(self, live: _Live, scope: Scope) -> None:
+    async def _refresh(self, live: _OpenStore, scope: Scope) -> None:
         if self._live is live and live.cache.get(scope) is not None:
             await self.load(scope)
 
@@ -362,7 +364,7 @@ class MongoDBStore:
             await asyncio.wait([live.searching], timeout=timeout_s)
         return self.narrow_above != _NEVER
 
-    async def _await_search(self, live: _Live) -> None:
+    async def _await_search(self, live: _OpenStore) -> None:
         """Have the search indexes made, and search in the database once they answer."""
         collections, pause_s = live.connection.collections, _LOOK_S
         while True:
@@ -399,7 +401,7 @@ class MongoDBStore:
                 await self.until_searchable(BUILT_S)
             return await examined(live.connection, live.embedding.dimensions, missing)
 
-    def _opened(self) -> _Live:
+    def _opened(self) -> _OpenStore:
         if self._live is None:
             raise not_open()
         return self._live

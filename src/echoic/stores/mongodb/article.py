@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
 from echoic.stores.base import Index, Record
-from echoic.stores.mongodb.changes import Clock, ScopeChanges, claim
-from echoic.stores.mongodb.connection import Connection
+from echoic.stores.mongodb.changes import Clock, MongoScopeChanges, claim
+from echoic.stores.mongodb.connection import DatabaseClient
 from echoic.stores.mongodb.documents import Document, unpacked
 from echoic.stores.mongodb.schema import Session
 from echoic.types import EmbeddingSpec, Scope, checked_name, checked_text
@@ -35,7 +35,7 @@ _UNADOPTED = {"kind": {"$exists": False}, "deploymentId": {"$exists": True}, "va
 class Adoption:
     """Makes records of the documents that are none yet."""
 
-    connection: Connection
+    connection: DatabaseClient
     embedding: EmbeddingSpec
     index: Index
     clock: Clock
@@ -71,7 +71,7 @@ class Adoption:
             head = await claim(collections, session, scope, begin=begin)
             if head is None:
                 return 0
-            changes = ScopeChanges(collections, session, head, self.index, self.clock)
+            changes = MongoScopeChanges(collections, session, head, self.index, self.clock)
             await changes.gather([])
             for document in found:
                 vector = _vector_of(document, self.embedding)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from pymongo import DeleteOne, InsertOne, ReturnDocument, UpdateOne
 
 from echoic.partition import SEGMENT_ROWS, Flag, Segment
+from echoic.stores.apply import Changing, Name, name_of, takes
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
-from echoic.stores.changing import Changing, Name, name_of, takes
-from echoic.stores.mongodb.connection import Connection
+from echoic.stores.mongodb.connection import DatabaseClient
 from echoic.stores.mongodb.documents import (
     OPTIONAL_FIELDS,
     VECTOR_FIELDS,
@@ -68,7 +68,7 @@ async def claim(
 
 
 @dataclass(slots=True)
-class Kept:
+class ChangedRecord:
     """A record as it stands in the middle of a batch, and what of its document is to be written."""
 
     record: Record
@@ -101,7 +101,7 @@ class Kept:
         return UpdateOne({"_id": self.place}, update) if update else None
 
 
-class ScopeChanges(Changing):
+class MongoScopeChanges(Changing):
     """One scope being changed: `gather` what the changes touch, `apply` them, `finish` before the commit.
 
     Args:
@@ -121,13 +121,13 @@ class ScopeChanges(Changing):
         self._version: int = head["version"]
         self._count: int = head["records"]
         self._clock = clock
-        self._kept: dict[Name, Kept | None] = {}
+        self._kept: dict[Name, ChangedRecord | None] = {}
         self._gone: list[Any] = []
         self._segments: dict[int, Segment] = {}
         self._touched: set[int] = set()
 
     @property
-    def found(self) -> list[Kept]:
+    def found(self) -> list[ChangedRecord]:
         """The records that `gather` found and no change removed."""
         return [kept for kept in self._kept.values() if kept]
 
@@ -150,7 +150,7 @@ class ScopeChanges(Changing):
             )
             async for document in found:
                 record = record_of(document)
-                self._kept[kind, record.id] = Kept(record, document["_id"], "waitsSince" in document)
+                self._kept[kind, record.id] = ChangedRecord(record, document["_id"], "waitsSince" in document)
         rows = {kept.record.seq for kept in self._kept.values() if kept}
         numbers = {row // SEGMENT_ROWS for row in rows if row < FIRST_UNSEARCHABLE}
         await self._gather_segments(numbers | {self._next_row // SEGMENT_ROWS})
@@ -179,13 +179,13 @@ class ScopeChanges(Changing):
             self._let_wait(kept)
         self._segment(record.seq).put(record.seq % SEGMENT_ROWS, entry, keep_vector=same)
 
-    def _begun(self, record: Record) -> Kept:
+    def _begun(self, record: Record) -> ChangedRecord:
         self._count += 1
-        kept = Kept(record, ObjectId(), fresh=True)
+        kept = ChangedRecord(record, ObjectId(), fresh=True)
         kept.set(**self._scope, createdAt=moment(self._clock()))
         return kept
 
-    def _let_wait(self, kept: Kept) -> None:
+    def _let_wait(self, kept: ChangedRecord) -> None:
         kept.unset(VECTOR_FIELDS)
         if not kept.waits:  # who waits already keeps its place
             kept.waits = True
@@ -224,7 +224,7 @@ class ScopeChanges(Changing):
             return
         record = replace(record, version=1, seq=self._next(searchable=True))
         self._count += 1
-        kept = Kept(record, place)
+        kept = ChangedRecord(record, place)
         kept.set(**self._scope, **fields_of(record, entry))
         self._kept[record.kind, record.id] = kept
         slot = record.seq % SEGMENT_ROWS
@@ -272,7 +272,7 @@ _DERIVED = ("entryText", "isPast")
 
 
 async def index_again(
-    connection: Connection, wanted: Mapping[str, Any], index: Index, clock: Clock, *, detach: bool = False
+    connection: DatabaseClient, wanted: Mapping[str, Any], index: Index, clock: Clock, *, detach: bool = False
 ) -> None:
     """Bring every scope to `wanted`: its analysis, its model and dimensions.
 
@@ -289,7 +289,7 @@ async def index_again(
 
 
 async def _scope_again(
-    connection: Connection, head: Document, wanted: Mapping[str, Any], index: Index, clock: Clock
+    connection: DatabaseClient, head: Document, wanted: Mapping[str, Any], index: Index, clock: Clock
 ) -> None:
     scope = scope_of(head["_id"])
     detach = any(head.get(name) != wanted[name] for name in ("model", "dimensions"))
@@ -300,7 +300,7 @@ async def _scope_again(
             found = await claim(connection.collections, session, scope, begin=None)
             if found is None:
                 return True  # erased meanwhile
-            part = _Part(connection.collections, session, scope, first, found["version"])
+            part = _RowBatch(connection.collections, session, scope, first, found["version"])
             await part.index_again(index, clock, since if detach else None)
             if found["nextRow"] > first + ROWS:
                 return False
@@ -313,7 +313,7 @@ async def _scope_again(
         first += ROWS
 
 
-class _Part:
+class _RowBatch:
     """`ROWS` rows of a scope from `first` on, in a transaction."""
 
     def __init__(

@@ -1,8 +1,8 @@
 """One open database: the client, its collections, transactions, and the change stream.
 
 A transaction is repeated where that is safe. The driver's errors become ours here. What a server says of a
-document is never repeated: it may quote it. `Watch` keeps loaded scopes current before anybody asks; it only
-saves time, for every load compares versions anyway.
+document is never repeated: it may quote it. `ChangeStream` keeps loaded scopes current before anybody asks;
+it only saves time, for every load compares versions anyway.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ _SELECTION_MS = 5000
 _ATTEMPTS = 12
 
 
-class Connection:
+class DatabaseClient:
     """A client of one database. Made by `connect`.
 
     Attributes:
@@ -225,7 +225,7 @@ class Connection:
         await self.client.close()
 
 
-async def connect(url: str, timeout_s: float) -> Connection:
+async def connect(url: str, timeout_s: float) -> DatabaseClient:
     """Look for the server of `url`.
 
     Raises:
@@ -243,7 +243,7 @@ async def connect(url: str, timeout_s: float) -> Connection:
             f"the MongoDB URL cannot be read ({type(error).__name__}): see docs/mongodb.md"
         ) from None
     try:
-        connection = Connection(client, timeout_s)
+        connection = DatabaseClient(client, timeout_s)
         async with connection.used(limited=False):  # how long to look for a server is the URL's to say
             await _found(client)
         async with connection.used():
@@ -282,7 +282,7 @@ async def stopped(task: asyncio.Task[None]) -> None:
         await asyncio.wait([task], timeout=_CANCEL_S)
 
 
-class Watch:
+class ChangeStream:
     """One change stream over the scopes' documents.
 
     Args:

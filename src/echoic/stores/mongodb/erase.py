@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from echoic.partition import SEGMENT_ROWS
+from echoic.stores.apply import name_of
 from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Index, Put
-from echoic.stores.changing import name_of
-from echoic.stores.mongodb.changes import Clock, ScopeChanges, claim
-from echoic.stores.mongodb.connection import Connection
+from echoic.stores.mongodb.changes import Clock, MongoScopeChanges, claim
+from echoic.stores.mongodb.connection import DatabaseClient
 from echoic.stores.mongodb.documents import scope_fields
 from echoic.stores.mongodb.load import head_of, read_segments
 from echoic.stores.mongodb.schema import Collections, Session
@@ -25,7 +25,7 @@ _LOOKS = 10
 
 
 @dataclass(slots=True)
-class Gone:
+class DeletedDocuments:
     """What was deleted, for the receipt and for looking whether it is gone."""
 
     kinds: Counter[str] = field(default_factory=Counter)
@@ -37,17 +37,17 @@ class Gone:
 
 
 async def erase(
-    connection: Connection, scope: Scope, erased: Sequence[Erasable] | None, index: Index, clock: Clock
+    connection: DatabaseClient, scope: Scope, erased: Sequence[Erasable] | None, index: Index, clock: Clock
 ) -> Erased:
     """Destroy what is dropped and replaced, or the whole scope, and look whether it is gone."""
 
-    async def work(session: Session) -> Gone | None:
+    async def work(session: Session) -> DeletedDocuments | None:
         head = await claim(connection.collections, session, scope, begin=None)
         if head is None:
             return None
         if erased is None:
             return await _delete_scope(connection.collections, session, scope)
-        changes = ScopeChanges(connection.collections, session, head, index, clock)
+        changes = MongoScopeChanges(connection.collections, session, head, index, clock)
         return await _drop(connection.collections, session, scope, changes, erased)
 
     gone = await connection.transact(work)
@@ -69,11 +69,11 @@ async def erase(
     )
 
 
-async def _delete_scope(collections: Collections, session: Session, scope: Scope) -> Gone:
+async def _delete_scope(collections: Collections, session: Session, scope: Scope) -> DeletedDocuments:
     own = scope_fields(scope)
     records = {**own, "kind": {"$exists": True}}
     by_kind = [{"$match": records}, {"$group": {"_id": "$kind", "n": {"$sum": 1}}}]
-    gone = Gone()
+    gone = DeletedDocuments()
     async for group in await collections.records.aggregate(by_kind, session=session):
         gone.kinds[group["_id"]] = group["n"]
     gone.vectors = await collections.records.count_documents(
@@ -94,11 +94,11 @@ async def _drop(
     collections: Collections,
     session: Session,
     scope: Scope,
-    changes: ScopeChanges,
+    changes: MongoScopeChanges,
     erased: Sequence[Erasable],
-) -> Gone:
+) -> DeletedDocuments:
     await changes.gather(erased)
-    gone = Gone()
+    gone = DeletedDocuments()
     puts = {name_of(change) for change in erased if isinstance(change, Put)}
     for kept in changes.found:
         searchable = kept.record.seq < FIRST_UNSEARCHABLE
@@ -129,7 +129,7 @@ async def _nothing_left(collections: Collections, scope: Scope) -> bool:
     return False
 
 
-async def _rows_gone(collections: Collections, scope: Scope, gone: Gone) -> tuple[bool, int]:
+async def _rows_gone(collections: Collections, scope: Scope, gone: DeletedDocuments) -> tuple[bool, int]:
     """Whether neither a document nor a word of its row is left, and how many bytes were looked through."""
     left = await collections.records.count_documents({"_id": {"$in": gone.places}, **scope_fields(scope)})
     for place, version in gone.rewritten.items():  # as it was before

@@ -18,7 +18,7 @@ from bson.objectid import ObjectId
 from pymongo.errors import OperationFailure
 
 from echoic.stores.base import Finding, timed
-from echoic.stores.mongodb.connection import Connection
+from echoic.stores.mongodb.connection import DatabaseClient
 from echoic.stores.mongodb.documents import Document, packed
 from echoic.stores.mongodb.schema import (
     FUSING_SERVER,
@@ -39,7 +39,7 @@ UNKNOWN, ANYBODY = "unknown", "none: the server lets anybody in"
 """Instead of the permissions that are missing."""
 
 
-async def facts(connection: Connection, now: datetime) -> dict[str, Any]:
+async def facts(connection: DatabaseClient, now: datetime) -> dict[str, Any]:
     """The state of the database and of its server. Writes a mark, to see whether it can be written.
 
     Args:
@@ -83,7 +83,7 @@ def _told(states: Mapping[str, Document] | None) -> Mapping[str, str] | str:
     return {name: str(state.get("status", "unknown")) for name, state in states.items()}
 
 
-async def not_allowed(connection: Connection) -> list[str] | str:
+async def not_allowed(connection: DatabaseClient) -> list[str] | str:
     """The actions this user lacks; a sentence where that cannot be told."""
     try:
         found = await connection.client.admin.command("connectionStatus", showPrivileges=True)
@@ -109,7 +109,7 @@ _LOOK_S = 0.05
 _ROLE = "grant the user the role readWrite on the database"
 
 
-async def examined(connection: Connection, dimensions: int, missing: list[str] | str) -> list[Finding]:
+async def examined(connection: DatabaseClient, dimensions: int, missing: list[str] | str) -> list[Finding]:
     """Version, indexes, lag and permissions.
 
     Args:
@@ -126,7 +126,7 @@ async def examined(connection: Connection, dimensions: int, missing: list[str] |
     return [*found, await timed(_permissions(missing))]
 
 
-async def _version(connection: Connection) -> Finding:
+async def _version(connection: DatabaseClient) -> Finding:
     told = connection.facts
     kind = "a sharded cluster" if told["sharded"] else "a replica set"
     search = "fuses searches itself" if tuple(told["numbers"]) >= FUSING_SERVER else "makes two searches"
@@ -150,7 +150,7 @@ async def _indexes(collections: Collections, states: Any) -> Finding:
     return Finding(name="indexes", well=not advice, detail=detail, advice=advice)
 
 
-async def _replicas(connection: Connection) -> Finding:
+async def _replicas(connection: DatabaseClient) -> Finding:
     """How far the majority of the members, which every write waits for, is behind the primary."""
     written = (await connection.client.admin.command("hello")).get("lastWrite", {})
     own, most = written.get("lastWriteDate"), written.get("majorityWriteDate")

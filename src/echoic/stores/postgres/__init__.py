@@ -39,14 +39,14 @@ from echoic.stores.base import (
     not_open,
     segments_around,
 )
-from echoic.stores.held import copied
 from echoic.stores.postgres import erase as erasure
 from echoic.stores.postgres import schema
-from echoic.stores.postgres.changes import RECORD, ScopeChanges, index_again, record_of
+from echoic.stores.postgres.cache_invalidation import PATIENCE_S, VERSION, FreshPartitions
+from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, index_again, record_of
 from echoic.stores.postgres.database import LOST, Connection, Database
 from echoic.stores.postgres.examine import examined
-from echoic.stores.postgres.fresh import PATIENCE_S, VERSION, FreshPartitions
 from echoic.stores.postgres.load import compact, likely_rows, shown
+from echoic.stores.scope_state import copied
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
 
@@ -156,7 +156,7 @@ class PostgresStore:
             attaches = any(isinstance(change, Attach) for change in changes)
 
             async def work(connection: Connection) -> int:
-                made = ScopeChanges(connection, self._database.names, index, self._channel)
+                made = PostgresScopeChanges(connection, self._database.names, index, self._channel)
                 if not await made.begin(scope, changes):
                     return 0  # a scope begins with its first record
                 if attaches:
@@ -212,7 +212,7 @@ class PostgresStore:
         async with self._at_work() as index:
             names = self._database.names
 
-            async def delete(connection: Connection) -> erasure.Gone:
+            async def delete(connection: Connection) -> erasure.DeletedRows:
                 if changes is None:
                     return await erasure.delete_scope(connection, names, scope, self._channel)
                 return await erasure.delete_records(

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Segment
+from echoic.stores.apply import Changing, Name, begins, name_of, takes
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
-from echoic.stores.changing import Changing, Name, begins, name_of, takes
 from echoic.stores.postgres import schema
 from echoic.stores.postgres.database import SLOW_S, Connection
 from echoic.stores.postgres.schema import Names
@@ -135,7 +135,7 @@ class _Outcome:
     """Rows that no longer waited, and wait again: at the end of the queue."""
 
 
-class ScopeChanges(Changing):
+class PostgresScopeChanges(Changing):
     """One scope being changed. In a transaction: `begin`, `apply`, `finish`.
 
     Args:
@@ -165,7 +165,7 @@ class ScopeChanges(Changing):
         index: Index,
         scope: tuple[int, int, int, int],
         segments: dict[int, Segment],
-    ) -> ScopeChanges:
+    ) -> PostgresScopeChanges:
         """Changes to `segments` of a locked scope: its number, new version, next row and next other."""
         changes = cls(connection, names, index)
         changes.number, changes.version, changes._next_row, changes._next_other = scope
@@ -372,6 +372,6 @@ async def _again(
     words = await connection.fetch(names.sql(_WORDS), scope["id"], *numbers)
     rows = await connection.fetch(names.sql(_ROWS), scope["id"], first, end)
     segments = {number: Segment.from_bytes(data) for number, data in words}
-    changes = ScopeChanges.of_segments(connection, names, index, tuple(scope), segments)
+    changes = PostgresScopeChanges.of_segments(connection, names, index, tuple(scope), segments)
     changes.index_again((record_of(row) for row in rows), detach=detach)
     await changes.finish()

@@ -41,7 +41,7 @@ _MARK = "select mark from {s}.writers where id = $1 for update"
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class SqlStatement:
     """SQL and its values."""
 
     sql: str
@@ -78,13 +78,13 @@ class Marks:
         finally:
             self._free.put_nowait(row)
 
-    def made(self, names: Names) -> list[Statement]:
+    def made(self, names: Names) -> list[SqlStatement]:
         """What makes the rows."""
-        return [Statement(names.sql(_TIDY)), Statement(names.sql(_MAKE), (self._rows,))]
+        return [SqlStatement(names.sql(_TIDY)), SqlStatement(names.sql(_MAKE), (self._rows,))]
 
-    def dropped(self, names: Names) -> Statement:
+    def dropped(self, names: Names) -> SqlStatement:
         """What removes them."""
-        return Statement(names.sql(_DROP), (self._rows,))
+        return SqlStatement(names.sql(_DROP), (self._rows,))
 
     @staticmethod
     def begun(names: Names, row: int, mark: int) -> str:
@@ -97,9 +97,9 @@ class Marks:
         )
 
     @staticmethod
-    def asked(names: Names, row: int) -> Statement:
+    def asked(names: Names, row: int) -> SqlStatement:
         """What tells the mark that `row` has, once no transaction of it is under way."""
-        return Statement(names.sql(_MARK), (row,))
+        return SqlStatement(names.sql(_MARK), (row,))
 
 
 def new_mark() -> int:

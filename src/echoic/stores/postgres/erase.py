@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 
 from echoic.errors import StoreError
 from echoic.partition import SEGMENT_ROWS, Segment
+from echoic.stores.apply import name_of
 from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Index, Put
-from echoic.stores.changing import name_of
 from echoic.stores.postgres import schema
-from echoic.stores.postgres.changes import RECORD, ScopeChanges, record_of
+from echoic.stores.postgres.cache_invalidation import ERASED
+from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, record_of
 from echoic.stores.postgres.database import LOST, SLOW_S, Connection, Database
-from echoic.stores.postgres.fresh import ERASED
 from echoic.stores.postgres.schema import Names
 from echoic.types import Scope
 
@@ -64,7 +64,7 @@ _VACUUM_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class DeletedRows:
     """What was deleted."""
 
     number: int = 0
@@ -78,15 +78,15 @@ class Gone:
     vectors: int = 0
 
 
-async def delete_scope(connection: Connection, names: Names, scope: Scope, channel: str) -> Gone:
+async def delete_scope(connection: Connection, names: Names, scope: Scope, channel: str) -> DeletedRows:
     """Everything of `scope`."""
     number = await connection.fetchval(names.sql(_LOCK), scope.deployment, scope.user or "")
     if number is None:
-        return Gone()
+        return DeletedRows()
     kinds = dict(await connection.fetch(names.sql(_KINDS), number, timeout=SLOW_S))
     vectors = await connection.fetchval(names.sql(_VECTORS), number, timeout=SLOW_S)
     await connection.execute(names.sql(_DELETE), number, channel, f"{number} {ERASED}", timeout=SLOW_S)
-    return Gone(number=number, whole=True, kinds=kinds, vectors=vectors)
+    return DeletedRows(number=number, whole=True, kinds=kinds, vectors=vectors)
 
 
 async def delete_records(
@@ -97,11 +97,11 @@ async def delete_records(
     erased: Sequence[Erasable],
     *,
     channel: str,
-) -> Gone:
+) -> DeletedRows:
     """What of `scope` is dropped and replaced, and with the last record the scope itself."""
-    changes = ScopeChanges(connection, names, index, channel)
+    changes = PostgresScopeChanges(connection, names, index, channel)
     if not await changes.begin(scope, erased):
-        return Gone()
+        return DeletedRows()
     there = changes.found
     vectors = sum(changes.embedded(record) for record in there)
     puts = {name_of(change) for change in erased if isinstance(change, Put)}
@@ -116,7 +116,7 @@ async def delete_records(
         await connection.execute(names.sql(_DELETE), changes.number, channel, f"{changes.number} {ERASED}")
     kinds = dict(Counter(record.kind for record in records))
     rows = sorted(record.seq for record in records)
-    return Gone(
+    return DeletedRows(
         number=changes.number,
         whole=not left,
         rows=rows,
@@ -126,7 +126,7 @@ async def delete_records(
     )
 
 
-async def verify(connection: Connection, names: Names, gone: Gone, index: Index) -> tuple[bool, int]:
+async def verify(connection: Connection, names: Names, gone: DeletedRows, index: Index) -> tuple[bool, int]:
     """Whether nothing of `gone` is left, and how many bytes of words and records were looked through.
 
     In a transaction that sees one state, as an operator: behind the fence of a scope that is no more,

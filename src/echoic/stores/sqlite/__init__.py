@@ -18,6 +18,7 @@ import apsw
 
 from echoic.errors import NotOpen, StoreCorrupt, StoreUnavailable
 from echoic.partition import SEGMENT_ROWS, Partition, Segment
+from echoic.stores.apply import begins
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     LISTED,
@@ -35,9 +36,8 @@ from echoic.stores.base import (
     not_open,
 )
 from echoic.stores.cache import Loaded, PartitionCache
-from echoic.stores.changing import begins
 from echoic.stores.sqlite import schema, scrub
-from echoic.stores.sqlite.changes import SCOPE_BITS, ScopeChanges, find_scope, record_of, select_records
+from echoic.stores.sqlite.changes import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
 from echoic.stores.sqlite.writer import Writer
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
@@ -125,7 +125,7 @@ class SQLiteStore:
                 return  # a scope begins with its first record
             if attaches:
                 self._check_model(connection, self._spec)
-            change = ScopeChanges(connection, scope, index)
+            change = SqliteScopeChanges(connection, scope, index)
             change.apply(changes)
             change.finish()
 
@@ -442,7 +442,7 @@ def _index_again(connection: apsw.Connection, index: Index, embedding: Embedding
         connection.execute("delete from pending")
     scopes: list[Any] = connection.execute("select id, deployment, user from scopes").fetchall()
     for number, deployment, user in scopes:
-        changes = ScopeChanges(connection, Scope(deployment, user or None), index)
+        changes = SqliteScopeChanges(connection, Scope(deployment, user or None), index)
         first = number << SCOPE_BITS
         rows = (first, first | (FIRST_UNSEARCHABLE - 1))
         records = select_records(connection, "id between ? and ? order by id", rows)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from echoic.errors import WriteConflict
 from echoic.partition import SEGMENT_ROWS, Flag, Segment
+from echoic.stores.apply import Changing, takes
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Drop, Index, Put, Record
-from echoic.stores.changing import Changing, takes
 from echoic.types import Scope
 
 SCOPE_BITS = 32
@@ -48,7 +48,7 @@ def find_scope(connection: apsw.Connection, scope: Scope) -> tuple[int, int, int
     return found
 
 
-class ScopeChanges(Changing):
+class SqliteScopeChanges(Changing):
     """One scope being changed. Build it in a transaction, `apply`, then `finish` before the commit."""
 
     def __init__(self, connection: apsw.Connection, scope: Scope, index: Index) -> None:

@@ -20,8 +20,8 @@ import apsw
 import numpy as np
 
 from echoic.partition import SEGMENT_ROWS, Flag, Segment
+from echoic.stores.apply import name_of
 from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Index, Put, Record
-from echoic.stores.changing import name_of
 from echoic.stores.needles import (
     NEEDLE_BYTES,
     TELLING_BYTES,
@@ -32,7 +32,7 @@ from echoic.stores.needles import (
     vector_needle,
 )
 from echoic.stores.sqlite import schema
-from echoic.stores.sqlite.changes import SCOPE_BITS, ScopeChanges, find_scope, select_records
+from echoic.stores.sqlite.changes import SCOPE_BITS, SqliteScopeChanges, find_scope, select_records
 from echoic.stores.sqlite.writer import truncate_log
 from echoic.types import Scope
 
@@ -117,7 +117,7 @@ def _delete_scope(connection: apsw.Connection, number: int) -> None:
 
 
 def _apply(connection: apsw.Connection, scope: Scope, changes: Iterable[Erasable], index: Index) -> None:
-    changing = ScopeChanges(connection, scope, index)
+    changing = SqliteScopeChanges(connection, scope, index)
     changing.apply(changes)
     changing.finish()
 

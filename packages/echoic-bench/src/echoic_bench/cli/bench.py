@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from echoic.cli.command import Group, command
+from echoic.cli.asyncio_runner import run_apart
+from echoic.cli.command import CommandGroup, command
 from echoic.cli.exits import DONE, UNEXPECTED
-from echoic.cli.output import Output, Result, Table
-from echoic.cli.running import run_apart
+from echoic.cli.output import CommandResult, Output, Table
 from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 from echoic_bench.cli import embedder_of
@@ -55,7 +55,7 @@ def _fusions(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]
     )
 
 
-@click.group("bench", cls=Group)
+@click.group("bench", cls=CommandGroup)
 def bench_group() -> int:
     """Measure recall, speed and hearing, and compare with others.
 
@@ -98,7 +98,7 @@ def recall_command(
     are hits of another user; with any the exit code is 70.
     """  # noqa: D301 - the mark of click is the character itself
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         from echoic_bench.corpus import corpus_of
         from echoic_bench.reading import read
         from echoic_bench.recall import measure_recall
@@ -135,7 +135,7 @@ def keyvalue_command(
     the key (plain) and in others (paraphrased). Needs no data: the callers are the same everywhere.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         from echoic_bench.keyvalue import measure_keyvalue
 
         with output.progress("asking") as progress:
@@ -191,7 +191,7 @@ def noise_command(
     as for `echoic bench recall`.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         from echoic_bench.hearing import HEARD, measure_noise
         from echoic_bench.reading import read
 
@@ -264,7 +264,7 @@ def silence_command(
     it loses, and how much of each kind it meets with silence, in percent.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         from echoic_bench.labelled import checked
         from echoic_bench.offtopic import CHOOSING, MEASURING
         from echoic_bench.reading import read
@@ -293,7 +293,7 @@ def silence_command(
         rows.append(["AUROC", "", *(str(data["AUROC"][kind]) for kind in found.kinds)])
         output.say(f"R@10 {data['R@10']}, expected calibration error {data['expected calibration error']}")
         headings = ("FLOOR", "R@10 LOST", *(kind.upper() for kind in found.kinds))
-        return Result(data=data, text=Table(headings=headings, rows=rows), count=len(rows))
+        return CommandResult(data=data, text=Table(headings=headings, rows=rows), count=len(rows))
 
     return run_apart(ctx, work)
 
@@ -332,7 +332,7 @@ def latency_command(
     and gone afterwards. Milliseconds.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         from echoic_bench.latency import measure_latency
 
         with output.progress("filling") as progress:
@@ -352,7 +352,7 @@ def latency_command(
         rows = [row for one in found for row in _times(str(one.memories), one.as_json())]
         headings = ("TURNS", "WHAT", "CALLERS", "P50", "P95", "P99")
         table = Table(headings=headings, rows=rows)
-        return Result(data=[one.as_json() for one in found], text=table, count=len(rows))
+        return CommandResult(data=[one.as_json() for one in found], text=table, count=len(rows))
 
     return run_apart(ctx, work)
 
@@ -390,7 +390,7 @@ def peers_command(
     is as for `echoic bench recall`.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         from echoic_bench.peers.comparing import measure_peers
         from echoic_bench.reading import read
 
@@ -463,11 +463,11 @@ def _percentiles(times: Mapping[str, float]) -> list[str]:
 
 def _result(
     data: Mapping[str, Any], first: Sequence[str], rows: Sequence[Sequence[str]], *, count: int
-) -> Result:
+) -> CommandResult:
     headings = (*first, *(metric.upper() for metric in _COLUMNS), "LEAKS")
     # a leak is a fault in Echoic, whatever else was found
     code = UNEXPECTED if cast("int", data["leaks"]) else DONE
-    return Result(data=data, text=Table(headings=headings, rows=rows), count=count, code=code)
+    return CommandResult(data=data, text=Table(headings=headings, rows=rows), count=count, code=code)
 
 
 bench_group.add_section(

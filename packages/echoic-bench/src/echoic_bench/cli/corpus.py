@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from echoic.cli.asyncio_runner import run_apart
 from echoic.cli.command import command
 from echoic.cli.exits import DONE, UNEXPECTED
-from echoic.cli.output import Output, Result
-from echoic.cli.running import run_apart
+from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 from echoic_bench.cli import embedder_of
@@ -56,7 +56,7 @@ def corpus_command(
     their best setting. Choose by `train` and `dev`; `test` is to report on.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         try:
             from echoic_bench.voice_corpus import SYSTEMS, Chosen, measure_corpus
             from echoic_corpus.report import charts, table
@@ -81,7 +81,7 @@ def corpus_command(
             output.note(f"without {name}: {why}")
         if plots:
             draw(plots, charts(found))
-        return Result(
+        return CommandResult(
             data=found,
             text=table(found),
             count=found["questions"],

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart
 from echoic.cli.command import command
-from echoic.cli.output import Output, Result
-from echoic.cli.running import embedder_at, memory_at, run_apart
+from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 
@@ -33,7 +33,7 @@ def sidecar_command(ctx: click.Context, *, port: int) -> int:
     printed to stdout when it can be used.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         try:
             from echoic_bench.sidecar import sidecar_app
         except ImportError as error:
@@ -46,7 +46,7 @@ def sidecar_command(ctx: click.Context, *, port: int) -> int:
         async with memory_at(settings, embedder) as memory:
             with _listening(port) as bound:
                 await _serve(sidecar_app(memory), bound, output)
-        return Result(data=None)
+        return CommandResult(data=None)
 
     return run_apart(ctx, work)
 
@@ -61,7 +61,7 @@ async def _serve(app: Any, bound: socket.socket, output: Output) -> None:
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            output.finish(Result(data={"url": url}, text=url, count=1))
+            output.finish(CommandResult(data={"url": url}, text=url, count=1))
 
     await Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[bound])
 

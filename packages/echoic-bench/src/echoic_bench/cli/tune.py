@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from echoic.cli.asyncio_runner import run_apart
 from echoic.cli.command import command
 from echoic.cli.exits import DONE, NOTHING_KNOWN
-from echoic.cli.output import Output, Result
-from echoic.cli.running import run_apart
+from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings
 from echoic_bench.cli import embedder_of
 
@@ -40,7 +40,7 @@ def tune_command(ctx: click.Context, *, path: Path, out: Path, facts: bool, cach
     right: no file is written, and the exit code is 1.
     """
 
-    async def work(settings: Settings, output: Output) -> Result:
+    async def work(settings: Settings, output: Output) -> CommandResult:
         from echoic_bench.asked import asked_of
         from echoic_bench.corpus import corpus_of
         from echoic_bench.reading import read
@@ -60,7 +60,9 @@ def tune_command(ctx: click.Context, *, path: Path, out: Path, facts: bool, cach
             output.say(f"written to {out}")
         changed = [f"{name}\t{value:g}" for name, value in found["changed"].items()] if tuned.helps else []
         text = "\n".join([tuned.verdict, *changed])
-        return Result(data=found, text=text, count=len(changed), code=DONE if tuned.helps else NOTHING_KNOWN)
+        return CommandResult(
+            data=found, text=text, count=len(changed), code=DONE if tuned.helps else NOTHING_KNOWN
+        )
 
     return run_apart(ctx, work)
 

@@ -1,0 +1,421 @@
+"""One call of one caller, whatever sockets come and go: audio and events both ways.
+
+A socket that ends without a word leaves the call as it is for a while; what was being said is cut off where
+it was last reported. Who may open a socket is settled elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from echoic.adapters.browser.socket import FAILED, CallSocket, Manners, Socket, Transport, Uplink
+from echoic.adapters.browser.wire import REPLACED, RESUMABLE, captioned, told
+from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreError
+from echoic.session import CallContext, Event, Frame, VoiceSession
+from echoic.session.hooks import Caption
+from echoic.session.provider_connections import GO_ON
+
+log = logging.getLogger(__name__)
+
+_UNREACHED: Final = "the voice model could not be reached; try again in a moment"
+_LOOK_S: Final = 0.05
+_DOUBTS: Final = 3
+_UNTOLD: Final = 100
+"""Times it could not be seen whether an identity is good, before it is taken for one that is not."""
+_CLOSE_S: Final = 2.0
+
+
+IsKnown = Callable[[], Awaitable[bool]]
+Opens = Callable[["BrowserCall"], Awaitable[VoiceSession]]
+"""Makes the session of a call; it is entered by the call."""
+
+
+class BrowserCall:
+    """For one event loop.
+
+    Args:
+        name: of the session.
+        conversation: it is kept in.
+        transport: which way the audio goes.
+        opens: makes the session, at first or anew.
+        manners: how it treats its sockets.
+        on_over: called once, when no socket can go on with it here.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        conversation: str,
+        *,
+        transport: Transport,
+        opens: Opens,
+        manners: Manners,
+        on_over: Callable[[BrowserCall], None],
+    ) -> None:
+        self.name = name
+        self.conversation = conversation
+        self.transport = transport
+        self.provider_call = ""
+        """The provider's, that the caller's media go to; empty: none yet, or as the checkpoint says."""
+        self.resumed = False
+        """Whether the session is to go on with what was kept."""
+        self.keeps_media = False
+        """Whether the caller's media still go to the provider's call of the checkpoint."""
+        self.is_known: IsKnown | None = None
+        """Whether the caller's identity is still good; None: it does not end."""
+        self.over = False
+        self.awaited = True
+        """Whether nobody has come for it yet: a ticket was given out, and that is all."""
+        self.address = ""
+        """From where it was asked for."""
+        self._opens = opens
+        self._manners = manners
+        self._on_over = on_over
+        self._session: VoiceSession | None = None
+        self._ready = asyncio.Event()
+        self._opening: asyncio.Task[None] | None = None
+        self._entering: VoiceSession | None = None
+        """What `_opening` opens, from the moment there is something to be ended."""
+        self._exchanging = asyncio.Lock()
+        self._line: CallSocket | None = None
+        self._served = asyncio.Event()
+        self._served.set()
+        self._grace: asyncio.TimerHandle | None = None
+        self._leaving: asyncio.Task[None] | None = None
+        self._untold: dict[str, dict[str, Any]] = {}
+        """By turn: the transcript of what was said while no page was connected."""
+        self._heard = 0
+        """Bytes of audio that all sockets together have played."""
+        self._broken = False
+        """Whether the line broke while the agent spoke."""
+
+    # -- what the session tells
+
+    async def listen(self, context: CallContext, event: Event) -> None:
+        """A listener for the session."""
+        message = told(context.agent, event)
+        if message is not None:
+            self._tell(*message)
+
+    def caption(self, caption: Caption) -> None:
+        """Likewise for captions."""
+        self._tell(*captioned(caption))
+
+    def _tell(self, kind: str, fields: dict[str, Any]) -> None:
+        if self._line is not None:
+            self._line.say(kind, **fields)
+        elif kind == "transcript":  # over WebRTC the agent may have spoken before the page's socket comes
+            self._untold[fields["id"]] = fields
+            if len(self._untold) > _UNTOLD:
+                del self._untold[next(iter(self._untold))]
+
+    # -- for its sockets
+
+    @property
+    def session(self) -> VoiceSession | None:
+        """The call itself, while there is one."""
+        return self._session
+
+    @property
+    def manners(self) -> Manners:
+        """How it treats its sockets."""
+        return self._manners
+
+    async def ready(self) -> VoiceSession | None:
+        """Wait until there is a call, or will be none any more."""
+        await self._ready.wait()
+        return self._session
+
+    def played(self, line: CallSocket, *, flushed: bool) -> None:
+        """The page has played what `line` says.
+
+        Raises:
+            NotOpen: the call is over.
+        """
+        if self._session is None or self.transport == "webrtc":
+            return
+        self._heard = max(self._heard, line.offset + line.played_bytes)
+        self._session.played(self._heard, flushed=flushed)
+        line.moved.set()
+
+    # -- lifecycle
+
+    def withdraw(self) -> None:
+        """Let go of a call nobody has come for; its ticket opens nothing any more."""
+        if self.awaited:
+            self._finish()
+
+    def expect_caller(self) -> None:
+        """The caller is about to come back: give them as long as their ticket lasts."""
+        if self._line is None:
+            self.wait_for_caller(max(self._manners.ticket_s, self._manners.grace_s))
+
+    def wait_for_caller(self, seconds: float | None = None) -> None:
+        """Give the caller a time to come (back); after it the call is put away."""
+        self._cancel_grace()
+        wait_s = self._manners.grace_s if seconds is None else seconds
+        self._grace = asyncio.get_running_loop().call_later(wait_s, self._gone)
+
+    async def end(self, reason: str, *, keep: bool) -> None:
+        """End the call here, and whatever socket it has.
+
+        Args:
+            reason: as for a session.
+            keep: it can be resumed.
+        """
+        self._cancel_grace()
+        await self._abandon_opening(reason, keep=keep)
+        if self._session is not None:
+            await self._session.close(reason, keep_checkpoint=keep)
+        if self._line is not None:
+            self._say_closed(self._line, reason)
+        self._finish()
+        await self._served.wait()
+
+    async def exchange(self, change: Callable[[], Awaitable[str]]) -> None:
+        """Have the session go on beside another call of the provider's.
+
+        Args:
+            change: makes that call; its id there.
+
+        Raises:
+            NotOpen: the call is over.
+            RealtimeError, ModelAPIError, UserError: the provider could not be reached, or refused.
+        """
+        async with self._exchanging:
+            if self.over:
+                raise NotOpen("the call is over")
+            self.awaited = False
+            call = await change()
+            before, self._session = self._session, None
+            self._ready.clear()
+            if before is not None:
+                self.resumed = True
+                await before.close("left", keep_checkpoint=True)
+            self.provider_call, self.keeps_media = call, False
+            await self._open()
+
+    async def serve(self, socket: Socket) -> None:
+        """Serve one socket until it ends; the one before it is let go."""
+        while not self._served.is_set():  # whoever waited here as well may be served by now
+            if self._line is not None:
+                self._line.end(REPLACED)
+            await self._served.wait()
+        line = self._line = CallSocket(socket)
+        for fields in self._untold.values():
+            line.say("transcript", **fields)
+        self._untold.clear()
+        self._served.clear()
+        self._cancel_grace()
+        writing = asyncio.create_task(line.run())
+        try:
+            if self.over:
+                self._say_closed(line, "ended")
+            else:
+                await self._serve(line)
+        finally:
+            self._line = None
+            if line.ending:
+                await asyncio.wait({writing}, timeout=_CLOSE_S)
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+            self._served.set()
+            if not self.over:
+                self._hold()
+                self.wait_for_caller()
+
+    # -- one socket
+
+    async def _serve(self, line: CallSocket) -> None:
+        hearing = asyncio.create_task(Uplink(self, line).run())
+        living = asyncio.create_task(self._live(line))
+        gone = asyncio.create_task(line.wait_gone())
+        tasks: set[asyncio.Task[Any]] = {hearing, living, gone}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+        if hearing.done() and not hearing.cancelled() and hearing.exception() is None and hearing.result():
+            await self._hang_up(line)
+        for error in ended:
+            if isinstance(error, Exception):
+                log.error("a call of a page failed: %s", type(error).__name__)  # its message may hold words
+                line.end(1011)
+
+    async def _live(self, line: CallSocket) -> None:
+        """From the session to the page."""
+        while await self._is_open(line):
+            session = self._session
+            assert session is not None
+            line.say(
+                "ready",
+                session=self.name,
+                conversation=self.conversation,
+                agent=session.current_agent,
+                resumed=self.resumed,
+            )
+            await self._take_up(session)
+            beside = [
+                asyncio.create_task(self._speak(line, session)),
+                asyncio.create_task(self._check(session)),
+            ]
+            try:
+                reason = await session.wait_closed()
+            finally:
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
+            if self._session is session:  # else it goes on beside another call of the provider's
+                self._say_closed(line, reason)
+                self._finish()
+                return
+
+    async def _check(self, session: VoiceSession) -> None:
+        """An identity that ends while its holder talks ends the call. Not to know is not to be known."""
+        doubts = 0
+        while self.is_known is not None:
+            await asyncio.sleep(self._manners.check_s)
+            try:
+                doubts = 0 if await self.is_known() else _DOUBTS
+            except StoreError:
+                doubts += 1
+            if doubts >= _DOUBTS:
+                await session.close("left", keep_checkpoint=True)
+                return
+
+    async def _is_open(self, line: CallSocket) -> bool:
+        """Wait until there is a session; whether there is one."""
+        if self.over:
+            return False
+        if self._session is None and (self.transport == "websocket" or self.keeps_media):
+            if self._opening is None:
+                self._opening = asyncio.create_task(self._open())
+            try:
+                await asyncio.shield(self._opening)
+            except (EchoicError, *FAILED) as error:
+                return await self._could_not_open(line, error)
+        await self._ready.wait()
+        return not self.over
+
+    async def _could_not_open(self, line: CallSocket, error: Exception) -> bool:
+        log.warning("a call of a page could not be opened: %s", type(error).__name__)
+        self._opening = None
+        if self.keeps_media:
+            self.keeps_media = False
+            line.say("offer")
+            await self._ready.wait()
+            return True
+        line.say("problem", error=str(error) if isinstance(error, InvalidInput) else _UNREACHED)
+        self._say_closed(line, "lost" if self.resumed else "failed")
+        self._finish()
+        return False
+
+    async def _open(self) -> None:
+        session = self._entering = await self._opens(self)
+        await session.__aenter__()  # left by `end`, `_hang_up` or the session itself
+        if self.over:
+            await session.close("left", keep_checkpoint=True)
+            raise NotOpen("the call is over")
+        self._session = session
+        self._ready.set()
+
+    async def _take_up(self, session: VoiceSession) -> None:
+        """Go on where the line broke."""
+        if self.transport == "webrtc":
+            return
+        session.played(self._heard)
+        if self._broken:
+            self._broken = False
+            with contextlib.suppress(NotOpen, *FAILED):
+                await session.prompt(GO_ON)
+
+    def _hold(self) -> None:
+        """The line is gone for a moment: what nobody hears is cut off."""
+        session = self._session
+        if session is None or self.transport == "webrtc":
+            return
+        with contextlib.suppress(NotOpen):
+            live = session.live
+            self._broken = self._broken or not live.playback.idle or live.leg.speaking
+            session.barge_in()
+
+    async def _speak(self, line: CallSocket, session: VoiceSession) -> None:
+        if self.transport == "webrtc":
+            return
+        line.offset = self._heard
+        media = session.media()
+        most = 2 * session.profile.output_hz * self._manners.ahead_ms // 1000
+        try:
+            while True:
+                await self._room(line, session, most)
+                item = await anext(media, None)
+                if item is None:
+                    return
+                if isinstance(item, Frame):
+                    line.sound(item.pcm)
+                else:
+                    line.flush()
+        finally:
+            await media.aclose()  # type: ignore[attr-defined]  # a generator; typed as what it iterates
+
+    async def _room(self, line: CallSocket, session: VoiceSession, most: int) -> None:
+        """Wait until so little is on its way that more may be sent, or the page is to drop it."""
+        playback, loop = session.live.playback, asyncio.get_running_loop()
+        patience_s = loop.time() + self._manners.ahead_ms / 1000 + 1
+        while line.sent_bytes - line.played_bytes > most and not playback.flush_due:
+            line.moved.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(line.moved.wait(), _LOOK_S)
+                patience_s = loop.time() + self._manners.ahead_ms / 1000 + 1
+            if loop.time() > patience_s:  # it does not report: by now it has played all
+                return
+
+    # -- its end
+
+    async def _hang_up(self, line: CallSocket) -> None:
+        await self._abandon_opening("ended", keep=False)
+        if self._session is not None:
+            await self._session.close("ended")
+        self._say_closed(line, "ended")
+        self._finish()
+
+    async def _abandon_opening(self, reason: str, *, keep: bool) -> None:
+        if self._opening is None or self._opening.done():
+            return
+        closing = asyncio.create_task(self._close_entering(reason, keep=keep))
+        await asyncio.sleep(0)  # how it ends is settled before what opens it is stopped
+        self._opening.cancel()
+        await asyncio.wait({self._opening})
+        await closing
+
+    async def _close_entering(self, reason: str, *, keep: bool) -> None:
+        if self._entering is not None:  # it may have come so far that something was said
+            await self._entering.close(reason, keep_checkpoint=keep)
+
+    def _gone(self) -> None:
+        self._leaving = asyncio.create_task(self.end("left", keep=True))
+
+    def _cancel_grace(self) -> None:
+        if self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+
+    def _say_closed(self, line: CallSocket, reason: str) -> None:
+        line.say("closed", reason=reason, resumable=reason in RESUMABLE)
+        line.end()
+
+    def _finish(self) -> None:
+        if not self.over:
+            self.over = True
+            self._cancel_grace()
+            self._ready.set()
+            self._on_over(self)
+
+
+__all__ = ["BrowserCall", "IsKnown"]

@@ -1,0 +1,354 @@
+"""One socket of a page: what is sent on it, in order, what comes in, and how much audio went each way.
+
+It knows no web framework: `Socket` is all it needs of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+from pydantic_ai.exceptions import ModelAPIError, UserError
+from pydantic_ai.realtime import RealtimeError
+
+from echoic.adapters.browser.wire import (
+    MAX_AUDIO_BYTES,
+    MAX_TEXT_BYTES,
+    REFUSED,
+    BargeIn,
+    HangUp,
+    Muted,
+    Played,
+    Said,
+    Typed,
+    read,
+    written,
+)
+from echoic.errors import InvalidInput, NotOpen, brief
+from echoic.session import VoiceSession
+
+WAITING: Final = 1000
+"""Messages that may wait for a page that does not read; more, and it is let go."""
+_CLOSE_S: Final = 2.0
+
+
+class Socket(Protocol):
+    """A WebSocket that was accepted."""
+
+    async def receive(self) -> str | bytes | None:
+        """The next message; None: it is gone, as often as it is asked."""
+        ...
+
+    async def send(self, message: str | bytes) -> None:
+        """Send one. May be called while another is being sent.
+
+        Raises:
+            ConnectionError: it is gone.
+        """
+        ...
+
+    async def close(self, code: int = 1000) -> None:
+        """End it; nothing happens where it is gone."""
+        ...
+
+
+class Allowance:
+    """How much audio a microphone may have brought by now: not much more than time has passed.
+
+    Args:
+        rate_hz: of PCM16.
+        pace: how much faster than time.
+        burst_s: what may come at once, as after a bad moment of the network.
+    """
+
+    def __init__(self, rate_hz: int, *, pace: float, burst_s: float) -> None:
+        self._bytes_per_s = 2 * rate_hz * pace
+        self._most = 2 * rate_hz * burst_s
+        self._left = self._most
+        self._at_s = time.monotonic()
+
+    def take(self, size: int) -> bool:
+        """Whether `size` bytes may come now."""
+        now_s = time.monotonic()
+        self._left = min(self._most, self._left + (now_s - self._at_s) * self._bytes_per_s)
+        self._at_s = now_s
+        self._left -= size
+        return self._left >= 0
+
+
+class CallSocket:
+    """One socket of a call. Use `run` beside whatever speaks on it."""
+
+    def __init__(self, socket: Socket) -> None:
+        self._socket = socket
+        self._waiting: asyncio.Queue[str | bytes | int] = asyncio.Queue()
+        self._gone = asyncio.Event()
+        self.sent_bytes = 0
+        """Of audio."""
+        self.played_bytes = 0
+        """Of it, as the page said."""
+        self.offset = 0
+        """What earlier sockets of the call had played."""
+        self.ending = False
+        """Whether it is closed once all that waits was sent."""
+        self.moved = asyncio.Event()
+        """Set when the page played more; whoever waits for it clears it."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing more can be said on it."""
+        return self._gone.is_set()
+
+    def say(self, kind: str, **fields: object) -> None:
+        """Put a message behind those that wait."""
+        self._put(written(kind, **fields))
+
+    def sound(self, pcm: bytes) -> None:
+        """The same for audio."""
+        self.sent_bytes += len(pcm)
+        self._put(pcm)
+
+    def flush(self) -> None:
+        """Have the page drop what it has not played; what was not even sent is not sent."""
+        kept: list[str | bytes | int] = []
+        while not self._waiting.empty():
+            message = self._waiting.get_nowait()
+            if isinstance(message, bytes):
+                self.sent_bytes -= len(message)
+            else:
+                kept.append(message)
+        for message in kept:
+            self._waiting.put_nowait(message)
+        self.say("flush")
+
+    def end(self, code: int = 1000) -> None:
+        """Close it once all that waits was sent."""
+        self.ending = True
+        self._put(code)
+
+    async def wait_gone(self) -> None:
+        """Wait until nothing more can be said on it."""
+        await self._gone.wait()
+
+    async def hear(self) -> str | bytes | None:
+        """The next message; None: the socket is gone.
+
+        Raises:
+            InvalidInput: it is larger than any that is expected.
+        """
+        message = await self._socket.receive()
+        if message is None:
+            return None
+        most = MAX_AUDIO_BYTES if isinstance(message, bytes) else MAX_TEXT_BYTES
+        if len(message) > most:
+            raise InvalidInput(f"a message has {most} bytes at most; send audio in pieces of 20 ms")
+        return message
+
+    async def run(self) -> None:
+        """Send what is said, until the socket ends or is ended."""
+        try:
+            while True:
+                message = await self._waiting.get()
+                if isinstance(message, int):
+                    await self._close(message)
+                    return
+                await self._socket.send(message)
+        except ConnectionError:
+            return
+        finally:
+            self._gone.set()
+
+    def _put(self, message: str | bytes | int) -> None:
+        if self._waiting.qsize() < WAITING:
+            self._waiting.put_nowait(message)
+        else:
+            self._gone.set()
+
+    async def _close(self, code: int) -> None:
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(_CLOSE_S):
+                await self._socket.close(code)
+
+
+Transport = Literal["websocket", "webrtc"]
+"""websocket: audio goes through this process. webrtc: between page and provider, steered from beside."""
+FAILED: Final = (RealtimeError, ModelAPIError, UserError)
+"""How PydanticAI says that a model could not be reached, or refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """Times and measures.
+
+    Raises:
+        InvalidInput: one that leaves no time, or lets no audio pass.
+    """
+
+    grace_s: float = 20.0
+    """How long a call waits for its caller to come back."""
+    ticket_s: float = 30.0
+    """How long a ticket is good."""
+    resume_within_s: float = 3600.0
+    """How old the last sign of a call may be for it to be resumed."""
+    check_s: float = 15.0
+    """How often it is seen whether a caller's identity is still good."""
+    ahead_ms: int = 1000
+    """Of audio at most on its way to the page: enough for a bad moment, and little to throw away."""
+    pace: float = 1.25
+    """How much faster than time a microphone may be."""
+    burst_s: float = 15.0
+    """Of audio that may come at once, as after a bad moment of the network."""
+
+    def __post_init__(self) -> None:
+        for name in ("grace_s", "ticket_s", "resume_within_s", "check_s", "ahead_ms", "burst_s"):
+            if not getattr(self, name) > 0:
+                raise InvalidInput(f"{name} must be above 0, not {brief(getattr(self, name))}")
+        if not self.pace >= 1:
+            raise InvalidInput(
+                f"pace must be at least 1, not {brief(self.pace)}: a microphone is as fast as time"
+            )
+
+
+log = logging.getLogger(__name__)
+
+_WAITING: Final = 500
+"""Messages of audio that may wait for the provider: ten seconds. What comes then is lost."""
+_TYPED: Final = 50
+"""Texts that may wait for a call that is being opened, or goes on beside another call of the provider's."""
+_MUTED_S: Final = 1.0
+"""Of silence, so that the provider hears a sentence end that a muted microphone broke off."""
+
+
+class Called(Protocol):
+    """The call that a page speaks to, as far as it is needed here."""
+
+    transport: Transport
+
+    @property
+    def session(self) -> VoiceSession | None:
+        """The call itself, while there is one."""
+        ...
+
+    @property
+    def manners(self) -> Manners:
+        """How it treats its sockets."""
+        ...
+
+    async def ready(self) -> VoiceSession | None:
+        """Wait until there is a call, or will be none any more."""
+        ...
+
+    def played(self, line: CallSocket, *, flushed: bool) -> None:
+        """The page has played what `line` says."""
+        ...
+
+
+class Uplink:
+    """Of one socket.
+
+    Args:
+        call: whose.
+        line: the socket.
+    """
+
+    def __init__(self, call: Called, line: CallSocket) -> None:
+        self._call = call
+        self._line = line
+        self._sound: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
+        self._typed: asyncio.Queue[str] = asyncio.Queue(_TYPED)
+        self._allowance: Allowance | None = None
+
+    async def run(self) -> bool:
+        """Until the socket is gone; whether the caller hung up."""
+        sending = [asyncio.create_task(work) for work in (self._send(), self._type())]
+        try:
+            while (message := await self._line.hear()) is not None:
+                said = read(message) if isinstance(message, str) else None
+                if isinstance(said, HangUp):
+                    return True
+                if said is not None:
+                    self._obey(said)
+                elif isinstance(message, bytes):
+                    self._take(message)
+        except InvalidInput as error:
+            self._line.say("problem", error=str(error))
+            self._line.end(REFUSED)
+            await self._line.wait_gone()
+        finally:
+            for task in sending:
+                task.cancel()
+            await asyncio.gather(*sending, return_exceptions=True)
+        return False
+
+    def _take(self, pcm: bytes) -> None:
+        session = self._call.session
+        if session is None or session.state == "closed" or self._call.transport == "webrtc":
+            return  # not ready to listen yet, or no more
+        if self._allowance is None:
+            manners, hz = self._call.manners, session.profile.input_hz
+            self._allowance = Allowance(hz, pace=manners.pace, burst_s=manners.burst_s)
+        if len(pcm) % 2 or not self._allowance.take(len(pcm)):
+            raise InvalidInput("audio is of 16-bit samples, and comes no faster than time passes")
+        if not self._sound.full():
+            self._sound.put_nowait(pcm)
+
+    async def _send(self) -> None:
+        while True:
+            pcm = await self._sound.get()
+            if (session := self._call.session) is not None:
+                with contextlib.suppress(NotOpen):
+                    await session.send_audio(pcm)
+
+    async def _type(self) -> None:
+        while True:
+            text = await self._typed.get()
+            session = await self._call.ready()
+            if session is not None:
+                with self._told():
+                    await session.send_text(text)
+
+    def _obey(self, said: Said) -> None:
+        if isinstance(said, Typed):
+            if self._typed.full():
+                self._line.say(
+                    "problem", error=f"{_TYPED} texts wait for the call to begin: say it again then"
+                )
+            else:
+                self._typed.put_nowait(said.text)
+        elif (session := self._call.session) is not None:
+            with self._told():
+                self._do(said, session)
+
+    def _do(self, said: Said, session: VoiceSession) -> None:
+        match said:
+            case Played():
+                self._note_played(said)
+            case BargeIn():
+                session.barge_in()
+            case Muted(muted=True) if self._call.transport == "websocket" and not self._sound.full():
+                self._sound.put_nowait(bytes(2 * int(session.profile.input_hz * _MUTED_S)))
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """The page is told what it did wrong; what went wrong elsewhere ends nothing here."""
+        try:
+            yield
+        except InvalidInput as error:
+            self._line.say("problem", error=str(error))
+        except NotOpen:
+            return  # it is just ending; the page is told
+        except FAILED as error:
+            log.warning("on a call of a page: %s", type(error).__name__)
+
+    def _note_played(self, said: Played) -> None:
+        line = self._line
+        line.played_bytes = max(line.played_bytes, min(said.total_bytes, line.sent_bytes))
+        self._call.played(line, flushed=said.flushed)
+
+
+__all__ = ["FAILED", "Allowance", "CallSocket", "Manners", "Socket", "Transport", "Uplink"]

@@ -1,0 +1,361 @@
+"""Whom a call serves: who they are, where their words go, and what must stand still for as long as they call.
+
+Decided by rules, before a model sees anything of anybody. Whoever turns out to be somebody else gets another
+memory, and nothing the model saw for the one before reaches it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from pydantic_ai import Agent
+
+from echoic.adapters.twilio.callers import Caller, Callers
+from echoic.adapters.twilio.identity_claims import claim_in
+from echoic.adapters.twilio.linking import Code, LinkCodes
+from echoic.adapters.twilio.settings import PhoneSettings
+from echoic.adapters.twilio.verification import Proving
+from echoic.errors import EchoicError, NotAllowed
+from echoic.memory.phone_registry import line_key
+from echoic.memory.user import UserMemory
+from echoic.session.text_call import TextCall
+from echoic.session.text_recorder import TextRecorder
+from echoic.types import Conversation
+
+log = logging.getLogger(__name__)
+
+_WARM_AFTER_S: Final = 0.3
+"""By then the greeting is on its way: whoever rings meanwhile is answered first."""
+_MANNER: Final = (
+    "You are on the telephone: say short, plain sentences, without markup, lists or addresses that nobody "
+    "would read aloud. Who is calling is known by their number, which is likely but not certain: if somebody "
+    "else is speaking, call wrong_caller before anything else. When the call is over, say good-bye and call "
+    "hang_up."
+)
+_ASKING: Final = (
+    "Before the call ends, ask whether it may be remembered, and call remember_call with the answer. Until "
+    "then nothing of it is kept."
+)
+_GUEST: Final = "Nobody knows who is calling: there is no memory to rely on, and none is kept of this call."
+_UNPROVEN: Final = (
+    "Nothing proves who is calling, so nothing of earlier calls is known, whatever the caller says. Help "
+    "with what needs no memory. Where it takes one, tell them that they can say or key in their PIN of six "
+    "digits, or a code from their page. Never ask for a name instead, nor say whether anybody is known."
+)
+_LANGUAGE: Final = "The line speaks and understands {language}: begin in it."
+
+
+class CalledNumber(Protocol):
+    """The number that was called, as far as serving a caller needs it: `Phone` is one."""
+
+    agent: Agent[Any, str]
+    settings: PhoneSettings
+    callers: Callers
+    links: LinkCodes
+
+    @property
+    def name(self) -> str:
+        """Of the agent."""
+        ...
+
+    def memory_of(self, user: str) -> UserMemory:
+        """The memory of one of the callers."""
+        ...
+
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do `work` beside everything else."""
+        ...
+
+
+class Serving:
+    """The caller of one call, and what serves them. Made by `Call`.
+
+    Args:
+        phone: who answers.
+        call: the engine of the call.
+        number: where it comes from, as given.
+        attestation: whether the carrier vouches for it, as given.
+        deps: makes what the agent depends on, for every caller anew.
+    """
+
+    def __init__(
+        self, phone: CalledNumber, call: TextCall, number: str, attestation: str, deps: Callable[[], Any]
+    ) -> None:
+        self._phone = phone
+        self._call = call
+        self._deps = deps
+        self._number, self._attestation = number, attestation
+        self._proving = Proving(phone)
+        self.language = phone.settings.language
+        """What the line speaks and understands, as a tag of its own."""
+        self.next: Caller | None = None
+        """Whom the call serves from the next turn on."""
+        self._not_mine = False
+        """What was said so far was never said to whom the call serves now."""
+        self.stored: list[Conversation] = []
+        """What can be recalled, as it stood when the caller was known."""
+        self.serve(phone.callers.guest())
+
+    @property
+    def memory(self) -> UserMemory:
+        """Of whoever is calling."""
+        return self._phone.memory_of(self.caller.user)
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether nobody is known."""
+        return self.caller.guest
+
+    @property
+    def greeting(self) -> str:
+        """The first words to them."""
+        settings = self._phone.settings
+        phrases = settings.phrases_in(self.language)
+        told = f" {phrases.link_changed}" if self.caller.changed else ""
+        if self.caller.shared and self.is_guest:
+            return phrases.greeting_shared + told
+        if settings.greet_by_name and self.caller.name and not self.is_guest:
+            return phrases.greeting_known.replace("{name}", self.caller.name) + told
+        return phrases.greeting + told
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """Where a call comes from that is kept in a memory that is not the line's own, for `give_back`."""
+        line = self.caller.line
+        return {} if line is None or self.caller.user == line else {"line": line_key(line)}
+
+    async def identify(self) -> None:
+        """Find out who is calling. Where that cannot be looked up they are a guest: nothing is guessed."""
+        try:
+            caller = await self._phone.callers.identify(self._number, self._attestation)
+        except EchoicError as error:
+            log.warning("a caller could not be looked up: %s", type(error).__name__)
+            caller = self._phone.callers.guest(self._phone.callers.line_of(self._number))
+        self.serve(caller)
+        await self.prepare()
+
+    def serve(self, caller: Caller) -> None:
+        """Serve `caller` from now on, with nothing said so far.
+
+        What somebody says who proved nothing is held apart: nobody recalls it, and it becomes theirs with the
+        rest of the call once they prove who they are.
+        """
+        self.caller = caller
+        held = caller.line is not None and caller.unproven
+        owner = self._phone.callers.lines.held(caller.line) if caller.line and held else caller.user
+        keeping = self._phone.settings.retention == "keep" and (held or not caller.guest)
+        self._call.serve(self.memory, kept_in=self._phone.memory_of(owner), keeping=keeping)
+
+    async def prepare(self) -> None:
+        """What of the caller's memory must stand still for the rest of the call."""
+        self._call.talk.deps = self._deps()
+        self.stored = []
+        if not self.is_guest:
+            try:
+                self.stored = [c for c in await self.memory.conversations() if c.recall_key]
+                preferred = (await self.memory.directives()).language
+                self.language = (preferred and self._phone.settings.spoken_as(preferred)) or self.language
+            except EchoicError as error:
+                log.warning("what a caller stored could not be listed: %s", type(error).__name__)
+            self._phone.later(_warmed(self.memory))
+        asking = self._phone.settings.retention == "ask" and not self.is_guest
+        other = self.language != self._phone.settings.language
+        said = [
+            _MANNER,
+            _ASKING if asking else "",
+            (_UNPROVEN if self.caller.unproven else _GUEST) if self.is_guest else "",
+            _LANGUAGE.format(language=self.language) if other else "",
+        ]
+        self._call.talk.instructions = " ".join(part for part in said if part)
+
+    async def forget_guest(self) -> None:
+        """What was noted for somebody nobody can be again goes."""
+        if not self.is_guest:
+            return
+        try:
+            if await self.memory.facts():
+                await self.memory.forget()
+        except EchoicError as error:
+            log.error("a guest could not be forgotten: %s", type(error).__name__)  # noqa: TRY400 - no content
+
+    async def change(self, caller: Caller, *, denied: bool) -> None:
+        """Serve somebody else. Nothing the model saw for the one before reaches it again.
+
+        Args:
+            caller: who it is.
+            denied: the words so far were never the other's: they leave that memory and go with the caller.
+        """
+        before, was = self._call.recorder, self.caller
+        self.serve(caller)  # first of all: whatever fails from here on, nobody is served as the one before
+        if denied:
+            try:
+                await before.drop()
+            except EchoicError as error:
+                log.error("another's words could not be taken out yet: %s", type(error).__name__)  # noqa: TRY400 - no content
+        elif not was.guest:
+            await before.complete()
+        self._call.talk.forget()
+        if denied or was.guest:
+            # the agent's words stay behind: they may tell of the one before
+            for turn in before.turns:
+                if turn.speaker == "user":
+                    await self._call.recorder.add(turn)
+        if was.guest:
+            await self._adopt(before, was.user, denied=denied)
+        await self.prepare()
+
+    async def _adopt(self, before: TextRecorder, guest: str, *, denied: bool) -> None:
+        """What was noted for a guest becomes the caller's, unless it was never theirs; no copy stays."""
+        try:
+            noted = self._phone.memory_of(guest)
+            facts = await noted.facts()
+            for memory in [] if denied or self.is_guest else facts:
+                if memory.key is None:
+                    await self.memory.remember(memory.text, category=memory.category)
+                else:
+                    await self.memory.set(memory.key, memory.text, category=memory.category)
+            if facts:
+                await noted.forget()
+            if before.durable and self._call.recorder.keeping and await self._call.recorder.keep():
+                await before.drop()
+        except EchoicError as error:
+            log.error("what a guest said could not be taken over yet: %s", type(error).__name__)  # noqa: TRY400 - no content
+
+    async def change_to(self, name: str | None) -> None:
+        """Somebody else is speaking: of that name, or nobody knows who."""
+        await self.change(await self._another(name), denied=True)
+
+    async def meet_next(self) -> None:
+        """Serve whom the call was linked to in the turn before."""
+        caller, self.next = self.next, None
+        denied, self._not_mine = self._not_mine, False
+        if caller is not None and (denied or caller.user != self.caller.user):
+            await self.change(caller, denied=denied)
+        elif caller is not None:
+            self.caller = caller
+
+    async def before(self, said: str) -> tuple[str, str]:
+        """What rules settle before a model is asked: proofs, and who is speaking.
+
+        Returns:
+            words to answer, if any, and what was said as it may be kept and shown to a model.
+        """
+        await self._told()
+        turns = self._call.recorder.turns
+        last = turns[-1] if turns else None
+        spoken = last.heard_text if last is not None and last.speaker == "agent" else ""
+        phrases = self._phone.settings.phrases_in(self.language)
+        heard = await self._proving.hear(said, spoken, self.caller, self.language, phrases)
+        if heard.caller is not None:
+            answer = heard.answer + (f" {phrases.link_changed}" if heard.caller.changed else "")
+            await self._become(heard.caller)
+            return answer, heard.kept
+        if heard.answer or self.caller.unproven:
+            return heard.answer, heard.kept
+        claim = claim_in(said, taken_for=self.caller.name, known=self.caller.people or {})
+        if claim is None:
+            return "", heard.kept
+        unknown = self.is_guest and self.caller.line is not None and claim.name is not None
+        if claim.denied or unknown:
+            another = await self._another(claim.name)
+            await self.change(another, denied=claim.denied)
+            if unknown and another.guest and another.shared:  # the name has a PIN
+                return self._proving.ask(phrases), heard.kept
+        return "", heard.kept
+
+    async def _become(self, caller: Caller) -> None:
+        """Serve whom the caller proved to be: if they are served already, nothing but that changes."""
+        if caller.user == self.caller.user:
+            self.caller = caller
+        else:
+            await self.change(caller, denied=False)
+
+    async def _told(self) -> None:
+        """The greeting was heard, and with it that the line was linked or unlinked."""
+        line = self.caller.line
+        if not self.caller.changed or line is None:
+            return
+        self.caller = replace(self.caller, changed=False)
+        try:
+            await self._phone.callers.lines.told(line)
+        except EchoicError as error:  # they are told again the next time
+            log.warning("that a caller was told is not kept: %s", type(error).__name__)
+
+    async def link(self, code: str) -> bool | None:
+        """Serve whom `code` was given to, from the next turn on; None: it is not good.
+
+        Returns:
+            whether the line is linked to them, and not for this call alone.
+
+        Raises:
+            StoreUnavailable: it could not be looked at.
+        """
+        found = await self._proving.take(code, self.caller)
+        if found is None:
+            return None
+        self.next = found[0]
+        return found[1]
+
+    async def unlink(self, *, not_mine: bool) -> None:
+        """Undo the link of the line; from the next turn on it is who it was before.
+
+        Args:
+            not_mine: whether the caller never wanted it: what was said on the line since goes back with it.
+
+        Raises:
+            NotAllowed: nothing proves that the line is theirs.
+        """
+        self.next = await self._phone.callers.unlink(self.caller)
+        self._not_mine = not_mine
+        if not_mine and self.caller.line is not None:
+            await self._phone.callers.give_back(self.caller.line)
+
+    async def code(self) -> Code | None:
+        """A code by which a page proves to belong to this line; None: the number is withheld.
+
+        Raises:
+            NotAllowed: nothing proves that the line is the caller's.
+        """
+        caller = self.caller
+        if caller.line is None:
+            return None
+        if not caller.number_proven or caller.user not in caller.proved:
+            raise NotAllowed("nothing proves that this line is the caller's")
+        return await self._phone.links.give_line(caller.line, proved=caller.proved)
+
+    async def new_pin(self) -> str:
+        """Take the digits that are said next for a new PIN; the words that ask for them."""
+        return await self._proving.new_pin(self.caller, self._phone.settings.phrases_in(self.language))
+
+    async def speak_in(self, language: str) -> bool:
+        """Change the line to `language` and keep that as what the caller prefers; whether it can."""
+        tag = self._phone.settings.spoken_as(language)
+        if tag is None:
+            return False
+        self.language = tag
+        if not self.is_guest:
+            await self.memory.set_directives(language=tag)
+        return True
+
+    async def _another(self, name: str | None) -> Caller:
+        """Somebody else on the line; a guest where that cannot be looked up: nothing is guessed."""
+        try:
+            return await self._phone.callers.another(self.caller, name)
+        except EchoicError as error:
+            log.warning("a caller could not be looked up: %s", type(error).__name__)
+            return self._phone.callers.guest(self.caller.line)
+
+
+async def _warmed(memory: UserMemory) -> None:
+    """Make ready what the first answer needs, while the caller is greeted."""
+    await asyncio.sleep(_WARM_AFTER_S)
+    with suppress(EchoicError, asyncio.CancelledError):
+        await memory.warm()
+
+
+__all__ = ["Serving"]

@@ -1,0 +1,263 @@
+"""What a caller says about who they are, and codes they say. Rules, in English; pure.
+
+Rules and not the model: whose memory is read is decided before anything of it reaches a model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from rapidfuzz.distance import DamerauLevenshtein
+
+from echoic.words import STOP, fold, sound
+
+CODE_DIGITS: Final = 6
+
+_DENIED = re.compile(
+    r"\b(?:this is not|this isn't|it is not|it's not|it isn't|i am not|i'm not"
+    r"|(?:you're|you are) not (?:talking|speaking) to|not)\s+(?:the\s+)?(?P<name>[^\W\d_][\w'-]*)"
+)
+_OTHER = re.compile(
+    r"\b(?:(?:you have|you've got|you got|i'm|i am|this is|wrong)\s+(?:the\s+)?"
+    r"(?:wrong|other|different) (?:person|caller)"
+    r"|someone else|somebody else|not the usual (?:caller|person)"
+    r"|(?:i'm|i am) (?:using|on|calling from) (?:his|her|their) (?:phone|line|number)|wrong person)\b"
+)
+_NAMED = re.compile(
+    r"\b(?:my name is|my name's|i am called|i'm called|you're (?:talking|speaking) to"
+    r"|this is|it is|it's|i am|i'm)\s+(?P<name>[^\W\d_][\w'-]+)"
+)
+_FORMAL = re.compile(
+    r"\b(?:my name is|my name's|you're (?:talking|speaking) to)\s+(?P<a>[^\W\d_][\w'-]+)"
+    r"|\bthis is\s+(?P<b>[^\W\d_][\w'-]+)"
+    r"(?=\s+(?:speaking|calling|here|on the (?:line|phone))\b|\s*[.,!]|\s*$)"
+)
+_NO_NAMES: Final = frozenset(
+    """
+    a an the my his her their your our someone somebody me us here there very so just really about calling
+    speaking sure not for from with that this what why how when great good bad fine nice true false right
+    wrong ok okay important urgent ridiculous terrible awful amazing perfect fantastic late early new old one
+    two another different usual hungry tired sorry happy sad ready back home busy hers it everything nothing
+    """.split()
+)
+_DIGITS: Final = {
+    **{str(digit): str(digit) for digit in range(10)},
+    "zero": "0",
+    "oh": "0",
+    "o": "0",
+    "one": "1",
+    "two": "2",
+    "to": "2",
+    "too": "2",
+    "three": "3",
+    "four": "4",
+    "for": "4",
+    "five": "5",
+    "six": "6",
+    "seven": "7",
+    "eight": "8",
+    "ate": "8",
+    "nine": "9",
+}
+
+_DIGITS_IN: Final = {
+    language: {word: str(digit) for digit, said in enumerate(words.split()) for word in said.split("/")}
+    for language, words in {
+        "de": "null eins/ein zwei/zwo drei vier funf/fuenf sechs sieben acht neun",
+        "es": "cero uno/un dos tres cuatro cinco seis siete ocho nueve",
+        "fr": "zero un/une deux trois quatre cinq six sept huit neuf",
+        "it": "zero uno/un due tre quattro cinque sei sette otto nove",
+        "pt": "zero um dois tres quatro cinco seis/meia sete oito nove",
+    }.items()
+}
+_TIMES: Final = {"double": 2, "triple": 3}
+_ALSO_WORDS: Final = frozenset({"to", "too", "for"})
+_LEAST_MASKED: Final = 4
+"""Digits in a row that may be a PIN of which some were not heard."""
+MASK: Final = "[code]"
+"""Stands in what is kept for digits that were said to prove something."""
+_ANNOUNCED = re.compile(
+    r"\b(?:pin|pins|p\.i\.n|passcode|pass code|code|codes|codigo|codice|geheimzahl|geheimnummer|clave)\b"
+)
+_OTHER_CODES = re.compile(
+    r"\b(?:zip|post|postal|area|country|dialling|promo|promotion|discount|voucher|coupon|bar|qr|error|product"
+    r"|booking|source|dress)\s+(?:pin\s+)?codes?\b"
+)
+_PIN_NAMED = re.compile(r"\b(?:pin|p\.i\.n|geheimzahl|geheimnummer|clave|codice segreto)\b")
+_WANTS_PIN = re.compile(r"\b(?:set|change|choose|create|make|give|have|want|like|new)\b.{0,60}\bpin\b")
+_FILLING: Final = frozenset("it is s its it's um uh er okay ok yes well so and the my number here".split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityClaim:
+    """What was said about who is speaking."""
+
+    denied: bool = False
+    """They are not who they were taken for."""
+    name: str | None = None
+    """Who they say they are, as the recogniser wrote it."""
+
+
+def claim_in(said: str, *, taken_for: str | None, known: Collection[str] = ()) -> IdentityClaim | None:
+    """What `said` claims; None: nothing about who is speaking.
+
+    Args:
+        said: what the caller said.
+        taken_for: the name of whom the call was taken to be from, if it has one.
+        known: names of others who call from there.
+    """
+    text = fold(said)
+    denials = [match["name"] for match in _DENIED.finditer(text)]
+    denied = bool(_OTHER.search(text)) or (
+        taken_for is not None and any(same_name(name, taken_for) for name in denials)
+    )
+    names = [match["name"] for match in _NAMED.finditer(text) if match["name"] not in denials]
+    names = [name for name in names if name not in _NO_NAMES and name not in STOP]
+    if denied:
+        return IdentityClaim(denied=True, name=_written(names[0], said) if names else None)
+    for name in names:
+        for other in known:
+            if same_name(name, other):
+                return IdentityClaim(
+                    denied=taken_for is not None and not same_name(name, taken_for), name=other
+                )
+    formal = [match["a"] or match["b"] for match in _FORMAL.finditer(text)]
+    formal = [name for name in formal if name in names]
+    if formal and taken_for is not None and not same_name(formal[0], taken_for):
+        return IdentityClaim(denied=True, name=_written(formal[0], said))
+    if formal and taken_for is None:
+        return IdentityClaim(name=_written(formal[0], said))
+    return None
+
+
+def same_name(a: str, b: str) -> bool:
+    """Whether two names may be one: as written, nearly, or by their sound. First names count."""
+    first, second = fold(a).split(), fold(b).split()
+    if not first or not second:
+        return False
+    x, y = first[0], second[0]
+    if x == y or bool(set(sound(x)) & set(sound(y))):
+        return True
+    return min(len(x), len(y)) >= 4 and DamerauLevenshtein.distance(x, y) <= 1
+
+
+def codes_in(said: str, language: str = "en") -> list[str]:
+    """Every code of `CODE_DIGITS` digits that `said` may hold, said digit by digit or typed."""
+    codes: list[str] = []
+    for run in _runs(said, language):
+        digits = "".join(digit for _, _, digit in run)
+        # "to" and "for" before a code are words; behind it too
+        codes += [digits[at : at + CODE_DIGITS] for at in range(len(digits) - CODE_DIGITS + 1)]
+    return list(dict.fromkeys(codes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Digits that were said to prove something, or to be proof from now on."""
+
+    digits: str
+    """Those that may be a PIN or a code; empty where there are none of that length."""
+    announced: bool
+    """They were called a PIN or a code. Otherwise nothing else was said: they may be anything."""
+    masked: str
+    """What was said, without them, as it may be kept."""
+
+
+def proof_in(said: str, language: str = "en") -> Proof | None:
+    """What `said` holds that may prove who is calling; None: nothing.
+
+    Digits too few or too many are no proof and are masked all the same: the recogniser may have misheard one.
+    """
+    runs = [run for run in _runs(said, language) if len(run) >= _LEAST_MASKED]
+    announced = speaks_of_proof(said)
+    if not runs or not (announced or _is_bare(said, runs)):
+        return None
+    masked = said
+    for run in reversed(runs):
+        masked = f"{masked[: run[0][0]]}{MASK}{masked[run[-1][1] :]}"
+    exact = [digits for run in runs if len(digits := _without_words(run, said)) == CODE_DIGITS]
+    return Proof(digits=exact[0] if len(exact) == 1 else "", announced=announced, masked=masked)
+
+
+def masked(said: str, language: str = "en") -> str:
+    """What was said, without digits that may prove something."""
+    proof = proof_in(said, language)
+    return said if proof is None else proof.masked
+
+
+def _without_words(run: list[tuple[int, int, str]], said: str) -> str:
+    """The digits of `run`; where they are too many, without words before them that only sound like one."""
+    while len(run) > CODE_DIGITS and fold(said[run[0][0] : run[0][1]]) in _ALSO_WORDS:
+        run = run[1:]
+    return "".join(digit for _, _, digit in run)
+
+
+def wants_pin(said: str) -> bool:
+    """Whether the caller asks to set or change their PIN. English."""
+    return bool(_WANTS_PIN.search(fold(said)))
+
+
+def speaks_of_proof(said: str) -> bool:
+    """Whether a PIN or a code is spoken of, so that digits said next may be it."""
+    return bool(_ANNOUNCED.search(_OTHER_CODES.sub(" ", fold(said))))
+
+
+def names_pin(said: str) -> bool:
+    """Whether a PIN is spoken of by that name."""
+    return bool(_PIN_NAMED.search(_OTHER_CODES.sub(" ", fold(said))))
+
+
+def _runs(said: str, language: str) -> list[list[tuple[int, int, str]]]:
+    """Digits that follow one another, as (start, end, digit), said or typed."""
+    words = _DIGITS | _DIGITS_IN.get(language.partition("-")[0].casefold(), {})
+    runs: list[list[tuple[int, int, str]]] = [[]]
+    times = 1
+    start = 0
+    for token in re.finditer(r"[^\W\d_]+|\d", said):
+        word = fold(token.group())
+        if word in _TIMES:
+            times, start = _TIMES[word], token.start()
+            continue
+        digit = words.get(word)
+        if digit is None:
+            runs.append([])
+        else:
+            first = start if times > 1 else token.start()
+            runs[-1] += [(first, token.end(), digit)] * times
+        times = 1
+    return [run for run in runs if run]
+
+
+def _is_bare(said: str, runs: list[list[tuple[int, int, str]]]) -> bool:
+    """Whether nothing else is said but digits and what fills a pause."""
+    rest = said
+    for run in reversed(runs):
+        rest = f"{rest[: run[0][0]]} {rest[run[-1][1] :]}"
+    return set(re.findall(r"\w+", fold(rest))) <= _FILLING
+
+
+def _written(name: str, said: str) -> str:
+    """`name` as `said` has it, which may have accents, with a capital."""
+    for word in re.findall(r"[^\W\d_][\w'’-]*", said):
+        if fold(word) == name:
+            return f"{word[:1].upper()}{word[1:]}"
+    return name.capitalize()
+
+
+__all__ = [
+    "CODE_DIGITS",
+    "MASK",
+    "IdentityClaim",
+    "Proof",
+    "claim_in",
+    "codes_in",
+    "masked",
+    "names_pin",
+    "proof_in",
+    "same_name",
+    "speaks_of_proof",
+    "wants_pin",
+]

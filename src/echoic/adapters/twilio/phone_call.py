@@ -1,0 +1,262 @@
+"""One telephone call: a `TextCall` for whoever is calling, as the rules of `Serving` find out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from hashlib import blake2b
+from typing import Any, Final, Protocol, cast
+
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import AbstractCapability, Caching
+from pydantic_ai.settings import ModelSettings
+
+from echoic.adapters.twilio.caller_session import CalledNumber, Serving
+from echoic.adapters.twilio.callers import Caller
+from echoic.adapters.twilio.identity_claims import masked
+from echoic.adapters.twilio.phone_lines import RECORD
+from echoic.adapters.twilio.phone_tools import AnotherCaller, PhoneMemory
+from echoic.adapters.twilio.phrases import Phrases
+from echoic.adapters.twilio.settings import CacheFor
+from echoic.memory.service import MemoryService
+from echoic.memory.user import UserMemory
+from echoic.session.hooks import Caption
+from echoic.session.text_call import Excuse, Restart, TextCall
+
+_RECALL_SHARE: Final = 0.5
+"""Of a tool's time, what the recall for a turn may take."""
+
+
+class Answering(CalledNumber, Protocol):
+    """Who answers, as far as a call needs it: `Phone` is one."""
+
+    service: MemoryService
+    capabilities: tuple[AbstractCapability[Any], ...]
+    captions: Callable[[PhoneCall, Caption], None] | None
+
+    @property
+    def agents(self) -> Mapping[str, Agent[Any, str]]:
+        """Who may serve, by name; the first one begins."""
+        ...
+
+    def deps_of(self, call: PhoneCall) -> Any:
+        """What the agent depends on in `call`."""
+        ...
+
+    def ended(self, call: PhoneCall) -> None:
+        """Note that `call` is over."""
+        ...
+
+
+class PhoneCall(TextCall):
+    """A call from its first ring to its end. Made by `Phone`.
+
+    Args:
+        phone: who answers.
+        sid: the call's id.
+        number: where it comes from, as given.
+        attestation: whether the carrier vouches for it, as given.
+    """
+
+    def __init__(self, phone: Answering, sid: str, number: str, attestation: str) -> None:
+        settings, captions = phone.settings, phone.captions
+        super().__init__(
+            f"call:{sid}",
+            phone.agents,
+            characters_per_s=settings.pace.characters_per_s,
+            give_up_s=settings.pace.give_up_s,
+            recall_ms=settings.timeout_s * 1000 * _RECALL_SHARE,
+            summarizer=phone.service.summarizer,
+            captions=None if captions is None else lambda caption: captions(self, caption),
+        )
+        self.sid = sid
+        self._phone = phone
+        self.serving = Serving(phone, self, number, attestation, deps=lambda: phone.deps_of(self))
+        """Who is calling, and what follows from it."""
+        self.dialogue: Any = None
+        """What webhooks keep of it; nobody else looks into it."""
+        self.to_say = ""
+        """The phone's own answer to what a voice model heard, if any."""
+        self.touched = time.monotonic()
+        self.lines = 0
+        """Sockets that carry it."""
+
+    # -- what it is
+
+    @property
+    def caller(self) -> Caller:
+        """Who is calling."""
+        return self.serving.caller
+
+    @property
+    def recall_tokens(self) -> int:
+        """Of a recalled conversation."""
+        return self._phone.settings.recall_tokens
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """What the line may speak."""
+        return self._phone.settings.spoken
+
+    @property
+    def language(self) -> str:
+        """What the line speaks and understands now."""
+        return self.serving.language
+
+    @property
+    def phrases(self) -> Phrases:
+        """What the phone itself says in it."""
+        return self._phone.settings.phrases_in(self.language)
+
+    @property
+    def figures(self) -> Figures:
+        """What it took so far."""
+        usage = self.talk.usage
+        return Figures(
+            turns=self._turns,
+            interruptions=self._interruptions,
+            input_tokens=usage.input_tokens,
+            cached_tokens=usage.cache_read_tokens,
+            output_tokens=usage.output_tokens,
+            recalls=sum(ear.recalls for ear in self._ears),
+            recalls_ready=sum(ear.ready for ear in self._ears),
+            language=self.language,
+            kept=self.recorder.keeping,
+        )
+
+    def heard_in(self, language: str) -> None:
+        """The line found out that the caller speaks `language`: it answers in it, if it can.
+
+        One utterance is no preference: the next call begins as before. A line that was not asked to find out
+        only repeats what it was told.
+        """
+        settings = self._phone.settings
+        tag = settings.spoken_as(language) if language and settings.detect_language else None
+        if tag is not None:
+            self.serving.language = tag
+
+    async def overheard(self, said: str, turn: str) -> bool:
+        """Keep what the caller said to a voice model, which answers by itself; whether they are the same.
+
+        Where they are not, what the model was told is another's: its session must end.
+        """
+        before = self.caller
+        self.to_say = await self.overhear(said, turn)
+        return self.caller.user == before.user
+
+    async def is_another(self, found: AnotherCaller) -> None:
+        """The model found that somebody else is speaking."""
+        self.leaving.clear()
+        await self._restarted(found)
+
+    def forget_words(self) -> None:
+        """See `TextCall`."""
+        super().forget_words()
+        self.serving.stored, self.dialogue = [], None
+
+    # -- what the engine asks
+
+    async def _open(self) -> None:
+        await self.serving.identify()
+        await super()._open()
+
+    async def _close(self) -> None:
+        self._phone.ended(self)
+
+    async def _screened(self, said: str) -> tuple[str, str]:
+        await self.serving.meet_next()
+        return await self.serving.before(said)
+
+    def _masked(self, said: str) -> str:
+        return masked(said, self.language)
+
+    async def _restarted(self, why: Restart) -> None:
+        await self.serving.change_to(why.name if isinstance(why, AnotherCaller) else None)
+
+    def _excuse(self, why: Excuse) -> str:
+        phrases = self.phrases
+        return {"failed": phrases.sorry, "too_long": phrases.too_long, "left": phrases.farewell}[why]
+
+    async def _ended(self) -> None:
+        await self.recorder.add_result(RECORD, {**self.figures.as_json(), **self.serving.origin})
+        await self.serving.forget_guest()
+
+    def _memory(self, memory: UserMemory) -> PhoneMemory:
+        settings = self._phone.settings
+        return PhoneMemory(
+            self._phone.service,
+            user=lambda _deps: self.caller.user,
+            deployment=settings.deployment,
+            agent=self.talk.current,
+            budget_tokens=settings.budget_tokens,
+            timeout_s=settings.timeout_s,
+            capture=False,
+            memory=memory,
+            call=self,
+            stored=self.serving.stored,
+        )
+
+    def _more(self) -> Sequence[AbstractCapability[Any]]:
+        more = self._phone.capabilities
+        return [*caching_of(self.talk.agent, more, self._phone.settings.prompt_cache, self.name), *more]
+
+
+@dataclass
+class CallCaching(Caching):
+    """`Caching` of PydanticAI, and for OpenAI a key that brings the requests of a call to one cache."""
+
+    _: KW_ONLY
+    conversation: str
+    """The call's id; a hash of it is sent."""
+
+    def get_model_settings(self) -> ModelSettings | None:
+        """What stands in every request of the call."""
+        key = blake2b(self.conversation.encode(), digest_size=16).hexdigest()
+        settings = {**(super().get_model_settings() or {}), "openai_prompt_cache_key": key}
+        return cast("ModelSettings", settings)  # a provider's own settings are no part of the common type
+
+
+def caching_of(
+    agent: Agent[Any, str], more: Sequence[AbstractCapability[Any]], asked: CacheFor, conversation: str
+) -> list[AbstractCapability[Any]]:
+    """What is added to `agent` and `more` for a call; nothing where caching is off, or theirs already."""
+    own: list[AbstractCapability[Any]] = []
+    for capability in (agent.root_capability, *more):
+        capability.apply(own.append)
+    if not asked or any(isinstance(capability, Caching) for capability in own):
+        return []
+    return [CallCaching(asked, conversation=conversation)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What a call took. No content."""
+
+    turns: int
+    interruptions: int
+    input_tokens: int
+    """Sent to the model, those from its provider's cache included."""
+    cached_tokens: int
+    """Of these, those the provider had in its cache."""
+    output_tokens: int = 0
+    recalls: int = 0
+    """Turns whose words were heard before they were complete, so that memory could be searched ahead."""
+    recalls_ready: int = 0
+    """Of these, those whose answer was there when the turn ended."""
+    language: str = ""
+    """The line's, at the end."""
+    kept: bool
+
+    @property
+    def cached_share(self) -> float:
+        """Of the tokens sent, those the provider had in its cache; 0 where none were sent."""
+        return self.cached_tokens / self.input_tokens if self.input_tokens else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as it is recorded and reported."""
+        counts = {name: getattr(self, name) for name in Figures.__slots__}
+        return {**counts, "cached_share": round(self.cached_share, 4)}
+
+
+__all__ = ["CallCaching", "Figures", "PhoneCall", "caching_of"]

@@ -1,0 +1,172 @@
+"""Run a command: open the memory it names, do the work, print the result, return the exit code."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import click
+
+from echoic.cli.command import output_of
+from echoic.cli.output import CommandResult, Output
+from echoic.cli.settings import Settings, settings_of
+from echoic.errors import EmbedderError, InvalidInput
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from echoic.cli.deferred import DeferredEmbedder
+    from echoic.memory.quota import Quota
+    from echoic.memory.service import MemoryService
+    from echoic.memory.user import UserMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What a command works with: settings, output, open memory."""
+
+    settings: Settings
+    output: Output
+    memory: MemoryService
+    embedder: DeferredEmbedder
+
+    @property
+    def user(self) -> UserMemory:
+        """The memory of the user that the settings name."""
+        return self.memory.user(self.settings.user, self.settings.deployment)
+
+
+Work = Callable[[Desk], Awaitable[CommandResult]]
+
+
+def run(ctx: click.Context, work: Work, *, model: str | None = None) -> int:
+    """Do `work` with an open memory, print its result and return the exit code."""
+    output = output_of(ctx)
+    settings = settings_of(ctx)
+    return output.finish(_in_loop(settings, _with_memory(settings, output, work, model)))
+
+
+def run_apart(
+    ctx: click.Context, work: Callable[[Settings, Output], Coroutine[Any, Any, CommandResult]]
+) -> int:
+    """Do `work` that opens what it needs itself, print its result and return the exit code."""
+    output = output_of(ctx)
+    settings = settings_of(ctx)
+    return output.finish(_in_loop(settings, work(settings, output)))
+
+
+def memory_at(
+    settings: Settings,
+    embedder: DeferredEmbedder,
+    model: str | Model | None = None,
+    quota: Quota | None = None,
+) -> MemoryService:
+    """The memory `settings` name, not yet open. With `model`, it joins the rules in forming memories.
+
+    Raises:
+        InvalidInput: an invalid store, mode, fusion, model or share.
+    """
+    import echoic
+
+    return echoic.open(
+        settings.store,
+        embedder=embedder,
+        model=model,
+        global_writes=settings.global_writes,
+        global_kinds=settings.global_kinds or None,
+        fusion=settings.fusion,
+        shares=settings.shares,
+        quota=quota,
+        secrets="keep" if settings.keep_secrets else "mask",
+    )
+
+
+def embedder_at(settings: Settings) -> DeferredEmbedder:
+    """The embedder `settings` name, not yet open.
+
+    Raises:
+        InvalidInput: an unknown embedder.
+    """
+    from echoic.cli.deferred import DeferredEmbedder
+    from echoic.embedding import embedder_from
+
+    local = settings.embedder.partition(":")[0] == "local"
+    return DeferredEmbedder(embedder_from(settings.embedder, model_dir=settings.weights if local else None))
+
+
+def store_path(settings: Settings) -> Path | None:
+    """The file or folder of a local store; None for any other kind of store."""
+    scheme, _, rest = settings.store.partition("://")
+    place = rest.partition("?")[0]
+    if scheme.lower() not in {"sqlite", "files"} or not place.startswith("/"):
+        return None
+    return Path(unquote(place[1:]))
+
+
+def words_only(error: EmbedderError) -> str:
+    """The note that an answer was found without the embedder."""
+    return f"searching by words and sounds only, for now: {error}"
+
+
+def text_or_stdin(value: str) -> str:
+    """`value`, or the text on stdin if it is "-", without its final line break.
+
+    Raises:
+        InvalidInput: stdin is not UTF-8.
+    """
+    if value != "-":
+        return value
+    raw = sys.stdin.buffer.read()
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"stdin is not UTF-8 at byte {error.start}; convert it first") from error
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+async def _with_memory(settings: Settings, output: Output, work: Work, model: str | None) -> CommandResult:
+    embedder = embedder_at(settings)
+    path = store_path(settings)
+    new = path is not None and not path.exists()
+    async with memory_at(settings, embedder, model) as memory:
+        if new:
+            output.say(f"created a store at {path}, for {_whose(settings)}")
+        desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)
+        result = await work(desk)
+    if embedder.trouble is not None:  # nothing is lost: what was written waits to be embedded
+        output.note(words_only(embedder.trouble))
+    return result
+
+
+def _whose(settings: Settings) -> str:
+    """The user, and how to name another: a wrong user or folder would otherwise go unnoticed."""
+    name = f"user {settings.user!r}"
+    return name if "user" in settings.named else f"{name} (--user or ECHOIC_USER names another)"
+
+
+def _in_loop(settings: Settings, work: Coroutine[Any, Any, CommandResult]) -> CommandResult:
+    import asyncio
+
+    if settings.debug:
+        logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
+    # without a handler Python prints warnings to stderr; the result already reports them
+    logging.getLogger("echoic").addHandler(logging.NullHandler())
+    return asyncio.run(work)
+
+
+__all__ = [
+    "Desk",
+    "Work",
+    "embedder_at",
+    "memory_at",
+    "run",
+    "run_apart",
+    "store_path",
+    "text_or_stdin",
+    "words_only",
+]

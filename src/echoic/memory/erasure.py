@@ -1,0 +1,418 @@
+"""What an erasure destroys: which records it removes, and what is left of those it rewrites.
+
+Every kind of record kept under a key or of a conversation is named here, or it would outlive it. The store
+removes the bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from echoic.errors import InvalidInput
+from echoic.memory.concurrency import until_written
+from echoic.memory.distilling.progress import PROGRESS, progress_id
+from echoic.memory.distilling.unlearning import unlearn_turns
+from echoic.memory.experience import unlearn
+from echoic.memory.forget_targets import Targets, reached, said_by
+from echoic.memory.global_review import JUDGEMENT
+from echoic.memory.hooks import Forgetting, Forgotten
+from echoic.memory.keyed_memories import KeyedMemories
+from echoic.memory.memory_claims import Claim
+from echoic.memory.mentions import Span, joined, masked, mentioned_in, said_in, said_in_text
+from echoic.memory.phone_registry import forget_on_lines, lines_of
+from echoic.memory.profile import DIRECTIVES
+from echoic.memory.records import (
+    CALL,
+    CALL_PARTS,
+    CHECKPOINT,
+    CONVERSATION,
+    EXCHANGE,
+    GIVEN,
+    LINK_CODE,
+    MEMORY,
+    PROPOSAL,
+    TURN,
+    hidden_in,
+    memory_of,
+    record_of_turn,
+    scan_all,
+    turn_of,
+)
+from echoic.memory.retraction import derived_from, named
+from echoic.memory.service_context import Parts
+from echoic.memory.tasks import RESULT
+from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
+from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name
+from echoic.words import FORGOTTEN, fold
+
+
+class Erasing:
+    """Erasures of one user. Holds no state of its own."""
+
+    def __init__(self, parts: Parts, scope: Scope) -> None:
+        self._parts = parts
+        self._scope = scope
+
+    async def forget(
+        self,
+        key: str | None,
+        conversation: str | None,
+        name: str | None,
+        asked: str | None = None,
+        *,
+        alone: bool = True,
+    ) -> Receipt:
+        """See `UserMemory.forget`; `alone`: nothing else is asked for."""
+        if not alone:
+            raise InvalidInput("forget takes `learned_from` alone: call it again for anything else")
+        if name is not None and (key is not None or conversation is not None):
+            raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
+        if asked is not None and not (key is conversation is name is None):
+            raise InvalidInput("forget takes `asked` alone: call it again for anything else")
+        with self._parts.telemetry.operation("erase", self._scope) as doing:
+            receipt = await self._forget(key, conversation, name, asked)
+            doing.note(records=receipt.records, vectors=receipt.vectors, verified=int(receipt.verified))
+        self._parts.telemetry.erased(receipt.records)
+        what: Forgetting = "everything" if conversation is None else "conversation"
+        what = "id" if name is not None or asked is not None else what if key is None else "key"
+        event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
+        self._parts.hooks.emit(event)
+        return receipt
+
+    async def forget_learned(self, turns: Collection[str]) -> Receipt:
+        """See `UserMemory.forget`: what was learned from `turns` alone."""
+        keyed = KeyedMemories(self._parts, self._scope)
+        known = [memory_of(record) for record in await scan_all(self._parts.store, self._scope, MEMORY)]
+        learned = {memory.id: memory for memory in known if memory.source and set(memory.source) <= {*turns}}
+        receipts = []
+        for key in dict.fromkeys(memory.key for memory in learned.values() if memory.key is not None):
+            versions = await keyed.history(key)
+            others = {fold(version.text) for version in versions if version.id not in learned}
+            if not others:
+                receipts.append(await self.forget(key, None, None))
+                continue
+            if any(version.current and version.id in learned for version in versions):
+                await keyed.delete(key)
+            # what another call said as well is not theirs alone, and its words stay
+            alone = [v for v in versions if v.id in learned and fold(v.text) not in others]
+            receipts += [await self.forget(None, None, version.id) for version in alone]
+        unkeyed = [memory.id for memory in learned.values() if memory.key is None]
+        receipts += [await self.forget(None, None, name) for name in unkeyed]
+        return _total(receipts)
+
+    async def _forget(
+        self, key: str | None, conversation: str | None, name: str | None, asked: str | None
+    ) -> Receipt:
+        everything = key is None and conversation is None and name is None and asked is None
+        memories = await self._versions(key) if key is not None else []
+        whole: list[str] = []
+        if name is not None:
+            memories, whole = await named(self._parts.store, self._scope, checked_name(name, "id"))
+        meant = await self._meant(asked)
+        memories += [*meant.memories, *said_by(meant)]
+        if memories or whole or meant.spans:
+            # before it goes: whoever is learning from these turns now has to look again
+            await unlearn_turns(self._parts.store, self._scope, memories)
+        lines = await lines_of(self._parts.store, self._scope) if everything else []
+        self._parts.recaller.forget()
+        learned = await self._learned_in(conversation) if conversation is not None else 0
+        kept = 0
+
+        async def attempt() -> Erased | None:
+            nonlocal kept
+            changes = None if everything else await self._chosen(key, conversation)
+            # looked up anew: where a turn was rewritten its words stand elsewhere
+            parts = (await self._meant(asked)).spans
+            if changes is not None and (memories or whole or parts):
+                gone = await destroyed(self._parts.store, self._scope, memories, whole, parts)
+                kept = gone.kept
+                changes += [*await self._memories(memories), *await self._quoting(), *gone.changes]
+                changes = _each_once(changes)
+            return None if changes == [] else await self._parts.store.erase(self._scope, changes)
+
+        # what names the user elsewhere first: their own is looked for by its words, which stand there as well
+        erased = await self._named(lines) if everything else []
+        erased += [part] if (part := await until_written(attempt, "what is forgotten")) else []
+        # what was written meanwhile, as by a call that goes on, goes as well
+        while erased and not everything and (part := await until_written(attempt, "what is forgotten")):
+            erased.append(part)
+        erased = erased or [await self._parts.store.erase(self._scope, [])]
+        # only now: what is judged or handed in meanwhile is taken back once the user's own is gone
+        shared = await self._authored(key) if everything or key is not None else []
+        drops = [Drop(kind=record.kind, id=record.id) for record in shared]
+        lessons = 0
+        if everything:
+            taught, lessons = await unlearn(self._parts.store, self._scope)
+            drops += taught
+            erased += await self._named(lines)
+        elif memories:
+            taught, lessons = await unlearn(
+                self._parts.store, self._scope, lambda text: bool(said_in_text(text, memories))
+            )
+            drops += taught
+        if drops:
+            erased.append(await self._parts.store.erase(self._scope.everyone, drops))
+        stays: dict[KeptBecause, int] = {
+            "means something else": kept,
+            "learned from it": learned,
+            "others taught it too": lessons,
+        }
+        return _receipt(erased, stays)
+
+    async def _memories(self, memories: Sequence[Memory]) -> list[Drop]:
+        """Those of `memories` that are there."""
+        names = [memory.id for memory in memories if memory.id]
+        there = await self._parts.store.read(self._scope, MEMORY, names)
+        return [Drop(kind=MEMORY, id=record.id) for record in there]
+
+    async def _meant(self, asked: str | None) -> Targets:
+        """What the request in a turn reaches."""
+        store, scope = self._parts.store, self._scope
+        records = await store.read(scope, TURN, [checked_name(asked, "id")]) if asked is not None else []
+        found = await reached(store, scope, turn_of(records[0])) if records else None
+        return found or Targets()
+
+    async def _learned_in(self, conversation: str) -> int:
+        """How many memories rest on what was said in a conversation."""
+        turns = await scan_all(
+            self._parts.store, self._scope, TURN, key=checked_name(conversation, "conversation id")
+        )
+        said = {turn.id for turn in turns}
+        memories = [memory_of(record) for record in await scan_all(self._parts.store, self._scope, MEMORY)]
+        return sum(not said.isdisjoint(memory.source) for memory in memories)
+
+    async def _quoting(self) -> list[Drop]:
+        """What a model was given in a call, and the state a call would go on from: both may quote it."""
+        records = await scan_all(self._parts.store, self._scope, GIVEN)
+        records += await scan_all(self._parts.store, self._scope, CHECKPOINT)
+        return [Drop(kind=record.kind, id=record.id) for record in records]
+
+    async def _authored(self, key: str | None) -> list[Record]:
+        """Global memories and proposals of this user."""
+        everyone = self._scope.everyone
+        records = await scan_all(self._parts.store, everyone, MEMORY, key=key)
+        records += await scan_all(self._parts.store, everyone, PROPOSAL, key=key)
+        return [record for record in records if record.data.get("author") == self._scope.user]
+
+    async def _named(self, lines: list[str]) -> list[Erased]:
+        """Erase what names the user on telephone lines, and codes that prove to be them."""
+        store = self._parts.store
+        erased = await forget_on_lines(store, self._scope, lines, self._parts.clock())
+        codes = await self._link_codes()
+        return [*erased, await store.erase(self._scope.everyone, codes)] if codes else erased
+
+    async def _link_codes(self) -> list[Drop]:
+        """Codes that prove who is calling and were given to this user: nobody is to be taken for them now."""
+        codes = await scan_all(self._parts.store, self._scope.everyone, LINK_CODE)
+        given = [
+            code
+            for code in codes
+            if self._scope.user in {code.data.get("whose"), *code.data.get("proved", ())}
+        ]
+        return [Drop(kind=code.kind, id=code.id) for code in given]
+
+    async def _chosen(self, key: str | None, conversation: str | None) -> list[Erasable]:
+        """What to destroy in the user's own scope, of a key and of a conversation."""
+        chosen: list[Record] = []
+        if key is not None:
+            chosen += await self._under(checked_name(key, "key"))
+        if conversation is not None:
+            chosen += await self._of(checked_name(conversation, "conversation id"))
+        return [Drop(kind=record.kind, id=record.id) for record in chosen]
+
+    async def _versions(self, key: str) -> list[Memory]:
+        """What the user ever kept under `key`."""
+        own = await scan_all(self._parts.store, self._scope, MEMORY, key=checked_name(key, "key"))
+        return [memory_of(record) for record in own] + [memory_of(r) for r in await self._authored(key)]
+
+    async def _under(self, key: str) -> list[Record]:
+        """What goes with a key."""
+        chosen = await scan_all(self._parts.store, self._scope, MEMORY, key=key)
+        chosen += await scan_all(self._parts.store, self._scope, JUDGEMENT, key=key)
+        return chosen
+
+    async def _of(self, conversation: str) -> list[Record]:
+        """What goes with a conversation."""
+        chosen = await self._parts.store.read(self._scope, CONVERSATION, [conversation])
+        for kind in (TURN, RESULT, DIRECTIVES, *CALL_PARTS):
+            chosen += await scan_all(self._parts.store, self._scope, kind, key=conversation)
+        held = await scan_all(self._parts.store, self._scope, CHECKPOINT)
+        chosen += [record for record in held if record.data.get("conversation") == conversation]
+        read = await scan_all(self._parts.store, self._scope, PROGRESS)
+        return chosen + [
+            record for record in read if record.id == progress_id(record.key or "", conversation)
+        ]
+
+
+def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
+    """`changes`, of two that name the same record the one that drops it."""
+    found: dict[tuple[str, str], Erasable] = {}
+    for change in changes:
+        name = (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
+        if isinstance(change, Drop) or name not in found:
+            found[name] = change
+    return list(found.values())
+
+
+def _total(receipts: Sequence[Receipt]) -> Receipt:
+    """All of them as one."""
+    why = sum((Counter(dict(receipt.kept_because)) for receipt in receipts), Counter[KeptBecause]())
+    counted = ("memories", "turns", "conversations", "vectors", "other", "rewritten", "bytes_searched")
+    return Receipt(
+        **{name: sum(getattr(receipt, name) for receipt in receipts) for name in counted},
+        kept_because=dict(why),
+        verified=all(receipt.verified for receipt in receipts),
+    )
+
+
+def _receipt(erased: Sequence[Erased], stays: Mapping[KeptBecause, int]) -> Receipt:
+    kinds: Counter[str] = sum((Counter(part.records) for part in erased), Counter())
+    return Receipt(
+        memories=kinds.pop(MEMORY, 0),
+        turns=kinds.pop(TURN, 0),
+        conversations=kinds.pop(CONVERSATION, 0),
+        other=sum(kinds.values()),
+        rewritten=sum(part.rewritten for part in erased),
+        kept_because={why: count for why, count in stays.items() if count},
+        vectors=sum(part.vectors for part in erased),
+        verified=all(part.verified for part in erased),
+        bytes_searched=sum(part.bytes_searched for part in erased),
+    )
+
+
+@dataclass(slots=True)
+class Destroyed:
+    """What an erasure writes and drops so that nothing says a memory any more."""
+
+    changes: list[Erasable] = field(default_factory=list)
+    kept: int = 0
+    """Turns that hold the same value and say something else with it: they stay as they are."""
+
+
+_NOTHING: Final[Mapping[str, Sequence[Span]]] = {}
+
+
+async def destroyed(
+    store: Store,
+    scope: Scope,
+    memories: Sequence[Memory],
+    whole: Collection[str] = (),
+    parts: Mapping[str, Sequence[Span]] = _NOTHING,
+) -> Destroyed:
+    """What becomes of all that says one of `memories`, themselves apart.
+
+    Args:
+        store: where it is kept.
+        scope: whose.
+        memories: what is forgotten.
+        whole: ids of turns that are forgotten with all they say.
+        parts: by turn, stretches of its heard words that are forgotten.
+    """
+    records = {record.id: record for record in await scan_all(store, scope, TURN)}
+    turns = [turn_of(record) for record in records.values()]
+    heard = said_in(turns, memories)
+    # what an agent was cut off in saying is kept too
+    unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
+    found = Destroyed()
+    left: dict[str, str] = {}
+    for turn in turns:
+        spans = heard.get(turn.id, [])
+        all_spans = spans if turn.heard is None else unheard.get(turn.id, [])
+        if turn.id in whole and turn.text != FORGOTTEN:
+            spans, all_spans = [(0, len(turn.heard_text))], [(0, len(turn.text))]
+        if turn.id in parts:
+            spans = joined([*spans, *parts[turn.id]])
+            # what was heard is where what was generated begins
+            all_spans = spans if turn.heard is None else joined([*all_spans, *parts[turn.id]])
+        if spans or all_spans:
+            new = _without(turn, spans, all_spans)
+            found.changes.append(Put.over(records[turn.id], _record(records[turn.id], new, spans)))
+            left |= {turn.text: new.text, turn.heard_text: new.heard_text}
+        else:
+            found.kept += mentioned_in(turn, memories)
+    redacting = _Redacting(memories, {old: new for old, new in left.items() if old})
+    for kind in (CONVERSATION, RESULT, EXCHANGE, CALL):
+        found.changes += redacting.changes(await scan_all(store, scope, kind))
+    found.changes += await _derived(store, scope, memories, redacting)
+    return found
+
+
+def _without(turn: Turn, heard: Sequence[Span], text: Sequence[Span]) -> Turn:
+    new = replace(turn, text=masked(turn.text, text, FORGOTTEN))
+    return new if turn.heard is None else replace(new, heard=masked(turn.heard, heard, FORGOTTEN))
+
+
+def _record(record: Record, turn: Turn, gone: Sequence[Span]) -> Record:
+    hidden = [_moved(span, gone) for span in hidden_in(record) if not _within(span, gone)]
+    return replace(record, data=record_of_turn(turn, unlearned=True, hidden=hidden).data)
+
+
+def _within(span: Span, others: Iterable[Span]) -> bool:
+    return any(first <= span[0] and span[1] <= last for first, last in others)
+
+
+def _moved(span: Span, gone: Sequence[Span]) -> Span:
+    """Where a stretch stands after `gone` were replaced by a marker each."""
+
+    def moved(at: int) -> int:
+        before = [(first, min(last, at)) for first, last in joined(gone) if first < at]
+        return at - sum(last - first for first, last in before) + len(FORGOTTEN) * len(before)
+
+    return moved(span[0]), moved(span[1])
+
+
+async def _derived(
+    store: Store, scope: Scope, memories: Sequence[Memory], redacting: _Redacting
+) -> list[Erasable]:
+    """Memories that repeat one of `memories`: destroyed, or what else stands under their key is left."""
+    names = [memory.id for memory in await derived_from(store, scope, memories)]
+    changes: list[Erasable] = []
+    for record in await store.read(scope, MEMORY, names):
+        rest = redacting.changes([record]) if record.key is not None else []
+        said = memory_of(rest[0].record).text if rest else ""
+        # an id that follows from the words would still tell them
+        changes += rest if said.replace(FORGOTTEN, "").strip(" .,;") else [Drop(kind=MEMORY, id=record.id)]
+    return changes
+
+
+class _Redacting:
+    """Takes what is forgotten out of any JSON."""
+
+    def __init__(self, memories: Sequence[Memory], texts: Mapping[str, str]) -> None:
+        self._memories = memories
+        self._texts = texts
+        self._values: dict[str, set[str]] = {}
+        for memory in memories:
+            if memory.key:
+                self._values.setdefault(memory.key, set()).add(Claim.of(memory).text)
+
+    def changes(self, records: Iterable[Record]) -> list[Put]:
+        """Those of `records` that hold something of it, as they are without."""
+        pairs = [(record, replace(record, data=self._of(record.data, set()))) for record in records]
+        return [Put.over(old, new) for old, new in pairs if old.data != new.data]
+
+    def _of(self, data: Any, values: set[str]) -> Any:
+        if isinstance(data, str):
+            return self._text(data, values)
+        if isinstance(data, Mapping):
+            # beside its key a value is that memory's, as in what a tool was given and gave
+            here = {
+                text for each in data.values() if isinstance(each, str) for text in self._values.get(each, ())
+            }
+            return {name: self._of(each, values | here) for name, each in data.items()}
+        if isinstance(data, list | tuple):
+            return [self._of(each, values) for each in data]
+        return data
+
+    def _text(self, text: str, values: set[str]) -> str:
+        if text in self._texts:
+            return self._texts[text]
+        if fold(text).strip(" .!?") in values:
+            return FORGOTTEN
+        return masked(text, said_in_text(text, self._memories), FORGOTTEN)
+
+
+__all__ = ["Destroyed", "Erasing", "destroyed"]

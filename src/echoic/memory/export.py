@@ -1,0 +1,424 @@
+"""Export, import, and copies into another store. What is imported is checked: a file may be forged."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, get_args
+
+from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
+from echoic.memory.concurrency import until_written
+from echoic.memory.decisions import DECISION
+from echoic.memory.distilling.progress import LEASE, PROGRESS
+from echoic.memory.experience.lessons import EXPERIENCE
+from echoic.memory.global_review import JUDGEMENT
+from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
+from echoic.memory.records import (
+    CALL_PARTS,
+    CHECKPOINT,
+    CONVERSATION,
+    LINK_CODE,
+    LINK_GUESSES,
+    MEMORY,
+    PHONE_LINE,
+    PHONE_OF,
+    PHONE_PIN,
+    PROPOSAL,
+    TURN,
+    conversation_of,
+    cursor_of,
+    index,
+    memory_of,
+    record_of_conversation,
+    rewritten_turn,
+    scan_all,
+    turn_of,
+)
+from echoic.memory.revocations import REVOCATION
+from echoic.memory.tasks import RESULT, record_of_result, result_of
+from echoic.stores.base import Change, Drop, Put, Record, Store
+from echoic.stores.copying import Copied, CopiedScope, Progress, copy_store
+from echoic.types import (
+    STATUSES,
+    Conversation,
+    EmbeddingSpec,
+    Memory,
+    Scope,
+    Visibility,
+    checked_category,
+    checked_name,
+    checked_text,
+    checked_time,
+)
+
+FORMAT = "echoic-export"
+VERSION = 1
+_BATCH = 200
+CURSOR = "cursor"
+"""A place in the order of one store: it says nothing in another."""
+
+
+async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
+    """Everything in `scope`; the same contents give the same JSON."""
+    memories = await scan_all(store, scope, MEMORY)
+    conversations = await scan_all(store, scope, CONVERSATION)
+    cursors = {record.id: cursor_of(record) for record in conversations}
+    turns = await _by_conversation(store, scope, TURN)
+    results = await _by_conversation(store, scope, RESULT)
+    read = {r.key: r.id for r in await scan_all(store, scope, TURN) if r.seq <= cursors.get(r.key or "", -1)}
+    directives = {record.id: record for record in await scan_all(store, scope, DIRECTIVES)}
+    everywhere = directives.pop(DIRECTIVES, None)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "deployment": scope.deployment,
+        "user": scope.user,
+        "memories": [{"id": r.id, "key": r.key, **r.data} for r in memories],
+        "conversations": [
+            {
+                "id": r.id,
+                **{name: value for name, value in r.data.items() if name != CURSOR},
+                "read": read.get(r.id),
+                "turns": turns.get(r.id, []),
+                "results": results.get(r.id, []),
+            }
+            for r in conversations
+        ],
+        "directives": dict(everywhere.data) if everywhere else {},
+        "directives_for": [{"id": r.id, "key": r.key, **r.data} for r in directives.values()],
+    }
+
+
+async def _by_conversation(store: Store, scope: Scope, kind: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for record in await scan_all(store, scope, kind):
+        found.setdefault(record.key or "", []).append({"id": record.id, **record.data})
+    return found
+
+
+async def restore_scope(store: Store, scope: Scope, exported: Mapping[str, Any]) -> int:
+    """Put back what `export_scope` gave. All of it is read and checked before anything is written.
+
+    Of two values that then hold under one key the one said last does, and the other is history.
+
+    Raises:
+        InvalidInput: it is not an export, or holds what cannot be kept.
+    """
+    records = _records(exported, scope)
+    new = 0
+    for at in range(0, len(records), _BATCH):
+        batch = records[at : at + _BATCH]
+        while batch:
+            try:
+                await store.write(scope, [Put(record=record, expect=0) for record in batch])
+            except WriteConflict:
+                batch = await _unknown(store, scope, batch)
+                continue
+            new += len(batch)
+            break
+    for item in exported["conversations"]:
+        await _continue(store, scope, item["id"], item.get("read"))
+    keys = {record.key for record in records if record.kind == MEMORY and record.key is not None}
+    if keys:
+        await until_written(partial(_settle_keys, store, scope, keys), "what was restored")
+    return new
+
+
+async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> None:
+    """Let one version hold under each of `keys` where there were others before: the one said last.
+
+    It has to stand behind the others, and be numbered so: there whoever reads or corrects the key looks.
+    """
+    versions: dict[str | None, list[Record]] = {}
+    for record in await scan_all(store, scope, MEMORY):
+        versions.setdefault(record.key, []).append(record)
+    unsettled = [changes for key in keys if (changes := _one_holds(versions.get(key, [])))]
+    for at in range(0, len(unsettled), _BATCH):  # a key is settled whole, whatever happens in between
+        await store.write(scope, [change for changes in unsettled[at : at + _BATCH] for change in changes])
+
+
+def _one_holds(versions: Sequence[Record]) -> list[Change]:
+    """What makes one of the versions of a key, oldest first, hold alone and stand last."""
+    if not versions:  # forgotten meanwhile
+        return []
+    memories = [memory_of(record) for record in versions]
+    holding = [n for n, memory in enumerate(memories) if memory.current] or [len(versions) - 1]
+    last = max(holding, key=lambda n: (memories[n].valid_from, n))
+    ended = {"valid_until": memories[last].valid_from.isoformat(), "superseded_by": memories[last].id}
+    changes: list[Change] = [
+        Put.over(record, replace(record, data={**record.data, **ended}))
+        for record in (versions[n] for n in holding if n != last)
+    ]
+    record = versions[last]
+    number = max(version.data.get("number", 0) for version in versions)
+    if record is not versions[-1] or record.data.get("number", 0) < number:
+        numbered = replace(record, data={**record.data, "number": number})
+        # the first only sees that it is still as it was read
+        changes += [Put.over(record, record), Drop(kind=MEMORY, id=record.id), Put.over(None, numbered)]
+    return changes
+
+
+async def _continue(store: Store, scope: Scope, conversation: str, read: str | None) -> None:
+    """Let what was learned from be read no more: where a turn stands in this store is known only now."""
+    found = await store.read(scope, CONVERSATION, [conversation])
+    last = await store.read(scope, TURN, [read]) if read is not None else []
+    if not (found and last) or cursor_of(found[0]) >= last[0].seq:
+        return
+    moved = record_of_conversation(conversation_of(found[0]), cursor=last[0].seq)
+    with contextlib.suppress(WriteConflict):  # somebody goes on with it already
+        await store.write(scope, [Put.over(found[0], moved)])
+
+
+def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
+    if not isinstance(exported, Mapping):
+        raise InvalidInput(f"this is no export of Echoic but {type(exported).__name__}")
+    if exported.get("format") != FORMAT:
+        raise InvalidInput(f"this is no export of Echoic: its format is {brief(exported.get('format'))}")
+    if exported.get("version") != VERSION:
+        raise InvalidInput(
+            f"export version {brief(exported.get('version'))} is unknown; this Echoic reads {VERSION}"
+        )
+    author = exported.get("user")
+    try:
+        memories = [_authored(_record(MEMORY, item), author, scope.user) for item in exported["memories"]]
+        conversations = [_record(CONVERSATION, item) for item in exported["conversations"]]
+        turns = _parts_of(exported, TURN, "turns")
+        results = _parts_of(exported, RESULT, "results")
+        directives = _directives(exported)
+        for record in memories:
+            check_memory(record)
+        for record, item in zip(conversations, exported["conversations"], strict=True):
+            check_conversation(record)
+            if item.get("read") is not None:
+                checked_name(item["read"], "the turn that was read last")
+        for record in (*turns, *results):
+            check_record(record)
+        turns = [rewritten_turn(record, turn_of(record)) for record in turns]
+        results = [record_of_result(result_of(record), record.key or "") for record in results]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"this export cannot be read: {type(error).__name__}") from error
+    return _each_once([*conversations, *memories, *turns, *results, *directives])
+
+
+def _each_once(records: Sequence[Record]) -> list[Record]:
+    """`records` without those that stand there again, which no write would ever take.
+
+    Raises:
+        InvalidInput: two of one kind have the same id and are not the same.
+    """
+    found: dict[tuple[str, str], Record] = {}
+    for record in records:
+        if found.setdefault((record.kind, record.id), record) != record:
+            raise InvalidInput(
+                f"this export holds two different records as {record.kind} {brief(record.id)}: "
+                "an id is unique within a user"
+            )
+    return list(found.values())
+
+
+def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]:
+    """What belongs to conversations; results are missing from what earlier versions exported."""
+    return [
+        replace(_record(kind, part), key=item["id"])
+        for item in exported["conversations"]
+        for part in (item.get(name, []) if kind == RESULT else item[name])
+    ]
+
+
+def _directives(exported: Mapping[str, Any]) -> list[Record]:
+    given = [{**(exported.get("directives") or {}), "id": DIRECTIVES}]
+    given += exported.get("directives_for", [])  # missing from what earlier versions exported
+    records = [_record(DIRECTIVES, item) for item in given]
+    return [replace(record_of_directives(directives_of(r)), id=r.id, key=r.key) for r in records if r.data]
+
+
+def _authored(record: Record, before: object, now: str | None) -> Record:
+    """What they said themselves is theirs under the new name too."""
+    if record.data.get("author") != before:
+        return record
+    return replace(record, data={**record.data, "author": now})
+
+
+def _record(kind: str, item: Mapping[str, Any]) -> Record:
+    left_out = {"id", "key", "turns", "results", "read", CURSOR}
+    data = {name: value for name, value in item.items() if name not in left_out}
+    return Record(kind=kind, id=item["id"], key=item.get("key"), data=data)
+
+
+async def _unknown(store: Store, scope: Scope, records: list[Record]) -> list[Record]:
+    known: set[tuple[str, str]] = set()
+    for kind in {record.kind for record in records}:
+        ids = [record.id for record in records if record.kind == kind]
+        known.update((kind, record.id) for record in await store.read(scope, kind, ids))
+    return [record for record in records if (record.kind, record.id) not in known]
+
+
+def check_record(record: Record) -> None:
+    """Refuse `record`, of any kind, if it cannot be kept, or could not be read again by all that reads it.
+
+    Raises:
+        InvalidInput: an id, a key or a value is wrong; or, as what reads it: TypeError, ValueError, KeyError.
+    """
+    checked_name(record.id, f"the id of a {record.kind}")
+    if record.key is not None:
+        checked_name(record.key, f"the key of {record.kind} {brief(record.id)}")
+    # half characters and numbers that are none go into no JSON that a store would give back
+    json.dumps(record.data, ensure_ascii=False, allow_nan=False).encode()
+
+
+def check_memory(record: Record) -> None:
+    """The same for a memory.
+
+    Raises:
+        InvalidInput: likewise.
+    """
+    check_record(record)
+    for name in ("source", "redacted"):  # a text would be taken for a list of its letters
+        if not isinstance(record.data.get(name) or [], list):
+            raise InvalidInput(f"{name} of {MEMORY} {brief(record.id)} must be a list")
+    memory: Memory = memory_of(record)
+    checked_text(memory.text, f"the text of {MEMORY} {brief(memory.id)}")
+    checked_category(memory.category)
+    _check_one_of(memory.visibility, get_args(Visibility), "visibility")
+    named = (memory.author, memory.supersedes, memory.superseded_by, *memory.source, *memory.redacted)
+    _check_texts((memory.statement, memory.context, memory.reason, *named), memory.id)
+    _check_times((memory.valid_from, memory.valid_until, memory.last_said_at), memory.id)
+    if not isinstance(memory.times_said, int) or not isinstance(memory.confirmed, bool):
+        raise InvalidInput(
+            f"times_said of {MEMORY} {brief(memory.id)} must be a number, confirmed true or false"
+        )
+    if type(record.data.get("number", 0)) is not int:  # the next version of its key is counted on from it
+        raise InvalidInput(f"number of {MEMORY} {brief(memory.id)} must be a whole number")
+
+
+def check_conversation(record: Record) -> None:
+    """The same for a conversation.
+
+    Raises:
+        InvalidInput: likewise.
+    """
+    check_record(record)
+    conversation: Conversation = conversation_of(record)
+    _check_one_of(conversation.status, STATUSES, "status")
+    _check_texts((conversation.agent, conversation.recall_key, conversation.summary), conversation.id)
+    _check_times((conversation.started_at, conversation.updated_at), conversation.id)
+
+
+def _check_one_of(value: object, allowed: Sequence[str], what: str) -> None:
+    if value not in allowed:
+        raise InvalidInput(f"{what} must be one of {', '.join(allowed)}")
+
+
+def _check_texts(values: Sequence[object], whose: str) -> None:
+    for value in values:
+        if value is not None and value != "":
+            checked_text(value, f"a text of {brief(whose)}")
+
+
+def _check_times(moments: Sequence[datetime | None], whose: str) -> None:
+    for moment in moments:
+        if moment is not None:
+            checked_time(moment, f"a time of {brief(whose)}")
+
+
+KINDS = (
+    CONVERSATION,
+    PROPOSAL,
+    RESULT,
+    DIRECTIVES,
+    PROGRESS,
+    LEASE,
+    JUDGEMENT,
+    EXPERIENCE,
+    DECISION,
+    REVOCATION,
+    *CALL_PARTS,
+    CHECKPOINT,
+    LINK_CODE,
+    LINK_GUESSES,
+    PHONE_LINE,
+    PHONE_OF,
+    PHONE_PIN,
+)
+"""Every kind of record that is not searchable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedMemory:
+    """What was copied, and between which models."""
+
+    copied: Copied
+    source: EmbeddingSpec
+    target: EmbeddingSpec
+
+
+async def copy_memory(
+    source: Callable[[], Store],
+    target: Callable[[], Store],
+    embedding: EmbeddingSpec,
+    *,
+    named: bool = False,
+    progress: Progress = lambda _done, _total: None,
+) -> CopiedMemory:
+    """Copy everything of every user and deployment, as `stores.copying` does.
+
+    Nothing is embedded. Where the target keeps vectors of another model, its records wait until somebody
+    opens it with an embedder of that model.
+
+    Args:
+        source: makes the store to copy from, not yet open; asked again where it has vectors of another model.
+        target: likewise, the store to copy to.
+        embedding: the model of a new target, where it is `named`; otherwise that is the source's.
+        named: whether somebody asked for `embedding`.
+        progress: told how many records are done, of how many.
+
+    Raises:
+        EmbeddingMismatch: `embedding` is `named`, and the target has vectors of another model; nothing was
+            written.
+        InvalidInput: the target holds something else of somebody the source knows; nothing was written.
+        WriteConflict: somebody wrote to either meanwhile; copy again.
+        StoreError: either cannot be opened, read or written; once it can, copy again: it goes on from there.
+    """
+    async with _opened(source, embedding) as (taken, theirs):
+        wanted = embedding if named else theirs
+        async with _opened(target, wanted, as_it_is=not named) as (given, its):
+            copied = await copy_store(taken, given, KINDS, vectors=theirs == its, progress=progress)
+    return CopiedMemory(copied=copied, source=theirs, target=its)
+
+
+@asynccontextmanager
+async def _opened(
+    make: Callable[[], Store], embedding: EmbeddingSpec, *, as_it_is: bool = True
+) -> AsyncIterator[tuple[Store, EmbeddingSpec]]:
+    """A store, open, and whose vectors it has: with `as_it_is` those it says it has."""
+    store = make()
+    try:
+        await store.open(embedding, index)
+    except EmbeddingMismatch as error:
+        with contextlib.suppress(Exception):
+            await store.aclose()
+        if error.model is None or not as_it_is:
+            raise
+        store, embedding = make(), EmbeddingSpec(error.model, error.dimensions)
+        await store.open(embedding, index)
+    try:
+        yield store, embedding
+    finally:
+        await store.aclose()
+
+
+__all__ = [
+    "KINDS",
+    "Copied",
+    "CopiedMemory",
+    "CopiedScope",
+    "check_conversation",
+    "check_memory",
+    "check_record",
+    "copy_memory",
+]

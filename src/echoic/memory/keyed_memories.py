@@ -1,0 +1,251 @@
+"""What one user keeps under keys: one current version each, the earlier ones behind it.
+
+Decides where a version goes (private, proposed, global); which texts may leave is `sharing`'s to say, and how
+versions follow one another is the `Ledger`'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from itertools import count
+from typing import Final
+
+from echoic.errors import QuotaExceeded, WriteConflict, brief
+from echoic.memory.concurrency import until_written
+from echoic.memory.ledger import Ledger, memory_id
+from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
+from echoic.memory.service_context import Parts
+from echoic.memory.shares import unsigned
+from echoic.memory.sharing import Shareable, Verdict, weigh
+from echoic.stores.base import Drop, Put
+from echoic.types import (
+    Category,
+    Memory,
+    Scope,
+    Sharing,
+    checked_category,
+    checked_name,
+    checked_sharing,
+    checked_text,
+    checked_time,
+)
+
+log = logging.getLogger(__name__)
+
+_PRIVATE: Final = Verdict("private", "asked")
+
+
+class KeyedMemories:
+    """The keyed memories of one user. Holds no state of its own."""
+
+    def __init__(self, parts: Parts, scope: Scope) -> None:
+        self._parts = parts
+        self._scope = scope
+        self._user = scope.user or ""
+
+    async def set(
+        self, key: str, value: str, category: Category, context: str | None, visibility: Sharing
+    ) -> Memory:
+        """See `UserMemory.set`."""
+        visibility = checked_sharing(visibility)
+        memory = Memory(
+            id="",
+            key=checked_name(key, "key"),
+            text=checked_text(value, "value"),
+            category=checked_category(category),
+            context=context if context is None else checked_text(context, "context"),
+            author=self._user,
+            valid_from=self._parts.clock(),
+        )
+        memory = self._parts.door.memory(self._scope, memory)
+        weighed = _PRIVATE if visibility == "private" else await self._weighed(memory)
+        shareable = weighed if isinstance(weighed, Shareable) else None
+        pending = shareable is not None and self._parts.judge is not None
+        memory = replace(memory, reason="pending" if pending else weighed.reason)
+        kept = await until_written(lambda: self._set(memory, shareable), f"key {brief(key)}")
+        self._parts.background.poke()
+        return kept
+
+    async def get(self, key: str) -> Memory | None:
+        """See `UserMemory.get`."""
+        checked_name(key, "key")
+        if own := await self._own(key):
+            return own
+        everyones = await self._parts.store.scan(self._scope.everyone, MEMORY, key=key, newest_first=True)
+        current = [memory for record in everyones if (memory := memory_of(record)).current]
+        # the user's own word first, then the deployment's, then the newest of anyone's
+        current.sort(key=lambda m: 0 if m.author == self._user else 1 if m.author is None else 2)
+        if current:
+            return current[0]
+        # it may have become the user's own between the two looks
+        return await self._own(key) or await self._shared(key)
+
+    async def remember(
+        self, text: str, category: Category, context: str | None, said_at: datetime | None
+    ) -> Memory:
+        """See `UserMemory.remember`."""
+        memory = Memory(
+            id="",
+            text=checked_text(text, "text"),
+            category=checked_category(category),
+            context=context if context is None else checked_text(context, "context"),
+            author=self._user,
+            valid_from=self._parts.clock() if said_at is None else checked_time(said_at, "said_at"),
+        )
+        memory = self._parts.door.memory(self._scope, memory)
+        for number in count():
+            # the id follows from what is kept, so that two processes told the same keep it once
+            named = memory_id("", memory.text, category, memory.context or "", str(number))
+            new = replace(memory, id=named)
+            known = await self._parts.store.read(self._scope, MEMORY, [new.id])
+            if known and memory_of(known[0]).current:
+                return memory_of(known[0])
+            if known:  # retracted once, and told again
+                continue
+            with contextlib.suppress(WriteConflict):  # another process was told the same
+                await self._parts.store.write(self._scope, [Put(record=record_of_memory(new), expect=0)])
+            self._parts.background.poke()
+            return new
+        raise AssertionError  # count() does not end
+
+    async def _own(self, key: str) -> Memory | None:
+        """What the user keeps under `key` for themselves, if it holds."""
+        own = await self._parts.store.scan(self._scope, MEMORY, key=key, limit=1, newest_first=True)
+        return memory_of(own[0]) if own and memory_of(own[0]).current else None
+
+    async def delete(self, key: str) -> bool:
+        """See `UserMemory.delete`."""
+        from echoic.memory.retraction import hide
+
+        checked_name(key, "key")
+        at = self._parts.clock()
+        # first, so that whoever dies in between leaves what still holds and not what is still told
+        await hide(self._parts.store, self._scope, await self.history(key), at=at)
+        deleted = [
+            await until_written(partial(self._end, scope, key, at), f"key {brief(key)}")
+            for scope in (self._scope, self._scope.everyone)
+        ]
+        await self._withdraw(key)
+        return any(deleted)
+
+    async def take_back(self, name: str) -> bool:
+        """See `UserMemory.delete`, by the id of a memory or a turn."""
+        from echoic.memory.retraction import hide, named
+
+        at, store = self._parts.clock(), self._parts.store
+        memories, whole = await named(store, self._scope, checked_name(name, "id"))
+        await hide(store, self._scope, memories, whole=whole, at=at)
+
+        async def attempt() -> bool:
+            ledger = Ledger(store, self._scope)
+            ended = [await ledger.end(memory.id, at) for memory in memories if memory.id]
+            await store.write(self._scope, ledger.changes)
+            return any(ended)
+
+        return await until_written(attempt, f"memory {name!r}") or bool(whole)
+
+    async def history(self, key: str) -> list[Memory]:
+        """See `UserMemory.history`."""
+        checked_name(key, "key")
+        own = await scan_all(self._parts.store, self._scope, MEMORY, key=key)
+        everyones = await scan_all(self._parts.store, self._scope.everyone, MEMORY, key=key)
+        shared = [memory for record in everyones if (memory := memory_of(record)).author == self._user]
+        versions = [memory_of(record) for record in own] + shared
+        return sorted(versions, key=lambda memory: memory.valid_from) if shared else versions
+
+    async def _shared(self, key: str) -> Memory | None:
+        """What holds under `key` in the first deployment that shares anything of that name."""
+        for scope in self._parts.shares.of(self._scope):
+            records = await self._parts.store.scan(scope, MEMORY, key=key, newest_first=True)
+            current = [memory for record in records if (memory := memory_of(record)).current]
+            if current:  # what its operator said first, then the newest of anyone's
+                return unsigned(next((memory for memory in current if memory.author is None), current[0]))
+        return None
+
+    async def _weighed(self, memory: Memory) -> Shareable | Verdict:
+        """What the gate says of `memory`, which passed the door."""
+        verdict = None
+        if self._parts.classifier is not None:
+            try:
+                verdict = await self._parts.classifier.classify(memory.text, memory.key)
+            except Exception as error:  # noqa: BLE001 - whatever a classifier raises, the text stays private
+                log.warning("a memory stays private, its classifier failed: %s", type(error).__name__)
+                return Verdict("private", "failed")
+        elif self._parts.judge is not None:  # the model decides about all that is not personal
+            verdict = Verdict("global", "pending")
+        return weigh(memory.text, memory.key, verdict=verdict, masked=self._parts.door.masks)
+
+    async def _set(self, memory: Memory, shareable: Shareable | None) -> Memory:
+        judge = self._parts.judge
+        if shareable is None or judge is not None:
+            await self._withdraw(memory.key or "")
+            kept = await self._set_own(memory, judged=shareable is not None)
+            if judge is not None and shareable is not None:
+                judge.want(self._scope, kept.id)
+            return kept
+        from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
+
+        # a context is free text that nothing judged
+        shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
+        if not await is_global_by_itself(
+            self._parts.store, self._scope.everyone, shareable, self._parts.global_kinds
+        ):
+            proposal = replace(shared, id=memory_id(self._user, memory.key or ""), visibility="proposed")
+            await self._parts.store.write(self._scope.everyone, [put_proposal(proposal)])
+            try:
+                kept = await self._set_own(replace(memory, visibility="proposed"))
+            except QuotaExceeded:  # nobody is asked about what its author could not keep
+                await self._withdraw(memory.key or "")
+                raise
+            return await still_proposed(self._parts.store, self._scope, kept, proposal.id)
+        kept = await self._set_in(self._scope.everyone, replace(shared, visibility="global"))
+        await self._end_older(self._scope, memory)
+        return kept
+
+    async def _set_own(self, memory: Memory, *, judged: bool = False) -> Memory:
+        kept = await self._set_in(self._scope, memory, judged=judged)
+        await self._end_older(self._scope.everyone, memory)
+        return kept
+
+    async def _set_in(self, scope: Scope, memory: Memory, *, judged: bool = False) -> Memory:
+        """Keep it; `judged`: and have it looked at again, which no process that dies in between forgets."""
+        ledger = Ledger(self._parts.store, scope)
+        kept = await ledger.set(memory)
+        changes = ledger.changes
+        if judged:
+            from echoic.memory.global_review import waits
+
+            changes = [*changes, waits(kept)]
+        await self._parts.store.write(scope, changes)
+        return kept
+
+    async def _end_older(self, scope: Scope, than: Memory) -> None:
+        """End what is kept under the key in `scope`, unless it was set later: that then ends `than`."""
+        ledger = Ledger(self._parts.store, scope)
+        held = await ledger.current(than.key or "", self._user)
+        if held is None or held.valid_from > than.valid_from:
+            return
+        # of two set in one moment the user's own stays
+        if held.valid_from < than.valid_from or scope.user is None:
+            await ledger.retract(than.key or "", self._user, than.valid_from)
+            await self._parts.store.write(scope, ledger.changes)
+
+    async def _end(self, scope: Scope, key: str, at: datetime) -> bool:
+        """What the user keeps under `key` in `scope` holds no longer; whether there was anything."""
+        ledger = Ledger(self._parts.store, scope)
+        ended = await ledger.retract(key, self._user, at)
+        await self._parts.store.write(scope, ledger.changes)
+        return ended is not None
+
+    async def _withdraw(self, key: str) -> None:
+        """What the user proposed under `key` is proposed no longer."""
+        name = memory_id(self._user, key)
+        if await self._parts.store.read(self._scope.everyone, PROPOSAL, [name]):
+            await self._parts.store.write(self._scope.everyone, [Drop(kind=PROPOSAL, id=name)])
+
+
+__all__ = ["KeyedMemories"]

@@ -1,0 +1,61 @@
+"""What the handles of one service share. Made by the service alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from echoic.memory.hooks import Hooks, ToolUsed
+from echoic.memory.shares import Shares
+
+if TYPE_CHECKING:
+    from echoic.embedding.base import Embedder
+    from echoic.memory.background import Background
+    from echoic.memory.distil import Distiller
+    from echoic.memory.door import Door
+    from echoic.memory.global_review import Judge
+    from echoic.memory.recall import Recaller
+    from echoic.memory.sharing import Classifier
+    from echoic.memory.telemetry import Telemetry
+    from echoic.stores.base import Store
+
+GlobalWrites = Literal["auto", "propose"]
+"""What a caller's global memory does. propose: its author sees it, until an operator approved it. auto: all
+see it at once if it states nothing but the deployment's `global_kinds`; what states more is proposed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the handles of one service share."""
+
+    store: Store
+    """Everything that is written to it passes `door`."""
+    door: Door
+    embedder: Embedder
+    recaller: Recaller
+    distiller: Distiller
+    background: Background
+    classifier: Classifier | None
+    hooks: Hooks
+    telemetry: Telemetry
+    global_kinds: frozenset[str]
+    """What is global by itself; none where everything is proposed."""
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+    shares: Shares = field(default_factory=Shares)
+    judge: Judge | None = None
+
+    def tell_tool_use(self, used: ToolUsed) -> None:
+        """Tell hooks that a model used a tool of memory, with a marker in place of each secret."""
+        if not self.hooks.wants(ToolUsed):
+            return
+        key = None if used.key is None else self.door.key(used.scope, used.key)
+        # the name alone may tell that a value is secret: a PIN is four digits like others
+        value = self.door.value(used.scope, used.value, used.key or "")
+        query = self.door.value(used.scope, used.query)
+        self.hooks.emit(replace(used, key=key, value=value, query=query))
+
+
+__all__ = ["GlobalWrites", "Parts"]

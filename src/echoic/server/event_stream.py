@@ -1,0 +1,140 @@
+"""Server-sent events (WHATWG HTML, section 9.2), and the open pages that receive them.
+
+Nothing is stored for a page that is not open: one that was away asks for the current state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from echoic.adapters.connection_limits import Limits
+from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
+from echoic.memory.service import MemoryService
+from echoic.types import Scope
+
+MEDIA_TYPE: Final = "text/event-stream"
+BEAT: Final = b": still here\n\n"
+"""A comment, which no client takes for an event."""
+
+
+def event(name: str, data: BaseModel) -> bytes:
+    """One event. JSON has no line break outside its strings, and none inside them."""
+    shown = data.model_dump_json(by_alias=True, exclude_none=False)
+    return f"event: {name}\ndata: {shown}\n\n".encode()
+
+
+def streamed(events: AsyncIterator[bytes]) -> StreamingResponse:
+    """`events` as they come; a proxy is asked not to hold them back."""
+    return StreamingResponse(events, media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
+
+
+def described(what: str) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI description of such an answer."""
+    content = {MEDIA_TYPE: {"schema": {"type": "string", "description": what}}}
+    return {200: {"description": "Server-sent events.", "content": content}}
+
+
+BACKLOG: Final = 100
+"""Events that wait for one page; a page further behind misses some, and sees what holds when it asks."""
+Told = Extraction | Forgotten | Trouble | ToolUsed
+
+
+class EventStreams:
+    """The pages that listen to one service."""
+
+    def __init__(self, memory: MemoryService, limits: Limits | None = None) -> None:
+        self._memory = memory
+        self._limits = limits or Limits()
+        self._pages: defaultdict[Scope, list[asyncio.Queue[Told | None]]] = defaultdict(list)
+        self._oldest: dict[asyncio.Queue[Told | None], tuple[Scope, str]] = {}
+        """Every page that listens, whose it is and from which address, in the order they came."""
+        self._closed = False
+
+    def open(self) -> None:
+        """Begin to be told."""
+        self._closed = False
+        self._memory.on_memory_extraction(self._tell)
+        self._memory.on_forgotten(self._tell)
+        self._memory.on_trouble(self._tell)
+        self._memory.on_tool_use(self._tell)
+
+    def close(self) -> None:
+        """End every page's listening, so that a server that stops waits for none. May be called twice."""
+        self._closed = True
+        self._memory.remove_hook(self._tell)
+        for queues in self._pages.values():
+            for queue in queues:
+                _put(queue, None)
+
+    async def listen(self, scope: Scope, *, beat_s: float, address: str = "") -> AsyncIterator[Told | None]:
+        """What happens to the memory of `scope` from now on; None every `beat_s` in which nothing does.
+
+        Args:
+            scope: whose memory.
+            beat_s: how often nothing is told, where nothing happens.
+            address: from where the page listens.
+        """
+        if self._closed:
+            return
+        queue: asyncio.Queue[Told | None] = asyncio.Queue(BACKLOG)
+        self._make_room(scope, address)
+        self._pages[scope].append(queue)
+        self._oldest[queue] = (scope, address)
+        try:
+            while True:
+                told: Told | None = None
+                with contextlib.suppress(TimeoutError):
+                    told = await asyncio.wait_for(queue.get(), beat_s)
+                    if told is None:
+                        return
+                yield told
+        finally:
+            self._leave(queue)
+
+    def _make_room(self, scope: Scope, address: str) -> None:
+        """End pages until one more of `scope` and `address` may listen."""
+        while len(self._pages.get(scope, ())) >= self._limits.streams_per_identity:
+            self._end(self._pages[scope][0])
+        by_address = Counter(place for _, place in self._oldest.values())
+        if by_address[address] >= self._limits.streams_per_address:
+            self._end_oldest_of(address)
+        elif len(self._oldest) >= self._limits.streams:
+            self._end_oldest_of(by_address.most_common(1)[0][0])
+
+    def _end_oldest_of(self, address: str) -> None:
+        self._end(next(queue for queue, (_, place) in self._oldest.items() if place == address))
+
+    def _end(self, queue: asyncio.Queue[Told | None]) -> None:
+        self._leave(queue)
+        _put(queue, None)
+
+    def _leave(self, queue: asyncio.Queue[Told | None]) -> None:
+        scope, _ = self._oldest.pop(queue, (None, ""))
+        if scope is None:
+            return  # it was ended
+        pages = self._pages[scope]
+        pages.remove(queue)
+        if not pages:
+            del self._pages[scope]
+
+    def _tell(self, event: Told) -> None:
+        if event.scope is None:
+            return
+        for queue in self._pages.get(event.scope, ()):
+            _put(queue, event)
+
+
+def _put(queue: asyncio.Queue[Told | None], told: Told | None) -> None:
+    if queue.full():
+        queue.get_nowait()
+    queue.put_nowait(told)
+
+
+__all__ = ["BEAT", "MEDIA_TYPE", "EventStreams", "Told", "described", "event", "streamed"]

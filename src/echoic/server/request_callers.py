@@ -1,0 +1,347 @@
+"""Who may do what: the dependencies that routes declare. A route without one of them is open to everybody."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Query, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.requests import HTTPConnection
+
+from echoic.adapters.connection_limits import address_of
+from echoic.memory.keyless import AGENT
+from echoic.memory.service import MemoryService
+from echoic.memory.user import UserMemory
+from echoic.server.event_stream import EventStreams
+from echoic.server.guards import AddressLimit, counted
+from echoic.server.identity_tokens import IdentityTokens, Principal, TokenRefused
+from echoic.server.problems import Refused, not_found, too_many_at_once, too_often
+from echoic.server.settings import ServerSettings
+from echoic.server.speculations import Speculations
+
+if TYPE_CHECKING:
+    from echoic.adapters.browser import Switchboard
+    from echoic.capability.talking import Talker
+
+_bearer = HTTPBearer(
+    scheme_name="identity",
+    bearerFormat="JWT",
+    auto_error=False,
+    description="The `userCookie` that POST /api/identity gave out.",
+)
+_operator = HTTPBearer(
+    scheme_name="operator", auto_error=False, description="The operator key the server was started with."
+)
+_key = HTTPBearer(
+    scheme_name="key",
+    auto_error=False,
+    description="An agent key of the deployment, or the operator key.",
+)
+_REFUSED_KEPT = 1024
+"""Addresses kept before those whose time is over are looked for."""
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+OperatorCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_operator)]
+KeyCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_key)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppState:
+    """What the routes of one app share."""
+
+    memory: MemoryService
+    settings: ServerSettings
+    tokens: IdentityTokens
+    live: EventStreams
+    speculations: Speculations
+    talker: Talker | None = None
+    """A language model that talks with callers; None: the rules do."""
+    voice: Switchboard | None = None
+    """Live calls; None: there are none here."""
+    busy: Counter[str] = field(default_factory=Counter)
+    """Requests under way by whose they are."""
+    refused_until: dict[str, float] = field(default_factory=dict)
+    """By address, until when no operator key is looked at: too many were not good. On the monotonic clock."""
+
+    @property
+    def agent(self) -> str:
+        """The name of whoever talks with callers."""
+        return AGENT if self.talker is None else self.talker.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCaller:
+    """Whoever asks, recognised, and their memory."""
+
+    principal: Principal
+    memory: UserMemory
+
+
+def served(connection: HTTPConnection) -> AppState:
+    """What this app serves."""
+    shared: AppState = connection.app.state.served
+    return shared
+
+
+Shared = Annotated[AppState, Depends(served)]
+
+
+def unauthorised(error: str) -> Refused:
+    """401."""
+    return Refused(401, "unauthorised", error, headers=_CHALLENGE)
+
+
+def address(connection: HTTPConnection) -> str:
+    """Where a request comes from, as it is counted."""
+    return address_of(connection.client.host if connection.client else None)
+
+
+async def recognise(
+    shared: AppState, request: HTTPConnection, token: str | None, deployment: str | None = None
+) -> Principal:
+    """Who holds `token`.
+
+    Raises:
+        Refused: 401, none was given, it is not good here, or it was revoked; 429, too many were not good.
+        StoreUnavailable: could not see whether it was revoked; nobody is let in.
+    """
+    if not token:
+        raise unauthorised("no identity was sent; POST /api/identity gives one")
+    try:
+        principal = shared.tokens.verify(token, deployment)
+    except TokenRefused as error:
+        await _count_refused(shared, request)
+        raise unauthorised(str(error)) from error
+    if await shared.memory.revocations(principal.deployment).revoked(principal.token_id):
+        await _count_refused(shared, request)
+        raise unauthorised("this identity was revoked; POST /api/identity gives a new one")
+    return principal
+
+
+async def _count_refused(shared: AppState, request: HTTPConnection) -> None:
+    """Count a token or key that was not good. A token that is good is taken even so: it cannot be guessed.
+
+    Raises:
+        Refused: 429.
+    """
+    limiter, who = shared.settings.limiter, address(request)
+    wait_s = await limiter.retry_after_s(f"refused:{who}") if limiter else None
+    if wait_s is None:
+        return
+    until, now = shared.refused_until, time.monotonic()
+    if len(until) > _REFUSED_KEPT:
+        for name in [name for name, over in until.items() if over < now]:
+            del until[name]
+    until[who] = now + wait_s
+    raise too_often(wait_s)
+
+
+async def is_known_still(shared: AppState, principal: Principal) -> bool:
+    """Whether an identity that was good is good yet: it may end while its holder listens or talks.
+
+    Raises:
+        StoreUnavailable: could not see whether it was revoked.
+    """
+    if principal.expires_at <= datetime.now(UTC):
+        return False
+    return not await shared.memory.revocations(principal.deployment).revoked(principal.token_id)
+
+
+async def limited(shared: AppState, principal: str) -> None:
+    """Count a request.
+
+    Raises:
+        Refused: 429.
+    """
+    limiter = shared.settings.limiter
+    wait_s = await limiter.retry_after_s(principal) if limiter else None
+    if wait_s is not None:
+        raise too_often(wait_s)
+
+
+async def called(shared: AppState, request: HTTPConnection, principal: Principal) -> RequestCaller:
+    """`principal` with their memory, and the request counted, until its answer has ended.
+
+    Raises:
+        Refused: 429.
+    """
+    name = f"user:{principal.deployment}/{principal.user}"
+    await limited(shared, name)
+    if shared.busy[name] >= shared.settings.limits.requests_per_identity:
+        raise too_many_at_once()
+    held: ExitStack = request.scope[AddressLimit.HELD]
+    held.enter_context(counted(shared.busy, name))
+    return RequestCaller(principal=principal, memory=shared.memory.user(principal.user, principal.deployment))
+
+
+async def caller(shared: Shared, credentials: Credentials, request: Request) -> RequestCaller:
+    """The holder of the identity token in the Authorization header."""
+    token = credentials.credentials if credentials else None
+    return await called(shared, request, await recognise(shared, request, token))
+
+
+async def body_caller(shared: Shared, credentials: Credentials, request: Request) -> RequestCaller:
+    """The holder of the identity token in the body's `userCookie`, in the deployment the body names, or of
+    the one in the Authorization header. Where both are sent they must be of one identity.
+
+    Runs before the body is checked, so that nobody learns from an error what a stranger should not.
+    """
+    body = await _json(request)
+    return await _sent(shared, credentials, request, body.get("userCookie"), body.get("deploymentId"))
+
+
+async def query_caller(
+    shared: Shared,
+    credentials: Credentials,
+    request: Request,
+    user_cookie: Annotated[
+        str | None,
+        Query(alias="userCookie", description="From POST /api/identity; better as a bearer token."),
+    ] = None,
+    deployment_id: Annotated[
+        str | None, Query(alias="deploymentId", description="Must be the one the identity was given in.")
+    ] = None,
+) -> RequestCaller:
+    """Likewise, of what is asked for without a body."""
+    return await _sent(shared, credentials, request, user_cookie, deployment_id)
+
+
+async def _sent(
+    shared: AppState,
+    credentials: HTTPAuthorizationCredentials | None,
+    request: Request,
+    token: object,
+    deployment: object,
+) -> RequestCaller:
+    named = deployment if isinstance(deployment, str) else None
+    bearer = credentials.credentials if credentials else None
+    sent = token if isinstance(token, str) and token else bearer
+    principal = await recognise(shared, request, sent, named)
+    if bearer and bearer != sent:
+        other = await recognise(shared, request, bearer, named)
+        if (other.user, other.deployment) != (principal.user, principal.deployment):
+            raise unauthorised("the bearer token and 'userCookie' are two identities; send one of them")
+    return await called(shared, request, principal)
+
+
+async def operator(shared: Shared, credentials: OperatorCredentials, request: Request) -> None:
+    """Lets the operator pass. Without an operator key there is no such route."""
+    key = shared.settings.operator_key
+    if key is None:
+        raise Refused(404, "not_found", "not found")
+    if await _matching(shared, request, credentials, [key]) is None:
+        raise unauthorised("this is for the operator; send the operator key as a bearer token")
+    await limited(shared, "operator")
+
+
+async def key_deployment(
+    shared: Shared,
+    credentials: KeyCredentials,
+    request: Request,
+    deployment_id: Annotated[
+        str | None,
+        Query(
+            alias="deploymentId",
+            description="For the operator key; an agent key acts in its own deployment only.",
+        ),
+    ] = None,
+) -> str:
+    """The deployment whose users the holder of a key acts for. Without any key there is no such route."""
+    operator_key, agent_keys = shared.settings.operator_key, shared.settings.agent_keys
+    keys = [*agent_keys, *([operator_key] if operator_key is not None else [])]
+    if not keys:
+        raise Refused(404, "not_found", "not found")
+    key = await _matching(shared, request, credentials, keys)
+    if key is None:
+        raise unauthorised("this needs an agent key or the operator key, sent as a bearer token")
+    if key == operator_key:
+        await limited(shared, "operator")
+        return operated_deployment(shared, deployment_id)
+    own = agent_keys[key]
+    await limited(shared, f"agent:{own}")
+    if deployment_id not in {None, own}:  # in the same words whether it is served here or not
+        raise Refused(403, "not_allowed", "this key acts in its own deployment only")
+    return own
+
+
+async def _matching(
+    shared: AppState,
+    request: HTTPConnection,
+    credentials: HTTPAuthorizationCredentials | None,
+    keys: Sequence[str],
+) -> str | None:
+    """The key among `keys` that was sent; None: another, or none, which is counted.
+
+    Raises:
+        Refused: 429, too many were not good.
+    """
+    given = (credentials.credentials if credentials else "").encode()
+    wait_s = shared.refused_until.get(address(request), 0.0) - time.monotonic()
+    if wait_s > 0:  # not even looked at: else somebody who guesses would not be slowed down
+        raise too_often(wait_s)
+    # each is compared, so that the time tells nothing
+    found = [key for key in keys if hmac.compare_digest(given, key.encode())]
+    if not found:
+        await _count_refused(shared, request)
+        return None
+    return found[0]
+
+
+def operated_deployment(
+    shared: Shared,
+    deployment_id: Annotated[str | None, Query(alias="deploymentId", description="Which deployment.")] = None,
+) -> str:
+    """The deployment an operator means."""
+    deployment = deployment_id or shared.settings.default_deployment
+    if not shared.settings.serves(deployment):
+        raise not_found("deployment")
+    return deployment
+
+
+async def anybody(shared: Shared, request: Request) -> None:
+    """Open to everybody, counted by address."""
+    await limited(shared, f"address:{address(request)}")
+
+
+async def _json(request: Request) -> dict[str, object]:
+    try:
+        body = await request.json()
+    except (ValueError, RecursionError):  # in UTF-16 the brackets of a body are not all seen by its guard
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+AsCaller = Annotated[RequestCaller, Depends(caller)]
+AsBodyCaller = Annotated[RequestCaller, Depends(body_caller)]
+AsQueryCaller = Annotated[RequestCaller, Depends(query_caller)]
+AsOperator = Depends(operator)
+AsAnybody = Depends(anybody)
+OperatedDeployment = Annotated[str, Depends(operated_deployment)]
+KeyDeployment = Annotated[str, Depends(key_deployment)]
+
+__all__ = [
+    "AppState",
+    "AsAnybody",
+    "AsBodyCaller",
+    "AsCaller",
+    "AsOperator",
+    "AsQueryCaller",
+    "Credentials",
+    "KeyDeployment",
+    "OperatedDeployment",
+    "RequestCaller",
+    "Shared",
+    "address",
+    "is_known_still",
+    "limited",
+    "recognise",
+    "unauthorised",
+]

@@ -1,0 +1,307 @@
+"""What is written down of a call so that it can be understood later: when what happened, what was recalled,
+what the model was given.
+
+Words stand in the turns and in memory, not here, but for what the model was given. All of it is kept by user,
+beside their memory, and goes when they are forgotten.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+
+from echoic.memory.records import CALL, CONVERSATION, EXCHANGE, GIVEN, scan_all
+from echoic.prompt.budget import estimate_tokens
+from echoic.session.heard import CutSource
+from echoic.session.turn_recall import Fate, RecalledHit, RecallTrace
+from echoic.stores.base import Put, Record, Require, Store
+from echoic.types import Outcome, Scope
+
+Stage = Literal[
+    "speech_began",
+    "first_partial",
+    "speech_ended",
+    "transcript",
+    "recall_began",
+    "recalled",
+    "handed_over",
+    "first_audio",
+    "first_played",
+    "barge_in",
+    "generated",
+]
+"""Of an exchange, in the order in which they usually come."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Spoken:
+    """One thing the agent said in an exchange."""
+
+    turn: str
+    played_ms: float
+    generated_ms: float
+    source: CutSource
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolRun:
+    """One call of a tool."""
+
+    call: str
+    name: str
+    began_ms: float
+    ended_ms: float | None = None
+    outcome: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """A turn of the caller and what the agent did about it. Times are milliseconds since the call began."""
+
+    number: int
+    agent: str
+    at: datetime
+    stages: dict[str, float] = field(default_factory=dict)
+    partials: int = 0
+    user_turn: str = ""
+    spoken: list[Spoken] = field(default_factory=list)
+    tools: list[ToolRun] = field(default_factory=list)
+    recall: RecallTrace | None = None
+
+    @property
+    def latency_ms(self) -> float | None:
+        """From the end of the caller's words to the first audio of the reply."""
+        ended = self.stages.get("speech_ended", self.stages.get("transcript"))
+        first = self.stages.get("first_audio")
+        return first - ended if ended is not None and first is not None else None
+
+
+@dataclass(slots=True, kw_only=True)
+class Given:
+    """Text the model was given beside what was spoken, as it was sent."""
+
+    exchange: int
+    role: str
+    """Such as "instructions", "instruction-delta", "system-prompt", "tool-return"."""
+    name: str
+    text: str
+    tokens: int
+
+
+@dataclass(slots=True, kw_only=True)
+class CallRecord:
+    """One call."""
+
+    id: str
+    conversation: str
+    provider: str
+    model: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    reason: str | None = None
+    agents: list[str] = field(default_factory=list)
+    gaps_ms: list[float] = field(default_factory=list)
+    """Of each transfer: the longest that a frame of the caller's waited."""
+
+
+class CallLog:
+    """Collects what happens on one call, and writes what is new of it.
+
+    Args:
+        call: what is known when it begins.
+        enabled: whether anything is written.
+    """
+
+    def __init__(self, call: CallRecord, *, enabled: bool = True, first: int = 0) -> None:
+        self.call = call
+        self.enabled = enabled
+        self.exchanges: list[Exchange] = []
+        self._first = first
+        self._begun_s = time.monotonic()
+        self._given: list[Given] = []
+        self._givens = 0
+        self._changed: dict[int, Exchange] = {}
+        self._call_changed = True
+
+    @property
+    def now_ms(self) -> float:
+        """Since the call began."""
+        return round(1000 * (time.monotonic() - self._begun_s), 2)
+
+    @property
+    def current(self) -> Exchange:
+        """The exchange under way; before the caller has said anything, the agent's opening."""
+        return self.exchanges[-1] if self.exchanges else self.begin(self.call.agents[-1])
+
+    def begin(self, agent: str) -> Exchange:
+        """The caller's turn: a new exchange."""
+        number = self._first + len(self.exchanges)
+        self.exchanges.append(Exchange(number=number, agent=agent, at=datetime.now(UTC)))
+        return self.touched(self.exchanges[-1])
+
+    def stamp(self, stage: Stage, exchange: Exchange | None = None) -> float:
+        """Note that a stage was reached; the first time counts."""
+        exchange = exchange or self.current
+        self.touched(exchange)
+        return exchange.stages.setdefault(stage, self.now_ms)
+
+    def touched(self, exchange: Exchange) -> Exchange:
+        """It is to be written again."""
+        self._changed[exchange.number] = exchange
+        return exchange
+
+    def changed(self) -> None:
+        """The call itself is to be written again."""
+        self._call_changed = True
+
+    def give(self, role: str, name: str, text: str) -> None:
+        """Note what the model was given."""
+        number = self.current.number
+        self._given.append(
+            Given(exchange=number, role=role, name=name, text=text, tokens=estimate_tokens(text))
+        )
+
+    async def write(self, store: Store, scope: Scope) -> None:
+        """Keep what is new. What could not be kept is tried again with the next.
+
+        Raises:
+            StoreUnavailable: nothing was kept.
+            WriteConflict: likewise, for the conversation was forgotten.
+        """
+        if not self.enabled:
+            return
+        given = list(self._given)
+        changed, self._changed = self._changed, {}
+        call_changed, self._call_changed = self._call_changed, False
+        records = [
+            self._record(EXCHANGE, f"{number:05d}", _exchange_data(e)) for number, e in changed.items()
+        ]
+        records += [
+            self._record(GIVEN, f"{self._first}-{self._givens + place:05d}", asdict(each))
+            for place, each in enumerate(given)
+        ]
+        if call_changed:
+            records.append(
+                Record(kind=CALL, id=self.call.id, key=self.call.conversation, data=_call_data(self.call))
+            )
+        if not records:
+            return
+        try:
+            of_it = Require(kind=CONVERSATION, id=self.call.conversation)
+            await store.write(scope, [of_it, *(Put(record=record) for record in records)])
+        except BaseException:
+            self._changed, self._call_changed = changed | self._changed, call_changed or self._call_changed
+            raise
+        self._givens += len(given)
+        del self._given[: len(given)]
+
+    def _record(self, kind: str, number: str, data: Mapping[str, Any]) -> Record:
+        return Record(kind=kind, id=f"{self.call.id}:{number}", key=self.call.conversation, data=data)
+
+
+async def read_calls(store: Store, scope: Scope) -> list[CallRecord]:
+    """Every call of a user, oldest first."""
+    return [_call_of(record) for record in await scan_all(store, scope, CALL)]
+
+
+async def read_call(store: Store, scope: Scope, name: str) -> CallRecord | None:
+    """One call; None: there is none of that id."""
+    records = await store.read(scope, CALL, [name])
+    return _call_of(records[0]) if records else None
+
+
+async def read_exchanges(
+    store: Store, scope: Scope, conversation: str, call: str | None = None
+) -> list[Exchange]:
+    """The exchanges of a conversation, or of one call in it, in order."""
+    records = await scan_all(store, scope, EXCHANGE, key=conversation)
+    return [_exchange_of(r) for r in records if call is None or r.id.startswith(f"{call}:")]
+
+
+async def read_given(store: Store, scope: Scope, conversation: str, call: str) -> list[Given]:
+    """What the model was given in one call, in order."""
+    records = await scan_all(store, scope, GIVEN, key=conversation)
+    return [Given(**record.data) for record in records if record.id.startswith(f"{call}:")]
+
+
+def _call_data(call: CallRecord) -> dict[str, Any]:
+    ended = call.ended_at.isoformat() if call.ended_at else None
+    return {**asdict(call), "started_at": call.started_at.isoformat(), "ended_at": ended}
+
+
+def _call_of(record: Record) -> CallRecord:
+    data = dict(record.data)
+    ended = data.get("ended_at")
+    return CallRecord(
+        **{
+            **data,
+            "started_at": datetime.fromisoformat(data["started_at"]),
+            "ended_at": datetime.fromisoformat(ended) if ended else None,
+        }
+    )
+
+
+def _exchange_data(exchange: Exchange) -> dict[str, Any]:
+    recall = exchange.recall
+    # the words of the question stand in the turn, and what was handed over among what was given
+    kept = asdict(recall) | {"at": recall.at.isoformat(), "query": "", "text": ""} if recall else None
+    return {**asdict(exchange), "at": exchange.at.isoformat(), "recall": kept}
+
+
+def _exchange_of(record: Record) -> Exchange:
+    data = dict(record.data)
+    return Exchange(
+        **{
+            **data,
+            "at": datetime.fromisoformat(data["at"]),
+            "spoken": [Spoken(**each) for each in data["spoken"]],
+            "tools": [ToolRun(**each) for each in data["tools"]],
+            "recall": _recall_of(data["recall"]) if data["recall"] else None,
+        }
+    )
+
+
+def _recall_of(data: Mapping[str, Any]) -> RecallTrace:
+    found = [
+        RecalledHit(
+            id=each["id"],
+            kind=cast("Literal['memory', 'turn']", each["kind"]),
+            score=each["score"],
+            ranks={channel: (rank[0], rank[1]) for channel, rank in each["ranks"].items()},
+            fate=cast("Fate", each["fate"]),
+            relevance=each.get("relevance", 1.0),
+        )
+        for each in data["found"]
+    ]
+    return RecallTrace(
+        query=data["query"],
+        outcome=cast("Outcome", data["outcome"]),
+        text=data["text"],
+        found=tuple(found),
+        cut=tuple(data["cut"]),
+        ready=data["ready"],
+        delay_ms=data["delay_ms"],
+        at=datetime.fromisoformat(data["at"]),
+        turn_id=data["turn_id"],
+    )
+
+
+__all__ = [
+    "CALL",
+    "EXCHANGE",
+    "GIVEN",
+    "CallLog",
+    "CallRecord",
+    "Exchange",
+    "Given",
+    "Spoken",
+    "Stage",
+    "ToolRun",
+    "read_call",
+    "read_calls",
+    "read_exchanges",
+    "read_given",
+]

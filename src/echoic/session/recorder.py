@@ -1,0 +1,411 @@
+"""Keeps what is said on a call: turns, what is learned from them, the checkpoint, the record.
+
+One task does all of it, in order. Nothing that carries audio ever waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, SpeechPart
+from pydantic_ai.realtime import RealtimeError
+
+from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
+from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint
+from echoic.prompt.budget import estimate_tokens
+from echoic.session.asr_confidence import affirms, weigh
+from echoic.session.call_record import Exchange
+from echoic.session.call_state import CallState
+from echoic.session.call_summary import Condensed
+from echoic.session.history import written
+from echoic.session.playback import Utterance
+from echoic.session.provider_session import CallerUtterance, Leg
+from echoic.session.turns import (
+    NOTHING,
+    agent_turn,
+    given_in,
+    note_turn,
+    parts_of,
+    resumption_of,
+    storable,
+    text_of,
+    unrecorded,
+    whose,
+)
+from echoic.types import Turn
+
+log = logging.getLogger(__name__)
+
+_FINISH_S: Final = 10.0
+"""How long ending a call waits for the store to take what was said."""
+_RETRY_S: Final = 0.5
+_TURNS: Final = 200
+_UNSEEN_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ripe:
+    """A turn that may be kept, and where it came from. No turn: a part in which nothing was said."""
+
+    turn: Turn | None
+    leg: Leg
+    place: int
+    """How many parts of the leg's history are behind it."""
+    utterance: Utterance | None = None
+
+
+class Keeper:
+    """The task, and what it does.
+
+    Args:
+        live: the call.
+        exchange_of: to which exchange a turn belongs, by its id.
+        on_idle: called once nobody has said anything for too long, or the call has lasted too long.
+        on_lost: called when the call was taken over by another process, or forgotten.
+    """
+
+    def __init__(
+        self,
+        live: CallState,
+        *,
+        exchange_of: Callable[[str], Exchange | None],
+        on_idle: Callable[[str], None],
+        on_lost: Callable[[str], None],
+    ) -> None:
+        self._live = live
+        self._exchange_of = exchange_of
+        self._on_idle = on_idle
+        self._on_lost = on_lost
+        self._task: asyncio.Task[None] | None = None
+        self._begun_s = time.monotonic()
+        self._noted: dict[str, int] = {}
+        """By leg: how many messages were looked through for what the model was given."""
+        self._saved = ""
+        self._sign_due_s = 0.0
+        self._finishing = False
+        self._unseen: dict[tuple[str, int], float] = {}
+        """Parts by leg and place that were recorded before their events were taken in, and since when."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._run(), name="echoic-keeper")
+
+    async def finish(self, *, keep_checkpoint: bool) -> bool:
+        """Keep what is left, now that nobody speaks; whether all of it was kept.
+
+        Args:
+            keep_checkpoint: the call may be taken up again.
+        """
+        await self._stop()
+        self._finishing = True
+        until = time.monotonic() + _FINISH_S
+        while True:
+            try:
+                await self._cycle(checkpoint=keep_checkpoint)
+                if not keep_checkpoint and not self._live.lost:
+                    try:
+                        await self._live.sessions.delete(self._live.memory.scope, self._live.session_id)
+                    except WriteConflict:  # another process has the call by now: it is not ours to end
+                        self._lose("taken over")
+            except EchoicError as error:
+                log.warning("the end of a call is not kept yet: %s", type(error).__name__)
+                if isinstance(error, NotOpen) or time.monotonic() > until:
+                    return False
+                await asyncio.sleep(_RETRY_S)
+            else:
+                return True
+
+    async def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            live = self._live
+            try:
+                async with asyncio.timeout(min(live.settings.checkpoint_every_s, SIGN_EVERY_S)):
+                    await live.dirty.wait()
+            except TimeoutError:
+                self._look_at_the_clock()
+            live.dirty.clear()
+            try:
+                await self._cycle(checkpoint=True)
+            except Exception as error:  # noqa: BLE001 - nobody else would keep the rest of the call
+                log.warning("a call is not kept yet: %s", type(error).__name__)
+                live.hooks.tell(live.leg.setup.context, "error", kind=type(error).__name__)
+                await asyncio.sleep(_RETRY_S)
+                live.dirty.set()
+
+    def _look_at_the_clock(self) -> None:
+        settings, now = self._live.settings, time.monotonic()
+        if not self._live.playback.idle:
+            self._live.sounds()
+        if settings.idle_timeout_s is not None and now - self._live.sound_at_s > settings.idle_timeout_s:
+            self._on_idle("idle")
+        elif settings.max_duration_s is not None and now - self._begun_s > settings.max_duration_s:
+            self._on_idle("too long")
+
+    async def _cycle(self, *, checkpoint: bool) -> None:
+        if self._live.lost:
+            return
+        if self._live.recalls and checkpoint:
+            await self._save()  # the words are durable before anything is waited for
+        if self._live.recalls:  # some may have come meanwhile
+            # what is being recalled for must not be found by its own recall
+            await asyncio.wait(set(self._live.recalls), timeout=1.0)
+        await self._keep_turns()
+        if checkpoint and not self._live.lost:
+            await self._save()
+        if not self._live.lost:
+            try:
+                await self._live.log.write(self._live.store, self._live.memory.scope)
+            except WriteConflict:
+                self._lose("forgotten")
+
+    # -- turns
+
+    async def _keep_turns(self) -> None:
+        ripe = self._ripe()
+        self._note_given()
+        turns = [each.turn for each in ripe if each.turn is not None]
+        settings = self._live.settings
+        try:
+            if settings.history:
+                await self._live.conversation.append(*turns, learn=settings.memory)
+        except InvalidInput:
+            if await self._live.memory.find_conversation(self._live.conversation.id) is not None:
+                raise
+            self._lose("forgotten")
+            return
+        for each in ripe:
+            each.leg.kept = each.place
+            if each.turn is not None:
+                self._kept(each.turn, each)
+        self._drop_legs()
+        if turns and settings.history and settings.memory:
+            await self._learn(turns)
+
+    def _ripe(self) -> list[_Ripe]:
+        """Turns in the order they were spoken, up to the first of which more may yet be heard."""
+        ripe: list[_Ripe] = []
+        for leg in self._live.legs:
+            parts = parts_of(leg.new_messages())
+            said, spoken = list(leg.said.values()), list(leg.utterances.values())
+            for place, (message, part) in enumerate(parts):
+                utterance, who = whose(part, spoken, said)
+                if place < leg.kept:
+                    continue
+                if utterance is not None and not self._is_settled(utterance, message):
+                    return ripe
+                if who is None and self._is_ending(part, said, leg):
+                    return ripe
+                if utterance is None and who is None and self._is_unseen(part, said, leg, place):
+                    return ripe
+                turn = self._turn(part, utterance, who, leg, place)
+                ripe.append(_Ripe(turn, leg, place + 1, utterance))
+            if leg is not self._live.leg and not leg.ended.is_set():
+                return ripe  # it may still say something, before what is said on the next
+        return ripe
+
+    def _is_ending(self, part: Any, said: list[CallerUtterance], leg: Leg) -> bool:
+        """Whether the end of what the caller said is recorded, and not yet taken in by `leg`: it will be."""
+        by_user = isinstance(part, SpeechPart) and part.speaker == "user"
+        if not by_user or self._finishing or leg.ended.is_set():
+            return False
+        text = text_of(part)
+        return any(one.text and not one.final and text.startswith(one.text) for one in said)
+
+    def _is_unseen(self, part: Any, said: list[CallerUtterance], leg: Leg, place: int) -> bool:
+        """Whether what was spoken is recorded, and `leg` has not taken in the events that tell of it yet.
+
+        Without them nobody knows how much of it was heard, or as which turn it was shown.
+        """
+        if not isinstance(part, SpeechPart) or self._finishing or leg.ended.is_set() or leg.silent:
+            return False
+        if part.speaker == "user" and said:
+            return False
+        now = time.monotonic()
+        since = self._unseen.setdefault((leg.name, place), now)
+        return now - since < _UNSEEN_S
+
+    def _is_settled(self, utterance: Utterance, message: ModelMessage) -> bool:
+        lost = isinstance(message, ModelResponse) and message.state == "interrupted"
+        if lost and not utterance.cut and utterance.trace.complete:
+            utterance.trace.complete = False  # it broke off: its text may go on beyond its audio
+        if not utterance.settled and not (self._finishing and self._live.playback.idle):
+            return False
+        waited = time.monotonic() - self._live.cut_at_s
+        late = utterance.cut and self._live.playback.reported and waited < self._live.settings.cut_grace_s
+        return self._finishing or not late
+
+    def _turn(
+        self, part: Any, utterance: Utterance | None, said: CallerUtterance | None, leg: Leg, place: int
+    ) -> Turn | None:
+        if isinstance(part, SpeechPart) and part.speaker == "assistant":
+            return agent_turn(part.transcript or "", utterance, leg, place)
+        text = storable(text_of(part))
+        if not text.strip():
+            return None
+        return Turn(
+            speaker="user",
+            text=text,
+            said_at=said.at if said else datetime.now(UTC),
+            confidence=self._live.confidences.of(text) if isinstance(part, SpeechPart) else None,
+            id=said.turn_id if said else f"{leg.name}-{place}",
+        )
+
+    def _kept(self, turn: Turn, ripe: _Ripe) -> None:
+        live = self._live
+        live.kept += 1
+        live.turns[turn.id] = turn
+        while len(live.turns) > _TURNS:
+            del live.turns[next(iter(live.turns))]
+        exchange = self._exchange_of(turn.id)
+        unheard = turn.text[len(turn.heard_text) :]
+        if exchange is not None:
+            note_turn(exchange, turn, ripe.utterance)
+            live.log.touched(exchange)
+        live.hooks.tell(
+            ripe.leg.setup.context,
+            "turn",
+            speaker=turn.speaker,
+            text=turn.text,
+            heard=turn.heard_text,
+            unheard=unheard,
+            id=turn.id,
+        )
+
+    async def _learn(self, new: Sequence[Turn]) -> None:
+        """Have the rules read what the caller said, and the model told before its next response."""
+        if not any(turn.speaker == "user" for turn in new):
+            return
+        live = self._live
+        learned = await live.conversation.learn()
+        doubted = await weigh(
+            live.store,
+            live.memory.scope,
+            live.turns,
+            self._affirmed(),
+            threshold=live.settings.doubt_below,
+        )
+        if learned.kept or learned.retracted or doubted:
+            live.hooks.tell(
+                live.leg.setup.context,
+                "memory_extracted",
+                kept=[memory.id for memory in learned.kept],
+                retracted=[memory.id for memory in learned.retracted],
+            )
+        await live.leg.setup.refresh()
+        try:
+            await live.leg.tell_changes()
+        except RealtimeError as error:  # the leg's task tells what became of the line
+            log.warning("what was learned could not be told: %s", type(error).__name__)
+
+    def _affirmed(self) -> list[str]:
+        """What the agent said, and was heard, that the caller then said yes to."""
+        turns = list(self._live.turns.values())
+        pairs = itertools.pairwise(turns)
+        return [
+            before.heard_text
+            for before, after in pairs
+            if before.speaker == "agent" and after.speaker == "user" and affirms(after.text)
+        ]
+
+    def _drop_legs(self) -> None:
+        for leg in self._live.legs[:-1]:
+            if not leg.ended.is_set() or leg.kept < len(parts_of(leg.new_messages())):
+                return
+            self._live.legs.remove(leg)
+
+    # -- what the model was given
+
+    def _note_given(self) -> None:
+        for leg in self._live.legs:
+            messages = leg.new_messages()
+            if leg.name not in self._noted:
+                for name, text in leg.setup.opening_texts:
+                    self._live.log.give("instructions", name, text)
+            for role, name, text in given_in(messages[self._noted.get(leg.name, 0) :]):
+                self._live.log.give(role, name, text)
+            self._noted[leg.name] = len(messages)
+
+    # -- checkpoints
+
+    async def _save(self) -> None:
+        live = self._live
+        condensed = self._condensed()
+        await live.digest.summarize(condensed.evicted, live.kept)
+        checkpoint = self._checkpoint(condensed)
+        fingerprint = str(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
+        # who finds it must be able to tell a quiet call from one whose process died
+        if fingerprint == self._saved and time.monotonic() < self._sign_due_s:
+            return
+        try:
+            await live.sessions.save(live.memory.scope, checkpoint)
+        except WriteConflict:
+            there = await live.sessions.load(live.memory.scope, live.session_id)
+            self._lose("forgotten" if there is None else "taken over")
+        else:
+            # with words on their way it is taken for dead a few checkpoints later, however quiet it is
+            every_s = live.settings.checkpoint_every_s if checkpoint.unkept else SIGN_EVERY_S
+            self._saved, self._sign_due_s = fingerprint, time.monotonic() + min(every_s, SIGN_EVERY_S)
+
+    def _lose(self, reason: str) -> None:
+        """Nothing more of this call is to be kept."""
+        self._live.lost = True
+        self._on_lost(reason)
+
+    def _condensed(self) -> Condensed:
+        leg = self._live.leg
+        return self._live.digest.condensed([*leg.heard_messages(so_far=True), *unrecorded(leg)])
+
+    def _checkpoint(self, condensed: Condensed) -> Checkpoint:
+        live, leg = self._live, self._live.leg
+        summary = live.digest.text if condensed.evicted else None
+        unkept = self._unkept() if live.settings.history else ()
+        return Checkpoint(
+            session=live.session_id,
+            conversation=live.conversation.id,
+            agent=leg.setup.agent.name,
+            messages=written(condensed.messages),
+            unkept=tuple(unkept),
+            pending=leg.pending_tools(),
+            summary=summary,
+            learns=live.settings.memory,
+            evicted=condensed.evicted,
+            tokens=condensed.tokens + estimate_tokens(summary or ""),
+            cursor=live.kept,
+            resumption=resumption_of(leg),
+            saved_at=datetime.now(UTC),
+        )
+
+    def _unkept(self) -> list[Turn]:
+        """What was said and is not in the conversation yet: behind what is not settled, or not finished."""
+        turns: list[Turn] = []
+        for leg in self._live.legs:
+            parts = parts_of(leg.new_messages())
+            said, spoken = list(leg.said.values()), list(leg.utterances.values())
+            for place, (_, part) in enumerate(parts):
+                utterance, who = whose(part, spoken, said)
+                if place < leg.kept:
+                    continue
+                turns.append(self._turn(part, utterance, who, leg, place) or NOTHING)
+            turns += [agent_turn(open_.trace.text, open_, leg, 0) or NOTHING for open_ in spoken]
+            turns += [
+                Turn(speaker="user", text=storable(open_.text), said_at=open_.at, id=open_.turn_id)
+                for open_ in said
+                if open_.text.strip()
+            ]
+        new = [turn for turn in turns if turn is not NOTHING and turn.id not in self._live.turns]
+        return sorted(new, key=lambda turn: turn.said_at)
+
+
+__all__ = ["Keeper"]

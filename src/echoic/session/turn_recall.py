@@ -1,0 +1,239 @@
+"""Recall while the caller speaks, for one call: what is found for a turn, what is shown, and why not all.
+
+It has a budget of time and never fails: a recall that could not be made says so in its outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from echoic.errors import EchoicError, InvalidInput, brief
+from echoic.memory.concurrency import noted
+from echoic.memory.user import UserMemory
+from echoic.prompt.answer import Packed
+from echoic.prompt.block import memory_line
+from echoic.types import Hit, Outcome, Recall
+
+log = logging.getLogger(__name__)
+
+DEFAULT_DEADLINE_MS: Final = 50.0
+"""Of a pause that nobody notices between two people: 200 ms on the average (Stivers et al., PNAS 2009)."""
+HITS: Final = 5
+BUDGET_TOKENS: Final = 200
+
+Fate = Literal["shown", "in_block", "here", "repeated", "over_budget", "late"]
+"""What became of a hit. in_block: the model had it already. here: it was said in this very call. repeated:
+another hit says the same. over_budget: it did not fit. late: there was no time left to hand it over.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecalledHit:
+    """One hit of a recall, without its words: those stand in memory."""
+
+    id: str
+    kind: Literal["memory", "turn"]
+    score: float
+    ranks: dict[str, tuple[int, float]]
+    """By channel: rank and score."""
+    fate: Fate
+    relevance: float = 1.0
+    """How likely it was to answer, from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallTrace:
+    """What a recall came to."""
+
+    query: str
+    outcome: Outcome
+    text: str = ""
+    """For the model; empty where there is nothing new to it."""
+    found: tuple[RecalledHit, ...] = ()
+    cut: tuple[str, ...] = ()
+    ready: bool = False
+    """Whether it was there when the turn ended."""
+    delay_ms: float = 0.0
+    """From the end of the turn to the answer."""
+    at: datetime
+    turn_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _PackedAhead:
+    """An answer to what was heard so far, being packed ahead of the end."""
+
+    recall: Recall
+    fates: dict[int, Fate]
+    """Of its hits, by place, as they stood."""
+    packing: asyncio.Task[Packed | None]
+
+
+class CallRecall:
+    """Follows one caller through a call.
+
+    Args:
+        memory: of the caller.
+        conversation: the call's; what was said in it the model has before it.
+        given: what the model was given already, as the block says it.
+        deadline_ms: for a turn's recall, from the moment its last word is known.
+
+    Raises:
+        InvalidInput: a deadline that leaves no time.
+    """
+
+    def __init__(
+        self,
+        memory: UserMemory,
+        conversation: str,
+        given: Callable[[], str],
+        *,
+        deadline_ms: float = DEFAULT_DEADLINE_MS,
+    ) -> None:
+        if not deadline_ms > 0:
+            raise InvalidInput(f"recall_deadline_ms must be above 0, not {brief(deadline_ms)}")
+        self._memory = memory
+        self._conversation = conversation
+        self._given = given
+        self._deadline_ms = deadline_ms
+        self._listening = memory.listen(limit=HITS)
+        self._listening.on_found = self._prepare
+        self._shown: set[str] = set()
+        self._prepared: _PackedAhead | None = None
+
+    def hear(self, partial: str) -> None:
+        """Take in what the caller said so far. Never waits."""
+        self._listening.partial(partial)
+
+    async def final(self, text: str) -> RecallTrace:
+        """What is known for the whole turn, within the deadline."""
+        listening = self._listening
+        begun, ready_before = time.perf_counter(), listening.statistics.ready
+        until_s = begun + self._deadline_ms / 1000
+        recall, fates, packed = Recall(hits=(), outcome="unavailable"), dict[int, Fate](), ""
+        try:
+            recall = await listening.final(text, deadline_ms=self._deadline_ms)
+            fates = self._fates(_each(recall))
+            packed = self._take(recall, fates, await self._packed(recall, fates, until_s))
+        except TimeoutError:
+            late: Fate = "late"
+            fates = {place: fates.get(place, late) for place in range(len(_each(recall)))}
+        except EchoicError as error:
+            log.warning("a call's recall failed: %s", type(error).__name__)
+            recall = Recall(hits=(), outcome="unavailable")
+        finally:
+            self._drop()
+        return RecallTrace(
+            query=text,
+            outcome=recall.outcome,
+            text=packed,
+            found=tuple(
+                found_of(hit, fates.get(place, "repeated")) for place, hit in enumerate(_each(recall))
+            ),
+            cut=recall.cut,
+            ready=listening.statistics.ready > ready_before,
+            delay_ms=1000 * (time.perf_counter() - begun),
+            at=datetime.now(UTC),
+        )
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        self._drop()
+        await self._listening.aclose()
+
+    def _prepare(self, recall: Recall) -> None:
+        """Pack what was found so far: at the end of the turn it may be the answer."""
+        if self._prepared is not None and self._prepared.recall is recall:
+            return
+        self._drop()
+        fates = self._fates(_each(recall))
+        packing = asyncio.get_running_loop().create_task(self._pack(recall, fates))
+        packing.add_done_callback(noted)
+        self._prepared = _PackedAhead(recall, fates, packing)
+
+    def _drop(self) -> None:
+        if self._prepared is not None:
+            self._prepared.packing.cancel()
+            self._prepared = None
+
+    async def _packed(self, recall: Recall, fates: dict[int, Fate], until_s: float) -> Packed | None:
+        """`recall` packed: ahead of time, or now.
+
+        Raises:
+            TimeoutError: not by `until_s`.
+            StoreUnavailable: could not look at what was said around it.
+        """
+        prepared = self._prepared
+        if prepared is None or prepared.recall is not recall or prepared.fates != fates:
+            packing = self._pack(recall, fates)
+        elif prepared.packing.done() and not prepared.packing.cancelled():
+            return prepared.packing.result()
+        else:
+            packing = _of(prepared.packing)
+        async with asyncio.timeout(max(until_s - time.perf_counter(), 0.001)):
+            return await packing
+
+    async def _pack(self, recall: Recall, fates: dict[int, Fate]) -> Packed | None:
+        """What of `recall` the model does not have yet, packed; None where it has everything."""
+        new = tuple(hit for place, hit in enumerate(_each(recall)) if place not in fates)
+        if not new:
+            return None
+        asked = Recall(hits=new, outcome=recall.outcome, cut=recall.cut)
+        return await self._memory.pack(asked, budget_tokens=BUDGET_TOKENS)
+
+    def _fates(self, hits: Collection[Hit]) -> dict[int, Fate]:
+        """What is known of hits before they are packed: those the model has already."""
+        given = set(self._given().splitlines())
+        fates: dict[int, Fate] = {}
+        for place, hit in enumerate(hits):
+            if hit.turn is not None and hit.turn.conversation == self._conversation:
+                fates[place] = "here"
+            elif _name(hit) in self._shown or (hit.memory and memory_line(hit.memory) in given):
+                fates[place] = "in_block"
+        return fates
+
+    def _take(self, recall: Recall, fates: dict[int, Fate], packed: Packed | None) -> str:
+        """The text to hand over; notes in `fates` what became of the hits that were packed."""
+        if packed is None:
+            return ""
+        shown = {_name(hit) for hit in packed.shown}
+        for place in reversed(range(len(_each(recall)))):
+            if place in fates:
+                continue
+            if _name(_each(recall)[place]) in shown:
+                fates[place] = "shown"
+            else:
+                fates[place] = "repeated" if packed.merged > 0 and packed.left_out == 0 else "over_budget"
+        self._shown |= shown
+        return packed.text if shown else ""
+
+
+def _each(recall: Recall) -> tuple[Hit, ...]:
+    """What was found, one by one: the model may have a memory already, and not the sentence."""
+    return recall.apart().hits
+
+
+async def _of(packing: asyncio.Task[Packed | None]) -> Packed | None:
+    return await asyncio.shield(packing)
+
+
+def found_of(hit: Hit, fate: Fate) -> RecalledHit:
+    """A hit as it is recorded."""
+    ranks = {channel: (rank.rank, rank.score) for channel, rank in hit.ranks.items()}
+    kind: Literal["memory", "turn"] = "memory" if hit.memory else "turn"
+    return RecalledHit(
+        id=_name(hit), kind=kind, score=hit.score, ranks=ranks, fate=fate, relevance=hit.relevance
+    )
+
+
+def _name(hit: Hit) -> str:
+    return hit.memory.id if hit.memory else hit.turn.id if hit.turn else ""
+
+
+__all__ = ["DEFAULT_DEADLINE_MS", "CallRecall", "Fate", "RecallTrace", "RecalledHit", "found_of"]

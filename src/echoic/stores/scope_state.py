@@ -1,0 +1,435 @@
+"""One scope held in memory: its records, their rows and words. The in-memory, files and document stores
+share it.
+
+Knows nothing of files or of other scopes. Not safe for several threads at once: its holder sees to that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.partition import SEGMENT_ROWS, Entry, Flag, Partition, Segment
+from echoic.stores.apply import Name, check_expected, check_required, name_of, takes
+from echoic.stores.base import (
+    FIRST_UNSEARCHABLE,
+    Attach,
+    Change,
+    Drop,
+    Index,
+    Put,
+    Record,
+    Require,
+    Waiting,
+)
+from echoic.types import Scope
+
+
+class WaitingText(NamedTuple):
+    """The text of a row that is to be embedded."""
+
+    digest: bytes
+    since: int
+    """When the row began to wait for its vector, by the holder's clock; of no meaning once it has one."""
+
+
+class ChangeStep(NamedTuple):
+    """One change, what it finds and what it leaves behind."""
+
+    change: Change
+    old: Record | None
+    left: Record | None
+    entry: Entry | None = None
+    keep: bool = False
+    """Whether the text to embed stayed the same, and its vector with it."""
+
+
+@dataclass(slots=True)
+class Staged:
+    """Changes that were checked against a scope and wait to be committed to it."""
+
+    records: dict[Name, Record | None] = field(default_factory=dict)
+    """What each touched record becomes; None: removed."""
+    texts: dict[int, WaitingText] = field(default_factory=dict)
+    """What each touched row says."""
+    embedded: dict[int, bool] = field(default_factory=dict)
+    """Whether each touched row has the vector of what it says."""
+    steps: list[ChangeStep] = field(default_factory=list)
+    next_row: int = 0
+    next_other: int = FIRST_UNSEARCHABLE
+
+
+class Queue:
+    """Rows that wait for their vector, the longest-waiting first, of all scopes that share it.
+
+    Kept up to date by each change, because it is asked after each: looking for rows without a vector would
+    visit every row there is.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[HeldScope, int], int] = {}
+        self._latest = 0
+        self._in_order = True
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._since)
+
+    def add(self, held: HeldScope, row: int, since: int) -> None:
+        """A row waits; one that does already keeps its place."""
+        if self._since.get((held, row)) == since:
+            return
+        self.discard(held, row)
+        self._since[held, row] = since
+        # clocks count up, so a row belongs at the end, unless it was read from a file or let go of its vector
+        self._in_order = self._in_order and since >= self._latest
+        self._latest = max(self._latest, since)
+
+    def discard(self, held: HeldScope, row: int) -> None:
+        """A row waits no longer, or is gone."""
+        self._since.pop((held, row), None)
+
+    def first(self, limit: int) -> list[tuple[int, Waiting]]:
+        """At most `limit` that wait, and since when, the longest-waiting first."""
+        if not self._in_order:
+            self._since = dict(sorted(self._since.items(), key=lambda item: (item[1], item[0][1])))
+            self._in_order = True
+        first = islice(self._since.items(), limit)
+        return [(since, Waiting(scope=held.scope, record=held.at([row])[0])) for (held, row), since in first]
+
+
+class Clock:
+    """Microseconds since 1970 that never stand still or go back in one process."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def not_before(self, moment_us: int) -> None:
+        """Go on behind a moment that was noted before, by a clock that may have been ahead."""
+        with self._lock:
+            self._last = max(self._last, moment_us)
+
+    def __call__(self) -> int:
+        with self._lock:
+            self._last = max(self._last + 1, time.time_ns() // 1000)
+            return self._last
+
+
+class HeldScope:
+    """The records of one scope and the partition over them.
+
+    Args:
+        scope: whose.
+        index: how records are found.
+        dimensions: of the vectors that will be attached.
+        clock: counts up; one for all scopes of a store.
+        queue: where its rows wait for their vectors; one of its own where None.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        index: Index,
+        dimensions: int,
+        clock: Callable[[], int],
+        queue: Queue | None = None,
+    ) -> None:
+        self.scope = scope
+        self.queue = Queue() if queue is None else queue
+        self.records: dict[Name, Record] = {}
+        self.texts: dict[int, WaitingText] = {}
+        self.partition = Partition(dimensions)
+        self.next_row = 0
+        self.next_other = FIRST_UNSEARCHABLE
+        self._index = index
+        self._clock = clock
+        self._names: dict[int, Name] = {}
+        self._order: dict[tuple[str, ...], list[int]] = {}
+        """Sorted, the `seq` of every record of a kind, and of a kind and key."""
+        self._segments: dict[int, Segment] = {}
+
+    def stage(self, changes: Sequence[Change]) -> Staged:
+        """Check `changes` and work out what they lead to, without touching anything.
+
+        Raises:
+            WriteConflict: a `Put.expect` does not hold, or a `Require`.
+        """
+        staged = Staged(next_row=self.next_row, next_other=self.next_other)
+        for change in changes:
+            name = name_of(change)
+            old = staged.records[name] if name in staged.records else self.records.get(name)
+            match change:
+                case Require():
+                    check_required(change, old)
+                    continue
+                case Put():
+                    step = self._staged_put(staged, change, old)
+                case Drop():
+                    step = ChangeStep(change, old, None)
+                case Attach():
+                    taken = takes(old, change)
+                    step = ChangeStep(change, old, old if taken else None)
+                    if old and taken:
+                        staged.embedded[old.seq] = True
+            if not isinstance(change, Attach):
+                staged.records[name] = step.left
+            staged.steps.append(step)
+        return staged
+
+    def _staged_put(self, staged: Staged, put: Put, old: Record | None) -> ChangeStep:
+        version = old.version if old else 0
+        check_expected(put, old)
+        entry = self._index(put.record)
+        if old:
+            seq = old.seq
+        elif entry is not None:
+            seq, staged.next_row = staged.next_row, staged.next_row + 1
+        else:
+            seq, staged.next_other = staged.next_other, staged.next_other + 1
+        keep = entry is not None and self._staged_text(staged, seq, entry.text)
+        # a copy: what its owner does to the data afterwards stays with the owner
+        left = replace(put.record, data=copied(put.record.data), version=version + 1, seq=seq)
+        return ChangeStep(put, old, left, entry, keep)
+
+    def _staged_text(self, staged: Staged, row: int, text: str) -> bool:
+        """Whether the row said `text` before; from now on it does."""
+        digest = text_digest(text)
+        before = staged.texts.get(row, self.texts.get(row))
+        if before is not None and before.digest == digest:
+            return True
+        embedded = staged.embedded.get(row, before is not None and self._embedded(row))
+        # who waits already keeps its place: else what is said anew again and again would never be embedded
+        waits_since = before.since if before is not None and not embedded else self._clock()
+        staged.texts[row], staged.embedded[row] = WaitingText(digest, waits_since), False
+        return False
+
+    def commit(self, staged: Staged) -> None:
+        """Let what was staged happen, in the records and in the partition."""
+        touched: set[int] = set()
+        for step in staged.steps:
+            name = name_of(step.change)
+            if isinstance(step.change, Attach):
+                if step.left is not None:
+                    self._attach(step.change, touched)
+            elif step.left is None:
+                self._remove(name, touched)
+            else:
+                self._put(step.left, step.entry, touched, keep=step.keep)
+        self.texts.update((row, text) for row, text in staged.texts.items() if row in self._names)
+        for step in staged.steps:
+            if step.left is not None:
+                self._queue(step.left.seq)
+        self.next_row, self.next_other = staged.next_row, staged.next_other
+        self._patch(touched)
+
+    def restore(
+        self,
+        records: Iterable[Record],
+        *,
+        entries: Mapping[int, Entry],
+        since: Mapping[int, int],
+        vectors: Mapping[int, tuple[bytes, NDArray[np.float32], bytes | None]],
+        counters: tuple[int, int],
+    ) -> None:
+        """Hold exactly these records from now on; what is the same already is left as it is.
+
+        Args:
+            records: all of them, with the version and seq each has.
+            entries: by row, how each searchable one is found that is not held yet as it is now.
+            since: by row, when it began to wait.
+            vectors: by row, the digest of a text, the vector made of it and its word pieces; one of
+                another text is passed over.
+            counters: the next row and the next unsearchable seq.
+        """
+        touched: set[int] = set()
+        kept = {(record.kind, record.id): record for record in records}
+        for name, old in list(self.records.items()):
+            if name not in kept or kept[name].seq != old.seq:
+                self._remove(name, touched)
+        for name, record in kept.items():
+            if self.records.get(name) != record:
+                self._restore(record, entries.get(record.seq), touched)
+        for row, text in self.texts.items():
+            self.texts[row] = WaitingText(text.digest, since.get(row, 0))
+            self._restore_vector(row, vectors.get(row), touched)
+            self._queue(row)
+        self.next_row, self.next_other = counters
+        self._patch(touched)
+
+    def _restore(self, record: Record, entry: Entry | None, touched: set[int]) -> None:
+        keep = False
+        if entry is not None:
+            before, digest = self.texts.get(record.seq), text_digest(entry.text)
+            keep = before is not None and before.digest == digest
+            self.texts[record.seq] = WaitingText(digest, 0)
+        self._put(record, entry, touched, keep=keep)
+
+    def _restore_vector(
+        self, row: int, stored: tuple[bytes, NDArray[np.float32], bytes | None] | None, touched: set[int]
+    ) -> None:
+        slot, there = row % SEGMENT_ROWS, self._embedded(row)
+        if stored is None or stored[0] != self.texts[row].digest:
+            entry = self._index(self.records[self._names[row]]) if there else None
+            if entry is not None:
+                self._segment(row, touched).put(slot, entry)
+            return
+        segment, (_, vector, tokens) = self._segments[row // SEGMENT_ROWS], stored
+        known = there and segment.vectors is not None and np.array_equal(segment.vectors[slot], vector)
+        if not known or segment.tokens.get(slot) != tokens:
+            self._segment(row, touched).attach(slot, vector, tokens)
+
+    def _put(self, record: Record, entry: Entry | None, touched: set[int], *, keep: bool) -> None:
+        if entry is not None:
+            self._segment(record.seq, touched).put(record.seq % SEGMENT_ROWS, entry, keep_vector=keep)
+        name = (record.kind, record.id)
+        old = self.records.get(name)
+        if old is None or (old.key, old.seq) != (record.key, record.seq):
+            if old is not None:
+                self._unlist(old)
+            for listed in _lists(record):
+                insort(self._order.setdefault(listed, []), record.seq)
+        self.records[name] = record
+        self._names[record.seq] = name
+
+    def _unlist(self, record: Record) -> None:
+        for listed in _lists(record):
+            order = self._order[listed]
+            del order[bisect_left(order, record.seq)]
+            if not order:
+                del self._order[listed]
+
+    def _queue(self, row: int) -> None:
+        """See to it that a row waits for its vector exactly as long as it has none."""
+        text = self.texts.get(row)
+        if text is not None and not self._embedded(row):
+            self.queue.add(self, row, text.since)
+        else:
+            self.queue.discard(self, row)
+
+    def _attach(self, attach: Attach, touched: set[int]) -> None:
+        old = self.records.get(name_of(attach))
+        if old and old.version == attach.version and old.seq < FIRST_UNSEARCHABLE:
+            self._segment(old.seq, touched).attach(old.seq % SEGMENT_ROWS, attach.vector, attach.tokens)
+
+    def _remove(self, name: Name, touched: set[int]) -> None:
+        old = self.records.pop(name, None)
+        if old is None:
+            return
+        del self._names[old.seq]
+        self.texts.pop(old.seq, None)
+        self._unlist(old)
+        self.queue.discard(self, old.seq)
+        if old.seq < FIRST_UNSEARCHABLE:
+            self._segment(old.seq, touched).drop(old.seq % SEGMENT_ROWS)
+
+    def _segment(self, row: int, touched: set[int]) -> Segment:
+        touched.add(row // SEGMENT_ROWS)
+        return self._segments.setdefault(row // SEGMENT_ROWS, Segment())
+
+    def _patch(self, touched: set[int]) -> None:
+        with self.partition.lock:
+            self.partition.patch((number, self._segments[number]) for number in sorted(touched))
+
+    def read(self, kind: str, ids: Iterable[str]) -> list[Record]:
+        """The records of `kind` among `ids`, in the order asked."""
+        return [_handed_out(self.records[kind, i]) for i in ids if (kind, i) in self.records]
+
+    def at(self, rows: Iterable[int]) -> list[Record]:
+        """The searchable records at these rows, in the order asked."""
+        found = (row for row in rows if row < FIRST_UNSEARCHABLE and row in self._names)
+        return [_handed_out(self.records[self._names[row]]) for row in found]
+
+    def scan(self, kind: str, key: str | None, after: int, limit: int, *, newest_first: bool) -> list[Record]:
+        """One page of the records of `kind`; see `Store.scan`."""
+        order = self._order.get((kind,) if key is None else (kind, key), [])
+        if newest_first:
+            end = len(order) if after < 0 else bisect_left(order, after)
+            page = order[max(0, end - limit) : end][::-1]
+        else:
+            begin = bisect_right(order, after)
+            page = order[begin : begin + limit]
+        return [_handed_out(self.records[self._names[seq]]) for seq in page]
+
+    def detach_all(self, dimensions: int) -> int:
+        """Let go of every vector, for others of `dimensions`; how many records wait now."""
+        for segment in self._segments.values():
+            segment.detach_all()
+        self.partition = Partition(dimensions)
+        self._patch(set(self._segments))
+        for row in self.texts:
+            self._queue(row)
+        return len(self.texts)
+
+    def erasing(self, changes: Sequence[Change]) -> tuple[list[Record], list[tuple[Record, Record]]]:
+        """The records that `changes` destroy whole, and those they rewrite with what is left of each."""
+        named = {name_of(change): change for change in changes}
+        there = [(self.records[name], change) for name, change in named.items() if name in self.records]
+        gone = [record for record, change in there if not isinstance(change, Put)]
+        return gone, [(record, change.record) for record, change in there if isinstance(change, Put)]
+
+    def vectors(self, records: Iterable[Record]) -> Iterator[NDArray[np.float32]]:
+        """[dimensions] The vectors of those of `records` that have one."""
+        for record in records:
+            segment = self._segments.get(record.seq // SEGMENT_ROWS)
+            if segment is not None and segment.vectors is not None and self._embedded(record.seq):
+                yield segment.vectors[record.seq % SEGMENT_ROWS]
+
+    def embedded(self, records: Iterable[Record]) -> int:
+        """How many of `records` have a vector."""
+        return sum(r.seq < FIRST_UNSEARCHABLE and self._embedded(r.seq) for r in records)
+
+    def _embedded(self, row: int) -> bool:
+        segment = self._segments.get(row // SEGMENT_ROWS)
+        return segment is not None and bool(segment.rows[row % SEGMENT_ROWS]["flags"] & Flag.EMBEDDED)
+
+    @staticmethod
+    def kinds(records: Iterable[Record]) -> dict[str, int]:
+        """How many of each kind."""
+        return dict(Counter(record.kind for record in records))
+
+
+def text_digest(text: str) -> bytes:
+    """Sixteen bytes that stand for a text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def copied(value: Any) -> Any:
+    """JSON that shares nothing with `value`."""
+    if isinstance(value, Mapping):
+        return {name: copied(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [copied(item) for item in value]
+    return value
+
+
+def _handed_out(record: Record) -> Record:
+    return replace(record, data=copied(record.data))
+
+
+def _lists(record: Record) -> list[tuple[str, ...]]:
+    """Where a record is listed: among those of its kind and, with a key, among those of kind and key."""
+    return [(record.kind,)] if record.key is None else [(record.kind,), (record.kind, record.key)]
+
+
+__all__ = [
+    "ChangeStep",
+    "Clock",
+    "HeldScope",
+    "Name",
+    "Queue",
+    "Staged",
+    "WaitingText",
+    "copied",
+    "text_digest",
+]

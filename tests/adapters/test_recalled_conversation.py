@@ -1,0 +1,118 @@
+"""A spoken key finds its conversation or is asked back; what is recalled fits into its budget."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from echoic.adapters.twilio.recalled_conversation import meant_by, page, passages, sound_alike
+from echoic.prompt.budget import estimate_tokens
+from echoic.session.heard import estimated_part, heard_part
+from echoic.types import Conversation, Turn
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def stored(*keys):
+    return [
+        Conversation(id=f"{n}", recall_key=key, started_at=NOW, updated_at=NOW) for n, key in enumerate(keys)
+    ]
+
+
+@pytest.mark.parametrize("spoken", ["dinner menu", "diner menu", "the dinner menue", "dinnermenu"])
+def test_a_key_is_found_as_it_was_heard(spoken):
+    assert meant_by(spoken, stored("tax return", "dinner menu")).conversation.recall_key == "dinner menu"
+
+
+def test_two_keys_that_sound_alike_are_asked_back():
+    meant = meant_by("dinner menu", stored("diner menu", "tax return", "dinner menu"))
+    assert meant.conversation is None
+    assert {c.recall_key for c in meant.choices} == {"diner menu", "dinner menu"}
+
+
+def test_a_key_that_two_are_equally_like_is_asked_back():
+    meant = meant_by("garden", stored("garden shed", "garden party"))
+    assert {c.recall_key for c in meant.choices} == {"garden shed", "garden party"}
+
+
+def test_of_two_under_the_same_words_the_newer_is_meant():
+    assert meant_by("dinner menu", stored("dinner menu", "Dinner menu")).conversation.id == "1"
+
+
+def test_what_is_like_none_means_none():
+    meant = meant_by("car insurance", stored("dinner menu"))
+    assert meant.conversation is None
+    assert meant.choices == ()
+
+
+def test_keys_sound_alike_word_by_word():
+    assert sound_alike("night flight", "knight flight")
+    assert not sound_alike("night flight", "night")
+
+
+def turns(count):
+    said = [
+        Turn(speaker="user" if n % 2 == 0 else "agent", text=f"line {n} about nothing much", id=f"{n}")
+        for n in range(count)
+    ]
+    said[40] = Turn(speaker="user", text="which wine goes with the duck?", id="40")
+    said[41] = Turn(speaker="agent", text="a Pinot from Burgundy", id="41")
+    return said
+
+
+def test_of_a_long_conversation_what_matches_the_moment_comes_with_its_answer_and_the_end():
+    shown = passages(turns(300), "what wine was it with the duck", 400)
+    texts = [entry["text"] for entry in shown if "text" in entry]
+    assert "which wine goes with the duck?" in texts
+    assert "a Pinot from Burgundy" in texts
+    assert texts[-1] == "line 299 about nothing much"
+    assert sum(entry.get("turns_left_out", 0) for entry in shown) + len(texts) == 300
+    assert sum(estimate_tokens(text) for text in texts) <= 400
+
+
+def test_what_a_search_by_meaning_found_comes_as_well():
+    texts = [e.get("text") for e in passages(turns(300), "the drink", 200, found={"41": 0})]
+    assert "a Pinot from Burgundy" in texts
+
+
+def test_all_that_was_said_is_there_page_by_page():
+    all_said = turns(120)
+    pages = page(all_said, 1, 300)[1]
+    assert pages > 1
+    read = [entry["text"] for n in range(1, pages + 1) for entry in page(all_said, n, 300)[0]]
+    assert read == [turn.text for turn in all_said]
+    assert page(all_said, 999, 300)[0] == page(all_said, pages, 300)[0]
+
+
+def test_what_was_not_heard_is_not_recalled():
+    unheard = [
+        Turn(speaker="agent", text="the secret is out", heard="", id="1"),
+        Turn(speaker="user", text="hm", id="2"),
+    ]
+    assert passages(unheard, "secret", 500) == [{"said_by": "user", "text": "hm"}]
+
+
+@pytest.mark.parametrize(
+    ("until", "heard"),
+    [
+        ("Order seven", "Order seven"),
+        ("order SEVEN", "Order seven"),
+        ("ships on Monday", "Order seven ships on Monday,"),
+        ("Order seven ships on Mon", "Order seven ships on"),
+        ("", ""),
+        ("something else", ""),
+        (
+            "Order seven ships on Monday, and arrives on Wednesday.",
+            "Order seven ships on Monday, and arrives on Wednesday.",
+        ),
+    ],
+)
+def test_the_part_that_was_heard_is_found_by_its_words(until, heard):
+    assert heard_part("Order seven ships on Monday, and arrives on Wednesday.", until) == heard
+
+
+def test_without_a_report_no_more_was_heard_than_can_have_been_said():
+    assert estimated_part("one two three four", 0.5, 15) == "one two"
+    assert estimated_part("one two", 60, 15) == "one two"
+    assert estimated_part("one two", 0, 15) == ""

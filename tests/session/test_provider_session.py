@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from pydantic_ai.realtime import RealtimeError, RealtimeSession
+
+from echoic.session import VoiceAgent, VoiceSession
+from echoic.session.provider_session import Leg
+from echoic_loopback.realtime import Drop, Refusal, Says, Script, UserSays
+
+
+def test_what_tells_changed_instructions_is_still_there():
+    assert inspect.iscoroutinefunction(RealtimeSession._refresh_instructions)
+
+
+async def test_a_line_that_breaks_is_dialled_anew_and_every_turn_is_kept_once(
+    memory, provider, serve, phone, eventually
+):
+    robin = VoiceAgent(name="robin", instructions="Be Robin.")
+    first = Script(UserSays("my dog is called Rex", after_ms=300), Says("a fine name"), Drop())
+    second = Script(UserSays("and my cat is Tom", after_ms=2500), Says("another fine name"), open_ended=True)
+    states = []
+
+    async def listener(_ctx, event):
+        if event.what == "state":
+            states.append(event.details["state"])
+
+    async with serve(provider, first, second) as (server, model):
+        session = VoiceSession(
+            memory, user="ana", agents=[robin], model=model, session_id="c", listener=listener
+        )
+        async with session, phone(session):
+            await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 20)
+            await eventually(lambda: session.live.kept == 4)
+    turns = (await memory.user("ana").task("c")).turns
+    assert [turn.text for turn in turns] == [
+        "my dog is called Rex",
+        "a fine name",
+        "and my cat is Tom",
+        "another fine name",
+    ]
+    assert states == ["active", "reconnecting", "active"]
+
+
+async def test_a_line_that_is_gone_for_good_ends_the_call_and_leaves_it_to_be_gone_on_with(
+    memory, serve, phone, eventually
+):
+    robin = VoiceAgent(name="robin", settings={"reconnect": {"max_attempts": 1, "base_delay": 0.01}})
+    script = Script(UserSays("my dog is called Rex", after_ms=300), Says("a fine name"), open_ended=True)
+    async with serve("openai", script, Script(open_ended=True)) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="lost")
+        async with session, phone(session):
+            await eventually(lambda: session.live.kept == 2)
+            server.next_script = lambda: Script(refuse=Refusal(status=401, message="no"))
+            await server.sessions[0].drop()
+            assert await session.wait_closed() == "lost"
+        del server.next_script
+        again = await VoiceSession.resume(
+            memory, "lost", user="ana", agents=[VoiceAgent(name="robin")], model=model
+        )
+        async with again:
+            assert again.state == "active"
+
+
+class Broken:
+    """A session whose background finds the line broken first; its reader dials anew."""
+
+    def __init__(self, message):
+        self.closed, self._stream_exhausted, self.rounds, self._message = False, False, 0, message
+
+    async def __aiter__(self):
+        self.rounds += 1
+        if self.rounds == 1:
+            raise RealtimeError(model_name="m", message=self._message)
+        self.closed = True
+        return
+        yield
+
+
+def leg_of_nobody():
+    leg = Leg.__new__(Leg)
+    leg._stopping = leg._silent = False
+    return leg
+
+
+async def test_a_line_that_a_sender_finds_broken_first_is_left_to_the_reader_to_dial_anew():
+    broken = Broken("Realtime connection failed while sending: no close frame received or sent")
+    await leg_of_nobody()._iterate(broken)
+    assert broken.rounds == 2
+
+
+async def test_any_other_failure_of_a_line_ends_it():
+    with pytest.raises(RealtimeError, match="refused"):
+        await leg_of_nobody()._iterate(Broken("refused"))

@@ -1,0 +1,81 @@
+"""What is kept of a call, and as which turn."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart
+
+from echoic.session.heard import SpeechTrace
+from echoic.session.playback import Utterance
+from echoic.session.provider_session import CallerUtterance
+from echoic.session.recorder import Keeper
+
+WHOLE = "where do I live"
+
+
+@pytest.fixture
+def leg():
+    message = ModelRequest(parts=[SpeechPart(speaker="user", transcript=WHOLE)])
+    return SimpleNamespace(
+        name="leg",
+        kept=0,
+        said={},
+        utterances={},
+        silent=False,
+        ended=asyncio.Event(),
+        new_messages=lambda: [message],
+    )
+
+
+@pytest.fixture
+def keeper(leg):
+    live = SimpleNamespace(
+        legs=[leg],
+        leg=leg,
+        confidences=SimpleNamespace(of=lambda _: None),
+        cut_at_s=0.0,
+        playback=SimpleNamespace(idle=True, reported=True),
+        settings=SimpleNamespace(cut_grace_s=0.0),
+    )
+    return Keeper(live, exchange_of=lambda _: None, on_idle=lambda _: None, on_lost=lambda _: None)
+
+
+def kept(keeper):
+    return [(ripe.turn.id, ripe.turn.text) for ripe in keeper._ripe()]
+
+
+async def test_words_that_were_shown_are_kept_as_the_turn_they_were_shown_as(keeper, leg):
+    """The history may have the end of an utterance before the event of it was taken in."""
+    leg.said[0] = CallerUtterance("shown", "where do I")
+    assert kept(keeper) == []
+    leg.said[0].text, leg.said[0].final = WHOLE, True
+    assert kept(keeper) == [("shown", WHOLE)]
+
+
+@pytest.mark.parametrize("speaker", ["user", "assistant"])
+async def test_what_is_recorded_before_its_events_were_taken_in_is_kept_once_they_were(keeper, leg, speaker):
+    """Else it would be kept as another turn than it is shown as, and an answer as if all of it was heard."""
+    kind = ModelRequest if speaker == "user" else ModelResponse
+    message = kind(parts=[SpeechPart(speaker=speaker, transcript=WHOLE)])
+    leg.new_messages = lambda: [message]
+    assert kept(keeper) == []
+    if speaker == "user":
+        leg.said[0] = CallerUtterance("shown", WHOLE, final=True)
+    else:
+        trace = SpeechTrace(24_000)
+        trace.wrote(WHOLE)
+        leg.utterances[0] = Utterance("shown", "agent", trace, ended=True)
+    assert kept(keeper) == [("shown", WHOLE)]
+
+
+async def test_a_line_that_took_in_nothing_or_ended_is_waited_for_no_longer(keeper, leg, monkeypatch):
+    monkeypatch.setattr("echoic.session.recorder._UNSEEN_S", 0)
+    assert kept(keeper) == [("leg-0", WHOLE)]
+    leg.said[0] = CallerUtterance("next", "and what about")
+    assert kept(keeper) == [("leg-0", WHOLE)]
+    leg.said[0] = CallerUtterance("shown", "where do I")
+    leg.ended.set()
+    assert kept(keeper) == [("leg-0", WHOLE)]
