@@ -74,8 +74,15 @@ def lines(described: dict[str, Any]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "openapi.json"
         source.write_text(json.dumps(described))
-        command = ["npx", "--no-install", "openapi-typescript", str(source), "--default-non-nullable", "false"]
-        written = subprocess.run(command, cwd=CLIENT, check=True, capture_output=True, text=True)
+        generate = [
+            "npx",
+            "--no-install",
+            "openapi-typescript",
+            "--default-non-nullable",
+            "false",
+            str(source),
+        ]
+        written = subprocess.run(generate, cwd=CLIENT, check=True, capture_output=True, text=True)
     yield written.stdout.rstrip()
 
 

@@ -84,11 +84,14 @@ export class Transport {
   }
 
   async #authorised<T>(method: Method, path: string, body: object | undefined, timeoutMs: number): Promise<T> {
+    const token = await this.#tokens(false);
     try {
-      return await this.#send<T>(method, path, body, timeoutMs, await this.#tokens(false));
+      return await this.#send<T>(method, path, body, timeoutMs, token);
     } catch (error) {
       if (!(error instanceof EchoicError) || error.status !== 401) throw error;
-      return await this.#send<T>(method, path, body, timeoutMs, await this.#tokens(true));
+      const other = await this.#tokens(true);
+      if (other === token) throw error;
+      return await this.#send<T>(method, path, body, timeoutMs, other);
     }
   }
 

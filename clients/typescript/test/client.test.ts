@@ -200,7 +200,13 @@ describe("faults", () => {
 
   test("a server that hangs delays nobody by more than their deadline", async () => {
     const hangs: typeof fetch = (_, init) =>
-      new Promise((_resolve, reject) => init?.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
+      new Promise((_resolve, reject) => {
+        const socket = setInterval(() => undefined, 1000); // keeps the process, as a connection does
+        init?.signal?.addEventListener("abort", () => {
+          clearInterval(socket);
+          reject(init.signal?.reason);
+        });
+      });
     const ana = User.withToken(url, "token", { fetch: hangs, networkMs: 10 });
     await assert.rejects(ana.brief(QUESTION, { deadlineMs: 20 }), refused("timeout"));
     await assert.rejects(ana.recall(QUESTION, { deadlineMs: 20 }), refused("timeout"));
@@ -237,10 +243,12 @@ describe("who may", () => {
   });
 
   test("a key that is none gets nothing, and says so", async () => {
-    const ana = new Echoic(url, "not a key").user("ana");
-    for (const asked of [ana.brief(QUESTION), ana.set("pet", "Rex"), ana.conversation()]) {
-      await assert.rejects(asked, (error: EchoicError) => error.status === 401 && !error.isTemporary);
+    const [fetched, paths] = spoiled(() => undefined);
+    const ana = new Echoic(url, "not a key", { fetch: fetched }).user("ana");
+    for (const ask of [() => ana.brief(QUESTION), () => ana.set("pet", "Rex"), () => ana.conversation()]) {
+      await assert.rejects(ask, (error: EchoicError) => error.status === 401 && !error.isTemporary);
     }
+    assert.deepEqual(paths, ["/v1/tokens", "/v1/tokens", "/v1/tokens"]);
   });
 
   test("neither key nor token leaves for where a server points elsewhere", async () => {
