@@ -1,4 +1,4 @@
-.PHONY: help setup demo quick quick-suite check collected test suite test-packages soak bench bench-corpus lock
+.PHONY: help setup demo quick quick-suite check collected test suite test-packages integrations soak bench bench-corpus lock
 .DEFAULT_GOAL := help
 
 # with it, every process that a test starts would compile the library anew
@@ -14,6 +14,7 @@ help:
 	@echo "make demo              set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"
 	@echo "make test              set up, then every check and test: ten minutes on two cores"
 	@echo "make test-packages     the tests of what is in packages/: corpus, stand-ins, benchmarks"
+	@echo "make integrations      each integration with the real framework, oldest and newest; ONLY=mcp for one of them"
 	@echo "make setup             only .venv, with .venv/bin/echoic in it"
 	@echo "make quick             lint, types, and the tests without browser, database, sockets and kills: a minute"
 	@echo "make soak MINUTES=15   random histories, kills and power cuts, more and larger for as long as it is given"
@@ -59,6 +60,9 @@ suite: collected
 
 test-packages: .venv/.dev
 	$(PYTEST) packages
+
+integrations: .venv/.dev
+	@scripts/integrations $(ONLY)
 
 soak: .venv/.dev
 	@scripts/system-packages
