@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -153,3 +156,8 @@ async def test_what_is_answered_has_the_fields_the_schema_names(server, schema):
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/docs/oauth2-redirect"])
 async def test_there_is_no_page_that_loads_scripts_from_elsewhere(server, path):
     assert (await server.client.get(path)).status_code == 404
+
+
+def test_the_typescript_clients_types_are_of_this_schema():
+    script = Path(__file__).parents[2] / "scripts" / "client_types.py"
+    subprocess.run([sys.executable, script, "--check"], check=True, timeout=60)

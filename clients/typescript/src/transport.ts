@@ -56,7 +56,7 @@ export class Transport {
   readonly #retries: number;
 
   constructor(url: string, tokens: Tokens, options: ClientOptions) {
-    this.#base = `${url.replace(/\/+$/, "")}/v1`;
+    this.#base = `${new URL(url).href.replace(/\/+$/, "")}/v1`; // what is no URL is refused here, as a TypeError
     this.#tokens = tokens;
     // called as a function of its own: some runtimes refuse it as a method of another object
     this.#fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));

@@ -213,6 +213,20 @@ describe("faults", () => {
     await assert.rejects(ana.context({ deadlineMs: 20 }), refused("timeout"));
   });
 
+  test("what is no URL is refused at once, and a path or a slash at its end is kept", async () => {
+    assert.throws(() => User.withToken("memory.example", "token"), TypeError);
+    const asked: string[] = [];
+    const seen: typeof fetch = async (input) => {
+      asked.push(String(input));
+      return Response.json({ memory: null });
+    };
+    for (const base of ["https://memory.example", "https://memory.example/", "https://memory.example/echoic/"]) {
+      await User.withToken(base, "token", { fetch: seen }).get("a/b?c#d");
+    }
+    const path = "/v1/keys/a%2Fb%3Fc%23d";
+    assert.deepEqual(asked, [`https://memory.example${path}`, `https://memory.example${path}`, `https://memory.example/echoic${path}`]);
+  });
+
   test("what will never succeed is not tried again", async () => {
     const [fetched, paths] = spoiled(() => undefined);
     await assert.rejects(somebody({ fetch: fetched }).set("", "x"), EchoicError);
