@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from echoic.cli.exits import MEANINGS
 from echoic.cli.hosting import AGENT_KEY, OPERATOR_KEY, SECRET
+from echoic.cli.output import MEANINGS
 from echoic.cli.root import root
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"

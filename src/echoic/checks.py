@@ -108,14 +108,3 @@ class AsDict:
         schema = handler.generate_schema(dict[keys, values])  # type: ignore[valid-type]
         plain = core_schema.wrap_serializer_function_ser_schema(lambda value, dump: dump(dict(value)))
         return core_schema.no_info_before_validator_function(dict, schema, serialization=plain)
-
-
-__all__ = [
-    "MAX_KEY_CHARACTERS",
-    "MAX_TEXT_BYTES",
-    "AsDict",
-    "checked_name",
-    "checked_query",
-    "checked_text",
-    "checked_time",
-]

@@ -60,6 +60,3 @@ def checked_speaker(speaker: str) -> str:
 
 def _folded(speaker: str) -> str:
     return _GAP.sub(" ", speaker.strip().casefold())
-
-
-__all__ = ["AGENT", "ROLES", "USER", "checked_speaker", "role_of"]

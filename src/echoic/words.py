@@ -116,19 +116,3 @@ def sound(word: str) -> tuple[str, ...]:
         return ()
     first, second = doublemetaphone(letters)
     return tuple(dict.fromkeys(code for code in (first, second) if code))
-
-
-__all__ = [
-    "ANALYSIS",
-    "FORGOTTEN",
-    "MARKER",
-    "STOP",
-    "TAKEN_BACK",
-    "Word",
-    "content_words",
-    "cut",
-    "fold",
-    "sound",
-    "visible",
-    "word_of",
-]

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from echoic.cli.exits import UNEXPECTED
+from echoic.cli.output import UNEXPECTED
 from echoic.cli.root import root
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import sys
 import apsw
 import pytest
 
-from echoic.cli.exits import MEANINGS
+from echoic.cli.output import MEANINGS
 
 
 def test_every_exit_code_is_documented_in_the_page(echoic):

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from echoic.cli import command as commands
 from echoic.cli import main
-from echoic.cli.exits import BAD_INPUT
+from echoic.cli.output import BAD_INPUT
 from echoic.cli.root import root
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from echoic.adapters.browser import Manners
-from echoic.adapters.connection_limits import Limits, address_of
+from echoic.adapters.connections import Limits, address_of
 from echoic.errors import InvalidInput
 from echoic.server import CellLimiter, Rate
 from echoic.session import CallLimits, VoiceAgent

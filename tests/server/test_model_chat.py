@@ -11,7 +11,7 @@ from openai import AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from echoic.adapters.connection_limits import Limits
+from echoic.adapters.connections import Limits
 from echoic.types import Turn
 from server.scripted_model import ScriptedModel, Spoken
 

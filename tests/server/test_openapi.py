@@ -158,6 +158,6 @@ async def test_there_is_no_page_that_loads_scripts_from_elsewhere(server, path):
     assert (await server.client.get(path)).status_code == 404
 
 
-def test_the_typescript_clients_types_are_of_this_schema():
+async def test_the_typescript_clients_types_are_of_this_schema():
     script = Path(__file__).parents[2] / "scripts" / "client_types.py"
     subprocess.run([sys.executable, script, "--check"], check=True, timeout=60)

@@ -128,15 +128,3 @@ def _lowpass(up: int, down: int) -> NDArray[np.float64]:
     place = np.arange(-_ZERO_CROSSINGS * factor, _ZERO_CROSSINGS * factor + 1)
     taps = np.sinc(place / factor * _CUTOFF) * np.kaiser(len(place), _KAISER_BETA)
     return np.asarray(taps / taps.sum() * up, np.float64)
-
-
-__all__ = [
-    "SILENCE",
-    "TELEPHONE_HZ",
-    "Resampler",
-    "Samples",
-    "mulaw_decode",
-    "mulaw_encode",
-    "pcm_of",
-    "samples_of",
-]

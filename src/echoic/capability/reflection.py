@@ -217,6 +217,3 @@ def _transcript(part: _TaskPart) -> str:
     tools = ", ".join(dict.fromkeys(result.name for result in part.results)) or "none"
     status = part.task.conversation.status
     return "\n".join([*lines, f"tools used: {quoted(tools)}", f"the task is {status}"])
-
-
-__all__ = ["MAX_LESSONS", "REFLECTION", "Reflected", "reflect"]

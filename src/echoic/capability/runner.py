@@ -78,6 +78,3 @@ def _text_of(event: object) -> str:
     if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
         return event.delta.content_delta
     return ""
-
-
-__all__ = ["TextPiece", "ToolCall", "history_of", "pieces"]

@@ -294,6 +294,3 @@ def _recalled(transcript: Transcript) -> Answer:
     stored = transcript.conversation
     earlier = {"turns_left_out": left_out} if left_out else {}
     return {"key": stored.recall_key, "summary": stored.summary, "turns": turns[::-1], **earlier}
-
-
-__all__ = ["DATA", "MISSING", "TOOLS", "UNREADABLE", "UNWRITTEN", "WRITING", "MemoryTools", "ToolUse"]

@@ -1,6 +1,6 @@
 """The command line: arguments in, data and an exit code out. It decides nothing about memory.
 
-Data goes to stdout, messages to stderr. `exits` lists the exit codes, `settings` the options every command
+Data goes to stdout, messages to stderr. `output` lists the exit codes, `settings` the options every command
 takes.
 """
 

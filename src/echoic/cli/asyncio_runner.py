@@ -157,16 +157,3 @@ def _in_loop(settings: Settings, work: Coroutine[Any, Any, CommandResult]) -> Co
     # without a handler Python prints warnings to stderr; the result already reports them
     logging.getLogger("echoic").addHandler(logging.NullHandler())
     return asyncio.run(work)
-
-
-__all__ = [
-    "Desk",
-    "Work",
-    "embedder_at",
-    "memory_at",
-    "run",
-    "run_apart",
-    "store_path",
-    "text_or_stdin",
-    "words_only",
-]

@@ -9,8 +9,7 @@ import click
 
 from echoic.cli.asyncio_runner import Desk, run
 from echoic.cli.command import CommandGroup, command
-from echoic.cli.exits import NOTHING_KNOWN
-from echoic.cli.output import CommandResult, listing, moment
+from echoic.cli.output import NOTHING_KNOWN, CommandResult, listing, moment
 
 if TYPE_CHECKING:
     from echoic.session.call_record import CallRecord, Exchange, Given
@@ -189,6 +188,3 @@ def _waterfall(stages: dict[str, float]) -> list[str]:
         lines.append(f"  {name:<13} {at:>9.1f}  {' ' * start}{'=' * max(1, end - start)}")
         before = at
     return lines
-
-
-__all__ = ["calls_group", "why_command"]

@@ -262,6 +262,3 @@ def _behind(reply: Reply) -> Iterator[str]:
 def _line(memory: Memory) -> str:
     name = f"{memory.key} = " if memory.key else ""
     return f"{name}{memory.text}, {memory.visibility}, since {moment(memory.valid_from)}"
-
-
-__all__ = ["HELP", "Chat", "ChatExchange", "TypedLines", "chat_command"]

@@ -15,8 +15,7 @@ from typing import Any, cast
 
 import click
 
-from echoic.cli.exits import exit_code
-from echoic.cli.output import INTERRUPTED_KIND, Output
+from echoic.cli.output import INTERRUPTED_KIND, Output, exit_code
 from echoic.cli.settings import Settings, global_options, settings_of
 from echoic.errors import EchoicError, InvalidInput
 
@@ -196,5 +195,3 @@ def report(output: Output, settings: Settings, error: BaseException) -> int:
 
 command = cast("Callable[..., Callable[[Callable[..., Any]], Command]]", partial(click.command, cls=Command))
 """`click.command` for a `Command`."""
-
-__all__ = ["Command", "CommandGroup", "command", "output_of", "report"]

@@ -10,8 +10,7 @@ import click
 
 from echoic.cli.asyncio_runner import embedder_at, run_apart, store_path
 from echoic.cli.command import command
-from echoic.cli.exits import DONE, NOTHING_KNOWN
-from echoic.cli.output import CommandResult, Output, ProgressReport
+from echoic.cli.output import DONE, NOTHING_KNOWN, CommandResult, Output, ProgressReport
 from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 
@@ -116,6 +115,3 @@ def _told(done: CopiedMemory) -> dict[str, Any]:
             for one in copied.scopes
         ],
     }
-
-
-__all__ = ["copy_command"]

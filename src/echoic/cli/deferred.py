@@ -110,6 +110,3 @@ class DeferredEmbedder:
         """Count the tokens of `text`; None if the embedder cannot."""
         counting = getattr(self._embedder, "count_tokens", None)
         return counting(text) if counting and self._ready else None
-
-
-__all__ = ["DeferredEmbedder"]

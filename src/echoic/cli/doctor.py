@@ -15,8 +15,7 @@ import click
 
 from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart
 from echoic.cli.command import command
-from echoic.cli.exits import COULD_NOT_LOOK, DONE
-from echoic.cli.output import CommandResult, Output, harmless
+from echoic.cli.output import COULD_NOT_LOOK, DONE, CommandResult, Output, harmless
 from echoic.cli.settings import Settings
 from echoic.errors import (
     EchoicError,
@@ -365,6 +364,3 @@ def _rows(steps: Sequence[DoctorStep]) -> list[str]:
         lines += [line.rstrip()]
         lines += [f"  → {harmless(step.advice)}"] if step.advice else []
     return lines
-
-
-__all__ = ["KEY", "Checkup", "DoctorStep", "doctor_command"]

@@ -11,10 +11,9 @@ import click
 
 from echoic.cli.asyncio_runner import Desk, run, text_or_stdin
 from echoic.cli.command import CommandGroup
-from echoic.cli.exits import DONE, PARTLY
 from echoic.cli.importers.base import FLAWS, ImportSource, Skipped, reason_of, source_at, tell_skipped
 from echoic.cli.memories import category_option, context_option
-from echoic.cli.output import CommandResult, applying, listing, moment
+from echoic.cli.output import DONE, PARTLY, CommandResult, applying, listing, moment
 from echoic.errors import InvalidInput, brief
 from echoic.types import MAX_TEXT_BYTES, Category, Memory, checked_category, checked_name, checked_text
 
@@ -440,6 +439,3 @@ def _list_lessons(ctx: click.Context) -> int:
         return listing(learned, "ID AGENT STATE TIMES KIND TEXT", rows)
 
     return run(ctx, work)
-
-
-__all__ = ["global_group", "lessons_group", "proposals_group", "read_facts"]

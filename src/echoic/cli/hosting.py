@@ -251,27 +251,3 @@ def _name(scratch: Path, path: Path) -> None:
         return
     except OSError:  # the file system has no hard links
         scratch.replace(path)
-
-
-__all__ = [
-    "AGENT_KEY",
-    "OPERATOR_KEY",
-    "SECRET",
-    "STOPPING",
-    "agent_keys",
-    "announced",
-    "bound",
-    "given_secret",
-    "is_wildcard",
-    "kept_secret",
-    "listen_options",
-    "operator_key",
-    "phone_trust_option",
-    "proxies_option",
-    "quota_of",
-    "quota_options",
-    "secret_file",
-    "url_of",
-    "voice_option",
-    "voice_transport_option",
-]

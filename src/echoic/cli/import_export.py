@@ -20,7 +20,6 @@ import click
 
 from echoic.cli.asyncio_runner import Desk, run, run_apart
 from echoic.cli.command import command
-from echoic.cli.exits import DONE, PARTLY
 from echoic.cli.importers import (
     READERS,
     Directed,
@@ -35,7 +34,7 @@ from echoic.cli.importers import (
     source_at,
 )
 from echoic.cli.importers.base import Reader, tell_skipped
-from echoic.cli.output import CommandResult, Output, ProgressReport
+from echoic.cli.output import DONE, PARTLY, CommandResult, Output, ProgressReport
 from echoic.cli.settings import Settings, settings_of
 from echoic.cli.upkeep import embed_waiting
 from echoic.errors import InvalidInput
@@ -392,6 +391,3 @@ def _write(path: Path, text: str) -> None:
                 raise
     except OSError as error:
         raise InvalidInput(f"{path} could not be written: {error.strerror}") from error
-
-
-__all__ = ["BATCH", "LISTED", "Importer", "Survey", "Whose", "export_command", "import_command", "survey_of"]

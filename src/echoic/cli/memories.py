@@ -11,8 +11,10 @@ import click
 
 from echoic.cli.asyncio_runner import Desk, run, text_or_stdin, words_only
 from echoic.cli.command import command
-from echoic.cli.exits import COULD_NOT_LOOK, DONE, NOTHING_KNOWN
 from echoic.cli.output import (
+    COULD_NOT_LOOK,
+    DONE,
+    NOTHING_KNOWN,
     CommandResult,
     Table,
     applying,
@@ -414,15 +416,3 @@ def _receipt_lines(receipt: Receipt) -> str:
             f"verified\t{verified}",
         )
     )
-
-
-__all__ = [
-    "delete_command",
-    "forget_command",
-    "get_command",
-    "history_command",
-    "list_command",
-    "query_command",
-    "remember_command",
-    "set_command",
-]

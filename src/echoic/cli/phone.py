@@ -14,7 +14,6 @@ import click
 
 from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, words_only
 from echoic.cli.command import CommandGroup, command
-from echoic.cli.exits import DONE
 from echoic.cli.hosting import (
     announced,
     bound,
@@ -28,7 +27,7 @@ from echoic.cli.hosting import (
     secret_file,
     url_of,
 )
-from echoic.cli.output import CommandResult, Output
+from echoic.cli.output import DONE, CommandResult, Output
 from echoic.cli.settings import Settings
 from echoic.errors import EmbedderError, InvalidInput
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from pydantic_ai import Agent
     from pydantic_ai.realtime import RealtimeModel
 
-    from echoic.adapters.connection_limits import Limits
+    from echoic.adapters.connections import Limits
     from echoic.adapters.twilio import Phone, PhoneSettings
     from echoic.adapters.twilio.callers import Callers
     from echoic.adapters.twilio.phone_lines import PhoneLine
@@ -175,7 +174,7 @@ def serve_command(ctx: click.Context, /, **given: Any) -> int:
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
-        from echoic.adapters.connection_limits import Limits
+        from echoic.adapters.connections import Limits
 
         phone_settings = _phone_settings(settings, given)
         make = _phone(phone_settings, given)
@@ -323,5 +322,3 @@ def auth_token() -> str:
 
 
 phone_group.add_command(line_command)
-
-__all__ = ["auth_token", "phone_group"]

@@ -9,7 +9,6 @@ from echoic.cli.chat import chat_command
 from echoic.cli.command import CommandGroup
 from echoic.cli.copy_store import copy_command
 from echoic.cli.doctor import doctor_command
-from echoic.cli.exits import DONE
 from echoic.cli.global_memory import global_group, lessons_group, proposals_group
 from echoic.cli.import_export import export_command, import_command
 from echoic.cli.memories import (
@@ -22,6 +21,7 @@ from echoic.cli.memories import (
     remember_command,
     set_command,
 )
+from echoic.cli.output import DONE
 from echoic.cli.phone import phone_group
 from echoic.cli.serve import serve_command
 from echoic.cli.upkeep import distil_command, reindex_command, users_command
@@ -70,5 +70,3 @@ root.add_section(
     ],
 )
 root.add_section("Measure", ["bench", "tune"])
-
-__all__ = ["root"]

@@ -103,7 +103,7 @@ def serve_command(
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
-        from echoic.adapters.connection_limits import Limits
+        from echoic.adapters.connections import Limits
 
         serving = replace(
             _settings(settings, host, names, origins),
@@ -201,6 +201,3 @@ async def _serve(
         await announced(MemoryServer, config, announce).serve(sockets=[listening])
     output.say("stopped; everything acknowledged is stored")
     return CommandResult(data=None)
-
-
-__all__ = ["serve_command"]

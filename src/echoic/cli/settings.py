@@ -156,13 +156,3 @@ model_option = click.option(
     help="A language model that talks, and joins the rules in forming memories.",
 )
 """Of the commands that talk."""
-
-
-__all__ = [
-    "Settings",
-    "global_options",
-    "model_option",
-    "settings_of",
-    "variable",
-    "wants_json",
-]

@@ -9,8 +9,7 @@ import click
 
 from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, words_only
 from echoic.cli.command import command
-from echoic.cli.exits import COULD_NOT_LOOK, DONE
-from echoic.cli.output import CommandResult, Output, Table, listing
+from echoic.cli.output import COULD_NOT_LOOK, DONE, CommandResult, Output, Table, listing
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, StoreUnavailable
 from echoic.types import EmbeddingSpec
@@ -167,6 +166,3 @@ async def embed_waiting(memory: MemoryService, output: Output, what: str) -> int
             await memory.settle(_LOOK_S)
             facts = await memory.check()
     return int(facts["waiting"])
-
-
-__all__ = ["distil_command", "embed_waiting", "reindex_command", "users_command"]

@@ -195,6 +195,3 @@ async def _outcome(coming: asyncio.Future[Embedded]) -> Embedded:
         if not coming.cancelled():
             raise  # the caller was cancelled; the embedding goes on
         raise NotOpen("the embedder was closed while a query was waiting; open it again") from None
-
-
-__all__ = ["CachedEmbedder"]

@@ -255,17 +255,3 @@ def _load_session(onnxruntime: Any, files: ModelFiles, threads: int) -> Inferenc
         return onnxruntime.InferenceSession(str(files.onnx), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors share no base below this
         raise EmbedderMissing(f"{files.onnx} cannot be loaded as an ONNX model: {error}") from error
-
-
-__all__ = [
-    "DIMENSIONS",
-    "MAX_TOKENS",
-    "Abort",
-    "Aborted",
-    "CutText",
-    "Encoded",
-    "Encoder",
-    "TokenIds",
-    "axes",
-    "pieces_of",
-]

@@ -244,6 +244,3 @@ def _array(embeddings: Sequence[Sequence[float]]) -> Vectors:
     except (ValueError, TypeError, OverflowError):  # rows of different lengths, or what are no numbers
         raise TransientError("its answer could not be read") from None
     return found if found.ndim == 2 else np.empty((0, 0), np.float32)
-
-
-__all__ = ["ALIASES", "DIMENSIONS", "KEYS", "HostedEmbedder", "canonical", "cut_bytes"]

@@ -123,6 +123,3 @@ def _place(feature: str, dimensions: int) -> tuple[int, float]:
     """Where `feature` lies and its sign: the same in every process, which Python's own hash is not."""
     number = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
     return (number >> 1) % dimensions, 1.0 if number & 1 else -1.0
-
-
-__all__ = ["LexicalEmbedder"]

@@ -430,6 +430,3 @@ class LocalEmbedder:
 
     def _files(self) -> ModelFiles:
         return find(self._model_dir, self._variant, self._cache_dir)
-
-
-__all__ = ["HOLD_S", "PATIENCE", "TEXTS_PER_RUN", "TOKENS_PER_RUN", "LocalEmbedder", "Runner", "SupportsRun"]

@@ -222,6 +222,3 @@ def save_int8(fp32: Path, target: Path) -> None:
     quantize_dynamic(
         model, target, op_types_to_quantize=["MatMul"], per_channel=True, weight_type=QuantType.QInt8
     )
-
-
-__all__ = ["HIDDEN", "INPUTS", "POOLED", "Architecture", "build", "save_fp32", "save_int8"]

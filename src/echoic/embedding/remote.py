@@ -249,13 +249,3 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         except (ValueError, TypeError):  # no date, or one without a zone
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None
-
-
-__all__ = [
-    "LONGEST_WAIT_S",
-    "RemoteEmbedder",
-    "TransientError",
-    "checked_dimensions",
-    "refusal",
-    "retry_after_s",
-]

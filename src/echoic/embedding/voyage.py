@@ -182,6 +182,3 @@ def _decoded(response: Response) -> Vectors:
     except (ValueError, KeyError, TypeError):
         # The cause would carry the answer.
         raise TransientError("its answer could not be read") from None
-
-
-__all__ = ["BASE_URL", "DIMENSIONS", "KEY_VARIABLE", "KEY_VARIABLES", "VoyageEmbedder"]

@@ -259,6 +259,3 @@ def _user_cache() -> Path:
     from platformdirs import user_cache_path
 
     return user_cache_path("echoic")
-
-
-__all__ = ["DISTRIBUTION", "MODEL", "REPOSITORY", "SHA256", "ModelFiles", "Variant", "discard", "find"]

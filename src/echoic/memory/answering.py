@@ -81,6 +81,3 @@ def _nearest(record: Record, rows: Mapping[int, Record], side: range) -> Turn | 
     """The first turn of the same conversation on one side of `record`."""
     near = (rows[seq] for seq in side if seq in rows)
     return next((recalled_turn(row) for row in near if row.kind == TURN and row.key == record.key), None)
-
-
-__all__ = ["HITS", "LIST_HITS", "hits_for", "packed"]

@@ -160,6 +160,3 @@ class BlockMaker:
         draft = now_draft(found)
         lines = [line for line in draft.lines if line not in said]
         return Draft(name=draft.name, share=draft.share, lines=lines), recall.outcome
-
-
-__all__ = ["DEFAULT_BUDGET_TOKENS", "BlockMaker"]

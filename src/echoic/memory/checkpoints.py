@@ -120,6 +120,3 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"this is not a checkpoint of a call: {type(error).__name__}") from error
-
-
-__all__ = ["SIGN_EVERY_S", "Checkpoint", "PendingTool", "as_json", "from_json"]

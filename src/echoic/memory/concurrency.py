@@ -176,6 +176,3 @@ def noted(work: asyncio.Future[_T]) -> None:
     """A late failure is nobody's any more; asking for it keeps the loop from complaining."""
     if not work.cancelled():
         work.exception()
-
-
-__all__ = ["AT_ONCE", "Deadline", "RunsPerUser", "Wanted", "noted"]

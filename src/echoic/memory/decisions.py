@@ -79,6 +79,3 @@ def _decision_of(record: Record) -> Decision:
         by=data["by"],
         at=datetime.fromisoformat(data["at"]),
     )
-
-
-__all__ = ["DECISION", "Decided", "Decision", "decider", "decisions", "is_decided", "put_decision"]

@@ -338,6 +338,3 @@ def _failure(kept: Record, conversation: str) -> Progress | None:
 def _joined(total: Distilled, more: Distilled) -> Distilled:
     """Both, of the same turns."""
     return replace(total + more, turns=max(total.turns, more.turns))
-
-
-__all__ = ["EVERY", "Distiller", "Jobs", "Parked"]

@@ -395,6 +395,3 @@ def _turn_data(data: dict[str, Any], masked: Masked) -> dict[str, Any]:
         cut = next((one.start for one in masked.found if one.start < len(heard) < one.end), len(heard))
         data["heard"] = replaced(text[:cut], within) if text.startswith(heard) else mask(heard).text
     return data
-
-
-__all__ = ["CheckedChanges", "Door", "Secrets"]

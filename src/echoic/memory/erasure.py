@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from echoic.errors import InvalidInput
 from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.progress import PROGRESS, progress_id
-from echoic.memory.distilling.unlearning import unlearn_turns
+from echoic.memory.distilling.turns import conversation_record, standing
 from echoic.memory.experience import unlearn
 from echoic.memory.forget_targets import Targets, reached, said_by
 from echoic.memory.global_review import JUDGEMENT
@@ -36,6 +37,7 @@ from echoic.memory.records import (
     PROPOSAL,
     TURN,
     hidden_in,
+    is_unlearned,
     memory_of,
     record_of_turn,
     scan_all,
@@ -46,7 +48,44 @@ from echoic.memory.service_context import Parts
 from echoic.memory.tasks import RESULT
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name
-from echoic.words import FORGOTTEN, fold
+from echoic.words import FORGOTTEN, content_words, fold
+
+
+async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory]) -> None:
+    """Mark the turns that `forgotten` was heard in, and those that say it too: a tool may have kept it.
+
+    A reader that is slower than the caller, as a language model is, or that is given all anew, would bring it
+    back from them. What else such a turn says is not learned from it any more either.
+    """
+    heard_in = {turn for memory in forgotten for turn in memory.source}
+    values = [said for memory in forgotten if (said := _stems(memory.text))]
+    if not heard_in and not values:
+        return
+    chosen: dict[str, list[str]] = {}
+    for record in await scan_all(store, scope, TURN):
+        if not is_unlearned(record) and (record.id in heard_in or _says(record, values)):
+            chosen.setdefault(record.key or "", []).append(record.id)
+    for conversation, turns in chosen.items():
+        await until_written(partial(_mark, store, scope, conversation, turns), "the conversation")
+
+
+async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[str]) -> None:
+    whose = await conversation_record(store, scope, conversation)
+    if whose is None:
+        return
+    there = await store.read(scope, TURN, turns)
+    marked = [replace(record, data={**record.data, "unlearned": True}) for record in there]
+    # with the conversation: a reader that read these turns before writes nothing of them, but looks again
+    await store.write(scope, [standing(whose), *map(Put.over, there, marked)])
+
+
+def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
+    said = _stems(turn_of(record).heard_text)
+    return any(value <= said for value in values)
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(word.stem for word in content_words(text))
 
 
 class Erasing:
@@ -413,6 +452,3 @@ class _Redacting:
         if fold(text).strip(" .!?") in values:
             return FORGOTTEN
         return masked(text, said_in_text(text, self._memories), FORGOTTEN)
-
-
-__all__ = ["Destroyed", "Erasing", "destroyed"]

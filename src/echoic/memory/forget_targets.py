@@ -466,6 +466,3 @@ def _is_obeyed(asked: Turn, memories: Sequence[Memory]) -> bool:
 
 def _asks(turn: Turn) -> bool:
     return of_user(turn) and forget_request(turn.heard_text) is not None
-
-
-__all__ = ["MAX_TURNS", "Targets", "obey", "reached", "said_by", "targets"]

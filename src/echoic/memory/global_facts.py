@@ -263,6 +263,3 @@ def _check_keys(wanted: Sequence[Memory]) -> None:
                 f"two facts stand under the key {brief(memory.key)} and say different things: "
                 "give each a key of its own"
             )
-
-
-__all__ = ["Filled", "GlobalFact", "GlobalFacts"]

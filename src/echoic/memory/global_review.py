@@ -288,6 +288,3 @@ def _is_open(record: Record, scope: Scope) -> bool:
 def _due(record: Record, now: datetime) -> bool:
     retry_at = record.data.get("retry_at")
     return retry_at is None or datetime.fromisoformat(retry_at) <= now
-
-
-__all__ = ["JUDGEMENT", "Judge", "waits"]

@@ -214,6 +214,3 @@ class ObservedEmbedder:
             raise
         self._telemetry.embedded(len(texts), kind)
         return made
-
-
-__all__ = ["HomeLoop", "ObservedEmbedder", "observed_store"]

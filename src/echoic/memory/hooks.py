@@ -209,6 +209,3 @@ class _HookQueue:
                 # its message may hold what the event held
                 log.warning("a hook raised %s on %s", type(error).__name__, type(event).__name__)
         self._behind = False
-
-
-__all__ = ["Event", "Extraction", "Forgotten", "Hook", "Hooks", "Recalled", "ToolUsed", "Trouble"]

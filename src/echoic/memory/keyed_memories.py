@@ -246,6 +246,3 @@ class KeyedMemories:
         name = memory_id(self._user, key)
         if await self._parts.store.read(self._scope.everyone, PROPOSAL, [name]):
             await self._parts.store.write(self._scope.everyone, [Drop(kind=PROPOSAL, id=name)])
-
-
-__all__ = ["KeyedMemories"]

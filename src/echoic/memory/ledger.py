@@ -229,6 +229,3 @@ def _same(known: Memory, said: Memory) -> bool:
         said.context,
         said.visibility,
     )
-
-
-__all__ = ["Ledger", "memory_id"]

@@ -159,6 +159,3 @@ def cut_up(text: str) -> list[ClaimToken]:
         folded = fold(match.group()).replace("-", "")
         found.append(ClaimToken(match.start(), match.end(), folded, word_of(folded).stem, folded in STOP))
     return found
-
-
-__all__ = ["LONG", "NUMBER_FIGURES", "Claim", "ClaimToken", "cut_up", "stem_of"]

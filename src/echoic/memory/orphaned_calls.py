@@ -184,6 +184,3 @@ def _completed(record: Record, checkpoint: Checkpoint) -> Change | None:
     at = max(known.updated_at, checkpoint.saved_at)
     done = record_of_conversation(replace(known, status="completed", updated_at=at), cursor=cursor_of(record))
     return Put.over(record, replace(done, data={**record.data, **done.data}))
-
-
-__all__ = ["LEAST_S", "REASON", "RESUMABLE_FOR_S", "AbandonedCalls"]

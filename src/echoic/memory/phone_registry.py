@@ -130,16 +130,3 @@ async def forget_on_lines(store: Store, scope: Scope, keys: Sequence[str], at: d
     if drops:
         erased.append(await store.erase(everyone, drops))
     return erased
-
-
-__all__ = [
-    "PIN_GUESSES",
-    "PhoneLine",
-    "forget_on_lines",
-    "happened",
-    "holding",
-    "line_key",
-    "line_of",
-    "lines_of",
-    "nonce",
-]

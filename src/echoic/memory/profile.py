@@ -325,17 +325,3 @@ def _changed(old: Directives, changes: Mapping[str, str | None]) -> Directives:
     for name in free.keys() - kept.keys() - old.free.keys():
         raise InvalidInput(f"there is no directive {brief(name)} to take back")
     return replace(old, free=kept, **presets)
-
-
-__all__ = [
-    "DIRECTIVES",
-    "KEYS",
-    "ProfileModel",
-    "change_directives",
-    "directives_of",
-    "model_profile",
-    "profile_and_sources",
-    "profile_of",
-    "read_directives",
-    "record_of_directives",
-]

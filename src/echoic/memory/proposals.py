@@ -234,6 +234,3 @@ def _shown(record: Record) -> str:
 def put_proposal(proposal: Memory) -> Put:
     """The change that hands in `proposal`, replacing what its author proposed under the same key."""
     return Put(record=record_of_memory(proposal, kind=PROPOSAL))
-
-
-__all__ = ["Proposals", "is_global_by_itself", "put_proposal", "still_proposed"]

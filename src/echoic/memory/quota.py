@@ -316,6 +316,3 @@ def _bytes_of(record: Record) -> int:
 
 def _bytes_in(data: object) -> int:
     return len(json.dumps(data, ensure_ascii=False, default=str).encode(errors="replace"))
-
-
-__all__ = ["Meter", "Quota"]

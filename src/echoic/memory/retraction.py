@@ -273,6 +273,3 @@ def _whole(turn: Turn, at: datetime) -> Memory:
     """A turn that is hidden as a whole, as something that is known: an agent may have repeated it."""
     # a marker is nothing that was said: every other one would be taken for a repetition of it, without end
     return Memory(id="", text=visible(turn.heard_text), valid_from=at, source=(turn.id,))
-
-
-__all__ = ["asks_to_forget", "derived_from", "hide", "hide_taken_back", "named", "told_by", "versions_of"]

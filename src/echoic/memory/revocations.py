@@ -71,6 +71,3 @@ class Revocations:
 
 def _hashed(token_id: str) -> str:
     return memory_id(REVOCATION, checked_name(token_id, "token id"))
-
-
-__all__ = ["REVOCATION", "Revocations"]

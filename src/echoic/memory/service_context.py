@@ -56,6 +56,3 @@ class Parts:
         value = self.door.value(used.scope, used.value, used.key or "")
         query = self.door.value(used.scope, used.query)
         self.hooks.emit(replace(used, key=key, value=value, query=query))
-
-
-__all__ = ["GlobalWrites", "Parts"]

@@ -71,6 +71,3 @@ def _scopes(reader: str, named: Sequence[str]) -> tuple[Scope, ...]:
     if len(set(scopes)) < len(scopes):
         raise InvalidInput(f"what {brief(reader)} reads names a deployment twice")
     return scopes
-
-
-__all__ = ["Shares", "shares_from", "unsigned"]

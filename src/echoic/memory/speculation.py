@@ -416,13 +416,3 @@ def _same(one: Recall, other: Recall) -> bool:
 
 def _name(hit: Hit) -> tuple[Scope, str, str]:
     return hit.scope, hit.memory.id if hit.memory else "", hit.turn.id if hit.turn else ""
-
-
-__all__ = [
-    "MAX_ALTERNATIVES",
-    "PATIENCE_S",
-    "InterimSearches",
-    "ListeningStatistics",
-    "Searcher",
-    "Speculation",
-]

@@ -343,21 +343,3 @@ def _holds_nul(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(_holds_nul(item) for pair in value.items() for item in pair)
     return isinstance(value, list | tuple) and any(map(_holds_nul, value))
-
-
-__all__ = [
-    "RESULT",
-    "Result",
-    "Task",
-    "TaskMessage",
-    "chooser",
-    "fits",
-    "keep_result",
-    "mark",
-    "read_all_conversations",
-    "read_conversation",
-    "read_conversations",
-    "read_task",
-    "record_of_result",
-    "result_of",
-]

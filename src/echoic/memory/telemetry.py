@@ -176,6 +176,3 @@ def _ended(error: BaseException) -> str:
     if isinstance(error, (asyncio.CancelledError, GeneratorExit)):
         return "cancelled"
     return "error"
-
-
-__all__ = ["OperationName", "OperationSpan", "Telemetry"]

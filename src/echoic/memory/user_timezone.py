@@ -130,6 +130,3 @@ async def first_zone(names: Iterable[str]) -> tzinfo | None:
         except InvalidInput:
             continue  # "wherever I am": what was said names no zone
     return None
-
-
-__all__ = ["Searches", "TimeReader", "first_zone", "remembered_zone"]

@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent
     from pydantic_ai.models import Model
+
+
+# Tags of any markup, the tokens models mark roles with, and code fences.
+_MARKUP: Final = re.compile(
+    r"<\|.{0,40}?\|>|</?[A-Za-z!?][^<>]{0,200}>|\[/?(?:INST|SYS|SYSTEM|ASSISTANT|USER|TOOL)\]|`{3,}|#{3,}|={4,}",
+    re.IGNORECASE,
+)
+# Characters a reader does not see: directions, joiners, tags, private use and half characters.
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
+_LEFT: Final = str.maketrans({"<": "‹", ">": "›"})
+
+
+def stripped(text: str, limit: int) -> str:
+    """`text` without markup and hidden characters, cut to `limit` characters."""
+    shown = "".join(
+        character if unicodedata.category(character) not in _HIDDEN else " "
+        for character in text[: 4 * limit]
+    )
+    bare = _MARKUP.sub(" ", shown)
+    return " ".join(bare.split()).translate(_LEFT)[:limit]
+
+
+def quoted(rows: Sequence[Mapping[str, Any]]) -> str:
+    """`rows` as JSON, one a line: nothing in them can end its string, its line or the list."""
+    return "\n".join(json.dumps(dict(row), ensure_ascii=False) for row in rows)
+
 
 OutputT = TypeVar("OutputT")
 
@@ -88,6 +117,3 @@ class Asking(Generic[OutputT]):
         except (UserError, ImportError, ValueError) as error:
             name = self._model if isinstance(self._model, str) else type(self._model).__name__
             raise InvalidInput(f"model={name!r} cannot be used: {error}") from error
-
-
-__all__ = ["MAX_TOKENS", "Asking"]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from echoic.memory.sharing import MAX_FACT_CHARACTERS, Verdict
-from echoic.models.asking import Asking
-from echoic.models.quoting import quoted, stripped
+from echoic.models.asking import Asking, quoted, stripped
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent
@@ -76,6 +75,3 @@ def _agent(model: Model) -> Agent[Any, Opinion]:
     from pydantic_ai import Agent
 
     return Agent(model, output_type=Opinion, instructions=INSTRUCTIONS, retries=1)
-
-
-__all__ = ["INSTRUCTIONS", "ModelClassifier", "Opinion"]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from echoic.models.asking import Asking
-from echoic.models.quoting import quoted, stripped
+from echoic.models.asking import Asking, quoted, stripped
 from echoic.types import Turn
 
 if TYPE_CHECKING:
@@ -71,6 +70,3 @@ def _agent(model: Model) -> Agent[Any, Summary]:
     from pydantic_ai import Agent
 
     return Agent(model, output_type=Summary, instructions=INSTRUCTIONS, retries=1)
-
-
-__all__ = ["INSTRUCTIONS", "ModelSummarizer"]

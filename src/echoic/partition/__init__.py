@@ -4,9 +4,18 @@ Stores keep segments as bytes and hand over partitions; ranking reads them. Neit
 """
 
 from echoic.partition.entry import MEMORY, ROW, TURN, Entry, Flag, number_of
-from echoic.partition.partition import Partition, Vocabulary
+from echoic.partition.partition import (
+    AXES,
+    MAX_BYTES,
+    MAX_PIECES,
+    Partition,
+    Pieces,
+    Vocabulary,
+    as_packed,
+    checked_tokens,
+    unpacked,
+)
 from echoic.partition.segment import SEGMENT_ROWS, Segment
-from echoic.partition.tokens import AXES, MAX_BYTES, MAX_PIECES, Pieces, as_packed, checked_tokens, unpacked
 
 __all__ = [
     "AXES",

@@ -362,20 +362,3 @@ def _leans_on(turn: Turn, before: Turn) -> bool:
 
 def _asks(turn: Turn) -> bool:
     return bool(flags_of(turn.heard_text) & Flag.ASKING)
-
-
-__all__ = [
-    "HEARD_SHARE",
-    "NOTHING_KNOWN",
-    "NOT_ALL_SEEN",
-    "OPENING",
-    "SAME_SHARE",
-    "SPOKEN_SHARE",
-    "WITH_COMPANY",
-    "Around",
-    "Excerpt",
-    "Packed",
-    "Saying",
-    "Teller",
-    "pack",
-]

@@ -307,22 +307,3 @@ def _usefulness(memory: Memory, place: int, of_agent: Collection[str]) -> tuple[
 
 def _draft(name: str, lines: Sequence[str], *, first: Sequence[int] = ()) -> Draft:
     return Draft(name=name, lines=lines, share=_SHARES[name], first=first)
-
-
-__all__ = [
-    "BREAK",
-    "OPENING",
-    "SECTIONS",
-    "Block",
-    "Draft",
-    "Section",
-    "conversations_draft",
-    "directives_draft",
-    "experience_draft",
-    "framed",
-    "memories_draft",
-    "memory_line",
-    "now_draft",
-    "pack",
-    "profile_draft",
-]

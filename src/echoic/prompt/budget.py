@@ -70,6 +70,3 @@ def counter_of(embedder: Any) -> Counter:
         return max(counted, ceil(len(text.encode(errors="replace")) / _BYTES_AT_MOST))
 
     return count
-
-
-__all__ = ["Counter", "counter_of", "estimate_tokens"]

@@ -55,6 +55,3 @@ def _seen(text: str) -> str:
         for character in text
         for category in (unicodedata.category(character),)
     )
-
-
-__all__ = ["MAX_QUOTED_CHARACTERS", "quoted"]

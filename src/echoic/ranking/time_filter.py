@@ -138,6 +138,3 @@ def _held(memory: Memory, spans: Spans) -> bool:
     begins = milliseconds(memory.valid_from)
     ends = milliseconds(memory.valid_until) if memory.valid_until else None
     return any(begins <= last and (ends is None or ends > first) for first, last in spans.ranges)
-
-
-__all__ = ["filled", "in_time", "rooted"]

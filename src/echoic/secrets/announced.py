@@ -301,6 +301,3 @@ def _named(kind: Secret, text: str, span: Span) -> Secret:
     if kind == "security code" and sum(c.isdecimal() for c in text[slice(*span)]) > 4:
         return "one-time code"
     return kind
-
-
-__all__ = ["labelled"]

@@ -241,18 +241,3 @@ def _dangling(text: str) -> Secret | None:
     if re.search(r"\b(?:my|the|that)\s+code\b(?:\s+is)?[\s.,:]*$", text, re.IGNORECASE):
         return "one-time code"
     return None
-
-
-__all__ = [
-    "CONTEXT",
-    "ENCOURAGES",
-    "OPEN",
-    "OTHER_NUMBER",
-    "WAITS",
-    "Pending",
-    "Said",
-    "asked_for",
-    "encourages",
-    "pending_after",
-    "words_of",
-]

@@ -457,6 +457,3 @@ def _is_random(token: str) -> bool:
 def _entropy(text: str) -> float:
     """Shannon entropy of the characters of `text`, in bits a character; 0 where it is empty."""
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
-
-
-__all__ = ["HARMLESS", "Cues", "Form", "cards", "ibans", "ids", "is_card", "keys"]

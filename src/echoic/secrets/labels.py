@@ -277,16 +277,3 @@ def is_plain_code(cue: re.Match[str]) -> bool:
     if re.search(r"\b(?:error|fault|exit|status|warning)\b(?:\s+\w+){0,3}\s*$", before, re.IGNORECASE):
         return False
     return re.fullmatch(_HARMLESS_CODE + r"\s+", cue["what"], re.IGNORECASE) is None
-
-
-__all__ = [
-    "CODE",
-    "LABELS",
-    "PLAIN_CODE",
-    "SECRETS",
-    "WORDED",
-    "Label",
-    "Secret",
-    "harmless",
-    "is_plain_code",
-]

@@ -368,19 +368,3 @@ def mask_named(text: str, label: str = "", known: Collection[Known] = ()) -> tup
     if whole.found and whole.found[0].start == len(lead) and whole.text.startswith(lead):
         return whole.text[len(lead) :], list(whole.found)
     return result.text, list(result.found)
-
-
-__all__ = [
-    "MARKER",
-    "Known",
-    "Masked",
-    "SecretSpan",
-    "apply",
-    "blanked",
-    "marker_of",
-    "mask",
-    "mask_json",
-    "mask_named",
-    "merged",
-    "replaced",
-]

@@ -274,17 +274,3 @@ def mixed(text: str) -> Iterator[tuple[int, int]]:
 def names(text: str) -> Iterator[tuple[int, int]]:
     """Names inside a sentence, which is where an answer to a security question stands."""
     yield from (name.span() for name in _NAMED.finditer(text))
-
-
-__all__ = [
-    "DECLINES",
-    "REGRETS",
-    "Topic",
-    "hidden",
-    "is_scaled",
-    "mixed",
-    "names",
-    "near",
-    "read_out",
-    "topics",
-]

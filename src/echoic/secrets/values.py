@@ -256,6 +256,3 @@ def _spelled_out(text: str, place: int) -> Span | None:
             break
         at = gap.end()
     return (place, last) if count >= 4 else None
-
-
-__all__ = ["UNITS", "code", "digits", "document", "is_amount", "no_word", "phrase", "quoted", "token"]

@@ -201,6 +201,3 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
         )
         guards.append(cors)
     return guards
-
-
-__all__ = ["MAX_MESSAGE", "MemoryServer", "create_app", "uvicorn_config"]

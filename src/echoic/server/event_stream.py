@@ -14,7 +14,7 @@ from typing import Any, Final
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
-from echoic.adapters.connection_limits import Limits
+from echoic.adapters.connections import Limits
 from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
 from echoic.memory.service import MemoryService
 from echoic.types import Scope
@@ -135,6 +135,3 @@ def _put(queue: asyncio.Queue[Told | None], told: Told | None) -> None:
     if queue.full():
         queue.get_nowait()
     queue.put_nowait(told)
-
-
-__all__ = ["BEAT", "MEDIA_TYPE", "EventStreams", "Told", "described", "event", "streamed"]

@@ -21,7 +21,7 @@ from typing import Final, Self
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from echoic.adapters.connection_limits import HEALTH_PATHS, address_of
+from echoic.adapters.connections import HEALTH_PATHS, address_of
 from echoic.errors import InvalidInput, brief
 from echoic.server.problems import Problem, answer, too_many_at_once
 
@@ -387,21 +387,3 @@ def _depth(body: bytes) -> int:
         elif mark in b"]}":
             depth -= 1
     return deepest
-
-
-__all__ = [
-    "ADDRESS",
-    "AGENT",
-    "CONTENT_SECURITY_POLICY",
-    "OPERATOR",
-    "REFUSED",
-    "USER",
-    "AddressLimit",
-    "BodyGuard",
-    "CellLimiter",
-    "OriginGuard",
-    "Rate",
-    "RequestLog",
-    "SecurityHeaders",
-    "counted",
-]

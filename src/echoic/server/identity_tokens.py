@@ -142,6 +142,3 @@ class IdentityTokens:
             ) from error
         except jwt.InvalidTokenError as error:
             raise TokenRefused(_NOT_OURS) from error
-
-
-__all__ = ["ALGORITHM", "AUDIENCE", "IdentityTokens", "Minted", "Principal", "TokenRefused"]

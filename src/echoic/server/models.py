@@ -211,16 +211,3 @@ class ShownReceipt(Shown):
         description="Whether the stored bytes were searched afterwards, and none of it was found."
     )
     bytes_searched: int
-
-
-__all__ = [
-    "RequestBody",
-    "Shown",
-    "ShownConversation",
-    "ShownHit",
-    "ShownMemory",
-    "ShownRank",
-    "ShownRecall",
-    "ShownReceipt",
-    "ShownTurn",
-]

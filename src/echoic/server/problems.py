@@ -230,20 +230,3 @@ _DESCRIPTIONS = {
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI description of a route's error responses."""
     return {status: {"model": Problem, "description": _DESCRIPTIONS[status]} for status in statuses}
-
-
-__all__ = [
-    "MODEL_FAILED",
-    "Problem",
-    "Refused",
-    "answer",
-    "install",
-    "model_failed",
-    "not_found",
-    "problem_in",
-    "problem_of",
-    "problem_of_fields",
-    "responses",
-    "too_many_at_once",
-    "too_often",
-]

@@ -15,7 +15,7 @@ from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
-from echoic.adapters.connection_limits import address_of
+from echoic.adapters.connections import address_of
 from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
@@ -326,22 +326,3 @@ AsOperator = Depends(operator)
 AsAnybody = Depends(anybody)
 OperatedDeployment = Annotated[str, Depends(operated_deployment)]
 KeyDeployment = Annotated[str, Depends(key_deployment)]
-
-__all__ = [
-    "AppState",
-    "AsAnybody",
-    "AsBodyCaller",
-    "AsCaller",
-    "AsOperator",
-    "AsQueryCaller",
-    "Credentials",
-    "KeyDeployment",
-    "OperatedDeployment",
-    "RequestCaller",
-    "Shared",
-    "address",
-    "is_known_still",
-    "limited",
-    "recognise",
-    "unauthorised",
-]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from echoic.adapters.connection_limits import Limits
+from echoic.adapters.connections import Limits
 from echoic.errors import InvalidInput, brief
 from echoic.types import checked_name
 
@@ -181,6 +181,3 @@ def _strong(value: str, what: str) -> None:
             f"{what} has {size} bytes, {MIN_SECRET_BYTES} at least. Make one with "
             "`python -c 'import secrets; print(secrets.token_urlsafe(32))'`."
         )
-
-
-__all__ = ["LOOPBACK", "MIN_SECRET_BYTES", "RateLimiter", "ServerSettings"]

@@ -120,6 +120,3 @@ def _is_newest(ear: _Ear, number: int | None) -> bool:
         return False
     ear.number = number
     return True
-
-
-__all__ = ["HITS", "IN_ALL", "PER_USER", "Speculations"]

@@ -272,17 +272,3 @@ class ToolShield(AbstractCapability[Any]):
 def _asked(run: asyncio.Task[Any]) -> None:
     if not run.cancelled():
         run.exception()  # a late failure is nobody's any more; asking keeps the loop from complaining
-
-
-__all__ = [
-    "FAILED",
-    "LATE",
-    "TRANSFER_TOOL",
-    "CallContext",
-    "Hook",
-    "InCall",
-    "ToolShield",
-    "TurnHook",
-    "VoiceAgent",
-    "transfer_description",
-]

@@ -164,6 +164,3 @@ class Session(InCall, Protocol):
             InvalidInput: there is none of that name.
         """
         ...
-
-
-__all__ = ["CallState", "RecallMode", "Session", "SessionSettings", "State"]

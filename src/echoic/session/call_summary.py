@@ -200,6 +200,3 @@ def _packed(facts: Sequence[str], turns: Sequence[Turn]) -> list[str]:
 
 def _characters() -> int:
     return SUMMARY_TOKENS * 4
-
-
-__all__ = ["SUMMARY_TOKENS", "Condensed", "Digest", "with_summary", "without_summary"]

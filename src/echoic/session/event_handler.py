@@ -407,6 +407,3 @@ async def _checked(live: CallState) -> None:
         await live.conversation.learn_soon()
     except EchoicError as error:
         log.warning("a checkpoint of what is learned failed: %s", type(error).__name__)
-
-
-__all__ = ["Pump"]

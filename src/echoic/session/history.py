@@ -287,21 +287,3 @@ def _silent(message: ModelMessage) -> ModelMessage:
         replace(part, audio=None) if isinstance(part, SpeechPart) else part for part in message.parts
     ]
     return replace(message, parts=parts)
-
-
-__all__ = [
-    "MESSAGES",
-    "UNFINISHED",
-    "as_heard",
-    "read",
-    "recent",
-    "request",
-    "run_again",
-    "settled",
-    "tokens_of",
-    "trimmed",
-    "turns_in",
-    "utterance_of",
-    "without_requests",
-    "written",
-]

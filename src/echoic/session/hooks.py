@@ -177,16 +177,3 @@ class CallTasks:
         """Wait for what is under way, so long."""
         if self._in_flight:
             await asyncio.wait(self._in_flight, timeout=timeout_s)
-
-
-__all__ = [
-    "CallHooks",
-    "CallTasks",
-    "Caption",
-    "Captions",
-    "Event",
-    "Listener",
-    "What",
-    "cancelled_here",
-    "caption_of",
-]

@@ -77,6 +77,3 @@ def freeze_heap() -> int:
     gc.collect()
     gc.freeze()
     return gc.get_freeze_count()
-
-
-__all__ = ["CallLimits", "freeze_heap"]

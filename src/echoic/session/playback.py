@@ -251,6 +251,3 @@ class Playback:
         self._cut.clear()
         self._base_report = total_bytes
         self.moved.set()
-
-
-__all__ = ["Flush", "Frame", "Playback", "Utterance"]

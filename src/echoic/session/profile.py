@@ -74,6 +74,3 @@ def waits_to_be_asked(settings: RealtimeModelSettings) -> bool:
     """Whether a session opened with these replies only when asked."""
     detection = dict(settings).get("openai_turn_detection")
     return isinstance(detection, dict) and detection.get("create_response") is False
-
-
-__all__ = ["RECONNECT", "ProviderProfile", "waits_to_be_asked"]

@@ -190,6 +190,3 @@ def _is_unanswered(history: Sequence[ModelMessage]) -> bool:
     """Whether the last word was not the agent's."""
     last = history[-1] if history else None
     return isinstance(last, ModelRequest) or getattr(last, "state", "complete") == "interrupted"
-
-
-__all__ = ["GO_ON", "ProviderConnections", "run_hook"]

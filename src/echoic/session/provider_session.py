@@ -415,6 +415,3 @@ def _is_exhausted(session: RealtimeSession) -> bool:
 
 def _stamp(stamp: Any) -> Stamp:
     return Stamp(text=stamp.text, start_ms=stamp.start_ms, end_ms=stamp.start_ms + stamp.duration_ms)
-
-
-__all__ = ["CallerUtterance", "Leg", "Setup"]

@@ -406,6 +406,3 @@ class Keeper:
             ]
         new = [turn for turn in turns if turn is not NOTHING and turn.id not in self._live.turns]
         return sorted(new, key=lambda turn: turn.said_at)
-
-
-__all__ = ["Keeper"]

@@ -147,6 +147,3 @@ async def _again(tool: PendingTool, agent: VoiceAgent, context: CallContext, mod
             return await run_again(agent.toolbox[tool.name], tool, context, model)
     except TimeoutError:
         return LATE
-
-
-__all__ = ["Beginning", "taken_up"]

@@ -355,6 +355,3 @@ class VoiceSession:
             limits, self._limits = self._limits, None
             limits.leave(self.memory.scope)
         self._closed.set()
-
-
-__all__ = ["VoiceSession"]

@@ -314,6 +314,3 @@ def _units(text: str) -> int:
     """The length of a text as it is spoken; see `heard`."""
     words = text.split()
     return sum(map(len, words)) + PAUSE_CHARACTERS * len(words)
-
-
-__all__ = ["CallCheckpoints", "ProviderCall", "RemotePlayback", "call_of", "observed"]

@@ -369,6 +369,3 @@ def _clamped(starts: list[float], boxes: dict[int, tuple[float, float]]) -> list
             share = (starts[at] - starts[one]) / span if span else 0.0
             moved[at] = moved[one] + share * (moved[other] - moved[one])
     return moved
-
-
-__all__ = ["DEFAULT_MS_PER_UNIT", "LEADS", "PAUSE_CHARACTERS", "Arrivals", "Timed", "lead_of", "timed"]

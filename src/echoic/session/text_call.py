@@ -495,6 +495,3 @@ def _noting(words: list[str], out: Out) -> Out:
         await out(text)
 
     return noted
-
-
-__all__ = ["Excuse", "Out", "Restart", "TextCall"]

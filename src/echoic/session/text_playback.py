@@ -215,6 +215,3 @@ class TextPlayback:
     def clear(self) -> None:
         """Let go of every word."""
         self.reply, self._before = None, []
-
-
-__all__ = ["SpokenReply", "TextPlayback", "broken_off", "cut_in"]

@@ -177,6 +177,3 @@ def _fate(hit: Hit, given: Mapping[str, str], conversation: str) -> Fate:
 
 def _bare(text: str) -> str:
     return " ".join(text.split())
-
-
-__all__ = ["HITS", "Ear", "HeardMemory"]

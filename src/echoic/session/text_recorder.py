@@ -436,6 +436,3 @@ def turn_of(said: str, speaker: str, name: str, confidence: float | None = None)
     """What was said just now, as a turn."""
     sure = confidence if confidence is not None and 0 <= confidence <= 1 else None
     return Turn(speaker=speaker, text=storable(said), confidence=sure, id=name, said_at=datetime.now(UTC))
-
-
-__all__ = ["CallOver", "TextRecorder", "turn_of"]

@@ -210,6 +210,3 @@ class TextRunner:
             if first:  # the run may have put messages of before into one: it does not begin where they ended
                 self._start = len(self.history) - len(events.new_messages())
             self.usage += events.usage
-
-
-__all__ = ["Capabilities", "TextRunner"]

@@ -145,6 +145,3 @@ async def reattach(
     await old.stop()
     await lines.enter(new, history=())
     live.dirty.set()
-
-
-__all__ = ["hand_over", "reattach"]

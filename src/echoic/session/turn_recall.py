@@ -234,6 +234,3 @@ def found_of(hit: Hit, fate: Fate) -> RecalledHit:
 
 def _name(hit: Hit) -> str:
     return hit.memory.id if hit.memory else hit.turn.id if hit.turn else ""
-
-
-__all__ = ["DEFAULT_DEADLINE_MS", "CallRecall", "Fate", "RecallTrace", "RecalledHit", "found_of"]

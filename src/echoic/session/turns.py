@@ -150,17 +150,3 @@ def text_of(part: Any) -> str:
 def storable(text: str) -> str:
     """What can be kept of a text: all of it, but for what no store can hold exactly."""
     return text.replace("\0", "").encode(errors="replace").decode()[:_CHARACTERS]
-
-
-__all__ = [
-    "NOTHING",
-    "agent_turn",
-    "given_in",
-    "note_turn",
-    "parts_of",
-    "resumption_of",
-    "storable",
-    "text_of",
-    "unrecorded",
-    "whose",
-]

@@ -161,6 +161,3 @@ async def _words(store: Store, scope: Scope, name: str) -> str | None:
         if turns:
             return turns[0].heard_text
     return None
-
-
-__all__ = ["MEANINGS", "Reason", "Why", "exchange_with", "found_in", "why"]

@@ -423,34 +423,3 @@ def origins(segments: Sequence[int]) -> NDArray[np.int64]:
     """[32 * len(segments)] The number in its scope of each row of `segments`, one behind the other."""
     starts = np.array(segments, np.int64) * SEGMENT_ROWS
     return (starts[:, None] + np.arange(SEGMENT_ROWS)).reshape(-1)
-
-
-__all__ = [
-    "FIRST_UNSEARCHABLE",
-    "LISTED",
-    "REACH",
-    "Attach",
-    "Change",
-    "Drop",
-    "Erasable",
-    "Erased",
-    "Examines",
-    "Finding",
-    "Index",
-    "Lists",
-    "Narrows",
-    "Put",
-    "Record",
-    "Require",
-    "Store",
-    "Uses",
-    "Waiting",
-    "Wanted",
-    "check_model",
-    "model_from",
-    "model_text",
-    "not_open",
-    "origins",
-    "segments_around",
-    "timed",
-]

@@ -426,22 +426,3 @@ async def _countable(source: Store) -> int:
 def _whose(scope: Scope) -> str:
     whose = "everyone" if scope.user is None else f"user {scope.user!r}"
     return f"{whose} of deployment {scope.deployment!r}"
-
-
-__all__ = [
-    "PAGE",
-    "Copied",
-    "CopiedRecord",
-    "CopiedScope",
-    "Pages",
-    "Progress",
-    "ScopeContent",
-    "all_pages",
-    "content_of",
-    "copy_store",
-    "flat",
-    "other_pages",
-    "searchable_pages",
-    "told",
-    "with_vectors",
-]

@@ -495,6 +495,3 @@ class DocumentStore:
             raise not_open()
         with self._uses:
             yield
-
-
-__all__ = ["CACHE_BYTES", "DocumentStore", "Documents"]

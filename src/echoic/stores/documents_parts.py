@@ -108,15 +108,3 @@ def parsed(text: str) -> Json:
     if not isinstance(found, dict):
         raise StoreCorrupt("a document is no JSON object; it is left untouched")
     return found
-
-
-__all__ = [
-    "FORMAT",
-    "Json",
-    "changed_parts",
-    "head_of",
-    "parsed",
-    "record_of",
-    "vector_of",
-    "without_vectors",
-]

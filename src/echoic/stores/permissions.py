@@ -53,6 +53,3 @@ def tighten(path: Path) -> None:
             return
         except OSError:
             log.warning("%s can be used by every user of this machine; run `chmod 600` on it", path)
-
-
-__all__ = ["OWNER_ONLY", "create_private", "tighten", "without_others"]

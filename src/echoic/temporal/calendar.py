@@ -143,17 +143,3 @@ def months_before(moment: datetime, months: int) -> datetime:
 
     earlier: datetime = moment - relativedelta(months=months)
     return earlier
-
-
-__all__ = [
-    "DAY",
-    "FEASTS",
-    "PARTS",
-    "SEASONS",
-    "Calendar",
-    "Interval",
-    "easter",
-    "milliseconds",
-    "months_before",
-    "thanksgiving",
-]

@@ -276,6 +276,3 @@ def _as_of(text: str, one: Expression, at: Calendar) -> Interval | None:
     """What the same words mean at another moment."""
     again = (other for other in _apart(text, at) if (other.start, other.end) == (one.start, one.end))
     return next((other.interval for other in again), None)
-
-
-__all__ = ["BETWEEN", "Expression", "find_expressions", "may_hold_time"]

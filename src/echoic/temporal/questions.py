@@ -292,19 +292,3 @@ def _words_of(hit: Hit) -> str:
     memory, said = hit.memory, hit.turn.heard_text if hit.turn else ""
     told = f"{memory.key or ''} {memory.statement or ''} {hit.text}".replace("_", " ") if memory else ""
     return f"{told} {said}"
-
-
-__all__ = [
-    "AGREE_WITHIN",
-    "EARLIEST_MS",
-    "LOOKED_AT",
-    "MAX_CHARACTERS",
-    "NOTHING",
-    "NamedEvent",
-    "Span",
-    "Spans",
-    "may_mean_time",
-    "moment_of",
-    "span_around",
-    "spans_of_phrase",
-]

@@ -118,6 +118,3 @@ def _weekday(which: str, name: str, today: date) -> date:
 
 def _spelled(day: date) -> str:
     return f"{day.day} {day:%B %Y}"
-
-
-__all__ = ["dated", "mentions_a_day"]

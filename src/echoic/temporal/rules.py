@@ -319,15 +319,3 @@ RULES: tuple[TimeRule, ...] = (
     _rule(rf"{_FEAST}{_OF_YEAR}", _feast, needs=_FEAST_WORDS, past=False),
 )
 """What is looked for. Of two that overlap in a text the longer one counts."""
-
-__all__ = [
-    "CLOSED",
-    "COUNT",
-    "MONTHS_OF",
-    "RULES",
-    "WEEKDAY",
-    "TimeRule",
-    "at_most",
-    "latest_weekday",
-    "number",
-]

@@ -103,6 +103,3 @@ def _fixed(said_hours: str, minutes: int, name: str) -> tzinfo:
     # the sign counts for the minutes too, and "-0" has one
     signed = timedelta(hours=hours, minutes=-minutes if said_hours.startswith("-") else minutes)
     return timezone(signed) if signed else UTC
-
-
-__all__ = ["ZONE_KEYS", "zone_of"]

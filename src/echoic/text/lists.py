@@ -41,6 +41,3 @@ def word_lists(package: str) -> Mapping[str, str]:
         for word in line.partition("#")[0].split():
             here += lists[word[1:]] if word[0] == "=" else [word]
     return MappingProxyType({name: " ".join(words) for name, words in lists.items()})
-
-
-__all__ = ["END", "START", "any_of", "word_lists"]

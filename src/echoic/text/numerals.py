@@ -122,5 +122,3 @@ OTHERS = (
     _tongue(_italian(), ("doppio", 2), ("triplo", 3)),
     _tongue(_portuguese(), ("duplo", 2), ("triplo", 3)),
 )
-
-__all__ = ["ENGLISH", "OTHERS", "Numerals", "Tongue"]

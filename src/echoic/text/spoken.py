@@ -443,6 +443,3 @@ def runs(view: View) -> Iterator[tuple[str, int, int]]:
     """Every number of a view: its digits, and where it stands."""
     for found in _RUN.finditer(view.text):
         yield re.sub(r"[^0-9]", "", found[0]), found.start(), found.end()
-
-
-__all__ = ["BETWEEN", "SpokenToken", "is_bare", "is_no_digit", "readings", "runs", "tokens", "views_of"]

@@ -81,6 +81,3 @@ def _decomposed(character: str) -> str:
     parts = unicodedata.normalize("NFKD", character)
     kept = "".join(_ALIKE.get(c, c) for c in parts if unicodedata.category(c) not in _DROPPED)
     return " " if kept.isspace() else kept
-
-
-__all__ = ["View", "written"]

@@ -416,6 +416,3 @@ class BrowserCall:
             self._cancel_grace()
             self._ready.set()
             self._on_over(self)
-
-
-__all__ = ["BrowserCall", "IsKnown"]

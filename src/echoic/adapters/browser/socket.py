@@ -349,6 +349,3 @@ class Uplink:
         line = self._line
         line.played_bytes = max(line.played_bytes, min(said.total_bytes, line.sent_bytes))
         self._call.played(line, flushed=said.flushed)
-
-
-__all__ = ["FAILED", "Allowance", "CallSocket", "Manners", "Socket", "Transport", "Uplink"]

@@ -366,15 +366,3 @@ async def hung_up(model: RealtimeModel, answer: OpenedCall) -> None:
     """End a call that nobody came to steer. One that cannot be reached ends when its caller leaves."""
     with contextlib.suppress(Exception):
         await model.hang_up(WebRTCSession(model.system, session_id=answer.call))
-
-
-__all__ = [
-    "MAX_SDP_CHARACTERS",
-    "CallAdmission",
-    "NoSuchCall",
-    "OpenedCall",
-    "Switchboard",
-    "answered",
-    "hung_up",
-    "serve",
-]

@@ -153,24 +153,3 @@ def told(agent: str, event: Event) -> Message | None:
             return "problem", {"error": _TROUBLE.get(str(details["kind"]), _ANY_TROUBLE)}
         case _:
             return None
-
-
-__all__ = [
-    "MAX_AUDIO_BYTES",
-    "MAX_TEXT_BYTES",
-    "REFUSED",
-    "REPLACED",
-    "RESUMABLE",
-    "SUBPROTOCOL",
-    "BargeIn",
-    "HangUp",
-    "Message",
-    "Muted",
-    "Played",
-    "Said",
-    "Typed",
-    "captioned",
-    "read",
-    "told",
-    "written",
-]

@@ -356,6 +356,3 @@ async def _warmed(memory: UserMemory) -> None:
     await asyncio.sleep(_WARM_AFTER_S)
     with suppress(EchoicError, asyncio.CancelledError):
         await memory.warm()
-
-
-__all__ = ["Serving"]

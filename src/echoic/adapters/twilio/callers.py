@@ -299,6 +299,3 @@ def spoken_name(name: str) -> str | None:
     ).split()[:2]
     said = " ".join(words)
     return said if 0 < len(said) <= 40 else None
-
-
-__all__ = ["FULL_ATTESTATION", "Caller", "Callers", "proves_number", "spoken_name"]

@@ -245,19 +245,3 @@ def _written(name: str, said: str) -> str:
         if fold(word) == name:
             return f"{word[:1].upper()}{word[1:]}"
     return name.capitalize()
-
-
-__all__ = [
-    "CODE_DIGITS",
-    "MASK",
-    "IdentityClaim",
-    "Proof",
-    "claim_in",
-    "codes_in",
-    "masked",
-    "names_pin",
-    "proof_in",
-    "same_name",
-    "speaks_of_proof",
-    "wants_pin",
-]

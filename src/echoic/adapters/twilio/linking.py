@@ -194,15 +194,3 @@ class LinkCodes:
 
 def _mark(kind: Kind, code: str) -> str:
     return memory_id(LINK_CODE, kind, code)
-
-
-__all__ = [
-    "LIFETIME_S",
-    "MAX_CODES",
-    "MAX_GUESSES",
-    "TYPED_DIGITS",
-    "Code",
-    "Kind",
-    "LinkCodes",
-    "ProvenLine",
-]

@@ -368,6 +368,3 @@ def _is_wordless(part: SpeechPart) -> bool:
 
 def _text(audio: bytes) -> str:
     return base64.b64encode(audio).decode()
-
-
-__all__ = ["Bridge", "serve_media"]

@@ -179,6 +179,3 @@ class Phone:
             before = time.monotonic() - idle_s
             late = [c for c in self._calls.values() if c.lines == 0 and c.touched < before]
             await asyncio.gather(*(call.hang_up() for call in late), return_exceptions=True)
-
-
-__all__ = ["Phone"]

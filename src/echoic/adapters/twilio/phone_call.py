@@ -257,6 +257,3 @@ class Figures:
         """All of it, as it is recorded and reported."""
         counts = {name: getattr(self, name) for name in Figures.__slots__}
         return {**counts, "cached_share": round(self.cached_share, 4)}
-
-
-__all__ = ["CallCaching", "Figures", "PhoneCall", "caching_of"]

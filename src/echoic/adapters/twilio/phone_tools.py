@@ -344,6 +344,3 @@ class PhoneMemory(CallerMemory):
             changed=self.refresh,
         )
         return tools.toolset()
-
-
-__all__ = ["AnotherCaller", "PhoneMemory", "PhoneTools", "ToolContext"]

@@ -250,6 +250,3 @@ def matching(language: str, spoken: Iterable[str]) -> str | None:
     same = [tag for tag in tags if tag.casefold() == language.casefold()]
     near = [tag for tag in tags if primary_of(tag) == primary_of(language)]
     return next(iter([*same, *near]), None)
-
-
-__all__ = ["ENGLISH", "KNOWN", "Phrases", "matching", "phrases_of", "primary_of"]

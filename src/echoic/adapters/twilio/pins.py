@@ -179,6 +179,3 @@ class Guesses:
         data = {"times": [at.isoformat() for at in times]}
         record = Record(kind=LINK_GUESSES, id=name, data=data)
         await self._store.write(self._scope, [Put(record=record, expect=version)])
-
-
-__all__ = ["MAX_GUESSES", "WITHIN_S", "Guesses", "Pins", "check_pin"]

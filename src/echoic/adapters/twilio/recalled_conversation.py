@@ -153,6 +153,3 @@ def _shown(turns: Sequence[Turn], chosen: set[int]) -> list[dict[str, Any]]:
 
 def _said(turn: Turn) -> dict[str, Any]:
     return {"said_by": turn.speaker, "text": turn.heard_text}
-
-
-__all__ = ["Meant", "listed", "meant_by", "page", "passages", "sound_alike"]

@@ -268,6 +268,3 @@ class Relay:
 def _text(message: dict[str, Any], name: str) -> str:
     value = message.get(name, "")
     return value if isinstance(value, str) else ""
-
-
-__all__ = ["Relay", "closed", "expect_another", "messages", "opened_socket", "sent", "serve_relay"]

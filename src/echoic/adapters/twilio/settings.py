@@ -193,15 +193,3 @@ def _checked_url(url: str) -> None:
             f"public_url is scheme and host, as in 'https://phone.example.com', without a slash at the end; "
             f"not {brief(url)}"
         )
-
-
-__all__ = [
-    "FILLERS",
-    "MIN_SALT_BYTES",
-    "CacheFor",
-    "Channel",
-    "Pace",
-    "PhoneSettings",
-    "Retention",
-    "Trust",
-]

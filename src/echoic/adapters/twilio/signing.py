@@ -133,6 +133,3 @@ async def _body(request: Request) -> bytes:
         if len(body) > MAX_BODY_BYTES:
             raise SignatureRefused(413, "the body is too large")
     return bytes(body)
-
-
-__all__ = ["HEADER", "MAX_BODY_BYTES", "TOKEN_LIFETIME_S", "SignatureRefused", "Signatures", "call_of"]

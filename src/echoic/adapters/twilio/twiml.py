@@ -140,6 +140,3 @@ def _pieces(words: str) -> list[str]:
         pieces.append(words[:at])
         words = words[at:]
     return [piece for piece in (*pieces, words) if piece.strip()]
-
-
-__all__ = ["DETECTED", "MAX_SAID_CHARACTERS", "Scribe"]

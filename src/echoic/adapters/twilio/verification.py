@@ -186,6 +186,3 @@ class Proving:
         self._setting = False
         self._fresh.add(caller.user)
         return phrases.pin_set
-
-
-__all__ = ["MAX_WRONG", "ProofAnswer", "Proofs", "Proving"]

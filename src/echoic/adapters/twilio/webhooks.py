@@ -18,8 +18,7 @@ from typing import Any, Final
 from fastapi import APIRouter, FastAPI, Request, Response, WebSocket
 from starlette.datastructures import FormData
 
-from echoic.adapters.connection_limits import Limits
-from echoic.adapters.connections import guarded
+from echoic.adapters.connections import Limits, guarded
 from echoic.adapters.twilio.media import serve_media
 from echoic.adapters.twilio.phone import Phone
 from echoic.adapters.twilio.phone_call import PhoneCall
@@ -355,6 +354,3 @@ def uvicorn_options(limits: Limits | None = None) -> dict[str, Any]:
             proxies that may have any number of them, counts here: who may call, a signature says.
     """
     return {"ws_max_size": 64 * 1024, **guarded(limits)}
-
-
-__all__ = ["FIGURES", "phone_app", "phone_router", "uvicorn_options"]

@@ -195,23 +195,3 @@ def time_of(value: object, *, naive_is_utc: bool = False) -> datetime | None:
     if at.tzinfo is None:
         raise InvalidInput("its time has no time zone; 2026-05-01T10:00:00Z has one")
     return at
-
-
-__all__ = [
-    "FLAWS",
-    "STDIN",
-    "Directed",
-    "Exported",
-    "ImportSource",
-    "ImportedMemory",
-    "ImportedTurn",
-    "Item",
-    "Reader",
-    "Skipped",
-    "category_of",
-    "derived_id",
-    "reason_of",
-    "source_at",
-    "tell_skipped",
-    "time_of",
-]

@@ -154,20 +154,3 @@ class Summarizer(Protocol):
     async def aclose(self) -> None:
         """Let go of what it holds. May be called twice."""
         ...
-
-
-__all__ = [
-    "FACT_CATEGORIES",
-    "Add",
-    "Change",
-    "Confirm",
-    "Extractor",
-    "Fact",
-    "Reading",
-    "Retract",
-    "Summarizer",
-    "Supersede",
-    "TakeBack",
-    "Unlearn",
-    "Unusable",
-]

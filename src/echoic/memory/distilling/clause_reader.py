@@ -242,17 +242,3 @@ def read_clauses(read: Sequence[Clause], vectors: Floats, by: Weights) -> list[R
                 Read(clause=clause, category=kind, likely=float(likely), sure=bool(likely >= by.sure))
             )
     return found
-
-
-__all__ = [
-    "MODEL",
-    "Clause",
-    "Read",
-    "Weights",
-    "clauses",
-    "features",
-    "likelihoods",
-    "read_clauses",
-    "terms_of",
-    "weights",
-]

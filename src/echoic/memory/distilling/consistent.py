@@ -56,6 +56,3 @@ def _named(change: Change) -> frozenset[str]:
     if isinstance(change, (Supersede, Retract)):
         return frozenset(change.known)
     return frozenset([change.known]) if isinstance(change, Confirm) else frozenset()
-
-
-__all__ = ["MOST_CHANGES", "consistent", "ended_by"]

@@ -61,6 +61,3 @@ def affirmed(turns: Sequence[Turn]) -> list[tuple[str, Turn]]:
 def mentions(text: str, memory: Memory) -> bool:
     """Whether what the memory holds stands in `text`."""
     return memory.text.casefold() in text.casefold()
-
-
-__all__ = ["THRESHOLD", "affirmed", "affirms", "delicate", "is_doubted", "is_sure", "mentions"]

@@ -116,6 +116,3 @@ def _order(text: str) -> tuple[str, ...]:
     if at is None or not (compares or {"from", "to"} <= set(words)):
         return ()
     return tuple(word_of(word).stem for word in words[at + 1 :])
-
-
-__all__ = ["ALIKE", "known_as", "same_meaning", "same_words", "statement_of"]

@@ -153,6 +153,3 @@ def _spoken(sentence: Sentence) -> set[str]:
         found |= {str(value.value)} if value else set()
         found |= {fold(run.text).lstrip("+")} if run else set()
     return found
-
-
-__all__ = ["MAX_CHARACTERS", "grounded", "instructs", "is_grounded", "is_keepable", "is_mentioned"]

@@ -100,6 +100,3 @@ async def compared(
 
 def _holds(record: Record) -> bool:
     return record.data.get("valid_until") is None
-
-
-__all__ = ["SHOWN", "Known", "compared", "known_of"]

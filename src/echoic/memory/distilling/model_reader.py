@@ -275,6 +275,3 @@ def _guard(ended: int, known: Known) -> None:
 
 def _statement(change: Add | Supersede) -> str:
     return change.fact.statement or change.fact.text
-
-
-__all__ = ["ALWAYS_ENDED", "MOST_ENDED", "ModelReader", "Run"]

@@ -155,6 +155,3 @@ class Leases:
 
 def _left(record: Record, now: datetime) -> float:
     return (datetime.fromisoformat(record.data["until"]) - now).total_seconds()
-
-
-__all__ = ["ATTEMPTS", "LEASE", "PROGRESS", "Leases", "Progress", "progress_id", "progress_in", "progress_of"]

@@ -280,6 +280,3 @@ def _same_value(known: Memory, said: Memory) -> bool:
     """Whether a slot holds what was said, apart from case and words that say nothing."""
     alike = known.text.casefold() == said.text.casefold() or same_words(known.text, said.text)
     return alike and (known.category, known.context) == (said.category, said.context)
-
-
-__all__ = ["Distilled", "Duplicates", "Reconciler"]

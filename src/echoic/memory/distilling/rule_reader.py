@@ -78,6 +78,3 @@ class RuleReader:
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)
         await self._store.write(scope, [*ledger.changes, Put.over(record, moved)])
         return distilled
-
-
-__all__ = ["RuleReader"]

@@ -84,6 +84,3 @@ def _unlearned(turn: Turn, reading: Reading) -> frozenset[str]:
         return frozenset()
     so_far = [*reading.context, *reading.turns]
     return withheld(so_far[: so_far.index(turn) + 1])
-
-
-__all__ = ["RuleExtractor"]

@@ -89,6 +89,3 @@ def _add(read: Read, turn: Turn) -> Add:
     text = read.clause.text
     fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=read.sure)
     return Add(fact=fact, source=(turn.id,))
-
-
-__all__ = ["SentenceExtractor"]

@@ -86,6 +86,3 @@ def marked(record: Record) -> Put | None:
         return None
     done = replace(conversation, distilled=True)
     return Put.over(record, record_of_conversation(done, cursor=cursor_of(record)))
-
-
-__all__ = ["CONTEXT", "Stretch", "conversation_record", "is_unmarked", "marked", "standing", "stretch_of"]

@@ -58,6 +58,3 @@ def takes_back(text: str) -> bool:
 def hushes(text: str) -> bool:
     """Whether `text` asks that what is said in it be not kept."""
     return bool(_MAY_ASK.search(fold(text))) and any(hushed(said) for said in sentences(text))
-
-
-__all__ = ["RECENT", "hushes", "of_user", "takes_back", "withheld"]

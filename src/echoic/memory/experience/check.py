@@ -245,6 +245,3 @@ def _is_known(part: str) -> bool:
         return True
     again = _PREFIXED.fullmatch(part)
     return again is not None and stem(again[1]) in _STEMS
-
-
-__all__ = ["MAX_LESSON_CHARACTERS", "objection", "repeats", "suspects"]

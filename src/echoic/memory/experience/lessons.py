@@ -407,14 +407,3 @@ def _kept_of(record: Record) -> _StoredLesson:
         seq=record.seq,
         version=record.version,
     )
-
-
-__all__ = [
-    "ALIKE",
-    "EXPERIENCE",
-    "MAX_LESSONS_PER_KIND",
-    "AgentExperience",
-    "agents_with_lessons",
-    "teacher",
-    "unlearn",
-]

@@ -2,20 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from echoic.english import listen
 from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.keyless import answers
 from echoic.memory.keyless.intents import Intent, intent_of
 from echoic.memory.keyless.learning import TurnChanges, learn, learn_name, learned_in_words
-from echoic.memory.keyless.questions import QuestionSubject, asked_of
+from echoic.memory.keyless.questions import QuestionSubject, asked_of, somebody_in
 from echoic.memory.keyless.steps import Steps
-from echoic.memory.keyless.wording import receipt_in_words
+from echoic.memory.keyless.wording import listed, receipt_in_words, said_back
 from echoic.memory.user import UserMemory
-from echoic.types import Memory, Recall, Receipt, Turn, checked_text
+from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
+from echoic.words import content_words
+
+UNKNOWN: Final = "I don't know that. You haven't told me, as far as I can find."
+NOT_LOOKED: Final = "I couldn't look everywhere just now, so I can't say. Please ask me again in a moment."
+NOTHING_AT_ALL: Final = "Nothing yet. Tell me something about yourself, and I'll keep it."
+_NEAR: Final = 0.45
+"""A cosine of the local model from which a sentence is on the same subject: paraphrases in the field's MiniLM
+evaluations lie above it, and unrelated pairs under 0.3."""
+_LIKELY: Final = 0.1
+"""The relevance under which a memory is on another subject, though it shares words with the question."""
+_MOST: Final = 12
+"""Memories said in one answer."""
+
+
+def everything(facts: Sequence[Memory]) -> str:
+    """All that is known, as far as one can listen to it."""
+    if not facts:
+        return NOTHING_AT_ALL
+    said = listed(said_back(memory) for memory in facts[-_MOST:])
+    rest = len(facts) - _MOST
+    more = f" And {rest} more; the list has them all." if rest > 0 else ""
+    return f"I remember this: {said}{more}"
+
+
+def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> str:
+    """The answer from the slot that is asked for; empty where nothing of it is known."""
+    words = _stems(question)
+    kinds = words & _KINDS
+    # asked for a cat or a daughter, a dog or a son is no answer
+    fitting = [memory for memory in facts if asked.means(memory.key) and not _of_another_kind(memory, kinds)]
+    # "my dog's name": of all pets the dogs, where that is known
+    closer = [memory for memory in fitting if words & _stems(memory.statement or "")]
+    chosen = closer or fitting
+    if not chosen:
+        return ""
+    if len(chosen) == 1:
+        return said_back(chosen[0])
+    said = listed(said_back(memory) for memory in chosen[-_MOST:])
+    return said[:1].upper() + said[1:]
+
+
+def _of_another_kind(memory: Memory, kinds: set[str]) -> bool:
+    known = _stems(memory.statement or "") & _KINDS
+    return bool(kinds and known) and known.isdisjoint(kinds)
+
+
+def of_now_only(said: str) -> str:
+    """`said`, which holds now, to a question for what held before; empty where it is."""
+    return f"I know only how it is now: {listed([said])}" if said else ""
+
+
+def of_the_past(versions: Sequence[Memory]) -> str:
+    """What held under a key before what holds now; empty where nothing did."""
+    past = [memory for memory in versions if not memory.current]
+    return f"Before, you told me: {listed([said_back(past[-1])])}" if past else ""
+
+
+def taken_back(versions: Sequence[Memory]) -> str:
+    """That it was known once and taken back, without saying what it was; empty where it was not so."""
+    gone = versions and not versions[-1].current and versions[-1].superseded_by is None
+    return "You asked me to no longer hold on to that." if gone else ""
+
+
+def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
+    """The answer from what a search found.
+
+    Args:
+        asked: what the question is about. Where that is a slot of which nothing is known, words that share
+            its own ("my wife lives in Rome", to "where do I live") are close and no more.
+        question: as asked.
+        recall: what was found for it.
+        holding: everything that holds; a turn is quoted only if what was heard in it still does.
+    """
+    held = {(memory.key, memory.text.casefold()) for memory in holding}
+    words = _stems(question)
+    # a memory says it in the fewest words; a turn only where nothing was learned from it
+    quotable = [
+        hit
+        for hit in recall.apart().hits
+        if _quotable(hit, held)
+        and asked.others <= somebody_in(_all_of(hit))
+        and not (asked.before and _holds_now(hit, asked))
+    ]
+    candidates = sorted(quotable, key=lambda hit: hit.memory is None)
+    for hit in candidates:
+        if words and words <= _stems(_all_of(hit)) and (asked.key is None or hit.memory):
+            return _said(hit)
+    for hit in candidates:
+        if _near(hit, words):
+            return f"The closest I remember: {_said(hit)}"
+    return UNKNOWN if recall.outcome == "complete" else NOT_LOOKED
+
+
+def covering(what: str, hits: Iterable[Hit]) -> Memory | None:
+    """The first keyed memory of the user's own that has every word of `what`; None if there is none."""
+    words = _stems(what)
+    for hit in (each for found in hits for each in found.apart()):
+        if hit.memory and hit.memory.key and hit.scope.user and words and words <= _stems(_all_of(hit)):
+            return hit.memory
+    return None
+
+
+def _quotable(hit: Hit, held: set[tuple[str | None, str]]) -> bool:
+    if hit.memory is not None:
+        return hit.memory.current
+    if hit.turn is None or hit.turn.speaker != "user" or not hit.text or "?" in hit.text:
+        return False
+    # recognisers write no question marks; and what was to be forgotten is not said back
+    wanted = intent_of(hit.text)
+    if wanted.question is not None or wanted.forget is not None or wanted.erase:
+        return False
+    heard = [item for item in listen(hit.text, []) if not item.retracts]
+    return all((item.key, item.text.casefold()) in held for item in heard)
+
+
+def _holds_now(hit: Hit, asked: QuestionSubject) -> bool:
+    """Whether it says how the slot asked for is now, which is no answer for how it was."""
+    if hit.memory is not None:
+        return asked.means(hit.memory.key)
+    return any(asked.means(heard.key) for heard in listen(hit.text, []))
+
+
+def _near(hit: Hit, words: set[str]) -> bool:
+    if hit.relevance < _LIKELY:
+        return False
+    vector = hit.ranks.get("vector")
+    if vector is not None and vector.score >= _NEAR:
+        return True
+    return 2 * len(words & _stems(_all_of(hit))) >= len(words) > 0
+
+
+def _said(hit: Hit) -> str:
+    if hit.memory is not None:
+        return said_back(hit.memory)
+    return (
+        f"you told me, “{hit.text}”" if hit.text.endswith((".", "!", "…")) else f"you told me, “{hit.text}.”"
+    )
+
+
+def _all_of(hit: Hit) -> str:
+    if hit.memory is None:
+        return hit.text
+    parts = (hit.memory.key or "", hit.memory.text, hit.memory.statement or "", hit.memory.context or "")
+    return " ".join(parts).replace("_", " ").replace(":", " ")
+
+
+def _stems(text: str) -> set[str]:
+    return {word.stem for word in content_words(text)}
+
+
+_KINDS: Final = _stems("dog cat puppy kitten rabbit parrot hamster horse son daughter")
+
 
 AGENT: Final = "keyless"
 """The name it serves conversations under."""
@@ -160,27 +312,27 @@ class KeylessAgent:
         recall = await self._recall(question, reply.heard, steps)
         with steps.step("answer"):
             said = await self._from_memory(asked_of(question), question, recall)
-        if said in {answers.UNKNOWN, answers.NOT_LOOKED}:  # none of it answers: it is shown as silence
+        if said in {UNKNOWN, NOT_LOOKED}:  # none of it answers: it is shown as silence
             recall = replace(recall, hits=())
         return replace(reply, text=f"{told} {said}".strip(), query=question, recall=recall)
 
     async def _from_memory(self, asked: QuestionSubject, question: str, recall: Recall) -> str:
         facts = await self._memory.facts()
         if asked.everything:
-            return answers.everything(facts)
+            return everything(facts)
         if asked.key is not None:
             single = not asked.key.endswith(":")
             versions = await self._memory.history(asked.key) if single else []
-            if asked.before and (said := answers.of_the_past(versions)):
+            if asked.before and (said := of_the_past(versions)):
                 return said
-            said = answers.of_slot(asked, question, facts)
+            said = of_slot(asked, question, facts)
             if asked.before and said:
-                then = answers.of_hits(asked, question, recall, holding=facts)
-                return answers.of_now_only(said) if then in {answers.UNKNOWN, answers.NOT_LOOKED} else then
-            said = said or answers.taken_back(versions)
+                then = of_hits(asked, question, recall, holding=facts)
+                return of_now_only(said) if then in {UNKNOWN, NOT_LOOKED} else then
+            said = said or taken_back(versions)
             if said:
                 return said
-        said = answers.of_hits(asked, question, recall, holding=facts)
+        said = of_hits(asked, question, recall, holding=facts)
         return said[:1].upper() + said[1:]
 
     async def _hidden(self, reply: Reply, told: str, *, named: bool) -> str | None:
@@ -217,7 +369,7 @@ class KeylessAgent:
     async def _take_back(self, reply: Reply, what: str, steps: Steps) -> Reply:
         """What no rule of listening knows, but a key does: "forget the opening hours"."""
         recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # every word must be in it
-        memory = answers.covering(what, recall.hits)
+        memory = covering(what, recall.hits)
         if memory is None or memory.key is None:
             return replace(reply, text="I find nothing like that to take back.", query=what, recall=recall)
         with steps.step("delete"):
@@ -273,6 +425,3 @@ class KeylessAgent:
     async def _name(self) -> str | None:
         name = await self._memory.get("user_name")
         return name.text if name and name.author == self._memory.scope.user else None
-
-
-__all__ = ["AGENT", "CONFIRM_ERASURE", "CONFIRM_FORGETTING", "KeylessAgent", "Reply"]

@@ -136,6 +136,3 @@ def _courtesy(whole: str) -> str | None:
 
 def _as_said(sentence: Sentence) -> str:
     return sentence.text(0, len(sentence))
-
-
-__all__ = ["Intent", "intent_of"]

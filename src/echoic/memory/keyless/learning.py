@@ -134,6 +134,3 @@ def _retracted(learned: TurnChanges) -> str:
         f"I no longer go by this: “{said}” It stays in your history, where only you can see it; "
         "“forget everything about me” erases that too."
     )
-
-
-__all__ = ["TurnChanges", "learn", "learn_name", "learned_in_words"]

@@ -159,6 +159,3 @@ def _filled(key: str, thing: str) -> str:
     if key == "{}_name":
         return key.format(_SAME_KIN.get(thing, thing).replace(" ", "_"))
     return key.format(slug(thing))
-
-
-__all__ = ["QuestionSubject", "asked_of", "somebody_in"]

@@ -22,6 +22,3 @@ class Steps:
         finally:
             elapsed_ms = (time.perf_counter() - started) * 1000
             self.timings_ms[name] = self.timings_ms.get(name, 0.0) + elapsed_ms
-
-
-__all__ = ["Steps"]

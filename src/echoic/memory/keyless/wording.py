@@ -150,6 +150,3 @@ def _counted(number: int, one: str, many: str = "") -> str:
     if number == 0:
         return ""
     return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-__all__ = ["acknowledged", "listed", "receipt_in_words", "said_back", "second_person"]

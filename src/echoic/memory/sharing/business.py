@@ -416,6 +416,3 @@ def _head(text: str) -> tuple[bool, str]:
         return stem(last) not in _OF_ONE, rest
     several = last.endswith("s") and not last.endswith("ss")
     return several or (stem(last) in _MASS and len(noun) <= 2), rest
-
-
-__all__ = ["looks_like_business", "personal_in"]

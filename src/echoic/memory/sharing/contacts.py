@@ -115,6 +115,3 @@ def without(text: str, found: list[ContactSpan]) -> str:
         pieces += (text[done : each.start], f"[{each.kind}]")
         done = each.end
     return "".join((*pieces, text[done:]))
-
-
-__all__ = ["Contact", "ContactSpan", "contacts", "without"]

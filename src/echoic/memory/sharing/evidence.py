@@ -415,13 +415,3 @@ def checked_kinds(kinds: Collection[str]) -> frozenset[str]:
             f"there is no global kind {brief(unknown[0])}: use some of {', '.join(GLOBAL_KINDS)}"
         )
     return frozenset(kinds)
-
-
-__all__ = [
-    "DEFAULT_GLOBAL_KINDS",
-    "GLOBAL_KINDS",
-    "LESSON",
-    "checked_kinds",
-    "fact_in",
-    "kinds_stated",
-]

@@ -264,19 +264,3 @@ def hides_something(text: str) -> bool:
     return bool(_TAGS.search(text)) or any(
         unicodedata.category(character) in _HIDING for character in text if not character.isascii()
     )
-
-
-__all__ = [
-    "MAX_FACT_CHARACTERS",
-    "REASONS",
-    "Classifier",
-    "Shareable",
-    "Shared",
-    "Verdict",
-    "hides_something",
-    "holds_secret",
-    "key_parts",
-    "says_something",
-    "share",
-    "weigh",
-]

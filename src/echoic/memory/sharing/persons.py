@@ -204,17 +204,3 @@ def _is_lasting(texts: Sequence[str], place: int) -> bool:
     text = texts[place]
     after = _LASTING_AFTER.get(text, frozenset())
     return _after(texts, place) in after or _before(texts, place) in _LASTING_BEFORE.get(text, frozenset())
-
-
-__all__ = [
-    "DOUBTS",
-    "HEALTH",
-    "PREFERENCES",
-    "RELATIONS",
-    "TITLES",
-    "about_a_person",
-    "is_episode",
-    "is_instruction",
-    "is_owned",
-    "is_somebody",
-]

@@ -267,19 +267,3 @@ def _describes(word: JudgedWord) -> bool:
 def phrase_stems(words: Iterable[JudgedWord]) -> frozenset[str]:
     """The stems of `words`."""
     return frozenset(word.stem for word in words if word.stem)
-
-
-__all__ = [
-    "LISTS",
-    "NAMES",
-    "VOCABULARY",
-    "JudgedWord",
-    "listed",
-    "listed_stems",
-    "names_among",
-    "phrase_stems",
-    "stem",
-    "stems",
-    "unknown_names",
-    "words_of",
-]

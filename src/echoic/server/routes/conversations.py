@@ -250,6 +250,3 @@ async def _spoken(
         yield event("problem", Problem(error=MODEL_FAILED, code="model_unavailable"))
     except EchoicError as error:
         yield event("problem", problem_in(error))
-
-
-__all__ = ["known_conversation", "router"]

@@ -154,6 +154,3 @@ def _event(told: Told) -> bytes:
         return event("tool", Used.of(told))
     assert isinstance(told, Trouble)
     return event("trouble", Stuck.of(told))
-
-
-__all__ = ["router"]

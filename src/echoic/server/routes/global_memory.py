@@ -241,6 +241,3 @@ async def list_decisions(shared: Shared, deployment: OperatedDeployment) -> Deci
     """Decisions about facts and lessons, oldest first."""
     decided = await shared.memory.proposals(deployment).decisions()
     return Decisions(decisions=[ShownDecision.of(decision) for decision in decided])
-
-
-__all__ = ["router"]

@@ -121,6 +121,3 @@ async def _embedder_works(memory: MemoryService) -> bool:
     except (EchoicError, TimeoutError):
         return False
     return True
-
-
-__all__ = ["STATIC", "page_router", "router"]

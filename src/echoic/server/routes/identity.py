@@ -269,6 +269,3 @@ def _lines(caller: RequestCaller, shared: Shared) -> PhoneLines:
 
 def _pins(caller: RequestCaller, shared: Shared) -> Pins:
     return Pins(shared.memory, caller.principal.deployment, shared.settings.secret)
-
-
-__all__ = ["router"]

@@ -405,6 +405,3 @@ async def export(caller: AsCaller) -> JSONResponse:
     """Every version of every memory, and every conversation, as JSON for `echoic import`."""
     disposition = {"Content-Disposition": 'attachment; filename="echoic-export.json"'}
     return JSONResponse(await caller.memory.export(), headers=disposition)
-
-
-__all__ = ["erasure", "router"]

@@ -460,5 +460,3 @@ router.post("/forget", summary="Destroy memories", responses=_WRITES)(memories.f
 router.get(
     "/export", summary="Export everything about the user", response_model=dict[str, object], responses=_READS
 )(memories.export)
-
-__all__ = ["router"]

@@ -285,6 +285,3 @@ async def _answered(user: str, deployment: str, shared: AppState, session: str, 
 
 def _too_many(error: NotAllowed) -> Refused:
     return Refused(429, "too_many_calls", str(error), headers={"Retry-After": str(_BUSY_S)})
-
-
-__all__ = ["GREETING", "PageSocket", "router", "sockets", "switchboard"]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch, StoreCorrupt, WriteConflict, brief
 from echoic.partition import Entry
-from echoic.stores.apply import begins
+from echoic.stores.apply import as_json, begins, removed, sample, strings, text_needles, vector_needle
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     Attach,
@@ -40,7 +40,6 @@ from echoic.stores.files.document import Document, DocumentOrigin, json_of
 from echoic.stores.files.folder import Folder
 from echoic.stores.files.register import Register
 from echoic.stores.files.vectors import Stored, VectorFile
-from echoic.stores.needles import as_json, removed, sample, strings, text_needles, vector_needle
 from echoic.stores.scope_state import HeldScope, Staged
 from echoic.types import EmbeddingSpec, Scope
 

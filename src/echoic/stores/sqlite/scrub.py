@@ -20,17 +20,17 @@ import apsw
 import numpy as np
 
 from echoic.partition import SEGMENT_ROWS, Flag, Segment
-from echoic.stores.apply import name_of
-from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Index, Put, Record
-from echoic.stores.needles import (
+from echoic.stores.apply import (
     NEEDLE_BYTES,
     TELLING_BYTES,
     as_json,
+    name_of,
     removed,
     sample,
     text_needles,
     vector_needle,
 )
+from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Index, Put, Record
 from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.changes import SCOPE_BITS, SqliteScopeChanges, find_scope, select_records
 from echoic.stores.sqlite.writer import truncate_log

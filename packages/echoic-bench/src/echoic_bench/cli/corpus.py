@@ -9,8 +9,7 @@ import click
 
 from echoic.cli.asyncio_runner import run_apart
 from echoic.cli.command import command
-from echoic.cli.exits import DONE, UNEXPECTED
-from echoic.cli.output import CommandResult, Output
+from echoic.cli.output import DONE, UNEXPECTED, CommandResult, Output
 from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 from echoic_bench.cli import embedder_of

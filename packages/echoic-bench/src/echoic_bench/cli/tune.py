@@ -8,8 +8,7 @@ import click
 
 from echoic.cli.asyncio_runner import run_apart
 from echoic.cli.command import command
-from echoic.cli.exits import DONE, NOTHING_KNOWN
-from echoic.cli.output import CommandResult, Output
+from echoic.cli.output import DONE, NOTHING_KNOWN, CommandResult, Output
 from echoic.cli.settings import Settings
 from echoic_bench.cli import embedder_of
 
