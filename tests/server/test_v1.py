@@ -608,6 +608,23 @@ async def test_a_token_is_good_at_the_older_paths_too(server, somebody):
     assert (await somebody.ask("GET", "/keys/home"))["memory"]["text"] == "Kyoto"
 
 
+async def test_a_page_from_an_allowed_origin_may_send_what_the_client_sends(start):
+    origin = "https://app.example"
+    async with start(url="memory://", allowed_origins=(origin,)) as server:
+        ana = await acting(server, "ana")
+        for method in ("PUT", "DELETE"):
+            asked = {
+                "Origin": origin,
+                "Access-Control-Request-Method": method,
+                "Access-Control-Request-Headers": "authorization, content-type, idempotency-key",
+            }
+            assert (await server.client.options("/v1/keys/home", headers=asked)).status_code == 200
+        await ana.ask("PUT", "/keys/home", {"value": "Oslo"}, headers={"Origin": origin})
+        await ana.ask(
+            "PUT", "/keys/home", {"value": "x"}, headers={"Origin": "https://else.example"}, status=403
+        )
+
+
 # -- the page about it
 
 

@@ -103,7 +103,8 @@ export class Transport {
     token: string,
   ): Promise<T> {
     const headers: Record<string, string> = { Authorization: `Bearer ${token}` };
-    const init: RequestInit = { method, headers, signal: AbortSignal.timeout(timeoutMs), redirect: "error" };
+    // "error" would do, but edge runtimes do not have it; what is redirected is never followed with a token
+    const init: RequestInit = { method, headers, signal: AbortSignal.timeout(timeoutMs), redirect: "manual" };
     if (body !== undefined) {
       headers["Content-Type"] = "application/json";
       init.body = JSON.stringify(body);
@@ -112,6 +113,9 @@ export class Transport {
     let said: unknown;
     try {
       answer = await this.#fetch(this.#base + path, init);
+      if (answer.type === "opaqueredirect" || (answer.status >= 300 && answer.status < 400)) {
+        throw new TypeError("the server points elsewhere: give the URL it answers at");
+      }
       said = await answer.json();
     } catch (cause) {
       const isLate = cause instanceof DOMException && cause.name === "TimeoutError";
