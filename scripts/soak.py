@@ -1,8 +1,8 @@
 """Random histories, kills and power cuts, at growing scale, for as long as it is given.
 
-Each round is the tests marked `crash` or `histories` with another seed. The first is at a quarter of full
-scale; each next one is twice as large while the time left is enough for it, then as large as fits. A failure
-ends it, and names the seed and the scale that show it again.
+Each round is the tests marked `crash`, `histories` or `examples` with another seed. The first is at a quarter
+of full scale; each next one is twice as large while the time left is enough for it, then as large as fits. A
+failure ends it, and names the seed and the scale that show it again.
 
     .venv/bin/python scripts/soak.py --minutes 15
 """
@@ -52,7 +52,13 @@ def _round(scale: float, workers: int, places: list[str]) -> bool:
     seed = secrets.randbelow(10**9)
     print(f"soak: scale {scale:g}, seed {seed}", flush=True)
     pytest = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadscope"]
-    chosen = ["--no-loadscope-reorder", "--timeout", "3600", "-m", "(crash or histories) and not browser"]
+    chosen = [
+        "--no-loadscope-reorder",
+        "--timeout",
+        "3600",
+        "-m",
+        "(crash or histories or examples) and not browser",
+    ]
     chosen += places
     ran = subprocess.run(
         [*pytest, *chosen],

@@ -4,10 +4,14 @@ import gc
 from collections import Counter
 
 import pytest
+from hypothesis import settings
 
 import forked
 import scale
 from this_machine import only_this_machine  # noqa: F401 - for every test
+
+settings.register_profile("scaled", max_examples=scale.many(100, least=10))
+settings.load_profile("scaled")
 
 
 def pytest_report_header() -> str:
@@ -71,17 +75,34 @@ def pytest_collection():
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest."""
+    """Begin with what takes longest, and mark what draws examples."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("examples")
     sizes = Counter(item.path for item in items)
-    items.sort(key=lambda item: (_waits(item), _folder(item) not in HEAVY, -sizes[item.path]))
+    items.sort(key=lambda item: (_waits(item), _rank(item), -sizes[item.path]))
 
 
+LONG = (
+    "adapters/test_privacy",
+    "capability/test_privacy",
+    "cli/test_bare_install",
+    "embedding/test_encoder",
+    "embedding/test_local",
+    "embedding/test_weights",
+    "server/test_exhaustion",
+    "server/test_voice_socket",
+    "stores/test_histories",
+)
+"""Files that take long though they hold few tests."""
 HEAVY = ("adapters", "cli", "embedding", "server", "session", "stores")
 """Folders whose tests start servers, processes or models: a file of them left for the end would keep one worker."""
 
 
-def _folder(item: pytest.Item) -> str:
-    return item.path.parent.name
+def _rank(item: pytest.Item) -> int:
+    if any(name in item.nodeid for name in LONG):
+        return 0
+    return 1 if item.path.parent.name in HEAVY else 2
 
 
 def _waits(item: pytest.Item) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Sequence
+from random import Random
 
 os.environ.setdefault("ECHOIC_TEST_SCALE", "0.25")
 # set before workers are started: they inherit it, and draw the same
@@ -20,3 +22,8 @@ SEED = int(os.environ["ECHOIC_TEST_SEED"])
 def many(number: int, *, least: int = 1) -> int:
     """`number` at full scale, and as many as that makes at this run's; never fewer than `least`."""
     return max(least, round(number * SCALE))
+
+
+def some(points: Sequence[int]) -> list[int]:
+    """As many of `points` as this run's scale makes, drawn by its seed and in order; all of them at full scale."""
+    return sorted(Random(SEED).sample(points, min(len(points), many(len(points)))))

@@ -14,6 +14,7 @@ from pydantic_ai.models.function import FunctionModel
 import echoic
 from echoic.capability import Memory, reflect
 from echoic.types import EXPERIENCE_KINDS
+from scale import many
 
 # Each user has their own: names a list knows and names none does, addresses, numbers.
 PLANTED = {
@@ -149,7 +150,7 @@ def found(text, user):
     ]
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=many(16, least=4), deadline=None, suppress_health_check=list(HealthCheck))
 @given(lives())
 async def test_nobodys_prompt_holds_anything_personal_of_another(life):
     # shared at once: the stricter setting holds back more

@@ -35,7 +35,7 @@ from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite import writer as sqlite_writer
 from echoic.types import Scope
 from echoic_loopback.disks import Disk, Fault, Operation, Plan, broken, full, nothing
-from scale import many
+from scale import many, some
 
 STEPS = 8
 FAULTS: dict[str, tuple[Fault, type[StoreUnavailable]]] = {
@@ -148,7 +148,7 @@ async def test_a_disk_that_fails_from_any_operation_on_is_survived(
         (scratch / "sound").mkdir()
         sound = await live_through(scratch / "sound", history_seed, nothing, error)
         shutil.rmtree(scratch / "sound")
-        for number in range(1, sound.disk.operations + 1):
+        for number in some(range(1, sound.disk.operations + 1)):
             folder = scratch / str(number)
             folder.mkdir()
             patient = await live_through(folder, history_seed, from_the(number, fault), error)
@@ -156,7 +156,7 @@ async def test_a_disk_that_fails_from_any_operation_on_is_survived(
             assert held == found(patient.state), f"seed {history_seed}, {kind} from {number}"
             shutil.rmtree(folder)
             points, refused = points + 1, refused + patient.refused
-    tally(f"failed from each of {points} operations on, {refused} refusals, 0 lost, 0 half")
+    tally(f"failed from {points} operations on, {refused} refusals, 0 lost, 0 half")
     assert refused >= points * 0.9
 
 

@@ -17,6 +17,7 @@ from echoic.embedding.encoder import Aborted, CutText, Encoded, TokenIds
 from echoic.embedding.local import PATIENCE, TEXTS_PER_RUN, TOKENS_PER_RUN, Runner
 from echoic.errors import EmbedderUnavailable, NotOpen
 from echoic.partition import Pieces
+from scale import many
 
 WAIT_S = 20
 
@@ -258,7 +259,7 @@ def test_texts_of_similar_length_share_runs_and_come_back_in_order(gate: Gate, r
     assert len(gate.runs) < len(lengths) / 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(60, least=10), deadline=None)
 @given(
     st.lists(
         st.tuples(

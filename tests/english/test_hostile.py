@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from echoic.english import listen, listener
 from echoic.english.sentences import sentences
 from echoic.types import MAX_TEXT_BYTES, checked_name, checked_text
+from scale import many
 
 _LINES = Path(__file__).with_name("utterances.jsonl").read_text(encoding="utf-8").splitlines()
 UTTERANCES = [json.loads(line)["text"] for line in _LINES]
@@ -32,25 +33,25 @@ def storable(heard):
     return True
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(400, least=10), deadline=None)
 @given(st.text(max_size=300))
 def test_no_text_makes_it_raise(text):
     assert storable(listen(text))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=many(600, least=10), deadline=None)
 @given(SPOKEN, SPOKEN)
 def test_no_jumble_of_spoken_words_makes_it_raise_or_give_what_cannot_be_stored(before, after):
     assert storable(listen(after, listen(before)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300, least=10), deadline=None)
 @given(st.sampled_from(UTTERANCES), st.integers(0, 80), st.text(max_size=5))
 def test_an_utterance_cut_anywhere_and_spoilt_does_not_raise(text, at, noise):
     assert storable(listen(text[:at] + noise + text[at:]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200, least=10), deadline=None)
 @given(SPOKEN)
 def test_each_key_is_given_at_most_once(text):
     keys = [one.key for one in listen(text)]

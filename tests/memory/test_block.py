@@ -18,6 +18,7 @@ from echoic.prompt.budget import counter_of, estimate_tokens
 from echoic.prompt.quoting import quoted
 from echoic.stores.base import Put
 from echoic.types import Memory
+from scale import many
 
 QUOTED = r'"[^"<>\[\]{}|\\`\n\u201c\u201d\u2039\u203a\uff02\uff1c\uff1e]+"'
 LINE = re.compile(
@@ -114,7 +115,11 @@ async def test_neither_times_nor_scores_stand_in_it(memory):
 
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=many(25, least=10),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["k0", "k1", "k2", "k3", "gone"]), st.integers(0, 3)),
@@ -206,7 +211,7 @@ def test_whatever_is_quoted_is_one_line_that_nothing_in_it_closes(text, limit):
 
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=many(60, least=10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     facts=st.lists(st.tuples(texts, texts, texts), max_size=5),
     name=texts,

@@ -16,6 +16,7 @@ from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.in_memory import InMemoryStore
 from echoic.types import Memory, Scope
+from scale import many
 
 HOURS = "We are open from nine to five on weekdays"
 
@@ -220,7 +221,7 @@ _said = st.lists(
 
 
 @settings(
-    max_examples=60,
+    max_examples=many(60, least=10),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -22,6 +22,7 @@ from echoic.temporal import NamedEvent, Spans, dates, may_mean_time, spans_of_ph
 from echoic.temporal.calendar import FEASTS
 from echoic.temporal.questions import EARLIEST_MS, moment_of
 from echoic.temporal.rules import RULES
+from scale import many
 
 LISBON, NEW_YORK = ZoneInfo("Europe/Lisbon"), ZoneInfo("America/New_York")
 NOW = datetime(2026, 11, 18, 15, 30, tzinfo=UTC)
@@ -285,20 +286,20 @@ def test_an_event_is_read_where_it_says_when(text, event):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.pattern.pattern[:40])
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=many(30, least=10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_a_rule_matches_has_a_piece_that_the_rule_needs(rule, data):
     text = data.draw(st.from_regex(rule.pattern))
     assert rule.may_match(text.casefold())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(60, least=10), deadline=None)
 @given(st.from_regex(dates._NAMED))
 def test_whatever_is_read_as_a_date_has_a_piece_that_every_date_has(text):
     assert any(piece in text.casefold() for piece in dates._NEEDED)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(150, least=10), deadline=None)
 @given(
     st.text(max_size=80)
     | st.sampled_from(

@@ -20,6 +20,7 @@ from echoic.memory.ledger import Ledger
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict
 from echoic.stores import store_from
+from scale import many
 
 HOURS = ("store_hours", "The store is open Monday to Friday, nine to five.")
 
@@ -179,7 +180,11 @@ storable = st.text(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=many(60, least=10),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(key=storable.filter(str.strip), value=storable.filter(str.strip))
 async def test_every_text_round_trips_through_sqlite(tmp_path_factory, key, value):
     path = tmp_path_factory.getbasetemp() / "round.db"

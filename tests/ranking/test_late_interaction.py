@@ -20,6 +20,7 @@ from echoic.ranking.late_interaction import (
     vector_without,
 )
 from echoic.words import word_of
+from scale import many
 
 
 def unit(rng, count):
@@ -63,7 +64,7 @@ def written_out(asked, weights, sessions, texts, row):
     return total / weights.sum()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=many(60, least=10))
 @given(
     st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3), st.booleans()), min_size=1, max_size=8),
     st.integers(0, 2**31),

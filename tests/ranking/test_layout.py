@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from echoic.partition import MEMORY, SEGMENT_ROWS, TURN, Entry, Flag, Partition, Segment
 from echoic.ranking.layout import REACH, TEXT_WINDOW, VECTOR_WINDOW, Layout
+from scale import many
 
 DIMENSIONS = 5
 
@@ -64,7 +65,7 @@ def spread(partition, values, window):
     return result
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(60, least=10), deadline=None)
 @given(st.lists(st.lists(changes, max_size=25), min_size=1, max_size=5))
 def test_windows_and_their_norms_are_by_the_book_after_any_changes(rounds):
     partition, segments = Partition(DIMENSIONS), {}

@@ -15,6 +15,7 @@ from echoic import Hit, InvalidInput, Memory, Recall, Scope, Turn
 from echoic.prompt.answer import NOT_ALL_SEEN, NOTHING_KNOWN, OPENING, Around, pack
 from echoic.prompt.budget import estimate_tokens
 from echoic.ranking.query import asks_list
+from scale import many
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 SCOPE = Scope("d", "ana")
@@ -246,7 +247,7 @@ _HITS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(150, least=10), deadline=None)
 @given(_HITS, st.integers(1, 200), st.sampled_from([estimate_tokens, len, lambda text: len(text.split())]))
 def test_the_budget_is_never_exceeded_and_the_same_recall_gives_the_same_text(hits, budget, count):
     made = packed(*hits, budget=budget, count=count)

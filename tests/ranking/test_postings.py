@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from echoic.partition import MEMORY, SEGMENT_ROWS, Entry, Partition, Segment
 from echoic.ranking.candidates import Postings
 from echoic.words import Word, content_words, word_of
+from scale import many
 
 WORDS = "tea teas coffee dog dogs rex lisbon porto sister".split()
 
@@ -44,7 +45,7 @@ def scanned(partition, terms):
     return sorted((place[term], row, count) for row, term, count in everything if term in place)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(60, least=10), deadline=None)
 @given(
     st.lists(st.lists(changes, max_size=30), min_size=1, max_size=6),
     st.sets(st.sampled_from(WORDS), min_size=1),

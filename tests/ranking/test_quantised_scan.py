@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from echoic.partition import SEGMENT_ROWS, Partition
 from echoic.ranking import quantised_scan, query_of, rank
 from echoic.ranking.quantised_scan import Coarse, as_bytes
+from scale import many
 
 ROWS, DIMENSIONS = 3000, 64
 
@@ -112,7 +113,7 @@ def test_smaller_scopes_and_machines_without_the_extra_are_scanned_exactly(fille
     assert Coarse.of(partition) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(60, least=10), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(1e-30, 1))
 def test_bytes_are_within_half_a_step_and_nothing_stays_nothing(seed, length):
     vectors = np.concatenate([units(5, seed) * np.float32(length), np.zeros((1, DIMENSIONS), np.float32)])

@@ -12,6 +12,7 @@ from echoic.errors import EmbeddingMismatch, InvalidInput
 from echoic.partition import SEGMENT_ROWS, Flag, Partition, Segment
 from echoic.ranking import FUSIONS, LEXICAL_FLOOR, entry_of_memory, entry_of_turn, query_of, rank
 from echoic.types import Memory, Turn
+from scale import many
 
 DIMENSIONS = 8
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -102,7 +103,7 @@ def asked(text, seed, **how):
     return query_of(text, unit(seed) if seed % 3 else None, **how)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=many(80, least=10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(histories, min_size=1, max_size=4),
     questions,
@@ -122,7 +123,7 @@ def test_a_patched_partition_ranks_as_one_built_anew(rounds, text, seed, past, f
         assert [hit.ranks for hit in found] == [hit.ranks for hit in fresh] or fusion == "blend"
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=many(80, least=10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, histories, questions, seeds, st.sampled_from(sorted(FUSIONS)), st.integers(1, 30))
 def test_a_shorter_list_is_the_beginning_of_a_longer_one(own, everyones, text, seed, fusion, limit):
     partitions = [Scope(own).partition, Scope(everyones).partition]
@@ -133,7 +134,7 @@ def test_a_shorter_list_is_the_beginning_of_a_longer_one(own, everyones, text, s
     assert len(set(order(everything))) == len(everything)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=many(80, least=10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, questions, seeds, st.sampled_from(sorted(FUSIONS)), st.booleans())
 def test_nothing_empty_unheard_or_past_is_found_unless_the_past_is_asked_for(
     history, text, seed, fusion, past
@@ -148,7 +149,7 @@ def test_nothing_empty_unheard_or_past_is_found_unless_the_past_is_asked_for(
         assert past or not row["flags"] & Flag.PAST
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=many(80, least=10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, histories, questions, seeds, st.sampled_from(sorted(FUSIONS)))
 def test_what_others_said_changes_nothing(mine, others, text, seed, fusion):
     query = asked(text, seed)
@@ -159,7 +160,7 @@ def test_what_others_said_changes_nothing(mine, others, text, seed, fusion):
     assert rank(query, [scope.partition], limit=100, fusion=fusion) == before
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=many(80, least=10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, questions, seeds)
 def test_every_hit_says_by_which_channels_and_where(history, text, seed):
     scope = Scope(history)
@@ -176,7 +177,7 @@ def test_every_hit_says_by_which_channels_and_where(history, text, seed):
         assert scores == sorted(scores, reverse=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=many(40, least=10), deadline=None)
 @given(st.lists(items(), min_size=1, max_size=20), questions, seeds, st.randoms(use_true_random=False))
 def test_where_a_row_stands_does_not_change_its_score(entries, text, seed, random):
     entries = [e for e in entries if e.kind == 1]  # turns mean something by what stands beside them

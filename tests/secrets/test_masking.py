@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.secrets import MARKER, SECRETS, Said, mask, mask_json, mask_turn
+from scale import many
 
 HERE = Path(__file__).parent
 SETS = ("development", "held_out_1", "held_out_2", "held_out_3", "held_out_4", "held_out_5")
@@ -75,7 +76,7 @@ def test_what_is_asked_for_read_out_and_read_back_is_found_over_turns(line):
 
 
 @given(st.text(max_size=80) | st.text(alphabet="0123456789 -.pincodetwo,[]", max_size=80))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(60, least=10), deadline=None)
 def test_any_text_is_taken_and_masking_is_idempotent(text):
     once = mask(text).text
     assert mask(once).text == once

@@ -12,6 +12,7 @@ from echoic.stores.base import Record
 from echoic.stores.files import FilesStore
 from echoic.testing.store_subject import attach, everything, expected, loaded, note, opened, put, told, unit
 from echoic.types import Scope
+from scale import many
 
 ANA = Scope("default", "ana")
 THEIRS = """
@@ -236,7 +237,10 @@ async def test_no_text_breaks_the_file(tmp_path: Path, text: str) -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=many(60, least=10),
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     said=st.lists(
