@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 import httpx2
 import jwt
 import pytest
+from echoic.server.tokens import Tokens
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -21,7 +22,6 @@ import echoic
 from echoic.integrations.mcp import BLOCK_URI, PROMPT
 from echoic.integrations.tools import TOOLS
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
-from echoic.server.tokens import Tokens
 
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 SECRET = "of these tests, and long enough for HS256"
