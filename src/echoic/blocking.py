@@ -267,7 +267,7 @@ class BlockingUserMemory(Protocol):
         """Set directives by name, or remove them with None. They hold in every session from now on."""
 
     def conversation(
-        self, conversation_id: str = "", *, agent: str | None = None
+        self, conversation_id: str = "", *, agent: str | None = None, begin: bool = True
     ) -> BlockingOpenConversation:
         """Open a conversation, or continue the one with that id. Without an id a new one is made."""
 

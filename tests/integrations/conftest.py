@@ -9,6 +9,7 @@ from this_machine import only_this_machine  # noqa: F401 - for every test
 
 FRAMEWORKS = {
     "test_adk.py": "google.adk",
+    "test_hosted_agents.py": "retell",
     "test_langgraph.py": "langgraph",
     "test_livekit.py": "livekit.agents",
     "test_mcp.py": "mcp",

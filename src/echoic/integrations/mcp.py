@@ -203,6 +203,3 @@ def _tool(tool: ToolDefinition) -> Tool:
 
 def _text(text: str) -> TextContent:
     return TextContent(type="text", text=text)
-
-
-__all__ = ["BLOCK_URI", "INSTRUCTIONS", "PROMPT", "HttpEndpoint", "serve_stdio", "server"]

@@ -309,6 +309,3 @@ def exported(shape: str) -> list[Schema]:
     if made is None:
         raise InvalidInput(f"there is no format {brief(shape)}: use one of {', '.join(FORMATS)}")
     return [made(tool) for tool in TOOLS]
-
-
-__all__ = ["DATA", "FORMATS", "TOOLS", "ToolDefinition", "call", "exported", "refusal"]

@@ -66,6 +66,16 @@ async def scan_all(store: Store, scope: Scope, kind: str, *, key: str | None = N
             return found
 
 
+async def memory_with_id(store: Store, scope: Scope, name: str) -> Memory | None:
+    """The memory of that id: any version of the user's own, or a global one that is current."""
+    for place in (scope, scope.everyone):
+        for record in await store.read(place, MEMORY, [checked_name(name, "id")]):
+            memory = memory_of(record)
+            if memory.current or place == scope or memory.author == scope.user:
+                return memory
+    return None
+
+
 def index(record: Record) -> Entry | None:
     """How a record is found: memories, turns and items by what they say, everything else by its id."""
     if record.kind == MEMORY:

@@ -242,11 +242,7 @@ class UserMemory:
         return await self.pack(recall, budget_tokens=budget_tokens, timezone=timezone)
 
     async def pack(
-        self,
-        recall: Recall,
-        *,
-        budget_tokens: int = ANSWER_TOKENS,
-        timezone: str | tzinfo | None = None,
+        self, recall: Recall, *, budget_tokens: int = ANSWER_TOKENS, timezone: str | tzinfo | None = None
     ) -> Packed:
         """A recall made earlier, such as by `listen`, as the prompt text that `brief` gives.
 
@@ -328,9 +324,14 @@ class UserMemory:
 
     # -- conversations, which are tasks as well
 
-    async def conversation(self, conversation_id: str = "", *, agent: str | None = None) -> OpenConversation:
-        """Open a conversation, or continue the one with that id. Without an id a new one is made."""
-        return await open_conversation(self._parts, self.scope, conversation_id, agent)
+    async def conversation(
+        self, conversation_id: str = "", *, agent: str | None = None, begin: bool = True
+    ) -> OpenConversation:
+        """Open a conversation, or continue the one with that id. Without an id a new one is made.
+
+        `begin=False` writes nothing: an append to a conversation that is not there, or no longer, is refused.
+        """
+        return await open_conversation(self._parts, self.scope, conversation_id, agent, begin=begin)
 
     async def conversations(
         self,

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -27,6 +27,7 @@ from echoic.server.request_callers import AppState, called, recognise
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
+from echoic.server.speculations import Speculations
 
 if TYPE_CHECKING:
     from echoic.capability.talking import Talker
@@ -84,12 +85,14 @@ _ABOUT = """
 Memory for voice agents, over HTTP.
 
 Get an identity with `POST /api/identity` and send it as a bearer token, or as `userCookie` to `/api/memory`.
+A backend gets a token for each of its own users with `POST /v1/tokens`; see docs/http.md.
 Whose memory is meant comes from the token alone. Every error is a `Problem`; a 503 means that it could not
 look or could not keep, never that nothing is known.
 """
 _TAGS = [
     {"name": "identity", "description": "Who is asking."},
     {"name": "memory", "description": "What is known of whoever asks."},
+    {"name": "v1", "description": "Memory for a backend with users, calls and an agent of its own."},
     {
         "name": "conversation",
         "description": "Talking to the agent: rules, or a language model where one is set up.",
@@ -101,13 +104,16 @@ _TAGS = [
 ]
 
 
-def create_app(memory: MemoryService, settings: ServerSettings, *, mcp: bool = False) -> FastAPI:
+def create_app(
+    memory: MemoryService, settings: ServerSettings, *, mcp: bool = False, webhooks: APIRouter | None = None
+) -> FastAPI:
     """The server of `memory`, which is opened when the app starts and closed when it ends.
 
     Args:
         memory: not yet open.
         settings: how it is served.
         mcp: whether it also speaks the Model Context Protocol, at /mcp.
+        webhooks: of hosted voice platforms, served at /hooks; see `echoic.integrations.hosted`.
 
     Raises:
         InvalidInput: a model of `settings` is not known, or needs packages that are not installed.
@@ -120,11 +126,13 @@ def create_app(memory: MemoryService, settings: ServerSettings, *, mcp: bool = F
         StoreError: the store cannot be opened.
     """
     live = EventStreams(memory, settings.limits)
+    speculations = Speculations(memory)
     served = AppState(
         memory=memory,
         settings=settings,
         tokens=IdentityTokens(settings),
         live=live,
+        speculations=speculations,
         talker=_talker(memory, settings),
         voice=voice.switchboard(memory, settings),
     )
@@ -139,10 +147,12 @@ def create_app(memory: MemoryService, settings: ServerSettings, *, mcp: bool = F
                 await stack.enter_async_context(served.talker)
             if served.voice is not None:
                 stack.push_async_callback(served.voice.aclose)
+            stack.push_async_callback(speculations.aclose)
             stack.callback(live.close)
             if endpoint is not None:
                 await stack.enter_async_context(endpoint.running())
             live.open()
+            speculations.open()
             yield
 
     from echoic import __version__
@@ -166,6 +176,8 @@ def create_app(memory: MemoryService, settings: ServerSettings, *, mcp: bool = F
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(voice.sockets)
+    if webhooks is not None:
+        app.include_router(webhooks, prefix="/hooks", include_in_schema=False)
     if endpoint is not None:
         app.router.routes.append(Route("/mcp", endpoint, methods=["POST"]))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
@@ -217,8 +229,8 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
         cors = Middleware(
             CORSMiddleware,
             allow_origins=list(settings.allowed_origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type"],
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
         )
         guards.append(cors)
     return guards

@@ -15,6 +15,7 @@ from typing import Any, Final
 from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
 
 from echoic.capability.runner import history_of
+from echoic.checks import storable
 from echoic.errors import EchoicError, InvalidInput, WriteConflict
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.concurrency import until_written
@@ -37,7 +38,7 @@ from echoic.session.history import read, settled, trimmed, written
 from echoic.session.text_playback import TextPlayback
 from echoic.session.text_recall import HeardMemory
 from echoic.session.text_runner import TextRunner
-from echoic.session.turns import given_in, storable
+from echoic.session.turns import given_in
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)
