@@ -511,7 +511,7 @@ class Conversation(llm.RealtimeSession):
     def notes(self):
         """What it was given of memory: roles and texts."""
         messages = [item for item in self._context.items if item.type == "message"]
-        return [(item.role, item.text_content) for item in messages if "<memory>" in item.text_content]
+        return [(item.role, item.text_content) for item in messages if "<memory" in item.text_content]
 
 
 @contextlib.asynccontextmanager
