@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from echoic.cli.hosting import OPERATOR_KEY, SECRET
+from echoic.cli.hosting import AGENT_KEY, OPERATOR_KEY, SECRET
 from echoic.cli.output import MEANINGS
 from echoic.cli.root import root
 
@@ -58,6 +58,8 @@ used, and goes on.
 SERVE = f"""\
 `{SECRET}` (at least 32 bytes) signs identities. Without it a secret is made once beside the store, in a file
 only its owner may read. `{OPERATOR_KEY}` (likewise) opens the operator's routes.
+`{AGENT_KEY}` (likewise; several separated by commas) lets a backend act for its own users, see
+[http.md](http.md).
 """
 
 

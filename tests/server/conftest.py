@@ -18,6 +18,8 @@ from server.calls_in_browser import microphone_flags
 
 SECRET = "of these tests, and long enough for HS256"
 OPERATOR_KEY = "the operator of these tests, and no other"
+AGENT_KEY = "the backend of these tests, for its own users"
+ACME_KEY = "the backend of another deployment, as long"
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def settings_of(**changes):
         **{
             "secret": SECRET,
             "operator_key": OPERATOR_KEY,
+            "agent_keys": {AGENT_KEY: "default", ACME_KEY: "acme"},
             "deployments": frozenset({"default", "acme"}),
             **changes,
         }

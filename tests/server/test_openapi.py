@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -57,6 +60,7 @@ async def test_who_needs_what_is_declared(schema):
     schemes = schema["components"]["securitySchemes"]
     assert {name: scheme["scheme"] for name, scheme in schemes.items()} == {
         "identity": "bearer",
+        "key": "bearer",
         "operator": "bearer",
     }
     for path, _, operation in operations(schema):
@@ -65,6 +69,9 @@ async def test_who_needs_what_is_declared(schema):
             ("/api/proposals", "/api/tokens", "/api/global", "/api/lessons", "/api/decisions")
         ):
             assert named == {"operator"}
+            assert "401" in operation["responses"]
+        elif path == "/v1/tokens":
+            assert named == {"key"}
             assert "401" in operation["responses"]
         elif path in OPEN:
             assert named == set()
@@ -101,9 +108,9 @@ async def test_no_body_may_hold_a_field_that_is_not_declared(server, schema, ana
         }
         sent = {**constants, "deployment": "other"}
         headers = {} if path == "/api/identity" else ana.headers
-        if path == "/api/global":
+        if path in {"/api/global", "/v1/tokens"}:
             headers = {"Authorization": "Bearer the operator of these tests, and no other"}
-        url = path.replace("{conversation}", "c").replace("{session}", "s")
+        url = path.replace("{conversation}", "c").replace("{session}", "s").replace("{key}", "k")
         answer = await server.client.request(method, url, json=sent, headers=headers)
         assert answer.status_code == 422, path
         assert answer.json()["field"] == "deployment", path
@@ -149,3 +156,8 @@ async def test_what_is_answered_has_the_fields_the_schema_names(server, schema):
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/docs/oauth2-redirect"])
 async def test_there_is_no_page_that_loads_scripts_from_elsewhere(server, path):
     assert (await server.client.get(path)).status_code == 404
+
+
+async def test_the_typescript_clients_types_are_of_this_schema():
+    script = Path(__file__).parents[2] / "scripts" / "client_types.py"
+    subprocess.run([sys.executable, script, "--check"], check=True, timeout=60)

@@ -183,6 +183,7 @@ def announced(server: type[S], config: uvicorn.Config, announce: Callable[[], No
 
 SECRET = "ECHOIC_SECRET"  # noqa: S105 - the name of a variable
 OPERATOR_KEY = "ECHOIC_OPERATOR_KEY"
+AGENT_KEY = "ECHOIC_AGENT_KEY"
 
 
 def given_secret() -> str | None:
@@ -193,6 +194,11 @@ def given_secret() -> str | None:
 def operator_key() -> str | None:
     """The value of ECHOIC_OPERATOR_KEY; None disables the operator's routes."""
     return os.environ.get(OPERATOR_KEY) or None
+
+
+def agent_keys() -> list[str]:
+    """The keys in ECHOIC_AGENT_KEY, separated by commas."""
+    return list(filter(None, os.environ.get(AGENT_KEY, "").split(",")))
 
 
 def secret_file(settings: Settings) -> Path | None:

@@ -18,6 +18,7 @@ from echoic.cli.command import command
 from echoic.cli.hooks import Hooks, webhook_options
 from echoic.cli.hosting import (
     SECRET,
+    agent_keys,
     announced,
     bound,
     given_secret,
@@ -102,8 +103,9 @@ def serve_command(
     """Run the HTTP server and its page until interrupted.
 
     Identities are signed with ECHOIC_SECRET (at least 32 bytes), or with a secret that is created beside the
-    store. ECHOIC_OPERATOR_KEY enables the operator's routes. To listen on other than loopback addresses, set
-    ECHOIC_SECRET. The URL is printed to stdout once the server is ready.
+    store. ECHOIC_OPERATOR_KEY enables the operator's routes. ECHOIC_AGENT_KEY lets a backend act for its own
+    users; separate several keys by commas. To listen on other than loopback addresses, set ECHOIC_SECRET. The
+    URL is printed to stdout once the server is ready.
 
     Callers talk to rules, or to the model that --model names, whose answers are streamed. --voice enables
     voice calls with a realtime model. Both read their provider's own variables, such as OPENAI_API_KEY and
@@ -147,6 +149,7 @@ def _settings(
     return ServerSettings(
         secret=_secret(settings, host),
         operator_key=operator_key(),
+        agent_keys=dict.fromkeys(agent_keys(), settings.deployment),
         deployments=frozenset({settings.deployment}),
         default_deployment=settings.deployment,
         allowed_hosts=tuple(dict.fromkeys((*LOOPBACK, *own, *names))),

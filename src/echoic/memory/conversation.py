@@ -230,14 +230,15 @@ class OpenConversation:
 
 
 async def open_conversation(
-    parts: Parts, scope: Scope, conversation_id: str, agent: str | None
+    parts: Parts, scope: Scope, conversation_id: str, agent: str | None, *, begin: bool
 ) -> OpenConversation:
     """See `UserMemory.conversation`."""
     name = checked_name(conversation_id, "conversation id") if conversation_id else parts.new_id()
     if agent is not None:
         checked_name(agent, "agent")
     opened = OpenConversation(parts, scope, name, agent)
-    await opened.begin()
+    if begin:
+        await opened.begin()
     return opened
 
 

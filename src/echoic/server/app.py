@@ -27,6 +27,7 @@ from echoic.server.request_callers import AppState, called, recognise
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
+from echoic.server.speculations import Speculations
 
 if TYPE_CHECKING:
     from echoic.capability.talking import Talker
@@ -84,12 +85,14 @@ _ABOUT = """
 Memory for voice agents, over HTTP.
 
 Get an identity with `POST /api/identity` and send it as a bearer token, or as `userCookie` to `/api/memory`.
+A backend gets a token for each of its own users with `POST /v1/tokens`; see docs/http.md.
 Whose memory is meant comes from the token alone. Every error is a `Problem`; a 503 means that it could not
 look or could not keep, never that nothing is known.
 """
 _TAGS = [
     {"name": "identity", "description": "Who is asking."},
     {"name": "memory", "description": "What is known of whoever asks."},
+    {"name": "v1", "description": "Memory for a backend with users, calls and an agent of its own."},
     {
         "name": "conversation",
         "description": "Talking to the agent: rules, or a language model where one is set up.",
@@ -123,11 +126,13 @@ def create_app(
         StoreError: the store cannot be opened.
     """
     live = EventStreams(memory, settings.limits)
+    speculations = Speculations(memory)
     served = AppState(
         memory=memory,
         settings=settings,
         tokens=IdentityTokens(settings),
         live=live,
+        speculations=speculations,
         talker=_talker(memory, settings),
         voice=voice.switchboard(memory, settings),
     )
@@ -142,10 +147,12 @@ def create_app(
                 await stack.enter_async_context(served.talker)
             if served.voice is not None:
                 stack.push_async_callback(served.voice.aclose)
+            stack.push_async_callback(speculations.aclose)
             stack.callback(live.close)
             if endpoint is not None:
                 await stack.enter_async_context(endpoint.running())
             live.open()
+            speculations.open()
             yield
 
     from echoic import __version__
@@ -222,8 +229,8 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
         cors = Middleware(
             CORSMiddleware,
             allow_origins=list(settings.allowed_origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type"],
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
         )
         guards.append(cors)
     return guards

@@ -56,6 +56,8 @@ USER: Final = Rate(requests=600, seconds=60.0)
 ADDRESS: Final = Rate(requests=60, seconds=60.0)
 """Of one address, for what needs no identity: asking for one. Behind one address may be an office."""
 OPERATOR: Final = Rate(requests=600, seconds=60.0)
+AGENT: Final = Rate(requests=3000, seconds=60.0)
+"""Tokens for users that the agent keys of one deployment ask for: one a call, fifty a second."""
 REFUSED: Final = Rate(requests=30, seconds=60.0)
 """Tokens and keys of one address that are not good."""
 
@@ -67,6 +69,7 @@ class CellLimiter:
         user: of one caller; None: as often as they like.
         address: of one address that named nobody.
         operator: of the operator.
+        agent: of the agent keys of one deployment.
         refused: of tokens and keys from one address that are not good.
         clock: seconds, never going back.
     """
@@ -77,6 +80,7 @@ class CellLimiter:
         user: Rate | None = USER,
         address: Rate = ADDRESS,
         operator: Rate = OPERATOR,
+        agent: Rate = AGENT,
         refused: Rate = REFUSED,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -84,6 +88,7 @@ class CellLimiter:
             "user": user,
             "address": address,
             "operator": operator,
+            "agent": agent,
             "refused": refused,
         }
         self._clock = clock

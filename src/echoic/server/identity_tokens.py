@@ -33,6 +33,8 @@ class Principal:
     token_id: str
     """What it is revoked by. It stays when an identity is renewed, so nobody renews a way past it."""
     expires_at: datetime
+    renewable: bool = True
+    """Whether its holder may ask for a new term. A token that a backend got for a user ends when it says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,10 @@ class IdentityTokens:
         """A token for somebody new: 122 random bits, so that nobody is met by guessing."""
         return self._minted(deployment, uuid4().hex, uuid4().hex)
 
+    def mint_for(self, user: str, deployment: str, lifetime_s: int) -> Minted:
+        """A token for `user`, asked for by somebody who may act for them. It cannot be renewed."""
+        return self._minted(deployment, user, uuid4().hex, lifetime_s, renewable=False)
+
     def renew(self, principal: Principal) -> Minted:
         """The token of `principal` under its id, with a new term."""
         return self._minted(principal.deployment, principal.user, principal.token_id)
@@ -61,13 +67,22 @@ class IdentityTokens:
         """When every token that is good now will have expired."""
         return datetime.now(UTC) + timedelta(seconds=self._settings.token_lifetime_s)
 
-    def _minted(self, deployment: str, user: str, token_id: str) -> Minted:
+    def _minted(
+        self,
+        deployment: str,
+        user: str,
+        token_id: str,
+        lifetime_s: int | None = None,
+        *,
+        renewable: bool = True,
+    ) -> Minted:
         now = datetime.now(UTC).replace(microsecond=0)
         principal = Principal(
             user=user,
             deployment=deployment,
             token_id=token_id,
-            expires_at=now + timedelta(seconds=self._settings.token_lifetime_s),
+            expires_at=now + timedelta(seconds=lifetime_s or self._settings.token_lifetime_s),
+            renewable=renewable,
         )
         claims = {
             "sub": principal.user,
@@ -77,6 +92,8 @@ class IdentityTokens:
             "exp": principal.expires_at,
             "aud": AUDIENCE,
         }
+        if not renewable:
+            claims["renewable"] = False
         token = jwt.encode(claims, self._settings.secret, algorithm=ALGORITHM)
         return Minted(token=token, principal=principal)
 
@@ -105,6 +122,7 @@ class IdentityTokens:
             deployment=own,
             token_id=token_id,
             expires_at=expires_at,
+            renewable=claims.get("renewable", True) is True,
         )
 
     def _claims(self, token: str) -> dict[str, Any]:

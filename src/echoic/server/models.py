@@ -106,6 +106,7 @@ class ShownTurn(Shown):
     heard: str | None = Field(
         description="The words of an agent that the caller heard; null means all of them."
     )
+    confidence: float | None = Field(default=None, description="The speech recogniser's, 0 to 1.")
     said_at: datetime
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from echoic.server.guards import AddressLimit, counted
 from echoic.server.identity_tokens import IdentityTokens, Principal, TokenRefused
 from echoic.server.problems import Refused, not_found, too_many_at_once, too_often
 from echoic.server.settings import ServerSettings
+from echoic.server.speculations import Speculations
 
 if TYPE_CHECKING:
     from echoic.adapters.browser import Switchboard
@@ -37,12 +39,18 @@ _bearer = HTTPBearer(
 _operator = HTTPBearer(
     scheme_name="operator", auto_error=False, description="The operator key the server was started with."
 )
+_key = HTTPBearer(
+    scheme_name="key",
+    auto_error=False,
+    description="An agent key of the deployment, or the operator key.",
+)
 _REFUSED_KEPT = 1024
 """Addresses kept before those whose time is over are looked for."""
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 OperatorCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_operator)]
+KeyCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_key)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +61,7 @@ class AppState:
     settings: ServerSettings
     tokens: IdentityTokens
     live: EventStreams
+    speculations: Speculations
     talker: Talker | None = None
     """A language model that talks with callers; None: the rules do."""
     voice: Switchboard | None = None
@@ -228,14 +237,62 @@ async def operator(shared: Shared, credentials: OperatorCredentials, request: Re
     key = shared.settings.operator_key
     if key is None:
         raise Refused(404, "not_found", "not found")
-    given = credentials.credentials if credentials else ""
+    if await _matching(shared, request, credentials, [key]) is None:
+        raise unauthorised("this is for the operator; send the operator key as a bearer token")
+    await limited(shared, "operator")
+
+
+async def key_deployment(
+    shared: Shared,
+    credentials: KeyCredentials,
+    request: Request,
+    deployment_id: Annotated[
+        str | None,
+        Query(
+            alias="deploymentId",
+            description="For the operator key; an agent key acts in its own deployment only.",
+        ),
+    ] = None,
+) -> str:
+    """The deployment whose users the holder of a key acts for. Without any key there is no such route."""
+    operator_key, agent_keys = shared.settings.operator_key, shared.settings.agent_keys
+    keys = [*agent_keys, *([operator_key] if operator_key is not None else [])]
+    if not keys:
+        raise Refused(404, "not_found", "not found")
+    key = await _matching(shared, request, credentials, keys)
+    if key is None:
+        raise unauthorised("this needs an agent key or the operator key, sent as a bearer token")
+    if key == operator_key:
+        await limited(shared, "operator")
+        return operated_deployment(shared, deployment_id)
+    own = agent_keys[key]
+    await limited(shared, f"agent:{own}")
+    if deployment_id not in {None, own}:  # in the same words whether it is served here or not
+        raise Refused(403, "not_allowed", "this key acts in its own deployment only")
+    return own
+
+
+async def _matching(
+    shared: AppState,
+    request: HTTPConnection,
+    credentials: HTTPAuthorizationCredentials | None,
+    keys: Sequence[str],
+) -> str | None:
+    """The key among `keys` that was sent; None: another, or none, which is counted.
+
+    Raises:
+        Refused: 429, too many were not good.
+    """
+    given = (credentials.credentials if credentials else "").encode()
     wait_s = shared.refused_until.get(address(request), 0.0) - time.monotonic()
     if wait_s > 0:  # not even looked at: else somebody who guesses would not be slowed down
         raise too_often(wait_s)
-    if not hmac.compare_digest(given.encode(), key.encode()):
+    # each is compared, so that the time tells nothing
+    found = [key for key in keys if hmac.compare_digest(given, key.encode())]
+    if not found:
         await _count_refused(shared, request)
-        raise unauthorised("this is for the operator; send the operator key as a bearer token")
-    await limited(shared, "operator")
+        return None
+    return found[0]
 
 
 def operated_deployment(
@@ -268,3 +325,4 @@ AsQueryCaller = Annotated[RequestCaller, Depends(query_caller)]
 AsOperator = Depends(operator)
 AsAnybody = Depends(anybody)
 OperatedDeployment = Annotated[str, Depends(operated_deployment)]
+KeyDeployment = Annotated[str, Depends(key_deployment)]

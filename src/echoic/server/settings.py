@@ -11,7 +11,7 @@ from echoic.errors import InvalidInput, brief
 from echoic.types import checked_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pydantic_ai.models import Model
     from pydantic_ai.realtime import RealtimeModel
@@ -37,9 +37,9 @@ class RateLimiter(Protocol):
         """Count one request of `principal`; how long it must wait, in seconds, or None to let it pass.
 
         Args:
-            principal: "user:<deployment>/<user>", "operator", or where nobody is known "address:<address>";
-                "refused:<address>" for each token or key that is not good. An address is an IPv4 one, or the
-                /64 of an IPv6 one.
+            principal: "user:<deployment>/<user>", "operator", "agent:<deployment>" for its agent keys, or
+                where nobody is known "address:<address>"; "refused:<address>" for each token or key that is
+                not good. An address is an IPv4 one, or the /64 of an IPv6 one.
         """
         ...
 
@@ -63,6 +63,10 @@ class ServerSettings:
     """The one an identity is given in when none is named."""
     operator_key: str | None = field(default=None, repr=False)
     """Opens the operator's routes; None: there are none. Not shown in a repr."""
+    agent_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The deployment of each agent key, by key. Its holder, such as an application's backend, gets tokens for
+    users of that deployment and does nothing else. Several keys of one deployment let you replace one.
+    """
     allowed_hosts: tuple[str, ...] = LOOPBACK
     """Names the server answers to, without port, IPv6 in brackets; others are refused (DNS rebinding)."""
     allowed_origins: tuple[str, ...] = ()
@@ -108,12 +112,7 @@ class ServerSettings:
 
     def __post_init__(self) -> None:
         _strong(self.secret, "secret")
-        if self.operator_key is not None:
-            _strong(self.operator_key, "operator_key")
-            if not _HEADER.fullmatch(self.operator_key):
-                raise InvalidInput(
-                    "operator_key comes in a header: ASCII, without spaces or line breaks at its ends"
-                )
+        self._check_keys()
         for deployment in self.deployments or ():
             checked_name(deployment, "deployment")
         if not self.serves(self.default_deployment):
@@ -127,6 +126,17 @@ class ServerSettings:
             _host(host)
         origins = tuple(_origin(origin) for origin in self.allowed_origins)
         object.__setattr__(self, "allowed_origins", origins)  # frozen, but for how they are written
+
+    def _check_keys(self) -> None:
+        if self.operator_key is not None:
+            _key(self.operator_key, "operator_key")
+        for key, deployment in self.agent_keys.items():
+            _key(key, "an agent key")
+            if not self.serves(checked_name(deployment, "the deployment of an agent key")):
+                raise InvalidInput(f"an agent key is for {brief(deployment)}, a deployment not served here")
+        keys = [*self.agent_keys, *filter(None, (self.operator_key, self.secret))]
+        if len(set(keys)) < len(keys):
+            raise InvalidInput("secret, operator_key and agent keys must differ: each allows something else")
 
     def serves(self, deployment: str) -> bool:
         """Whether anybody may have an identity in `deployment`."""
@@ -153,6 +163,12 @@ def _origin(origin: str) -> str:
     default = {"http": ":80", "https": ":443"}.get(read["scheme"], "")
     port = read["port"] or ""
     return f"{read['scheme']}://{read['host']}{'' if port == default else port}"
+
+
+def _key(key: str, what: str) -> None:
+    _strong(key, what)
+    if not _HEADER.fullmatch(key):
+        raise InvalidInput(f"{what} comes in a header: ASCII, without spaces or line breaks at its ends")
 
 
 def _strong(value: str, what: str) -> None:

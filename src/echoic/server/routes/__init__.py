@@ -2,10 +2,11 @@
 
 from fastapi import APIRouter
 
-from echoic.server.routes import conversations, forming, global_memory, health, identity, memories, voice
+from echoic.server.routes import conversations, forming, global_memory, health, identity, memories, v1, voice
 
 ROUTERS: tuple[APIRouter, ...] = (
     identity.router,
+    v1.router,
     memories.router,
     forming.router,
     conversations.router,

@@ -97,7 +97,7 @@ async def truncate_answer(caller: AsCaller, conversation: str, asked: HeardPart)
     """Call this when the caller interrupts the agent. Words that were not heard enter no history, no recall
     and no memory.
     """
-    opened = await _known(caller, conversation)
+    opened = await known_conversation(caller, conversation)
     turns = await opened.truncate(asked.heard, after=asked.after)
     return Truncated(turns=[ShownTurn.of(turn) for turn in turns])
 
@@ -109,14 +109,19 @@ async def truncate_answer(caller: AsCaller, conversation: str, asked: HeardPart)
 )
 async def complete_conversation(caller: AsCaller, conversation: str) -> ShownConversation:
     """End the conversation, and extract memories from what was not read yet."""
-    opened = await _known(caller, conversation)
+    opened = await known_conversation(caller, conversation)
     return ShownConversation.of(await opened.complete())
 
 
-async def _known(caller: RequestCaller, conversation: str) -> OpenConversation:
-    if conversation not in {begun.id for begun in await caller.memory.conversations()}:
+async def known_conversation(caller: RequestCaller, conversation: str) -> OpenConversation:
+    """The caller's conversation of that id.
+
+    Raises:
+        Refused: 404, there is none, or it was forgotten.
+    """
+    if await caller.memory.find_conversation(conversation) is None:
         raise not_found("conversation")
-    return await caller.memory.conversation(conversation)
+    return await caller.memory.conversation(conversation, begin=False)
 
 
 log = logging.getLogger(__name__)

@@ -74,7 +74,11 @@ async def give_identity(
     asked = asked or AskIdentity()
     presented = credentials.credentials if credentials else asked.user_cookie
     if presented:
-        minted = shared.tokens.renew(await recognise(shared, request, presented, asked.deployment_id))
+        principal = await recognise(shared, request, presented, asked.deployment_id)
+        if not principal.renewable:
+            words = "this token cannot be renewed; the backend that gave it out asks for another"
+            raise Refused(403, "not_renewable", words)
+        minted = shared.tokens.renew(principal)
     else:
         minted = shared.tokens.mint(_deployment(shared, asked.deployment_id))
     return Identity(

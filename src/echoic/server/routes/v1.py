@@ -1,0 +1,462 @@
+"""Memory for a backend that has users, calls and an agent of its own: docs/http.md.
+
+The backend exchanges its key for a token of one of its users. Every other route takes that token, so whose
+memory is meant never comes from a path or a body.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Header
+from pydantic import AwareDatetime, Field
+
+from echoic.errors import InvalidInput
+from echoic.memory.records import memory_with_id
+from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
+from echoic.prompt.answer import Packed
+from echoic.server.models import RequestBody, Shown, ShownConversation, ShownHit, ShownMemory, ShownTurn
+from echoic.server.problems import not_found, responses
+from echoic.server.request_callers import AsCaller, KeyDeployment, Shared
+from echoic.server.routes import conversations, memories
+from echoic.server.routes.conversations import known_conversation
+from echoic.types import Category, Cut, Outcome, Recall, Sharing, Turn, checked_name
+
+router = APIRouter(prefix="/v1", tags=["v1"])
+
+TOKEN_S = 3600
+"""How long a token for a user lasts by default: longer than a call."""
+_MOST_TURNS = 200
+_READS = responses(401, 404, 422, 429, 503)
+_ASKS = responses(401, 413, 422, 429, 503)
+_WRITES = responses(401, 404, 409, 413, 422, 429, 503, 507)
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=256,
+        description="Ids that the body leaves out follow from it, so that you can send the request again.",
+    ),
+]
+
+
+# -- acting for a user
+
+
+class TokenRequest(RequestBody):
+    """The user to act for."""
+
+    user: str = Field(
+        description="Your own id of the user. Spaces around it are removed.", examples=["crm-48213"]
+    )
+    expires_in_s: int = Field(
+        default=TOKEN_S, strict=True, ge=1, description="Seconds; at most as long as any identity lasts here."
+    )
+
+
+class UserToken(Shown):
+    """A token of one user."""
+
+    token: str = Field(description="Send it as a bearer token. Its holder is this user.")
+    user: str
+    deployment_id: str
+    token_id: str = Field(description="The id to revoke the token by.")
+    expires_at: AwareDatetime
+
+
+@router.post("/tokens", summary="Get a token for a user", responses=responses(401, 403, 404, 413, 422, 429))
+async def give_token(shared: Shared, deployment: KeyDeployment, asked: TokenRequest) -> UserToken:
+    """With an agent key you act for the users of its deployment, with the operator key for those of any
+    deployment served here. The user need not exist. The token cannot be renewed: ask for another.
+    """
+    most_s = shared.settings.token_lifetime_s
+    if asked.expires_in_s > most_s:
+        raise InvalidInput(f"expiresInS is {most_s} at most")
+    user = checked_name(asked.user.strip(), "user")
+    minted = shared.tokens.mint_for(user, deployment, asked.expires_in_s)
+    return UserToken(
+        token=minted.token,
+        user=user,
+        deployment_id=deployment,
+        token_id=minted.principal.token_id,
+        expires_at=minted.principal.expires_at,
+    )
+
+
+# -- conversations
+
+
+class NewConversation(RequestBody):
+    """The conversation to begin."""
+
+    id: str | None = Field(
+        default=None, description="Your own id of the call; a new one by default.", examples=["call-1"]
+    )
+    agent: str | None = Field(default=None, description="The agent that serves it.", examples=["support"])
+
+
+@router.post(
+    "/conversations",
+    summary="Begin a conversation without a greeting",
+    responses=responses(401, 413, 422, 429, 503, 507),
+)
+async def begin(
+    caller: AsCaller, asked: Annotated[NewConversation | None, Body()] = None, key: IdempotencyKey = None
+) -> ShownConversation:
+    """Nothing is said and nothing is kept but the conversation itself. An id that exists is continued."""
+    asked = asked or NewConversation()
+    name = asked.id if asked.id is not None else _derived(key)
+    if asked.id is not None:
+        checked_name(asked.id, "conversation id")
+    opened = await caller.memory.conversation(name, agent=asked.agent)
+    return ShownConversation.of(await opened.info())
+
+
+class NewTurn(RequestBody):
+    """Something that was said."""
+
+    speaker: str = Field(description='"user", "agent", or the name of somebody else.', examples=["user"])
+    text: str = Field(examples=["I'm allergic to penicillin"])
+    id: str | None = Field(
+        default=None,
+        description="Your own id of the turn, unique within the user. Appended again, it changes nothing.",
+    )
+    heard: str | None = Field(
+        default=None, description="The words of an agent that the caller heard; null means all of them."
+    )
+    confidence: float | None = Field(
+        default=None, ge=0, le=1, strict=True, description="The speech recogniser's."
+    )
+    said_at: AwareDatetime | None = Field(default=None, description="When it was said; now by default.")
+
+    def turn(self, name: str) -> Turn:
+        """The turn, with `name` as its id where it has none."""
+        return Turn(
+            speaker=self.speaker,
+            text=self.text,
+            heard=self.heard,
+            confidence=self.confidence,
+            id=name if self.id is None else checked_name(self.id, "turn id"),
+            said_at=self.said_at or datetime.now(UTC),
+        )
+
+
+class NewTurns(RequestBody):
+    """What was said, in order."""
+
+    turns: list[NewTurn] = Field(min_length=1, max_length=_MOST_TURNS)
+    learn: bool = Field(default=True, strict=True, description="False: nothing is learned from these turns.")
+
+
+class TurnList(Shown):
+    """Turns as they are kept, in order."""
+
+    turns: list[ShownTurn]
+
+
+@router.post("/conversations/{conversation:path}/turns", summary="Append turns", responses=_WRITES)
+async def append(
+    caller: AsCaller, conversation: str, asked: NewTurns, key: IdempotencyKey = None
+) -> TurnList:
+    """All of them are durable when this answers, or none is. A turn whose id was appended before changes
+    nothing, so deliver a turn as often as you like. The conversation must have been begun: what comes late
+    does not bring back one that was forgotten.
+    """
+    opened = await known_conversation(caller, conversation)
+    name = _derived(key, conversation)
+    turns = [turn.turn(name and f"{name}-{place}") for place, turn in enumerate(asked.turns)]
+    kept = await opened.append(*turns, learn=asked.learn)
+    return TurnList(turns=[ShownTurn.of(turn) for turn in kept])
+
+
+@router.get(
+    "/conversations/{conversation:path}/turns", summary="List a conversation's turns", responses=_READS
+)
+async def turns(caller: AsCaller, conversation: str) -> TurnList:
+    """Everything said so far."""
+    opened = await known_conversation(caller, conversation)
+    return TurnList(turns=[ShownTurn.of(turn) for turn in await opened.turns()])
+
+
+router.post(
+    "/conversations/{conversation:path}/truncate", summary="Truncate an interrupted answer", responses=_WRITES
+)(conversations.truncate_answer)
+
+
+@router.post("/conversations/{conversation:path}/complete", summary="End a conversation", responses=_WRITES)
+async def complete(caller: AsCaller, shared: Shared, conversation: str) -> ShownConversation:
+    """The call is over: what was not read yet is learned from in the background."""
+    opened = await known_conversation(caller, conversation)
+    await shared.speculations.end(caller.memory, conversation)
+    return ShownConversation.of(await opened.complete())
+
+
+def _derived(key: str | None, *more: str) -> str:
+    """An id that follows from an idempotency key; empty without one."""
+    if key is None:
+        return ""
+    return hashlib.sha256("\0".join((key, *more)).encode(errors="replace")).hexdigest()[:32]
+
+
+# -- what is known
+
+
+class RecallOptions(RequestBody):
+    """What to look for, and how long that may take."""
+
+    query: str = Field(examples=["what am I allergic to?"])
+    deadline_ms: float | None = Field(
+        default=None, gt=0, description="Answer by then with what was found; null waits for all of it."
+    )
+    min_relevance: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The minimum relevance of a hit. By default, nothing is returned if no hit is likely to "
+        "answer; 0 returns everything that was found.",
+    )
+    besides: list[str] | None = Field(
+        default=None,
+        max_length=1000,
+        description="Ids of conversations, turns and memories to leave out: the running conversation.",
+    )
+    timezone: str | None = Field(
+        default=None, description="The user's, for “last Tuesday”.", examples=["Europe/Lisbon"]
+    )
+
+
+class RecallRequest(RecallOptions):
+    """A search."""
+
+    limit: int = Field(default=10, strict=True, ge=1, le=MAX_LIMIT)
+    include_past: bool = Field(
+        default=False, strict=True, description="Also find what was superseded or retracted."
+    )
+
+
+class RecallCompleteness(Shown):
+    """Whether everything was looked at. Where the store cannot be read at all the status is 503."""
+
+    outcome: Outcome = Field(
+        description="complete: everything was searched, so no hits means that nothing is known. deadline: "
+        "what was found in time. unavailable: part of the search failed."
+    )
+    cut: list[Cut] = Field(description="The steps that were left out; empty if complete.")
+
+
+class RecallAnswer(RecallCompleteness):
+    """The hits of a search, best first."""
+
+    hits: list[ShownHit]
+
+
+class BriefAnswer(RecallCompleteness):
+    """The answer from memory as text for a model's prompt."""
+
+    text: str = Field(description="It says so if nothing is known, or if not everything could be searched.")
+    tokens: int
+    hits: list[ShownHit] = Field(description="The hits that stand in the text, best first.")
+
+    @classmethod
+    def packed(cls, recall: Recall, packed: Packed) -> BriefAnswer:
+        """The text of `packed`, made of `recall`."""
+        return cls(
+            outcome=packed.outcome,
+            cut=list(recall.cut),
+            text=packed.text,
+            tokens=packed.tokens,
+            hits=[ShownHit.of(hit) for hit in packed.shown],
+        )
+
+
+@router.post("/recall", summary="Search memory", responses=_ASKS)
+async def recall(caller: AsCaller, asked: RecallRequest) -> RecallAnswer:
+    """Memories and turns for a question, the user's own and global ones in one ranking."""
+    return RecallAnswer.of(await caller.memory.recall(asked.query, **asked.model_dump(exclude={"query"})))
+
+
+class BriefRequest(RecallOptions):
+    """A question to answer as text."""
+
+    budget_tokens: int = Field(default=ANSWER_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
+
+
+@router.post("/brief", summary="Search memory, as text for a prompt", responses=_ASKS)
+async def brief(caller: AsCaller, asked: BriefRequest) -> BriefAnswer:
+    """A few quoted lines with their age, within a budget, to put into the prompt before the question."""
+    from echoic.memory.answering import hits_for
+
+    options = asked.model_dump(exclude={"query", "budget_tokens"})
+    limit = hits_for(asked.query, asked.budget_tokens)
+    found = await caller.memory.recall(asked.query, limit=limit, **options)
+    packed = await caller.memory.pack(found, budget_tokens=asked.budget_tokens, timezone=asked.timezone)
+    return BriefAnswer.packed(found, packed)
+
+
+class BlockRequest(RequestBody):
+    """The session to begin."""
+
+    agent: str | None = Field(default=None, description="Whose experience to include.")
+    conversation: str | None = Field(default=None, description="The running one, for its directives.")
+    moment: str | None = Field(default=None, description="What the user just said, to recall for.")
+    budget_tokens: int = Field(default=BLOCK_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
+    deadline_ms: float | None = Field(default=None, gt=0, description="Of the recall for `moment`.")
+    besides: list[str] | None = Field(
+        default=None, max_length=1000, description="Ids of memories to leave out."
+    )
+
+
+class BlockText(Shown):
+    """The memory a session starts with, as text for a prompt: the same bytes while nothing changed."""
+
+    text: str
+    tokens: int
+    left_out: int = Field(description="The number of items that did not fit.")
+    outcome: Outcome = Field(description="The outcome of the recall for `moment`, if any.")
+
+
+@router.post("/block", summary="Get the memory block", responses=_ASKS)
+async def block(caller: AsCaller, asked: Annotated[BlockRequest | None, Body()] = None) -> BlockText:
+    """Profile, directives and what matters most, for the beginning of a call."""
+    return BlockText.of(await caller.memory.block(**(asked or BlockRequest()).model_dump()))
+
+
+# -- while the user speaks
+
+
+class InterimTranscript(RequestBody):
+    """A transcript of the utterance so far."""
+
+    text: str = Field(description="All of it, not only what is new.", examples=["what am I aller"])
+    alternatives: list[str] = Field(
+        default_factory=list, max_length=20, description="Other readings, likeliest first."
+    )
+    number: int | None = Field(
+        default=None,
+        strict=True,
+        ge=0,
+        description="Counts the transcripts of the conversation, finals included: one that was overtaken is "
+        "ignored.",
+    )
+
+
+class FinalTranscript(InterimTranscript):
+    """The final transcript."""
+
+    deadline_ms: float | None = Field(default=None, gt=0)
+    budget_tokens: int = Field(default=ANSWER_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
+
+
+class TranscriptTaken(Shown):
+    """Whether the transcript was searched for."""
+
+    taken: bool = Field(description="False: a later one came first.")
+
+
+@router.post("/conversations/{conversation:path}/partial", summary="Recall ahead", responses=_ASKS)
+async def partial(
+    caller: AsCaller, shared: Shared, conversation: str, asked: InterimTranscript
+) -> TranscriptTaken:
+    """Send interim transcripts while the user speaks, and memory is searched before they end. Answers at
+    once; nothing is kept. Ask for the result with the final transcript.
+    """
+    taken = await shared.speculations.partial(caller.memory, conversation, **asked.model_dump())
+    return TranscriptTaken(taken=taken)
+
+
+@router.post(
+    "/conversations/{conversation:path}/final", summary="Recall what was found ahead", responses=_ASKS
+)
+async def final(caller: AsCaller, shared: Shared, conversation: str, asked: FinalTranscript) -> BriefAnswer:
+    """The brief for the whole utterance, from a partial transcript if one asked the same, else searched for
+    now. Turns of this conversation are left out. Ask before you append the utterance.
+    """
+    said = asked.model_dump(exclude={"budget_tokens"})
+    found = await shared.speculations.final(caller.memory, conversation, **said)
+    return BriefAnswer.packed(found, await caller.memory.pack(found, budget_tokens=asked.budget_tokens))
+
+
+# -- memories
+
+
+class NewMemory(RequestBody):
+    """A sentence about the user."""
+
+    text: str = Field(examples=["Ana is allergic to penicillin."])
+    category: Category = "fact"
+    context: str | None = Field(default=None, description="The conditions under which it applies.")
+    said_at: AwareDatetime | None = None
+
+
+class NewValue(RequestBody):
+    """The value of a key."""
+
+    value: str = Field(examples=["Lisbon"])
+    category: Category = "fact"
+    context: str | None = Field(default=None, description="The conditions under which it applies.")
+    visibility: Sharing = Field(
+        default="private", description="private: never shared. auto: the rules decide."
+    )
+
+
+class KeyValue(Shown):
+    """What is known under a key."""
+
+    memory: ShownMemory | None = Field(description="Null: nothing is known.")
+
+
+router.get("/memories", summary="List a user's memories", responses=_READS)(memories.list_memories)
+
+
+@router.post("/memories", summary="Remember a sentence", responses=_WRITES)
+async def remember(caller: AsCaller, asked: NewMemory) -> ShownMemory:
+    """Without a key. The same sentence again changes nothing."""
+    return ShownMemory.of(await caller.memory.remember(**asked.model_dump()))
+
+
+@router.get("/memories/{memory}", summary="Get a memory by id", responses=_READS)
+async def get_memory(caller: AsCaller, memory: str) -> ShownMemory:
+    """Any version of the user's own, or a global memory that is current."""
+    found = await memory_with_id(caller.memory.backing_store, caller.memory.scope, memory)
+    if found is None:
+        raise not_found("memory")
+    return ShownMemory.of(found)
+
+
+@router.delete("/memories/{memory}", summary="Retract a memory or turn by id", responses=_WRITES)
+async def retract_memory(caller: AsCaller, memory: str) -> memories.Deleted:
+    """It is found no longer and stays in the history; `POST /v1/forget` destroys it."""
+    return _deleted(await caller.memory.delete(id=memory))
+
+
+@router.put("/keys/{key:path}", summary="Set the value of a key", responses=_WRITES)
+async def set_value(caller: AsCaller, key: str, asked: NewValue) -> ShownMemory:
+    """The earlier value becomes history."""
+    return ShownMemory.of(await caller.memory.set(key, **asked.model_dump()))
+
+
+@router.get("/keys/{key:path}", summary="Get the value of a key", responses=_READS)
+async def get_value(caller: AsCaller, key: str) -> KeyValue:
+    """The user's own current value, else a global one."""
+    found = await caller.memory.get(key)
+    return KeyValue(memory=None if found is None else ShownMemory.of(found))
+
+
+@router.delete("/keys/{key:path}", summary="Retract a key", responses=_WRITES)
+async def retract_key(caller: AsCaller, key: str) -> memories.Deleted:
+    """It is found no longer and stays in the history; `POST /v1/forget` destroys it."""
+    return _deleted(await caller.memory.delete(key))
+
+
+def _deleted(deleted: bool) -> memories.Deleted:
+    return memories.Deleted(deleted=deleted, deleted_count=int(deleted))
+
+
+router.post("/forget", summary="Destroy memories", responses=_WRITES)(memories.forget)
+router.get(
+    "/export", summary="Export everything about the user", response_model=dict[str, object], responses=_READS
+)(memories.export)

@@ -1,0 +1,122 @@
+"""What is found ahead while callers speak, held between two requests.
+
+Each caller in a conversation has a `Speculation`, as `UserMemory.listen` makes it. Losing one costs time,
+never an answer: a final transcript that no partial came before is searched for afresh.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from echoic.memory.hooks import Forgotten
+from echoic.memory.service import MemoryService
+from echoic.memory.speculation import Speculation
+from echoic.memory.user import UserMemory
+from echoic.types import Recall, Scope
+
+PER_USER: Final = 8
+IN_ALL: Final = 1024
+"""Conversations listened to at once. One more ends the one that was silent for longest."""
+HITS: Final = 10
+"""The hits of one answer: as many as a brief looks at."""
+
+
+@dataclass(slots=True)
+class _Ear:
+    speculation: Speculation
+    number: int = -1
+    """Of the newest transcript."""
+
+
+class Speculations:
+    """Follows the interim transcripts of every conversation of one service."""
+
+    def __init__(self, memory: MemoryService) -> None:
+        self._memory = memory
+        self._ears: OrderedDict[tuple[Scope, str], _Ear] = OrderedDict()
+        """The one used last stands last."""
+
+    def open(self) -> None:
+        """Begin to be told what was forgotten."""
+        self._memory.on_forgotten(self._forgotten)
+
+    async def aclose(self) -> None:
+        """End all listening. May be called twice."""
+        self._memory.remove_hook(self._forgotten)
+        while self._ears:
+            await self._drop(next(iter(self._ears)))
+
+    async def partial(
+        self,
+        memory: UserMemory,
+        conversation: str,
+        *,
+        text: str,
+        alternatives: Sequence[str] = (),
+        number: int | None = None,
+    ) -> bool:
+        """Begin to search for an interim transcript; False: a newer one came first, and this one is ignored.
+
+        Raises:
+            InvalidInput: `conversation` is no valid name.
+        """
+        ear = await self._ear(memory, conversation)
+        if not _is_newest(ear, number):
+            return False
+        ear.speculation.partial(text, alternatives)
+        return True
+
+    async def final(
+        self,
+        memory: UserMemory,
+        conversation: str,
+        *,
+        text: str,
+        alternatives: Sequence[str] = (),
+        number: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> Recall:
+        """What is known for the whole utterance; see `Speculation.final`."""
+        ear = await self._ear(memory, conversation)
+        _is_newest(ear, number)  # from now on, partials that were overtaken are ignored
+        return await ear.speculation.final(text, alternatives=alternatives, deadline_ms=deadline_ms)
+
+    async def end(self, memory: UserMemory, conversation: str) -> None:
+        """The conversation is over."""
+        await self._drop((memory.scope, conversation))
+
+    async def _ear(self, memory: UserMemory, conversation: str) -> _Ear:
+        name = (memory.scope, conversation)
+        if name not in self._ears:
+            speculation = memory.listen(limit=HITS, besides=conversation)
+            own = [key for key in self._ears if key[0] == memory.scope]
+            if len(own) >= PER_USER:
+                await self._drop(own[0])
+            elif len(self._ears) >= IN_ALL:
+                await self._drop(next(iter(self._ears)))
+            self._ears.setdefault(name, _Ear(speculation))
+        self._ears.move_to_end(name)
+        return self._ears[name]
+
+    async def _forgotten(self, event: Forgotten) -> None:
+        """Hold nothing of a user in memory that was found before something was destroyed."""
+        for name in [name for name in self._ears if name[0] == event.scope]:
+            await self._drop(name)
+
+    async def _drop(self, name: tuple[Scope, str]) -> None:
+        ear = self._ears.pop(name, None)
+        if ear is not None:
+            await ear.speculation.aclose()
+
+
+def _is_newest(ear: _Ear, number: int | None) -> bool:
+    """Whether none of a higher number came before. Transcripts without a number are taken as they come."""
+    if number is None:
+        return True
+    if number <= ear.number:
+        return False
+    ear.number = number
+    return True
