@@ -274,7 +274,9 @@ async def test_the_configuration_in_the_documents_starts_the_server(tmp_path):
     (given,) = json.loads(re.search(r"```json\n(.*?)```", page, re.DOTALL)[1])["mcpServers"].values()
     words = [word.replace("/data/", f"{tmp_path}/") for word in given["args"]]
     started = StdioServerParameters(
-        command=sys.executable, args=["-m", "echoic.cli", *words], env=dict(os.environ)
+        command=sys.executable,
+        args=["-m", "echoic.cli", *words],
+        env={**os.environ, "ECHOIC_EMBEDDER": "lexical"},
     )
     async with Client(stdio_client(started), mode="auto") as client:
         assert await the_tour(client) == REVISIONS["auto"]
