@@ -84,6 +84,11 @@ def checked_time(value: datetime, what: str) -> datetime:
         raise InvalidInput(f"{what} is outside the years 1 to 9999 in UTC") from error
 
 
+def storable(text: str) -> str:
+    """What can be kept of a transcript as one turn: all of it, but for what no store can hold exactly."""
+    return text.replace("\0", "").encode(errors="replace").decode()[: MAX_TEXT_BYTES // 4]
+
+
 def _storable(value: str, what: str) -> str:
     if "\0" in value:
         raise InvalidInput(f"{what} holds a NUL character. Remove it first.")

@@ -330,6 +330,38 @@ async def test_a_call_goes_on_after_the_server_was_started_again(line):
     ]
 
 
+async def test_a_process_that_wrote_no_checkpoint_yet_cannot_take_the_call_back(line, monkeypatch):
+    phone = await line(lambda _said, _given: "Noted.")
+    recorders, other_begins, wrote = [], asyncio.Event(), asyncio.Event()
+    follow = TextRecorder.follow
+
+    async def in_order(self, talk, playback):
+        """The first process writes between the second's taking over and its first checkpoint."""
+        if self not in recorders:
+            recorders.append(self)
+        if self is recorders[0]:
+            await other_begins.wait()
+            await follow(self, talk, playback)
+            wrote.set()
+        else:
+            other_begins.set()
+            await wrote.wait()
+            await follow(self, talk, playback)
+
+    monkeypatch.setattr(TextRecorder, "follow", in_order)
+    call = await phone.call()
+    await call.say("I live in Porto.")
+    after = await line(lambda _said, _given: "Still here.", service=phone.service)
+    call._url = call._public = after.url
+    call._action = call._action.replace(phone.url, after.url)
+    assert "Still here." in await call.say("Are you there?")
+    await asyncio.wait_for(wrote.wait(), 30)
+    await call.say("Good.")
+    await call.hang_up()
+    turns = [turn.text.strip() for turn in (await phone.turns(call)).turns]
+    assert turns == ["I live in Porto.", "Are you there?", "Still here.", "Good.", "Still here."]
+
+
 async def test_who_was_not_believed_is_not_believed_after_the_server_was_started_again(line):
     """The carrier says that the number is not the caller's, with every webhook."""
     phone = await line(lambda _said, _given: "Noted.")

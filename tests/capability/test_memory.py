@@ -21,11 +21,11 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from echoic import InvalidInput, NotAllowed, StoreUnavailable
 from echoic.capability import Memory
-from echoic.capability.memory import UNREAD
 from echoic.capability.tools import MISSING, UNREADABLE, UNWRITTEN, WRITING
 from echoic.embedding import embedder_from
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import REASONS
+from echoic.prompt.answer import UNREAD
 from echoic.stores.in_memory import InMemoryStore
 
 

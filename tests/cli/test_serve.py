@@ -194,3 +194,25 @@ def test_a_proxy_that_is_no_address_is_refused_before_anything_is_opened(echoic,
         assert refused.code == 64, refused.err
         assert "trusted_proxies" in refused.err
         assert not (tmp_path / "echoic.db").exists()
+
+
+def test_the_urls_of_webhooks_are_printed_for_the_platforms_that_have_a_secret(serve):
+    _, line = serve("--json", "--vapi-secret", "shared", ECHOIC_ELEVENLABS_SECRET="other")
+    urls = json.loads(line)["data"]
+    base = urls.pop("url")
+    assert urls == {
+        "vapi": f"{base}hooks/vapi",
+        "elevenlabs_start": f"{base}hooks/elevenlabs/start",
+        "elevenlabs_tools": f"{base}hooks/elevenlabs/tools/search_memory",
+        "elevenlabs_ended": f"{base}hooks/elevenlabs/ended",
+    }
+    for path, status in (("hooks/vapi", 401), ("hooks/elevenlabs/ended", 401), ("hooks/retell", 404)):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            ask(base, path, {})
+        assert refused.value.code == status
+
+
+def test_the_urls_of_webhooks_are_those_that_others_reach(serve):
+    server, line = serve("--retell-key", "shared", "--allow-host", "memory.example.com")
+    assert line.startswith("http://127.0.0.1:")
+    assert server.stdout.readline().strip() == "https://memory.example.com/hooks/retell"

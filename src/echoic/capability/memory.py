@@ -41,6 +41,7 @@ from echoic.memory.recall import checked_relevance
 from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, fits
 from echoic.memory.user import UserMemory
+from echoic.prompt.answer import UNREAD
 from echoic.prompt.block import SECTIONS
 from echoic.types import Turn, checked_name
 
@@ -158,10 +159,6 @@ def _attribute(deps: Any, path: str) -> Any:
 log = logging.getLogger(__name__)
 
 STATUS: Final = "status"
-UNREAD: Final = (
-    "Memory of earlier conversations could not be read just now. That is not the same as knowing nothing: if "
-    "asked about the past, say that you cannot get at your notes at the moment."
-)
 _PARTS: Final = (*SECTIONS, STATUS)
 
 

@@ -161,6 +161,7 @@ _EXTRAS = {
     "asyncpg": "postgres",
     "fastapi": "server",
     "jwt": "server",
+    "mcp": "mcp",
     "onnxruntime": "local",
     "pydantic_ai": "agents",
     "pymongo": "mongodb",

@@ -11,6 +11,7 @@ from echoic.cli.copy_store import copy_command
 from echoic.cli.doctor import doctor_command
 from echoic.cli.global_memory import global_group, lessons_group, proposals_group
 from echoic.cli.import_export import export_command, import_command
+from echoic.cli.integrations import mcp_command, tools_command
 from echoic.cli.memories import (
     delete_command,
     forget_command,
@@ -54,7 +55,7 @@ def root(ctx: click.Context) -> int:
 
 root.add_section("Remember", [set_command, remember_command, delete_command])
 root.add_section("Recall", [get_command, query_command, list_command, history_command])
-root.add_section("Talk and serve", [chat_command, serve_command, phone_group])
+root.add_section("Talk and serve", [chat_command, serve_command, mcp_command, tools_command, phone_group])
 root.add_section("Inspect calls", [calls_group, why_command])
 root.add_section("Export, import, forget", [export_command, import_command, copy_command, forget_command])
 root.add_section(

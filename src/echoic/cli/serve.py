@@ -15,6 +15,7 @@ import click
 
 from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.command import command
+from echoic.cli.hooks import Hooks, webhook_options
 from echoic.cli.hosting import (
     SECRET,
     agent_keys,
@@ -39,6 +40,8 @@ from echoic.cli.settings import Settings, model_option
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from echoic.memory.quota import Quota
     from echoic.server import CellLimiter, ServerSettings
 
@@ -72,6 +75,8 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
 @voice_option
 @voice_transport_option
 @phone_trust_option
+@webhook_options
+@click.option("--mcp", is_flag=True, help="Also speak the Model Context Protocol, at /mcp.")
 @click.pass_context
 def serve_command(
     ctx: click.Context,
@@ -88,6 +93,11 @@ def serve_command(
     voice: str | None,
     voice_transport: Literal["websocket", "webrtc"],
     phone_trust: Literal["a", "any"],
+    mcp: bool,
+    vapi_secret: str,
+    vapi_assistant: str,
+    retell_key: str,
+    elevenlabs_secret: str,
     **most: int,
 ) -> int:
     """Run the HTTP server and its page until interrupted.
@@ -99,7 +109,11 @@ def serve_command(
 
     Callers talk to rules, or to the model that --model names, whose answers are streamed. --voice enables
     voice calls with a realtime model. Both read their provider's own variables, such as OPENAI_API_KEY and
-    OPENAI_BASE_URL.
+    OPENAI_BASE_URL. --mcp gives MCP clients the memory of whoever holds the identity that they send as a
+    bearer token.
+
+    With the secret of a hosted voice platform its webhooks are served, and their URLs printed. Callers are
+    known by their number where the agent called them; with --phone-trust any, also where they call.
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
@@ -115,7 +129,10 @@ def serve_command(
             phone_trust=phone_trust,
         )
         with contextlib.closing(bound(host, port)) as listening:
-            return await _serve(settings, output, serving, listening, show, quota=quota_of(**most))
+            hooks = Hooks(vapi_secret, vapi_assistant, retell_key, elevenlabs_secret)
+            return await _serve(
+                settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota_of(**most)
+            )
 
     return run_apart(ctx, work)
 
@@ -176,6 +193,8 @@ async def _serve(
     listening: socket.socket,
     show: bool,
     *,
+    mcp: bool,
+    hooks: Hooks,
     quota: Quota,
 ) -> CommandResult:
     from echoic.server import MemoryServer, create_app, uvicorn_config
@@ -189,7 +208,8 @@ async def _serve(
 
     def announce() -> None:
         url = url_of(host, port)
-        output.finish(CommandResult(data={"url": url}, text=url, count=1))
+        data = {"url": url, **hooks.urls(_public(serving.allowed_hosts, url))}
+        output.finish(CommandResult(data=data, text="\n".join(data.values()), count=1))
         output.say("stop with Ctrl-C")
         if show:
             # starting a browser blocks, perhaps for seconds
@@ -197,7 +217,16 @@ async def _serve(
 
     # opened here, so that an error of the store is reported as in every other command
     async with memory_at(settings, embedder, serving.model, quota) as memory:
-        config = uvicorn_config(create_app(memory, serving), host=host, port=port)
+        app = create_app(memory, serving, mcp=mcp, webhooks=hooks.router(memory, serving))
+        config = uvicorn_config(app, host=host, port=port)
         await announced(MemoryServer, config, announce).serve(sockets=[listening])
     output.say("stopped; everything acknowledged is stored")
     return CommandResult(data=None)
+
+
+def _public(hosts: Sequence[str], url: str) -> str:
+    """The base of URLs that others are given: of the first host name that --allow-host gave, else `url`."""
+    from echoic.server.settings import LOOPBACK
+
+    named = next((host for host in hosts if host not in LOOPBACK and "*" not in host and "." in host), None)
+    return f"https://{named}/" if named else url

@@ -7,6 +7,9 @@ one caller removes what names them without taking the others' way to their memor
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +22,9 @@ from echoic.memory.records import CONVERSATION, LINK_GUESSES, PHONE_LINE, PHONE_
 from echoic.stores.base import Drop, Erased, Put, Record, Store
 from echoic.types import Scope
 
+_NUMBER = re.compile(r"\+[1-9][0-9]{5,14}")
+_WITHHELD: Final = frozenset({"+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253"})
+"""Anonymous, restricted, blocked, unknown, unavailable: Twilio's stand-ins, as their letters are dialled."""
 PIN_GUESSES: Final = "pin:"
 """Before the id of a count of wrong PINs."""
 
@@ -39,6 +45,19 @@ class PhoneLine:
     """Users who gave a code in a call from here whose number was not proven; their PIN is good here, too."""
     changed: bool
     """It was linked or unlinked, and nobody who called from it was told yet."""
+
+
+def identity_of(number: str, salt: str | None) -> str | None:
+    """The identity of the line of `number`; None where it is withheld, or is no number in E.164.
+
+    It is hashed with `salt`; None leaves it readable.
+    """
+    bare = re.sub(r"[\s().-]", "", number)
+    if not _NUMBER.fullmatch(bare) or bare in _WITHHELD:
+        return None
+    if salt is None:
+        return f"phone:{bare}"
+    return f"phone:{hmac.new(salt.encode(), bare.encode(), hashlib.sha256).hexdigest()[:32]}"
 
 
 def line_key(line: str) -> str:

@@ -8,10 +8,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
@@ -21,7 +23,7 @@ from echoic.server import problems
 from echoic.server.event_stream import EventStreams
 from echoic.server.guards import AddressLimit, BodyGuard, OriginGuard, RequestLog, SecurityHeaders
 from echoic.server.identity_tokens import IdentityTokens
-from echoic.server.request_callers import AppState
+from echoic.server.request_callers import AppState, called, recognise
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
@@ -29,6 +31,8 @@ from echoic.server.speculations import Speculations
 
 if TYPE_CHECKING:
     from echoic.capability.talking import Talker
+    from echoic.integrations.mcp import HttpEndpoint
+    from echoic.memory.user import UserMemory
 
 MAX_MESSAGE = 64 * 1024
 """Bytes of one message on a socket: a second of audio at 24 kHz, and more words than anybody says."""
@@ -100,11 +104,20 @@ _TAGS = [
 ]
 
 
-def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
+def create_app(
+    memory: MemoryService, settings: ServerSettings, *, mcp: bool = False, webhooks: APIRouter | None = None
+) -> FastAPI:
     """The server of `memory`, which is opened when the app starts and closed when it ends.
+
+    Args:
+        memory: not yet open.
+        settings: how it is served.
+        mcp: whether it also speaks the Model Context Protocol, at /mcp.
+        webhooks: of hosted voice platforms, served at /hooks; see `echoic.integrations.hosted`.
 
     Raises:
         InvalidInput: a model of `settings` is not known, or needs packages that are not installed.
+        ImportError: the protocol's SDK is not installed.
 
     Raises (when the app starts):
         InvalidInput: the model cannot be used: its key is missing.
@@ -124,6 +137,8 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
         voice=voice.switchboard(memory, settings),
     )
 
+    endpoint = _mcp(served) if mcp else None
+
     @asynccontextmanager
     async def opened(_app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
@@ -134,6 +149,8 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
                 stack.push_async_callback(served.voice.aclose)
             stack.push_async_callback(speculations.aclose)
             stack.callback(live.close)
+            if endpoint is not None:
+                await stack.enter_async_context(endpoint.running())
             live.open()
             speculations.open()
             yield
@@ -159,8 +176,24 @@ def create_app(memory: MemoryService, settings: ServerSettings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(voice.sockets)
+    if webhooks is not None:
+        app.include_router(webhooks, prefix="/hooks", include_in_schema=False)
+    if endpoint is not None:
+        app.router.routes.append(Route("/mcp", endpoint, methods=["POST"]))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+def _mcp(served: AppState) -> HttpEndpoint:
+    """The Model Context Protocol, for whoever holds an identity token."""
+    from echoic.integrations.mcp import HttpEndpoint
+
+    async def recognised(request: Request) -> UserMemory:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        principal = await recognise(served, request, token.strip() if scheme.lower() == "bearer" else None)
+        return (await called(served, request, principal)).memory
+
+    return HttpEndpoint(recognised)
 
 
 def _talker(memory: MemoryService, settings: ServerSettings) -> Talker | None:

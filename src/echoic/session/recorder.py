@@ -17,6 +17,7 @@ from typing import Any, Final
 from pydantic_ai.messages import ModelMessage, ModelResponse, SpeechPart
 from pydantic_ai.realtime import RealtimeError
 
+from echoic.checks import storable
 from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
 from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint
 from echoic.prompt.budget import estimate_tokens
@@ -34,7 +35,6 @@ from echoic.session.turns import (
     note_turn,
     parts_of,
     resumption_of,
-    storable,
     text_of,
     unrecorded,
     whose,

@@ -19,6 +19,7 @@ from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
 
 from echoic.capability.memory import CallerMemory
+from echoic.checks import storable
 from echoic.errors import EchoicError
 from echoic.memory.concurrency import noted as retrieved
 from echoic.memory.distilling import Summarizer
@@ -29,7 +30,6 @@ from echoic.session.text_playback import SpokenReply, TextPlayback
 from echoic.session.text_recall import Ear, HeardMemory
 from echoic.session.text_recorder import CallOver, TextRecorder, turn_of
 from echoic.session.text_runner import TextRunner
-from echoic.session.turns import storable
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
 
 from echoic.capability.runner import history_of
+from echoic.checks import storable
 from echoic.errors import EchoicError, InvalidInput, WriteConflict
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.concurrency import until_written
@@ -37,7 +38,7 @@ from echoic.session.history import read, settled, trimmed, written
 from echoic.session.text_playback import TextPlayback
 from echoic.session.text_recall import HeardMemory
 from echoic.session.text_runner import TextRunner
-from echoic.session.turns import given_in, storable
+from echoic.session.turns import given_in
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)
@@ -308,24 +309,22 @@ class TextRecorder:
             return None
         if task.conversation.status == "completed":
             raise CallOver
-        checkpoint = await until_written(self._taken_over, "the checkpoint of a call")
-        opened = self._opened = await self.memory.conversation(self.name, agent=self._agent)
         kept = list(task.turns)
-        messages = history_of(kept)
-        if checkpoint is not None:
-            if checkpoint.unkept:
-                await opened.append(*checkpoint.unkept, learn=checkpoint.learns)
-            handed = {turn.id for turn in checkpoint.unkept}
-            later = [turn for turn in kept[checkpoint.cursor :] if turn.id not in handed]
-            there = settled(read(checkpoint.messages), {}, checkpoint.pending)
-            messages = with_summary([*there, *history_of(later)], checkpoint.summary)
-            kept += [turn for turn in checkpoint.unkept if turn.id not in {each.id for each in kept}]
-            self._digest = self._new_digest(opened)
-            self._digest.take_up(checkpoint)
-            await self._go_on_recording()
+        checkpoint = await until_written(lambda: self._taken_over(kept), "the checkpoint of a call")
+        opened = self._opened = await self.memory.conversation(self.name, agent=self._agent)
+        if checkpoint.unkept:
+            await opened.append(*checkpoint.unkept, learn=checkpoint.learns)
+        handed = {turn.id for turn in checkpoint.unkept}
+        later = [turn for turn in kept[checkpoint.cursor :] if turn.id not in handed]
+        there = settled(read(checkpoint.messages), {}, checkpoint.pending)
+        messages = with_summary([*there, *history_of(later)], checkpoint.summary)
+        kept += [turn for turn in checkpoint.unkept if turn.id not in {each.id for each in kept}]
+        self._digest = self._new_digest(opened)
+        self._digest.take_up(checkpoint)
+        await self._go_on_recording()
         self.turns = [*kept, *self.turns]
         self._durable, self._given = len(kept), len(messages)
-        return (checkpoint.agent if checkpoint is not None else self._agent), messages
+        return checkpoint.agent, messages
 
     def resume(self, turns: Sequence[Turn]) -> None:
         """These turns of the call are kept already."""
@@ -349,12 +348,27 @@ class TextRecorder:
     def _new_digest(self, opened: OpenConversation) -> Digest:
         return Digest(self.memory, opened, self._summarizer, budget_tokens=_HISTORY_TOKENS)
 
-    async def _taken_over(self) -> Checkpoint | None:
-        """The checkpoint, written anew: a process that still has the call finds that it has it no longer."""
+    async def _taken_over(self, kept: Sequence[Turn]) -> Checkpoint:
+        """The checkpoint, written anew: a process that still has the call finds that it has it no longer.
+
+        One that has not come to write its first must find this one in its place.
+        """
+        now = datetime.now(UTC)
         checkpoint = await self._sessions.load(self.memory.scope, self.name)
-        if checkpoint is not None:
-            await self._sessions.save(self.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
-        return checkpoint
+        claimed = (
+            replace(checkpoint, saved_at=now)
+            if checkpoint is not None
+            else Checkpoint(
+                session=self.name,
+                conversation=self.name,
+                agent=self._agent,
+                messages=written(history_of(kept)),
+                cursor=len(kept),
+                saved_at=now,
+            )
+        )
+        await self._sessions.save(self.memory.scope, claimed)
+        return claimed
 
     async def _go_on_recording(self) -> None:
         """What was written down of the call so far stays."""

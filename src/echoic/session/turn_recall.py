@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.concurrency import noted
+from echoic.memory.speculation import ListeningStatistics
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import Packed
 from echoic.prompt.block import memory_line
@@ -81,7 +82,8 @@ class CallRecall:
     Args:
         memory: of the caller.
         conversation: the call's; what was said in it the model has before it.
-        given: what the model was given already, as the block says it.
+        given: what the model was given already, as the block says it. None: each turn's text stands for
+            itself, as where it is in one request only and not in the history.
         deadline_ms: for a turn's recall, from the moment its last word is known.
 
     Raises:
@@ -92,7 +94,7 @@ class CallRecall:
         self,
         memory: UserMemory,
         conversation: str,
-        given: Callable[[], str],
+        given: Callable[[], str] | None,
         *,
         deadline_ms: float = DEFAULT_DEADLINE_MS,
     ) -> None:
@@ -102,10 +104,15 @@ class CallRecall:
         self._conversation = conversation
         self._given = given
         self._deadline_ms = deadline_ms
-        self._listening = memory.listen(limit=HITS)
+        self._listening = memory.listen(limit=HITS, besides=conversation if given is None else None)
         self._listening.on_found = self._prepare
         self._shown: set[str] = set()
         self._prepared: _PackedAhead | None = None
+
+    @property
+    def statistics(self) -> ListeningStatistics:
+        """What came of listening so far."""
+        return self._listening.statistics
 
     def hear(self, partial: str) -> None:
         """Take in what the caller said so far. Never waits."""
@@ -189,7 +196,7 @@ class CallRecall:
 
     def _fates(self, hits: Collection[Hit]) -> dict[int, Fate]:
         """What is known of hits before they are packed: those the model has already."""
-        given = set(self._given().splitlines())
+        given = set(self._given().splitlines()) if self._given is not None else set()
         fates: dict[int, Fate] = {}
         for place, hit in enumerate(hits):
             if hit.turn is not None and hit.turn.conversation == self._conversation:
@@ -210,7 +217,8 @@ class CallRecall:
                 fates[place] = "shown"
             else:
                 fates[place] = "repeated" if packed.merged > 0 and packed.left_out == 0 else "over_budget"
-        self._shown |= shown
+        if self._given is not None:
+            self._shown |= shown
         return packed.text if shown else ""
 
 

@@ -20,14 +20,13 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from echoic.checks import storable
 from echoic.session.call_record import Exchange, Spoken
 from echoic.session.history import utterance_of
 from echoic.session.playback import Utterance
 from echoic.session.provider_session import CallerUtterance, Leg
 from echoic.types import Turn
 
-_CHARACTERS: Final = 8000
-"""Of one turn, at most 32,000 bytes."""
 NOTHING: Final = Turn(speaker="agent", text="-")
 """Stands for a part in which nothing was said."""
 
@@ -145,8 +144,3 @@ def text_of(part: Any) -> str:
     return (
         content if isinstance(content, str) else " ".join(each for each in content if isinstance(each, str))
     )
-
-
-def storable(text: str) -> str:
-    """What can be kept of a text: all of it, but for what no store can hold exactly."""
-    return text.replace("\0", "").encode(errors="replace").decode()[:_CHARACTERS]

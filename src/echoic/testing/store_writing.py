@@ -54,7 +54,7 @@ JSON_DATA = st.dictionaries(
     max_size=6,
 )
 _EXAMPLES = settings(
-    max_examples=min(40, settings.default.max_examples),  # fewer where your profile says so
+    max_examples=min(40, settings().max_examples),  # fewer where your profile says so
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],

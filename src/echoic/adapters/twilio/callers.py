@@ -6,9 +6,6 @@ number is the caller's own, a PIN, or a code that was shown to whom it proves.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,13 +17,9 @@ from echoic.adapters.twilio.phone_lines import AGENT, RECORD, PhoneLine, PhoneLi
 from echoic.adapters.twilio.pins import Pins
 from echoic.adapters.twilio.settings import PhoneSettings, Trust
 from echoic.errors import NotAllowed
-from echoic.memory.phone_registry import line_key
+from echoic.memory.phone_registry import identity_of, line_key
 from echoic.memory.service import MemoryService
 from echoic.session.text_recorder import TextRecorder
-
-_NUMBER = re.compile(r"\+[1-9][0-9]{5,14}")
-_WITHHELD: Final = frozenset({"+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253"})
-"""Anonymous, restricted, blocked, unknown, unavailable: Twilio's stand-ins, as their letters are dialled."""
 
 FULL_ATTESTATION: Final = "TN-Validation-Passed-A"
 """Twilio's StirVerstat where the carrier vouches for the caller's right to the number, and the call was not
@@ -88,13 +81,7 @@ class Callers:
 
     def line_of(self, number: str) -> str | None:
         """The identity of `number`; None where it is withheld, or is no number."""
-        bare = re.sub(r"[\s().-]", "", number)
-        if not _NUMBER.fullmatch(bare) or bare in _WITHHELD:
-            return None
-        if self._settings.plain_numbers:
-            return f"phone:{bare}"
-        key = self._settings.salt.encode()
-        return f"phone:{hmac.new(key, bare.encode(), hashlib.sha256).hexdigest()[:32]}"
+        return identity_of(number, None if self._settings.plain_numbers else self._settings.salt)
 
     async def identify(self, number: str, attestation: str = "") -> Caller:
         """Who is calling from `number`.

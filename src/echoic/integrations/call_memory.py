@@ -1,0 +1,301 @@
+"""The memory of one call inside a voice framework: what `livekit` and `pipecat` have in common.
+
+    call = CallMemory(service.user("ana"))
+    call.hear("what am I aller")                                # interim transcripts, as they come
+    memory = await call.memory_for("What am I allergic to?")    # text for the model, within the deadline
+    call.user_said("What am I allergic to?")                    # never waits: one writer keeps turns in order
+    call.agent_said("Peanuts,", interrupted=True)               # with what it wrote, and what was heard of it
+    await call.aclose()                                         # everything that was said is kept now
+
+Memory is searched while the user speaks, so that the answer is there when they stop. Nothing here imports a
+framework, and nothing raises into one: what cannot be looked up is told to the model, and what cannot be
+written is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import uuid4
+
+from echoic.checks import MAX_KEY_CHARACTERS, checked_name, storable
+from echoic.errors import EchoicError, InvalidInput, QuotaExceeded
+from echoic.memory.concurrency import noted
+from echoic.memory.conversation import OpenConversation
+from echoic.memory.speculation import ListeningStatistics
+from echoic.memory.user import UserMemory
+from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD
+from echoic.session.heard import heard_part, says
+from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
+from echoic.speakers import AGENT, USER
+from echoic.types import Outcome, Turn
+
+log = logging.getLogger(__name__)
+
+BLOCK_TIMEOUT_S: Final = 3.0
+FINISH_S: Final = 10.0
+"""How long the end of a call waits for the store to take what was said."""
+RETRY_S: Final = 0.5
+_DRAFTS: Final = 8
+"""Replies of the model that are remembered until it is known how much of each was heard."""
+_SEARCHED_CHARACTERS: Final = 2000
+"""Of what was said, the last ones: the question is at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMemory:
+    """What memory adds to one turn."""
+
+    text: str = ""
+    """For the model; empty: there is nothing to add."""
+    outcome: Outcome = "complete"
+    """Whether all of memory was searched. Complete and empty means that nothing is known."""
+
+    @property
+    def message(self) -> str:
+        """`text` as the content of a message of its own; empty where there is nothing to add.
+
+        Give it the role "user", never "system" or "developer": it quotes what people said, and must not speak
+        for the operator. Nothing that is quoted in it can close the tag.
+        """
+        return f"<memory>\nNobody said this: it was looked up.\n{self.text}\n</memory>" if self.text else ""
+
+
+NOTHING: Final = TurnMemory()
+UNAVAILABLE: Final = TurnMemory(UNREAD, "unavailable")
+
+
+class CallMemory:
+    """For one user, one call and one event loop.
+
+    Args:
+        user: whose memory.
+        call: the id of the call, and of the conversation it is kept as. An id that is used again continues
+            that conversation, whose turns are not recalled while it goes on. Empty: a new one.
+        agent: the name the agent keeps conversations and experience under.
+        deadline_ms: the longest that a reply waits for memory.
+
+    Raises:
+        InvalidInput: the deadline is not above 0, or a name is not valid.
+    """
+
+    def __init__(
+        self,
+        user: UserMemory,
+        call: str = "",
+        *,
+        agent: str | None = None,
+        deadline_ms: float = DEFAULT_DEADLINE_MS,
+    ) -> None:
+        self.call = checked_name(call, "call") if call else uuid4().hex
+        self._user, self._agent = user, agent
+        self._recall = CallRecall(user, self.call, None, deadline_ms=deadline_ms)
+        self._looking = asyncio.Lock()
+        self._answers: dict[str, asyncio.Task[TurnMemory]] = {}
+        """What was looked up for this turn, by what was said: asked for again, as when tools were used, the
+        model gets the same words."""
+        self._segments: list[str] = []
+        """Final transcripts of the turn, which may have several."""
+        self._turn_is_over = True
+        self._drafts = deque[list[str]](maxlen=_DRAFTS)
+        self._cut_off = ""
+        """What was heard of an answer that was cut off last, until the user's turn is kept."""
+        self._unkept = deque[tuple[Turn, asyncio.Task[TurnMemory] | None]]()
+        """Turns in order, those of the user with what is looked up for them."""
+        self._opened: OpenConversation | None = None
+        self._writer: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def statistics(self) -> ListeningStatistics:
+        """How often memory was searched while the user spoke, and how often the answer was there in time."""
+        return self._recall.statistics
+
+    def warm(self) -> None:
+        """Load in the background what the first turn needs, as when the phone rings."""
+        if self._warming is None:
+            self._warming = asyncio.get_running_loop().create_task(self._user.warm())
+            self._warming.add_done_callback(noted)  # the first turn looks again, and says so
+
+    # -- what the model is given
+
+    def hear(self, text: str, *, final: bool = False) -> None:
+        """Take in a transcript while the user speaks: of a segment so far, or `final`, of all of it."""
+        if self._turn_is_over:
+            self._turn_is_over = False
+            self._answers.clear()
+        so_far = " ".join([*self._segments, text]).strip()
+        if final:
+            self._segments = [so_far]
+        if so_far and self._closing is None:
+            self._recall.hear(storable(so_far[-_SEARCHED_CHARACTERS:]))
+
+    def discard(self) -> None:
+        """What was heard so far is no turn: it was noise, or "mhm" while the agent spoke."""
+        self._segments = []
+
+    async def memory_for(self, said: str) -> TurnMemory:
+        """What is known for the user's turn `said`, within the deadline. Never raises for want of memory.
+
+        Asked again for the same turn, as by speculative generation or after a tool, it gives the same.
+        """
+        if not said.strip():
+            return NOTHING
+        # shielded: a reply that is broken off must not end the search for another
+        return await asyncio.shield(self._answer(said))
+
+    def _answer(self, said: str) -> asyncio.Task[TurnMemory]:
+        name = " ".join(said.casefold().split()).strip(" .,;:?!…\"'")
+        if name not in self._answers:
+            self._answers[name] = asyncio.get_running_loop().create_task(self._look_up(said))
+        return self._answers[name]
+
+    async def block(self) -> str:
+        """What a session starts with: who the user is and how they want to be served, as a message."""
+        try:
+            async with asyncio.timeout(BLOCK_TIMEOUT_S):
+                block = await self._user.block(agent=self._agent, deadline_ms=BLOCK_TIMEOUT_S * 500)
+        except (EchoicError, TimeoutError) as error:
+            log.warning("the memory block could not be read: %s", type(error).__name__)
+            return UNAVAILABLE.message
+        return TurnMemory(block.text).message
+
+    async def _look_up(self, said: str) -> TurnMemory:
+        async with self._looking:
+            try:
+                found = await self._recall.final(storable(said[-_SEARCHED_CHARACTERS:]))
+            except Exception as error:  # noqa: BLE001 - of an embedder or store of somebody's own: the call goes on
+                log.error("a call's recall failed: %s", type(error).__name__)  # noqa: TRY400 - no content
+                return UNAVAILABLE
+        # what was found and could not be packed in time is not known to the model either
+        is_late = found.outcome == "deadline" or any(hit.fate == "late" for hit in found.found)
+        outcome: Outcome = "deadline" if is_late else found.outcome
+        told = {"complete": "", "deadline": NOT_ALL_SEEN, "unavailable": UNREAD}[outcome]
+        return TurnMemory(found.text or told, outcome)
+
+    # -- what is kept
+
+    def user_said(
+        self,
+        text: str,
+        *,
+        id: str = "",  # noqa: A002 - as everywhere
+        said_at: datetime | None = None,
+        confidence: float | None = None,
+    ) -> None:
+        """The user's turn is over. Delivered again with the same id, it is kept once."""
+        self._segments, self._turn_is_over = [], True
+        self._cut_off = ""
+        self._keep(USER, text, id=id, said_at=said_at, confidence=confidence)
+
+    def reply(self) -> list[str]:
+        """A list for what the model writes in one reply: append to it as the words come."""
+        self._drafts.append([])
+        return self._drafts[-1]
+
+    def agent_said(
+        self,
+        text: str,
+        *,
+        interrupted: bool = False,
+        id: str = "",  # noqa: A002 - as everywhere
+        said_at: datetime | None = None,
+    ) -> None:
+        """The agent spoke `text`: all of its reply, or `interrupted`, the part of it that was heard.
+
+        Of a reply that was cut off all is kept, and how much of it was heard. Delivered again, it is kept
+        once, also under another id.
+        """
+        if not text.strip():
+            return  # as before a tool, or cut off before a word of it was heard
+        self._answers.clear()  # the turn is answered: the same words said again are looked up again
+        if not interrupted:
+            self._keep(AGENT, text, id=id, said_at=said_at)
+            return
+        if text.strip() == self._cut_off:
+            return  # frameworks tell of an answer that was cut off twice, with an id of its own each time
+        self._cut_off = text.strip()
+        drafts = ["".join(draft).strip() for draft in reversed(self._drafts)]
+        for draft in drafts:
+            if says(draft, text):
+                heard = heard_part(draft, text)
+                self._keep(AGENT, draft, heard=None if heard == draft else heard, id=id, said_at=said_at)
+                return
+        # speech output may report "five dollars" for "$5": then it is the reply that begins alike
+        written = next((draft for draft in drafts if heard_part(draft, text)), text)
+        self._keep(AGENT, written, heard=None if written == text else text, id=id, said_at=said_at)
+
+    def _keep(
+        self,
+        speaker: str,
+        text: str,
+        *,
+        id: str,  # noqa: A002 - as everywhere
+        said_at: datetime | None,
+        heard: str | None = None,
+        confidence: float | None = None,
+    ) -> None:
+        if not (kept := storable(text).strip()):
+            return
+        turn = Turn(
+            speaker=speaker,
+            text=kept,
+            heard=None if heard is None else storable(heard),
+            said_at=said_at or datetime.now(UTC),
+            confidence=confidence if confidence is not None and 0 < confidence <= 1 else None,
+            id=f"{self.call}:{id or uuid4().hex}"[-MAX_KEY_CHARACTERS:],
+        )
+        self._unkept.append((turn, self._answer(kept) if speaker == USER and self._closing is None else None))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        """Write what waits, in order. What the store does not take stays for the next turn, or the end."""
+        while self._unkept:
+            turn, looking = self._unkept[0]
+            if looking is not None:  # first: what is written makes old what was found while the user spoke
+                await asyncio.wait([looking])
+            try:
+                if self._opened is None:
+                    self._opened = await self._user.conversation(self.call, agent=self._agent)
+                await self._opened.append(turn)
+            except (InvalidInput, QuotaExceeded) as error:  # as when the call was forgotten: never to be kept
+                log.error("a turn of a call is not kept: %s", type(error).__name__)  # noqa: TRY400 - no content
+            except Exception as error:  # noqa: BLE001 - nobody else would keep the rest of the call
+                left = len(self._unkept)
+                log.warning("%d turns of a call are not kept yet: %s", left, type(error).__name__)
+                return
+            self._unkept.popleft()
+
+    async def aclose(self) -> None:
+        """The call is over: keep what is left of it, and mark it as completed. May be called twice."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        await asyncio.shield(self._closing)  # a framework in a hurry must not cost the last words
+
+    async def _close(self) -> None:
+        if self._warming is not None:
+            self._warming.cancel()
+        try:
+            async with asyncio.timeout(FINISH_S):
+                await self._settled()
+                if self._opened is not None:
+                    await self._opened.complete()
+        except (EchoicError, TimeoutError) as error:
+            log.error("%d turns of a call are not kept: %s", len(self._unkept), type(error).__name__)  # noqa: TRY400 - no content
+        await self._recall.aclose()
+
+    async def _settled(self) -> None:
+        """Wait until everything is kept, asking a store that fails again and again."""
+        while True:
+            if self._writer is not None:
+                await asyncio.shield(self._writer)
+            if not self._unkept:
+                return
+            await asyncio.sleep(RETRY_S)
+            self._writer = asyncio.get_running_loop().create_task(self._write())

@@ -1,0 +1,1 @@
+"""Echoic behind hosted voice platforms: the signed webhooks of Vapi, Retell and ElevenLabs."""

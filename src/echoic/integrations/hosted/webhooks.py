@@ -1,0 +1,372 @@
+"""Webhooks of Vapi, Retell and ElevenLabs as a FastAPI router: memory for a call that runs on their machines.
+
+    app.include_router(webhooks(service, whose=whose, vapi_secret=…, retell_key=…))
+
+Each platform asks before a call (whom is it for, and what is known of them), during it (tools), and reports
+afterwards what was said. Every request must be signed; a platform without a secret has no routes. A report
+that is delivered again changes nothing, and one that could not be kept is answered 503: then it comes again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal
+
+from fastapi import APIRouter, HTTPException, Request
+
+from echoic.checks import storable
+from echoic.errors import EchoicError, StoreUnavailable
+from echoic.integrations import tools
+from echoic.integrations.hosted.signatures import (
+    same_secret,
+    signed_by_elevenlabs,
+    signed_by_retell,
+    signed_by_vapi,
+)
+from echoic.memory.phone_registry import identity_of, line_key, line_of
+from echoic.memory.records import PHONE_LINE, scan_all
+from echoic.memory.service import MemoryService
+from echoic.memory.user import UserMemory
+from echoic.prompt.answer import UNREAD
+from echoic.speakers import AGENT, USER
+from echoic.types import Turn
+
+log = logging.getLogger(__name__)
+
+MAX_BODY_BYTES: Final = 5_000_000
+"""The report of an hour's call has some 200,000."""
+BLOCK_DEADLINE_MS: Final = 500.0
+RECALL_DEADLINE_MS: Final = 400.0
+UNKNOWN_CALLER: Final = "Nobody knows who is calling: there is no memory of them, and none is kept."
+
+Platform = Literal["vapi", "retell", "elevenlabs"]
+Signed = Callable[[str, bytes, Mapping[str, str]], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedCaller:
+    """What a platform says of who is on the line."""
+
+    platform: Platform
+    number: str
+    """Of the person, in E.164; empty where there is none, as for a call from a web page."""
+    outbound: bool
+    """Whether the agent called them. The number of an incoming call proves nothing: anybody can send any."""
+    payload: Mapping[str, Any]
+    """The whole request, which may hold what your own backend gave the call, such as `metadata`."""
+
+
+Whose = Callable[[HostedCaller], Awaitable[str | None]]
+"""The user a call is for; None: nobody is known, and nothing is recalled or kept."""
+
+
+class Webhooks:
+    """What the routes of all platforms do. Made by `webhooks`."""
+
+    def __init__(self, service: MemoryService, whose: Whose, deployment: str) -> None:
+        self._service, self._whose, self._deployment = service, whose, deployment
+
+    async def user(
+        self, platform: Platform, number: object, payload: Mapping[str, Any], *, outbound: bool
+    ) -> UserMemory | None:
+        """The memory of who is on the line."""
+        given = number.strip() if isinstance(number, str) else ""
+        caller = HostedCaller(platform=platform, number=given, outbound=outbound, payload=payload)
+        try:
+            name = (await self._whose(caller) or "").strip()
+        except StoreUnavailable as error:
+            raise HTTPException(503, "could not look up who is on the line") from error
+        return self._service.user(name, self._deployment) if name else None
+
+    async def block(self, user: UserMemory | None) -> str:
+        """What a call begins with."""
+        if user is None:
+            return UNKNOWN_CALLER
+        try:
+            return (await user.block(deadline_ms=BLOCK_DEADLINE_MS)).text
+        except EchoicError as error:
+            log.warning("the memory of a call could not be read: %s", type(error).__name__)
+            return UNREAD
+
+    async def use(self, user: UserMemory | None, tool: object, arguments: object) -> str:
+        """What one of `integrations.tools` answers, on one line as the platforms want it, or its refusal."""
+        if user is None:
+            return UNKNOWN_CALLER
+        try:
+            given: Any = json.loads(arguments) if isinstance(arguments, str) and arguments else arguments
+            answer = await tools.call(user, str(tool), given or {})
+        except EchoicError as error:
+            return tools.refusal(error)
+        except ValueError:
+            return "the arguments are no JSON"
+        return json.dumps(answer, ensure_ascii=False)
+
+    async def documents(self, user: UserMemory | None, said: str) -> list[dict[str, Any]]:
+        """What is known for `said`, as Vapi wants it of a knowledge base."""
+        if user is None or not said.strip():
+            return []
+        try:
+            recall = await user.recall(storable(said), limit=5, deadline_ms=RECALL_DEADLINE_MS)
+        except EchoicError as error:
+            log.warning("memory could not be searched for a call: %s", type(error).__name__)
+            return [{"content": UNREAD, "similarity": 1.0}]
+        return [
+            {"content": hit.text, "similarity": hit.relevance, "uuid": each.id}
+            for hit in recall.hits
+            if (each := hit.memory or hit.turn) is not None
+        ]
+
+    async def keep(self, user: UserMemory | None, conversation: str, turns: Iterable[Turn | None]) -> None:
+        """Keep what was said in a call that is over.
+
+        Raises:
+            HTTPException: 503, the store did not take it: the platform delivers it again.
+        """
+        if user is None:
+            return
+        said = [turn for turn in turns if turn is not None]
+        try:
+            opened = await user.conversation(conversation)
+            await opened.append(*said)
+            await opened.complete()
+        except StoreUnavailable as error:
+            log.warning("a call is not kept yet: %s", type(error).__name__)
+            raise HTTPException(503, "could not keep it; deliver it again") from error
+        except EchoicError as error:  # as where the call was forgotten: to deliver it again would not help
+            log.error("a call is not kept: %s", type(error).__name__)  # noqa: TRY400 - no content
+
+
+async def _read(request: Request, secret: str, signed: Signed) -> dict[str, Any]:
+    """The body of a request that is signed.
+
+    Raises:
+        HTTPException: it is not, or is no JSON object.
+    """
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise HTTPException(413, "the body is too large")
+    if not signed(secret, body, request.headers):
+        raise HTTPException(401, "the signature is missing, wrong or too old")
+    try:
+        payload = json.loads(body)
+    except ValueError as error:
+        raise HTTPException(400, "the body is no JSON") from error
+    if not isinstance(payload, dict):
+        raise HTTPException(400, "the body is no JSON object")
+    return payload
+
+
+def _at(value: Any, *path: str) -> Any:
+    """What stands at `path`; None where nothing does."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _items(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _turn(
+    conversation: str, number: int, role: object, text: object, *, heard: object = None, at_s: object = None
+) -> Turn | None:
+    """Turn `number` of a report; None: it is none."""
+    speaker = {"user": USER, "bot": AGENT, "assistant": AGENT, "agent": AGENT}.get(str(role))
+    if speaker is None or not isinstance(text, str) or not storable(text).strip():
+        return None
+    part = storable(heard) if isinstance(heard, str) and heard != text else None
+    said_at = datetime.now(UTC)
+    if isinstance(at_s, int | float) and 0 < at_s < 1e11:
+        said_at = datetime.fromtimestamp(0, UTC) + timedelta(seconds=at_s)
+    return Turn(
+        speaker=speaker, text=storable(text), heard=part, said_at=said_at, id=f"{conversation}:{number}"
+    )
+
+
+def by_number(
+    service: MemoryService, salt: str, *, deployment: str = "default", trust_incoming: bool = False
+) -> Whose:
+    """Users known by their telephone numbers, as `echoic phone` knows them with the same secret.
+
+    Args:
+        service: where it is kept to whom a line is linked.
+        salt: what numbers are hashed with.
+        deployment: whose users they are.
+        trust_incoming: whether the number of an incoming call is believed, which anybody can send. Without,
+            only who was called is known.
+    """
+
+    async def whose(caller: HostedCaller) -> str | None:
+        line = identity_of(caller.number, salt) if caller.outbound or trust_incoming else None
+        if line is None:
+            return None
+        lines = service.user(line, deployment)  # only the deployment's own scope is read
+        key = line_key(line)
+        known = line_of(await scan_all(lines.backing_store, lines.scope.everyone, PHONE_LINE, key=key))
+        # where several people call from a line, nobody says here which of them it is
+        return None if known.people else known.linked or line
+
+    return whose
+
+
+def webhooks(
+    service: MemoryService,
+    *,
+    whose: Whose,
+    vapi_secret: str = "",
+    vapi_assistant: str = "",
+    retell_key: str = "",
+    elevenlabs_secret: str = "",
+    deployment: str = "default",
+) -> APIRouter:
+    """The routes of the platforms that have a secret here.
+
+    Args:
+        service: opened by whoever made it.
+        whose: names the user of a call, or refuses with None. A number alone is no proof of identity.
+        vapi_secret: of the server URL.
+        vapi_assistant: the id of the assistant that takes calls, for `assistant-request`.
+        retell_key: the API key that Retell marks as the webhook's.
+        elevenlabs_secret: of the post-call webhook. ElevenLabs does not sign the conversation initiation
+            webhook and the tools: give these the secret as the header `x-echoic-secret`.
+        deployment: whose users they are.
+    """
+    router, hooks = APIRouter(), Webhooks(service, whose, deployment)
+    if vapi_secret:
+        _vapi(router, hooks, vapi_secret, vapi_assistant)
+    if retell_key:
+        _retell(router, hooks, retell_key)
+    if elevenlabs_secret:
+        _elevenlabs(router, hooks, elevenlabs_secret)
+    return router
+
+
+def _vapi(router: APIRouter, hooks: Webhooks, secret: str, assistant: str) -> None:
+    @router.post("/vapi")
+    async def vapi(request: Request) -> dict[str, Any]:
+        """Vapi's server URL."""
+        message = _at(await _read(request, secret, signed_by_vapi), "message") or {}
+        call = _at(message, "call") or {}
+        number = _at(call, "customer", "number") or _at(message, "customer", "number")
+        user = await hooks.user("vapi", number, message, outbound=_at(call, "type") == "outboundPhoneCall")
+        match _at(message, "type"):
+            case "assistant-request":
+                overrides = {"variableValues": {"memory": await hooks.block(user)}}
+                named = {"assistantId": assistant} if assistant else {}
+                return {**named, "assistantOverrides": overrides}
+            case "tool-calls":
+                results = []
+                for each in _items(_at(message, "toolCallList") or _at(message, "toolCalls")):
+                    function = _at(each, "function") or each
+                    given = _at(function, "arguments") or _at(function, "parameters")
+                    answer = await hooks.use(user, _at(function, "name"), given)
+                    results.append({"toolCallId": each.get("id"), "result": answer})
+                return {"results": results}
+            case "knowledge-base-request":
+                messages = _items(_at(message, "messages"))
+                said = [each.get("content") for each in messages if each.get("role") == "user"]
+                return {"documents": await hooks.documents(user, str(said[-1] or "") if said else "")}
+            case "end-of-call-report" if name := _at(call, "id"):
+                conversation = f"vapi:{name}"
+                said_in = _items(_at(message, "artifact", "messages"))
+                turns = (
+                    _turn(
+                        conversation,
+                        n,
+                        each.get("role"),
+                        each.get("message"),
+                        at_s=_seconds(each.get("time")),
+                    )
+                    for n, each in enumerate(said_in)
+                )
+                await hooks.keep(user, conversation, turns)
+        return {}
+
+
+def _seconds(milliseconds: object) -> float | None:
+    return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
+
+
+def _retell(router: APIRouter, hooks: Webhooks, key: str) -> None:
+    @router.post("/retell")
+    async def retell(request: Request) -> dict[str, Any]:
+        """Retell's inbound webhook, its custom functions and its call events, in one."""
+        payload = await _read(request, key, signed_by_retell)
+        call = _at(payload, "call") or _at(payload, "call_inbound") or {}
+        outbound = _at(call, "direction") == "outbound"
+        number = _at(call, "to_number" if outbound else "from_number")
+        user = await hooks.user("retell", number, payload, outbound=outbound)
+        if "call_inbound" in payload:
+            return {"call_inbound": {"dynamic_variables": {"memory": await hooks.block(user)}}}
+        if "name" in payload and "args" in payload:
+            return {"result": await hooks.use(user, payload["name"], payload["args"])}
+        if _at(payload, "event") == "call_ended" and (name := _at(call, "call_id")):
+            conversation, began_s = f"retell:{name}", _seconds(_at(call, "start_timestamp"))
+            turns = (
+                _turn(conversation, n, each.get("role"), each.get("content"), at_s=_word_at(began_s, each))
+                for n, each in enumerate(_items(_at(call, "transcript_object")))
+            )
+            await hooks.keep(user, conversation, turns)
+        return {}
+
+
+def _word_at(began_s: float | None, utterance: dict[str, Any]) -> float | None:
+    words = _items(utterance.get("words"))
+    start = words[0].get("start") if words else None
+    return began_s + start if began_s is not None and isinstance(start, int | float) else began_s
+
+
+def _elevenlabs(router: APIRouter, hooks: Webhooks, secret: str) -> None:
+    def by_header(given: str, body: bytes, headers: Mapping[str, str]) -> bool:
+        del body
+        return same_secret(given, headers.get("x-echoic-secret", ""))
+
+    @router.post("/elevenlabs/start")
+    async def start(request: Request) -> dict[str, Any]:
+        """The conversation initiation webhook: what an incoming call begins with."""
+        payload = await _read(request, secret, by_header)
+        user = await hooks.user("elevenlabs", _at(payload, "caller_id"), payload, outbound=False)
+        variables = {"memory": await hooks.block(user)}
+        return {"type": "conversation_initiation_client_data", "dynamic_variables": variables}
+
+    @router.post("/elevenlabs/tools/{tool}")
+    async def use(tool: str, request: Request) -> dict[str, Any]:
+        """A webhook tool; give it `system__caller_id` as the parameter `caller_id`."""
+        payload = await _read(request, secret, by_header)
+        given = {name: value for name, value in payload.items() if name != "caller_id"}
+        user = await hooks.user("elevenlabs", _at(payload, "caller_id"), payload, outbound=False)
+        return {"result": await hooks.use(user, tool, given)}
+
+    @router.post("/elevenlabs/ended")
+    async def ended(request: Request) -> dict[str, Any]:
+        """The post-call webhook, with the transcript."""
+        payload = await _read(request, secret, signed_by_elevenlabs)
+        data = _at(payload, "data") or {}
+        if _at(payload, "type") == "post_call_transcription" and (name := _at(data, "conversation_id")):
+            variables = _at(data, "conversation_initiation_client_data", "dynamic_variables")
+            phone = _at(data, "metadata", "phone_call")
+            number = _at(phone, "external_number") or _at(variables, "system__caller_id")
+            outbound = _at(phone, "direction") == "outbound"
+            user = await hooks.user("elevenlabs", number, payload, outbound=outbound)
+            conversation, began_s = f"elevenlabs:{name}", _at(data, "metadata", "start_time_unix_secs")
+            turns = (
+                _elevenlabs_turn(conversation, n, began_s, each)
+                for n, each in enumerate(_items(_at(data, "transcript")))
+            )
+            await hooks.keep(user, conversation, turns)
+        return {}
+
+
+def _elevenlabs_turn(conversation: str, number: int, began_s: object, said: dict[str, Any]) -> Turn | None:
+    spoken, written = said.get("message"), said.get("original_message")
+    at_s = None
+    if isinstance(began_s, int | float) and isinstance(after_s := said.get("time_in_call_secs"), int | float):
+        at_s = began_s + after_s
+    # of an answer that was cut off, what was written stands beside what was heard
+    return _turn(conversation, number, said.get("role"), written or spoken, heard=spoken, at_s=at_s)

@@ -1,0 +1,182 @@
+"""Echoic in LiveKit Agents: what callers said before is known while they speak, and what was heard is kept.
+
+    session = AgentSession(stt=…, llm=…, tts=…)
+    call = remember(session, service.user(caller))
+    ctx.add_shutdown_callback(call.aclose)
+    await session.start(EchoicAgent(memory=call, instructions="You are Pip."), room=ctx.room)
+
+Memory enters in `llm_node`, into a copy of the context, directly before the newest message of the user: the
+session's own history stays as it is without memory, and preemptive generation stays on. A realtime model does
+not pass there; it is given memory as messages in its provider's session, in time for its next response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterable, AsyncIterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from livekit.agents import Agent, AgentSession, llm, utils
+
+from echoic.integrations.call_memory import CallMemory
+from echoic.memory.user import UserMemory
+from echoic.session.turn_recall import DEFAULT_DEADLINE_MS
+
+log = logging.getLogger(__name__)
+
+_NOTE: Final = "memory_"
+"""What the ids of messages begin with that a realtime session is given."""
+
+
+def remember(
+    session: AgentSession[Any],
+    user: UserMemory,
+    *,
+    call: str = "",
+    agent: str | None = None,
+    deadline_ms: float = DEFAULT_DEADLINE_MS,
+) -> CallMemory:
+    """Keep what is said in `session` from now on, and look it up while it is said. For one call of one user.
+
+    Everything is kept once `CallMemory.aclose` returns, so give that to `JobContext.add_shutdown_callback`.
+
+    Args:
+        session: before it is started.
+        user: whose memory, such as `service.user(participant.identity)`.
+        call: the id of the call; empty: a new one. A room that is used again needs a new one each time.
+        agent: the name the agent keeps conversations and experience under.
+        deadline_ms: the longest that a reply waits for memory.
+
+    Raises:
+        InvalidInput: the deadline is not above 0, or a name is not valid.
+    """
+    memory = CallMemory(user, call, agent=agent, deadline_ms=deadline_ms)
+    ends: list[asyncio.Task[None]] = []
+
+    # handlers must be plain functions: none of these waits
+    def heard(event: Any) -> None:
+        memory.hear(event.transcript, final=event.is_final)
+        current = session.current_agent
+        if event.is_final and isinstance(current, EchoicAgent):
+            current.tell_realtime(event.transcript)
+
+    def said(event: Any) -> None:
+        item = event.item
+        if getattr(item, "type", None) != "message" or not (text := item.text_content):
+            return
+        at = datetime.fromtimestamp(item.created_at, UTC)
+        if item.role == "user":
+            memory.user_said(text, id=item.id, said_at=at, confidence=item.transcript_confidence)
+        elif item.role == "assistant":
+            memory.agent_said(text, interrupted=item.interrupted, id=item.id, said_at=at)
+
+    session.on("user_input_transcribed", heard)
+    session.on("conversation_item_added", said)
+    session.on("close", lambda _event: ends.append(asyncio.ensure_future(memory.aclose())))
+    memory.warm()
+    return memory
+
+
+async def with_memory(chat_ctx: llm.ChatContext, memory: CallMemory) -> llm.ChatContext:
+    """A copy of `chat_ctx` with what is known for the newest message of the user, directly before it.
+
+    For an agent with an `llm_node` of its own. Where there is nothing to add it is `chat_ctx` itself.
+    """
+    asked = next((i for i in reversed(chat_ctx.items) if i.type == "message" and i.role == "user"), None)
+    if asked is None or not asked.text_content:
+        return chat_ctx
+    known = await memory.memory_for(asked.text_content)
+    if not known.message:
+        return chat_ctx
+    copy = chat_ctx.copy()
+    # the role of the user: nothing that people said may speak for the operator
+    note = llm.ChatMessage(role="user", content=[known.message], created_at=asked.created_at)
+    copy.items.insert(copy.items.index(asked), note)
+    return copy
+
+
+class EchoicAgent(Agent):
+    """An agent that answers from memory. Give it what `remember` returned; derive from it as from `Agent`.
+
+    An `on_enter` of your own calls `await super().on_enter()` first, which a realtime model's memory needs.
+    """
+
+    def __init__(self, *, memory: CallMemory, **options: Any) -> None:
+        super().__init__(**options)
+        self._call_memory = memory
+        self._notes: dict[str, llm.ChatMessage] = {}
+        """What a realtime session was given last: of the caller, and for the turn."""
+        self._telling: asyncio.Task[None] | None = None
+
+    async def llm_node(
+        self, chat_ctx: llm.ChatContext, tools: list[Any], model_settings: Any
+    ) -> AsyncIterator[Any]:
+        """The default node, with memory in its request. What it writes is noted, in case it is cut off."""
+        reply = self._call_memory.reply()
+        request = await with_memory(chat_ctx, self._call_memory)
+        async for chunk in Agent.default.llm_node(self, request, tools, model_settings):
+            if isinstance(chunk, str):
+                reply.append(chunk)
+            elif isinstance(chunk, llm.ChatChunk) and chunk.delta is not None:
+                reply.append(chunk.delta.content or "")
+            yield chunk
+
+    # -- a realtime model, which hears and answers by itself
+
+    async def on_enter(self) -> None:
+        """Tell a realtime model who the caller is and how they want to be served."""
+        if self._realtime is not None:
+            await self._tell("caller", await self._call_memory.block())
+
+    async def transcription_node(self, text: AsyncIterable[Any], model_settings: Any) -> AsyncIterator[Any]:
+        """The default node. What a realtime model says is noted, in case it is cut off."""
+        reply = self._call_memory.reply() if self._realtime is not None else None
+        async for delta in Agent.default.transcription_node(self, text, model_settings):
+            if reply is not None:
+                reply.append(str(delta))
+            yield delta
+
+    def tell_realtime(self, said: str) -> None:
+        """Look `said` up for a realtime model, where this agent has one. Never waits."""
+        if self._realtime is None:
+            return
+        if self._telling is not None:
+            self._telling.cancel()  # a newer turn counts
+        self._telling = asyncio.ensure_future(self._tell_known(said))
+
+    async def _tell_known(self, said: str) -> None:
+        await self._tell("turn", (await self._call_memory.memory_for(said)).message)
+
+    @property
+    def _realtime(self) -> llm.RealtimeSession | None:
+        try:
+            return self.realtime_llm_session
+        except RuntimeError:  # another kind of model, or not running
+            return None
+
+    async def _tell(self, name: str, message: str) -> None:
+        """Put `message` into the provider's session in place of the one told before under that name.
+
+        The agent's own context stays as it is: there it would be history.
+        """
+        session, before = self._realtime, self._notes.get(name)
+        if session is None or message == (before.text_content if before else ""):
+            return
+        if not session.capabilities.mutable_chat_context:
+            log.warning(
+                "this realtime model takes no messages while it runs: it is not told what is remembered"
+            )
+            return
+        self._notes.pop(name, None)
+        if message:
+            self._notes[name] = llm.ChatMessage(role="user", content=[message], id=utils.shortuuid(_NOTE))
+        context = session.chat_ctx.copy()
+        context.items[:] = [item for item in context.items if not item.id.startswith(_NOTE)]
+        # before the newest item, for the framework takes the last one into the history of the agent
+        context.items[-1:-1] = self._notes.values()
+        try:
+            await session.update_chat_ctx(context)
+        except llm.RealtimeError as error:
+            log.warning("a realtime model could not be told what is remembered: %s", type(error).__name__)
