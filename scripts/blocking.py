@@ -12,7 +12,16 @@ from pathlib import Path
 from types import ModuleType
 
 from echoic.embedding import base as embedding
-from echoic.memory import conversation, global_facts, proposals, revocations, service, speculation, user
+from echoic.memory import (
+    conversation,
+    global_facts,
+    items,
+    proposals,
+    revocations,
+    service,
+    speculation,
+    user,
+)
 from echoic.memory.experience import lessons
 from echoic.stores import base as stores
 
@@ -22,6 +31,7 @@ HANDLES = (
     user.UserMemory,
     speculation.Speculation,
     conversation.OpenConversation,
+    items.Items,
     proposals.Proposals,
     global_facts.GlobalFacts,
     revocations.Revocations,

@@ -54,6 +54,7 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.hooks import Extraction, Forgotten, Recalled, ToolUsed, Trouble
+    from echoic.memory.items import FoundItems, Item, Items
     from echoic.memory.proposals import Proposals
     from echoic.memory.quota import Quota
     from echoic.memory.revocations import Revocations
@@ -85,9 +86,12 @@ __all__ = [
     "Experience",
     "Extraction",
     "Forgotten",
+    "FoundItems",
     "GlobalFacts",
     "Hit",
     "InvalidInput",
+    "Item",
+    "Items",
     "Jobs",
     "Lesson",
     "Memory",
@@ -136,7 +140,10 @@ _HANDED_OUT = {
     "Embedder": "echoic.embedding.base",
     "Extraction": "echoic.memory.hooks",
     "Forgotten": "echoic.memory.hooks",
+    "FoundItems": "echoic.memory.items",
     "GlobalFacts": "echoic.memory.global_facts",
+    "Item": "echoic.memory.items",
+    "Items": "echoic.memory.items",
     "Jobs": "echoic.memory.distil",
     "MemoryService": "echoic.memory.service",
     "OpenConversation": "echoic.memory.conversation",

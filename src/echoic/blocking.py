@@ -21,6 +21,7 @@ from echoic.memory.distil import Jobs
 from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.global_facts import Filled, GlobalFact
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble
+from echoic.memory.items import FoundItems, Item
 from echoic.memory.tasks import Result, Task
 from echoic.memory.user import P
 from echoic.partition import Partition
@@ -327,6 +328,9 @@ class BlockingUserMemory(Protocol):
     def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
         """The turns that a request to forget in `turn` means; None: it holds no such request."""
 
+    def items(self, kind: str, *, searchable: bool = False, conversation: str | None = None) -> BlockingItems:
+        """Records of a kind of your own: JSON values under names, which no recall finds; see `Items`."""
+
     @property
     def backing_store(self) -> BlockingStore:
         """The store, for records of another kind that are kept beside the memories, in `scope`."""
@@ -393,6 +397,28 @@ class BlockingOpenConversation(Protocol):
 
     def begin(self) -> None:
         """Make the conversation exist; one that does is continued."""
+
+
+class BlockingItems(Protocol):
+    """`Items`, blocking."""
+
+    def set(self, name: str, value: Any, *, text: str | None = None) -> Item:
+        """Keep `value` under `name`, in place of the one before. Durable when it returns."""
+
+    def append(self, values: Sequence[Any]) -> None:
+        """Keep `values` in this order behind all others, under names made for them: all of them, or none."""
+
+    def get(self, name: str) -> Item | None:
+        """The item under `name`; None: there is none."""
+
+    def delete(self, *names: str) -> None:
+        """Remove the items under `names`; what is not there is passed over. `forget` destroys for good."""
+
+    def all(self, *, newest: int | None = None) -> list[Item]:
+        """All items in the order in which they were first kept, or the `newest` so many of them."""
+
+    def search(self, text: str, *, limit: int = 10, deadline_ms: float | None = None) -> FoundItems:
+        """The best `limit` items for `text`, ranked as memories are, by meaning, words and near words."""
 
 
 class BlockingProposals(Protocol):
@@ -543,6 +569,7 @@ __all__ = [
     "BlockingAgentExperience",
     "BlockingEmbedder",
     "BlockingGlobalFacts",
+    "BlockingItems",
     "BlockingMemoryService",
     "BlockingOpenConversation",
     "BlockingProposals",

@@ -29,6 +29,7 @@ from echoic.errors import NotAllowed, NotOpen
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.experience import AgentExperience
 from echoic.memory.global_facts import GlobalFacts
+from echoic.memory.items import Items
 from echoic.memory.proposals import Proposals
 from echoic.memory.revocations import Revocations
 from echoic.memory.service import MemoryService
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-_HANDLES = (UserMemory, OpenConversation, Proposals, GlobalFacts, Revocations, AgentExperience)
+_HANDLES = (UserMemory, OpenConversation, Items, Proposals, GlobalFacts, Revocations, AgentExperience)
 _CLOSED = "the memory was closed while this was under way: echoic.sync.open() makes another"
 
 

@@ -21,7 +21,7 @@ import echoic
 from echoic.integrations.mcp import BLOCK_URI, PROMPT
 from echoic.integrations.tools import TOOLS
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
-from echoic.server.tokens import Tokens
+from echoic.server.identity_tokens import IdentityTokens
 
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 SECRET = "of these tests, and long enough for HS256"
@@ -64,7 +64,7 @@ async def serving(memory, **settings):
         while not server.started:
             await asyncio.sleep(0.01)
         port = listening.getsockname()[1]
-        yield Served(f"http://127.0.0.1:{port}/mcp", memory, Tokens(given))
+        yield Served(f"http://127.0.0.1:{port}/mcp", memory, IdentityTokens(given))
         server.should_exit = True
         await running
 
@@ -168,7 +168,7 @@ async def test_no_token_that_is_not_ours_is_let_in(served):
     bad = {
         "none": "",
         "forged": f"{head}.{body}.{signature[:-4]}AAAA",
-        "another secret": Tokens(ServerSettings(secret="s" * 40)).mint("default").token,
+        "another secret": IdentityTokens(ServerSettings(secret="s" * 40)).mint("default").token,
         "expired": served.token(exp=1_000_000_000),
         "another deployment": served.token(dep="not-served"),
         "another audience": served.token(aud="somebody-else"),

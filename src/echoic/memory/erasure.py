@@ -32,6 +32,8 @@ from echoic.memory.records import (
     CONVERSATION,
     EXCHANGE,
     GIVEN,
+    INDEXED_ITEM,
+    ITEM,
     LINK_CODE,
     MEMORY,
     PROPOSAL,
@@ -278,8 +280,9 @@ class Erasing:
         chosen = await self._parts.store.read(self._scope, CONVERSATION, [conversation])
         for kind in (TURN, RESULT, DIRECTIVES, *CALL_PARTS):
             chosen += await scan_all(self._parts.store, self._scope, kind, key=conversation)
-        held = await scan_all(self._parts.store, self._scope, CHECKPOINT)
-        chosen += [record for record in held if record.data.get("conversation") == conversation]
+        for kind in (CHECKPOINT, ITEM, INDEXED_ITEM):
+            held = await scan_all(self._parts.store, self._scope, kind)
+            chosen += [record for record in held if record.data.get("conversation") == conversation]
         read = await scan_all(self._parts.store, self._scope, PROGRESS)
         return chosen + [
             record for record in read if record.id == progress_id(record.key or "", conversation)
@@ -373,7 +376,7 @@ async def destroyed(
         else:
             found.kept += mentioned_in(turn, memories)
     redacting = _Redacting(memories, {old: new for old, new in left.items() if old})
-    for kind in (CONVERSATION, RESULT, EXCHANGE, CALL):
+    for kind in (CONVERSATION, RESULT, EXCHANGE, CALL, ITEM, INDEXED_ITEM):
         found.changes += redacting.changes(await scan_all(store, scope, kind))
     found.changes += await _derived(store, scope, memories, redacting)
     return found

@@ -17,11 +17,14 @@ from echoic.memory.decisions import DECISION
 from echoic.memory.distilling.progress import LEASE, PROGRESS
 from echoic.memory.experience.lessons import EXPERIENCE
 from echoic.memory.global_review import JUDGEMENT
+from echoic.memory.items import record_of_item
 from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
 from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,
     CONVERSATION,
+    INDEXED_ITEM,
+    ITEM,
     LINK_CODE,
     LINK_GUESSES,
     MEMORY,
@@ -70,6 +73,7 @@ async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
     cursors = {record.id: cursor_of(record) for record in conversations}
     turns = await _by_conversation(store, scope, TURN)
     results = await _by_conversation(store, scope, RESULT)
+    items = [(kind, r) for kind in (ITEM, INDEXED_ITEM) for r in await scan_all(store, scope, kind)]
     read = {r.key: r.id for r in await scan_all(store, scope, TURN) if r.seq <= cursors.get(r.key or "", -1)}
     directives = {record.id: record for record in await scan_all(store, scope, DIRECTIVES)}
     everywhere = directives.pop(DIRECTIVES, None)
@@ -91,6 +95,7 @@ async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
         ],
         "directives": dict(everywhere.data) if everywhere else {},
         "directives_for": [{"id": r.id, "key": r.key, **r.data} for r in directives.values()],
+        "items": [{**r.data, "searchable": kind == INDEXED_ITEM} for kind, r in items],
     }
 
 
@@ -190,6 +195,10 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
         turns = _parts_of(exported, TURN, "turns")
         results = _parts_of(exported, RESULT, "results")
         directives = _directives(exported)
+        items = [
+            record_of_item(item, searchable=bool(item.get("searchable")))
+            for item in exported.get("items", [])
+        ]
         for record in memories:
             check_memory(record)
         for record, item in zip(conversations, exported["conversations"], strict=True):
@@ -202,7 +211,7 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
         results = [record_of_result(result_of(record), record.key or "") for record in results]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"this export cannot be read: {type(error).__name__}") from error
-    return _each_once([*conversations, *memories, *turns, *results, *directives])
+    return _each_once([*conversations, *memories, *turns, *results, *directives, *items])
 
 
 def _each_once(records: Sequence[Record]) -> list[Record]:
@@ -328,6 +337,7 @@ def _check_times(moments: Sequence[datetime | None], whose: str) -> None:
 
 KINDS = (
     CONVERSATION,
+    ITEM,
     PROPOSAL,
     RESULT,
     DIRECTIVES,

@@ -25,6 +25,8 @@ from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,
     CONVERSATION,
+    INDEXED_ITEM,
+    ITEM,
     MEMORY,
     PROPOSAL,
     TURN,
@@ -34,7 +36,7 @@ from echoic.types import Scope
 
 RESULT: Final = "result"
 EXPERIENCE: Final = "experience"
-_ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, *CALL_PARTS)
+_ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, ITEM, INDEXED_ITEM, *CALL_PARTS)
 """Kinds of which there are more and more; a new one needs room. Whatever corrects, ends or marks does not."""
 _COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
 _RECORD_BYTES: Final = 100

@@ -25,7 +25,7 @@ from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
-from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, rank, unembedded
+from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, as_stored, rank, unembedded
 from echoic.ranking.relevance import SILENCE
 from echoic.ranking.time_filter import filled, in_time, rooted
 from echoic.stores.base import Narrows, Record, Store
@@ -166,6 +166,31 @@ class Recaller:
             )
         finally:
             release()
+
+    async def search_items(
+        self, scope: Scope, group: str, text: str, asked: SearchOptions
+    ) -> tuple[list[tuple[Record, float]], Outcome]:
+        """The items of the kind `group` that `text` finds, with their relevance; see `Items.search`."""
+        release = held_documents(self._embedder)
+        try:
+            self._home.check()
+            work = self._embedder.begin(text)
+            until = Deadline(asked.deadline_ms)
+            partition = await self._store.load(scope)
+            made, outcome = await self._wait([work], until)
+            with partition.lock:
+                items = partition.items(group)
+            vector, pieces = (made.vectors[0], made.pieces) if made else (None, None)
+            query = query_of(text, vector, pieces=pieces[0] if pieces else None)
+            found, _ = await self._rank(query, [items], asked.limit)
+            found = as_stored(found, [items])
+            records = {
+                record.seq: record for record in await self._store.rows(scope, [one.row for one in found])
+            }
+        finally:
+            release()
+        there = [(records[one.row], one.relevance) for one in found if one.row in records]
+        return there, "deadline" if until.missed else outcome
 
     async def _found(self, ready: _Ready, asked: SearchOptions, until: Deadline) -> Recall:
         """Rank what is ready, and say what is not."""
@@ -313,7 +338,7 @@ class Recaller:
         else:
             found = _with_versions(found, partitions, limit)
         found = relevant(found, asked.min_relevance)
-        return in_time(await self._read(scopes, _as_stored(found, partitions)), spans)[:limit], waiting
+        return in_time(await self._read(scopes, as_stored(found, partitions)), spans)[:limit], waiting
 
     async def _wait(
         self, works: Sequence[asyncio.Future[Embedded]], until: Deadline
@@ -423,17 +448,6 @@ def _with_versions(
 def _is_memory(one: RankedRow, partitions: Sequence[Partition]) -> bool:
     kinds = partitions[one.place].rows["kind"]
     return any(kinds[row] == MEMORY_ROW for row in (one.row, *one.beside))
-
-
-def _as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> list[RankedRow]:
-    """With the rows' numbers in the store, where a partition has numbers of its own."""
-    origins = [partition.origin for partition in partitions]
-    return [
-        one
-        if (origin := origins[one.place]) is None
-        else replace(one, row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
-        for one in found
-    ]
 
 
 def _named(at: Scope, scope: Scope) -> str:

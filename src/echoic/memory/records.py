@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from echoic.partition import Entry
-from echoic.ranking.indexing import entry_of_memory, entry_of_turn
+from echoic.ranking.indexing import entry_of_item, entry_of_memory, entry_of_turn
 from echoic.speakers import USER, role_of
 from echoic.stores.base import Record, Store
 from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
@@ -21,6 +21,8 @@ MEMORY = "memory"
 TURN = "turn"
 CONVERSATION = "conversation"
 PROPOSAL = "proposal"
+ITEM, INDEXED_ITEM = "item", "indexed-item"
+"""Records of an integrator's own kind, see `items`: not searchable, and searchable among themselves."""
 DISTILLED = "distilled"
 """What one may ask for as a status: completed, and learned from."""
 
@@ -75,11 +77,14 @@ async def memory_with_id(store: Store, scope: Scope, name: str) -> Memory | None
 
 
 def index(record: Record) -> Entry | None:
-    """How a record is found: memories and turns by what they say, everything else by its id."""
+    """How a record is found: memories, turns and items by what they say, everything else by its id."""
     if record.kind == MEMORY:
         return entry_of_memory(memory_of(record))
     if record.kind == TURN:
         return entry_of_turn(recalled_turn(record))
+    if record.kind == INDEXED_ITEM:
+        updated_at = datetime.fromisoformat(record.data["updated_at"])
+        return entry_of_item(record.data.get("text", ""), record.key or "", updated_at)
     return None
 
 

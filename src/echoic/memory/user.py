@@ -12,6 +12,7 @@ from echoic.errors import InvalidInput
 from echoic.memory import tasks
 from echoic.memory.conversation import OpenConversation, Transcript, find_transcript, open_conversation
 from echoic.memory.hooks import Recalled, ToolUsed
+from echoic.memory.items import Items
 from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.profile import change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
@@ -150,14 +151,8 @@ class UserMemory:
         Empty where nothing is likely to answer. Arguments as for `recall`, which also says whether the whole
         memory could be searched. Raises StoreUnavailable where the store could not be read.
         """
-        recall = await self.recall(
-            text,
-            limit=limit,
-            include_past=include_past,
-            timezone=timezone,
-            min_relevance=min_relevance,
-            besides=besides,
-        )
+        asked = SearchOptions(limit, None, include_past, timezone, min_relevance, besides)
+        recall = await self._search(text, asked)
         return list(recall.hits)
 
     async def recall(
@@ -242,14 +237,8 @@ class UserMemory:
         from echoic.memory.answering import hits_for
 
         limit = hits_for(text, budget_tokens)
-        recall = await self.recall(
-            text,
-            limit=limit,
-            deadline_ms=deadline_ms,
-            timezone=timezone,
-            min_relevance=min_relevance,
-            besides=besides,
-        )
+        asked = SearchOptions(limit, deadline_ms, False, timezone, min_relevance, besides)
+        recall = await self._search(text, asked)
         return await self.pack(recall, budget_tokens=budget_tokens, timezone=timezone)
 
     async def pack(
@@ -481,6 +470,13 @@ class UserMemory:
         return None if found is None else list(found.said)
 
     # -- for what is built on a user's memory
+
+    def items(self, kind: str, *, searchable: bool = False, conversation: str | None = None) -> Items:
+        """Records of a kind of your own: JSON values under names, which no recall finds; see `Items`.
+
+        `searchable` ones are found by the text they are kept with, and those of a `conversation` go with it.
+        """
+        return Items(self._parts, self.scope, kind, searchable=searchable, conversation=conversation)
 
     @property
     def backing_store(self) -> Store:

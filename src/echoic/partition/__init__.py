@@ -3,7 +3,7 @@
 Stores keep segments as bytes and hand over partitions; ranking reads them. Neither knows the other.
 """
 
-from echoic.partition.entry import MEMORY, ROW, TURN, Entry, Flag, number_of
+from echoic.partition.entry import ITEM, MEMORY, ROW, TURN, Entry, Flag, number_of
 from echoic.partition.partition import (
     AXES,
     MAX_BYTES,
@@ -19,6 +19,7 @@ from echoic.partition.segment import SEGMENT_ROWS, Segment
 
 __all__ = [
     "AXES",
+    "ITEM",
     "MAX_BYTES",
     "MAX_PIECES",
     "MEMORY",

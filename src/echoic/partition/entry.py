@@ -15,6 +15,7 @@ from echoic.words import Word
 
 MEMORY = 1
 TURN = 2
+ITEM = 3
 
 
 class Flag(IntFlag):
@@ -64,7 +65,7 @@ class Entry:
     text: str
     """What is embedded. Not kept here: a store asks again when the embedding is due."""
     kind: int
-    """MEMORY or TURN."""
+    """MEMORY, TURN or ITEM."""
     words: tuple[tuple[Word, int], ...]
     """Distinct content words, each with how often it occurs."""
     characters: int = 0

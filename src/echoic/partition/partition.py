@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
-from echoic.partition.entry import ROW
+from echoic.partition.entry import ITEM, MEMORY, ROW, Flag, number_of
 from echoic.partition.segment import SEGMENT_ROWS, Listing, Segment
 
 AXES = 64
@@ -208,6 +208,46 @@ class Partition:
             self._postings[number] = (docs, segment.terms[segment.which], segment.counts)
             self._unread[number] = (segment.listing, segment.terms)
         self._flat = None
+
+    def items(self, group: str) -> Partition:
+        """The items of the kind `group` alone, as rows that can be found; `origin` has their rows here.
+
+        It is kept until the next patch. The caller holds `lock`.
+        """
+        kept = self.scratch.get(f"items.{group}")
+        if isinstance(kept, Partition) and kept.version == self.revision:
+            return kept
+        rows = self.rows
+        wanted = (rows["kind"] == ITEM) & (rows["session"] == number_of(group)) & (rows["characters"] > 0)
+        segments = np.unique(np.flatnonzero(wanted) // SEGMENT_ROWS)
+        origin = (segments[:, None] * SEGMENT_ROWS + np.arange(SEGMENT_ROWS)).reshape(-1)
+        here = wanted[origin]
+        made = Partition(self._vectors.shape[1])
+        made.version, made.size, made.revision = self.revision, len(origin), 1
+        made.origin = origin
+        made._rows = np.where(here, rows[origin], np.zeros(1, ROW))
+        made._rows["kind"][here] = MEMORY
+        made._rows["session"] = 0
+        made._rows["flags"] &= 0xFF ^ int(Flag.UNHEARD)
+        made._vectors = self.vectors[origin] * here[:, None]
+        made._patched = np.ones(len(segments) + 1, np.int64)
+        for number, segment in enumerate(segments.tolist()):
+            docs, terms, counts = self._postings[segment]
+            kept_docs = wanted[docs]
+            moved = docs[kept_docs] + np.int32((number - segment) * SEGMENT_ROWS)
+            made._postings[number] = (moved, terms[kept_docs], counts[kept_docs])
+        place = np.flatnonzero(here)
+        made.add_tokens(
+            {
+                row: self.tokens[at]
+                for row, at in zip(place.tolist(), origin[place].tolist(), strict=True)
+                if at in self.tokens
+            }
+        )
+        # of all rows, though only these are here: a word that none of them says finds nothing
+        made._vocabulary = Vocabulary(dict(self.vocabulary.terms), dict(self.vocabulary.sounds))
+        self.scratch[f"items.{group}"] = made
+        return made
 
     def add_tokens(self, tokens: Mapping[int, bytes]) -> None:
         """The word pieces of rows that are in place and have none here. The caller holds `lock`."""

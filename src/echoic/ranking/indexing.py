@@ -10,8 +10,9 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable
+from datetime import datetime
 
-from echoic.partition import MEMORY, TURN, Entry, Flag, number_of
+from echoic.partition import ITEM, MEMORY, TURN, Entry, Flag, number_of
 from echoic.types import Category, Memory, Turn
 from echoic.words import Word, content_words, cut, fold, visible
 
@@ -116,6 +117,22 @@ def entry_of_turn(turn: Turn) -> Entry:
         speaker=number_of(speaker),
         said_at_ms=Entry.milliseconds(turn.said_at),
         flags=flags_of(heard) if heard else Flag.UNHEARD,
+    )
+
+
+def entry_of_item(text: str, group: str, updated_at: datetime) -> Entry:
+    """The entry of an item of the kind `group`: UNHEARD, so that only a search for such items finds it.
+
+    See `Partition.items`.
+    """
+    return Entry(
+        text=text,
+        kind=ITEM,
+        words=Entry.counted(content_words(text)),
+        characters=len(text),
+        session=number_of(group),
+        said_at_ms=Entry.milliseconds(updated_at),
+        flags=flags_of(text) | Flag.UNHEARD,
     )
 
 

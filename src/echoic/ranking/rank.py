@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -176,6 +176,17 @@ def unembedded(partitions: Sequence[Partition]) -> int:
             current = Layout.of(partition).current
         count += len(current.without_vector) - len(current.hidden)
     return count
+
+
+def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> list[RankedRow]:
+    """With the rows' numbers in the store, where a partition has numbers of its own."""
+    origins = [partition.origin for partition in partitions]
+    return [
+        one
+        if (origin := origins[one.place]) is None
+        else replace(one, row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
+        for one in found
+    ]
 
 
 def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[RankedRow]:

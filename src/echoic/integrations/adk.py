@@ -1,0 +1,167 @@
+"""Echoic as the memory service of Google's Agent Development Kit.
+
+    service = EchoicMemoryService(memory)
+    agent = LlmAgent(…, tools=[preload_memory, load_memory], after_agent_callback=service.keep)
+    runner = Runner(agent=agent, app_name="films", session_service=sessions, memory_service=service)
+
+An app is a deployment, and its user id the user: neither comes from what was said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from google.adk.agents.callback_context import CallbackContext
+from google.adk.events.event import Event
+from google.adk.memory import BaseMemoryService
+from google.adk.memory.base_memory_service import SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions.session import Session
+from google.genai import types
+
+from echoic.errors import InvalidInput, StoreUnavailable
+from echoic.memory.service import MemoryService
+from echoic.types import Hit, Turn
+
+T = TypeVar("T")
+
+DEADLINE_MS = 300.0
+"""How long a search may take. What was not looked through by then is named in its outcome."""
+
+
+class EchoicMemoryService(BaseMemoryService):
+    """Keeps sessions as conversations, and searches what is known of their user.
+
+    Args:
+        memory: an open memory. Make this in the event loop that it is open in; the blocking `Runner.run`,
+            which has a loop of its own, is served from there.
+        agent: the name under which the agent is kept that serves.
+        deadline_ms: how long a search may take.
+        limit: how many memories a search gives at most.
+    """
+
+    def __init__(
+        self,
+        memory: MemoryService,
+        *,
+        agent: str | None = None,
+        deadline_ms: float = DEADLINE_MS,
+        limit: int = 10,
+    ) -> None:
+        self._memory = memory
+        self._agent = agent
+        self._deadline_ms = deadline_ms
+        self._limit = limit
+        self._loop = asyncio.get_running_loop()
+
+    async def keep(self, callback_context: CallbackContext) -> None:
+        """Keep what was said in the session so far: an `after_agent_callback`."""
+        session = callback_context.session
+        await self.add_session_to_memory(session)
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Keep the turns of a session. One that was kept before changes nothing."""
+        await self.add_events_to_memory(
+            app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
+        )
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,  # noqa: ARG002 - the framework's
+    ) -> None:
+        """Keep what was said in `events`; an event that was kept before changes nothing.
+
+        Raises:
+            InvalidInput: there is no session to keep them in.
+        """
+        if not session_id:
+            raise InvalidInput("session_id is empty: what is said belongs to a conversation")
+        turns = [turn for event in events if (turn := _turn(event, session_id)) is not None]
+        if turns:
+            await self._at_home(self._append(app_name, user_id, session_id, turns))
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,  # noqa: ARG002 - likewise
+    ) -> None:
+        """Keep sentences about the user; one that is known changes nothing."""
+        for entry in memories:
+            if text := _text(entry.content):
+                said_at = datetime.fromisoformat(entry.timestamp) if entry.timestamp else None
+                await self._at_home(self._memory.user(user_id, app_name).remember(text, said_at=said_at))
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """What is known for `query`, the most relevant first; each entry's metadata has the outcome.
+
+        Raises:
+            StoreUnavailable: memory could not be looked at. An empty answer would say that nothing is known.
+        """
+        user = self._memory.user(user_id, app_name)
+        recall = await self._at_home(user.recall(query, limit=self._limit, deadline_ms=self._deadline_ms))
+        if recall.outcome == "unavailable" and not recall.hits:
+            raise StoreUnavailable("memory could not be looked through: that nothing was found says nothing")
+        entries = [_entry(hit, recall.outcome) for hit in recall.hits]
+        return SearchMemoryResponse(memories=entries)
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str) -> None:
+        """Destroy a memory, or a turn with what was learned from it alone, by the id that a search gave."""
+        await self._at_home(self._memory.user(user_id, app_name).forget(id=memory_id))
+
+    async def delete_memories(self, *, app_name: str, user_id: str) -> None:
+        """Destroy everything that is kept of a user in this app."""
+        await self._at_home(self._memory.user(user_id, app_name).forget())
+
+    async def _append(self, app_name: str, user_id: str, session_id: str, turns: Sequence[Turn]) -> None:
+        user = self._memory.user(user_id, app_name)
+        await (await user.conversation(session_id, agent=self._agent)).append(*turns)
+
+    async def _at_home(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do `work` in the loop that the memory is open in."""
+        if asyncio.get_running_loop() is self._loop:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+
+def _turn(event: Event, session: str) -> Turn | None:
+    """What was said in an event; None where nothing was, or not all of it yet."""
+    text = _text(event.content)
+    if event.partial or not text:
+        return None
+    speaker = "user" if event.author == "user" else "agent"
+    # the framework does not say how much of an interrupted answer was played: none of it counts as heard
+    heard = "" if event.interrupted and speaker == "agent" else None
+    said_at = datetime.fromtimestamp(event.timestamp, UTC)
+    return Turn(id=f"{session}:{event.id}", speaker=speaker, text=text, heard=heard, said_at=said_at)
+
+
+def _text(content: types.Content | None) -> str:
+    parts = content.parts or [] if content else []
+    return " ".join(part.text for part in parts if part.text and not part.thought).strip()
+
+
+def _entry(hit: Hit, outcome: str) -> MemoryEntry:
+    memory, turn = hit.memory, hit.turn
+    text = hit.text if memory is None else memory.statement or memory.text
+    at = memory.valid_from if memory else turn.said_at if turn else None
+    return MemoryEntry(
+        id=memory.id if memory else turn.id if turn else None,
+        author=turn.speaker if turn and not memory else "memory",
+        content=types.Content(role="user", parts=[types.Part(text=text)]),
+        timestamp=at.isoformat() if at else None,
+        custom_metadata={"outcome": outcome, "relevance": hit.relevance},
+    )
+
+
+__all__ = ["DEADLINE_MS", "EchoicMemoryService"]

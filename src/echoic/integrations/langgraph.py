@@ -1,0 +1,242 @@
+"""Echoic as a `BaseStore` of LangGraph.
+
+    graph = builder.compile(store=EchoicStore(memory))
+    await runtime.store.aput((user_id, "memories"), "music", {"text": "likes jazz"})
+    await runtime.store.asearch((user_id, "memories"), query="what do they like?", limit=3)
+
+The first label of a namespace is the user, and what stands under it is that user's: nobody else's namespace
+reaches it, `forget` destroys it, and `export` holds it. A search with a query uses the ranking of Echoic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+)
+
+from echoic.errors import NotAllowed
+from echoic.memory.items import Item as KeptItem
+from echoic.memory.items import Items
+from echoic.memory.ledger import memory_id
+from echoic.memory.recall import MAX_LIMIT
+from echoic.memory.service import MemoryService
+
+Namespace = tuple[str, ...]
+
+_KIND: Final = "langgraph"
+_TEXT_CHARACTERS: Final = 8000
+"""Of what an item is found by: an embedder reads no more."""
+_WITHOUT_USER: Final = (
+    "the first label of a namespace names the user: nothing is read or written without one, got {namespace}"
+)
+_COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+
+
+class EchoicStore(BaseStore):
+    """Keeps what a graph puts into namespaces that begin with a user's id.
+
+    Args:
+        memory: an open memory. Make this in the event loop that it is open in; nodes without `await` are
+            served from there, out of the threads that LangGraph runs them in.
+        deployment: where.
+        fields: paths of the values by which an item is found, as LangGraph writes them; None: all texts.
+    """
+
+    __slots__ = ("_deployment", "_fields", "_loop", "_memory")
+    supports_ttl = False
+
+    def __init__(
+        self, memory: MemoryService, *, deployment: str = "default", fields: Sequence[str] | None = None
+    ) -> None:
+        self._memory = memory
+        self._deployment = deployment
+        self._fields = fields
+        self._loop = asyncio.get_running_loop()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out `ops` from another thread than the event loop's.
+
+        Raises:
+            NotAllowed: this is the event loop, which would wait for itself.
+        """
+        try:
+            running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self._loop:
+            raise NotAllowed("in the event loop use the methods with `await`, such as `asearch` for `search`")
+        return asyncio.run_coroutine_threadsafe(self.abatch(ops), self._loop).result()
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out `ops`: reads see what was there before, and of several puts of one key the last counts.
+
+        Raises:
+            InvalidNamespaceError: an operation names no user; nothing of it was done.
+            InvalidInput: a value is no JSON, or too large.
+            StoreUnavailable: the store could not be read or written.
+        """
+        given = list(ops)
+        results: list[Result] = [await self._read(op) for op in given]
+        puts = {(tuple(op.namespace), op.key): op for op in given if isinstance(op, PutOp)}
+        for op in puts.values():
+            await self._put(op)
+        return results
+
+    def _items(self, namespace: Sequence[str]) -> Items:
+        if not namespace:
+            raise InvalidNamespaceError(_WITHOUT_USER.format(namespace=tuple(namespace)))
+        return self._memory.user(namespace[0], self._deployment).items(_KIND, searchable=True)
+
+    async def _read(self, op: Op) -> Result:
+        if isinstance(op, PutOp):
+            self._items(op.namespace)  # refused before anything is done
+            return None
+        if isinstance(op, GetOp):
+            found = await self._items(op.namespace).get(_name(op.namespace, op.key))
+            return None if found is None else Item(**_fields(found))
+        if isinstance(op, SearchOp):
+            return await self._search(op)
+        if isinstance(op, ListNamespacesOp):
+            return await self._list(op)
+        raise ValueError(f"unknown operation: {type(op).__name__}")
+
+    async def _put(self, op: PutOp) -> None:
+        items, name = self._items(op.namespace), _name(op.namespace, op.key)
+        if op.value is None:
+            await items.delete(name)
+            return
+        kept = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
+        await items.set(name, kept, text=None if op.index is False else self._text(op.value, op.index))
+
+    def _text(self, value: Mapping[str, Any], index: Sequence[str] | None) -> str | None:
+        """What an item is found by; None: it holds no text."""
+        paths = index or self._fields
+        texts = (
+            _texts(value) if paths is None else [t for path in paths for t in get_text_at_path(value, path)]
+        )
+        return "\n".join(texts)[:_TEXT_CHARACTERS].replace("\0", " ").strip() or None
+
+    async def _search(self, op: SearchOp) -> list[SearchItem]:
+        prefix = tuple(op.namespace_prefix)
+        items = self._items(prefix)
+
+        def wanted(item: KeptItem) -> bool:
+            value, namespace = item.value["value"], tuple(item.value["namespace"])
+            filters = (op.filter or {}).items()
+            return namespace[: len(prefix)] == prefix and all(_passes(value.get(k), v) for k, v in filters)
+
+        listed = [item for item in await items.all() if wanted(item)]
+        listed.sort(key=_order(listed))
+        if not op.query:
+            return [SearchItem(**_fields(item)) for item in listed[op.offset : op.offset + op.limit]]
+        found = {item.name: item for item in (await items.search(op.query, limit=MAX_LIMIT)).items}
+        there = {item.name for item in listed}
+        ranked = [item for item in found.values() if item.name in there]
+        # as in LangGraph's own store: behind what was found stands the rest, without a score
+        ranked += [item for item in listed if item.name not in found]
+        return [
+            SearchItem(**_fields(item), score=item.relevance)
+            for item in ranked[op.offset : op.offset + op.limit]
+        ]
+
+    async def _list(self, op: ListNamespacesOp) -> list[Namespace]:
+        conditions = tuple(op.match_conditions or ())
+        user = next((c.path[0] for c in conditions if c.match_type == "prefix" and c.path), "*")
+        if user == "*":  # whose namespaces there are is nobody's to see
+            raise InvalidNamespaceError(_WITHOUT_USER.format(namespace="none: list with prefix=(user, …)"))
+        listed = {tuple(item.value["namespace"]) for item in await self._items((user,)).all()}
+        found = {n[: op.max_depth] for n in listed if all(_matches(c, n) for c in conditions)}
+        return sorted(found)[op.offset : op.offset + op.limit]
+
+
+def _name(namespace: Sequence[str], key: str) -> str:
+    return memory_id(json.dumps([list(namespace), key]))
+
+
+def _fields(item: KeptItem) -> dict[str, Any]:
+    """What LangGraph calls them."""
+    return {
+        "namespace": tuple(item.value["namespace"]),
+        "key": item.value["key"],
+        "value": item.value["value"],
+        "created_at": item.created_at,
+        "updated_at": item.updated_at,
+    }
+
+
+def _order(items: Iterable[KeptItem]) -> Callable[[KeptItem], int]:
+    """One namespace after the other, as they first appear."""
+    seen: dict[Namespace, int] = {}
+    for item in items:
+        seen.setdefault(tuple(item.value["namespace"]), len(seen))
+    return lambda item: seen[tuple(item.value["namespace"])]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts of a JSON value, and its numbers, in their order."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            told = " ".join(_texts(each))
+            if told:
+                yield f"{name}: {told}"
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _passes(value: Any, wanted: Any) -> bool:
+    """Whether a value passes a filter; what cannot be compared does not."""
+    if isinstance(wanted, dict) and any(name.startswith("$") for name in wanted):
+        return all(_compares(value, name, given) for name, given in wanted.items())
+    if isinstance(wanted, dict):
+        return isinstance(value, dict) and all(_passes(value.get(name), w) for name, w in wanted.items())
+    if isinstance(wanted, list | tuple):
+        same = isinstance(value, list | tuple) and len(value) == len(wanted)
+        return same and all(_passes(one, w) for one, w in zip(value, wanted, strict=True))
+    return bool(value == wanted)
+
+
+def _compares(value: Any, name: str, given: Any) -> bool:
+    if name in {"$eq", "$ne"}:
+        return (value == given) is (name == "$eq")
+    if name not in _COMPARED:
+        raise ValueError(f"unknown operator {name}: use $eq, $ne, {', '.join(_COMPARED)}")
+    try:
+        return _COMPARED[name](float(value), float(given))
+    except (TypeError, ValueError):
+        return False
+
+
+def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
+    path = tuple(condition.path)
+    if len(namespace) < len(path):
+        return False
+    labels = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
+    return all(wanted in ("*", label) for wanted, label in zip(path, labels, strict=False))
+
+
+__all__ = ["EchoicStore"]

@@ -1,0 +1,259 @@
+"""Memory in the kit's own runner, with a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+
+import pytest
+from google.adk.agents import LlmAgent
+from google.adk.events.event import Event
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools import load_memory, preload_memory
+from google.genai import types
+
+import echoic
+from echoic.integrations.adk import EchoicMemoryService
+
+logging.getLogger("google_adk").setLevel(logging.ERROR)
+SEEN = []
+
+
+def content(text, role="user"):
+    return types.Content(role=role, parts=[types.Part(text=text)])
+
+
+class Scripted(BaseLlm):
+    """Calls `load_memory` when it is asked to, and notes everything else."""
+
+    async def generate_content_async(self, llm_request, stream=False):
+        SEEN.append(llm_request)
+        text = llm_request.contents[-1].parts[-1].text or ""
+        if text.startswith("Load: "):
+            called = types.FunctionCall(name="load_memory", args={"query": text.removeprefix("Load: ")})
+            yield LlmResponse(content=types.Content(role="model", parts=[types.Part(function_call=called)]))
+        else:
+            yield LlmResponse(content=content("Noted.", "model"))
+
+
+def told():
+    """Memory goes into the instruction in older releases, and into the contents in newer ones."""
+    return str(SEEN[0].config.system_instruction) + str(SEEN[0].contents)
+
+
+class Kit:
+    def __init__(self, memory, app="films", **options):
+        self.service = EchoicMemoryService(memory, **options)
+        self.sessions, self.app = InMemorySessionService(), app
+        agent = LlmAgent(
+            name="pip",
+            model=Scripted(model="scripted"),
+            instruction="You are Pip.",
+            tools=[load_memory, preload_memory],
+            after_agent_callback=self.service.keep,
+        )
+        self.runner = Runner(
+            agent=agent, app_name=app, session_service=self.sessions, memory_service=self.service
+        )
+
+    async def say(self, user, session, text):
+        """What the model was told, and the contents that it saw last."""
+        named = {"app_name": self.app, "user_id": user, "session_id": session}
+        if await self.sessions.get_session(**named) is None:
+            await self.sessions.create_session(**named)
+        SEEN.clear()
+        given = {"user_id": user, "session_id": session, "new_message": content(text)}
+        async for _ in self.runner.run_async(**given):
+            pass
+        return told(), SEEN[-1].contents
+
+
+@pytest.fixture(params=["memory://", "sqlite:///{}/adk.db"], ids=["memory", "sqlite"])
+async def memory(request, tmp_path):
+    async with echoic.open(request.param.format(tmp_path), embedder="lexical") as opened:
+        yield opened
+
+
+async def turns(memory, session="s1", user="ana", app="films"):
+    return [(t.speaker, t.text) for t in await (await memory.user(user, app).conversation(session)).turns()]
+
+
+async def test_what_one_session_is_taught_the_next_knows_and_nobody_else(memory):
+    kit = Kit(memory)
+    await kit.say("ana", "s1", "I am allergic to peanuts.")
+    await memory.distil()
+    heard, _ = await kit.say("ana", "s2", "What am I allergic to?")
+    assert "peanuts" in heard
+    for other, user in ((kit, "bob"), (Kit(memory, "books"), "ana")):
+        heard, _ = await other.say(user, "s2", "What am I allergic to?")
+        assert "peanuts" not in heard
+
+
+async def test_a_growing_session_that_is_added_again_and_again_is_kept_once(memory):
+    kit = Kit(memory)
+    await kit.say("ana", "s1", "I am allergic to peanuts.")
+    await kit.say("ana", "s1", "I live in Porto.")
+    said = [
+        ("user", "I am allergic to peanuts."),
+        ("agent", "Noted."),
+        ("user", "I live in Porto."),
+        ("agent", "Noted."),
+    ]
+    assert await turns(memory) == said
+    session = await kit.sessions.get_session(app_name="films", user_id="ana", session_id="s1")
+    await kit.service.add_session_to_memory(session)
+    await kit.service.add_events_to_memory(
+        app_name="films", user_id="ana", session_id="s1", events=session.events[-1:]
+    )
+    assert await turns(memory) == said
+
+
+async def test_the_models_tool_finds_what_is_known(memory):
+    kit = Kit(memory)
+    await memory.user("ana", "films").set("pet", "a dog called Bruno")
+    _, contents = await kit.say("ana", "s1", "Load: what is my dog called?")
+    (answer,) = [part.function_response for each in contents for part in each.parts if part.function_response]
+    assert "Bruno" in str(answer.response)
+
+
+async def test_the_history_is_the_same_with_memory_and_without(memory):
+    kit = Kit(memory)
+    await memory.user("ana", "films").set("pet", "a dog called Bruno")
+    plain = Runner(
+        agent=LlmAgent(name="pip", model=Scripted(model="scripted"), instruction="You are Pip."),
+        app_name="films",
+        session_service=InMemorySessionService(),
+    )
+    await plain.session_service.create_session(app_name="films", user_id="ana", session_id="s1")
+    for line in ("What is my dog called?", "Okay.", "And my cat?"):
+        await kit.say("ana", "s1", line)
+        given = {"user_id": "ana", "session_id": "s1", "new_message": content(line)}
+        async for _ in plain.run_async(**given):
+            pass
+    histories = []
+    for sessions in (kit.sessions, plain.session_service):
+        session = await sessions.get_session(app_name="films", user_id="ana", session_id="s1")
+        histories.append([(event.author, event.content.model_dump_json()) for event in session.events])
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.parametrize("filler", ["Okay.", "Thanks, bye!", "Can you hear me?"])
+async def test_a_filler_brings_nothing_into_the_instruction(filler):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana", "films")
+        await user.set("pet", "a dog called Bruno")
+        await (await user.conversation("c")).append(echoic.Turn(speaker="user", text="I moved to Lisbon."))
+        assert await memory.settle(60)
+        heard, _ = await Kit(memory).say("ana", "s1", filler)
+        assert "Bruno" not in heard
+        assert "Lisbon" not in heard
+
+
+async def test_sentences_that_are_added_are_known_once_and_can_be_deleted_by_what_a_search_gave(memory):
+    service, whose = EchoicMemoryService(memory), {"app_name": "films", "user_id": "ana"}
+    for _ in range(2):
+        await service.add_memory(**whose, memories=[MemoryEntry(content=content("Ana plays the cello."))])
+    assert len(await memory.user("ana", "films").facts()) == 1
+    (entry,) = (await service.search_memory(**whose, query="who plays the cello?")).memories
+    assert entry.custom_metadata["outcome"] == "complete"
+    await service.delete_memory(app_name="films", user_id="bob", memory_id=entry.id)
+    assert (await service.search_memory(**whose, query="who plays the cello?")).memories
+    await service.delete_memory(**whose, memory_id=entry.id)
+    assert not (await service.search_memory(**whose, query="who plays the cello?")).memories
+
+
+async def test_a_turn_can_be_deleted_and_so_can_everything(memory):
+    kit, whose = Kit(memory), {"app_name": "films", "user_id": "ana"}
+    await kit.say("ana", "s1", "The boiler stands in the cellar.")
+    await kit.say("ana", "s1", "My parrot is called Kiwi.")
+    found = (await kit.service.search_memory(**whose, query="where does the boiler stand?")).memories
+    await kit.service.delete_memory(**whose, memory_id=found[0].id)
+    assert not (await kit.service.search_memory(**whose, query="where does the boiler stand?")).memories
+    await kit.service.delete_memories(**whose)
+    assert await memory.user("ana", "films").facts() == []
+    assert not (await kit.service.search_memory(**whose, query="what is my parrot called?")).memories
+
+
+async def test_of_an_interrupted_answer_only_what_was_heard_is_memory(memory):
+    service, whose = EchoicMemoryService(memory), {"app_name": "films", "user_id": "ana"}
+    events = [
+        Event(author="user", content=content("Where is my parcel?")),
+        Event(author="pip", content=content("It is at the"), partial=True),
+        Event(author="pip", content=content("It is at the lighthouse, and will"), interrupted=True),
+        Event(author="user", content=content("Thanks, that is enough.")),
+    ]
+    await service.add_events_to_memory(**whose, events=events, session_id="s1")
+    kept = await (await memory.user("ana", "films").conversation("s1")).turns()
+    assert [(turn.speaker, turn.heard_text) for turn in kept] == [
+        ("user", "Where is my parcel?"),
+        ("agent", ""),
+        ("user", "Thanks, that is enough."),
+    ]
+    assert kept[1].text == "It is at the lighthouse, and will"
+    assert "lighthouse" not in str(await service.search_memory(**whose, query="lighthouse parcel"))
+    with pytest.raises(echoic.InvalidInput, match="session_id"):
+        await service.add_events_to_memory(**whose, events=events)
+
+
+async def test_an_empty_user_is_refused(memory):
+    service = EchoicMemoryService(memory)
+    for user in ("", "  "):
+        with pytest.raises(echoic.InvalidInput, match="user is empty"):
+            await service.search_memory(app_name="films", user_id=user, query="anything")
+
+
+async def test_the_blocking_runner_is_served_from_the_loop_that_memory_is_open_in(memory):
+    await memory.user("ana", "films").set("allergy", "peanuts")
+    kit = Kit(memory)
+    await kit.sessions.create_session(app_name="films", user_id="ana", session_id="s1")
+
+    def run():
+        given = {"user_id": "ana", "session_id": "s1", "new_message": content("What is my allergy?")}
+        return [event.content.parts[0].text for event in kit.runner.run(**given)]
+
+    SEEN.clear()
+    assert (await asyncio.wait_for(asyncio.to_thread(run), 60))[-1] == "Noted."
+    assert "peanuts" in told()
+    assert [text for _, text in await turns(memory)] == ["What is my allergy?", "Noted."]
+
+
+async def test_with_the_store_gone_a_search_fails_and_says_nothing_is_not_known(memory, monkeypatch):
+    service = EchoicMemoryService(memory)
+    await memory.user("ana", "films").set("pet", "a dog")
+
+    async def gone(*_args, **_kwargs):
+        raise echoic.StoreUnavailable("gone")
+
+    monkeypatch.setattr(memory.user("ana").backing_store._observed, "load", gone)
+    with pytest.raises(echoic.StoreUnavailable):
+        await service.search_memory(app_name="films", user_id="ana", query="pet")
+
+
+@asynccontextmanager
+async def hanging():
+    class Hanging:
+        spec, semantic = echoic.EmbeddingSpec("hanging", 8), True
+
+        async def open(self):
+            pass
+
+        async def aclose(self):
+            pass
+
+        async def embed(self, texts, kind):
+            await asyncio.Event().wait()
+
+    async with echoic.open("memory://", embedder=Hanging()) as memory:
+        yield memory
+
+
+async def test_a_hanging_embedder_delays_a_turn_by_its_deadline_at_most():
+    async with hanging() as memory:
+        await memory.user("ana", "films").set("pet", "a dog called Bruno")
+        heard, _ = await asyncio.wait_for(Kit(memory, deadline_ms=50).say("ana", "s1", "Which dog?"), 30)
+        assert "Bruno" in heard

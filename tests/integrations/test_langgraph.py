@@ -1,0 +1,239 @@
+"""The store against LangGraph's own on random histories, and in real graphs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+
+import pytest
+from langchain_core.embeddings import Embeddings
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    PutOp,
+    SearchOp,
+)
+from langgraph.store.memory import InMemoryStore
+
+import echoic
+from echoic.integrations.langgraph import EchoicStore
+
+NAMESPACES = [("ana",), ("ana", "prefs"), ("ana", "prefs", "x"), ("bob", "prefs")]
+VALUES = [
+    {"text": "likes jazz", "n": 1},
+    {"text": "allergic to peanuts", "n": 2, "tags": ["x"]},
+    {"deep": {"k": [1, None, "é😀"]}, "n": 3.5, "text": "plays the cello"},
+]
+FILTERS = [
+    {"n": 1},
+    {"n": {"$gte": 2}},
+    {"n": {"$ne": 1}},
+    {"text": "likes jazz"},
+    {"tags": ["x"]},
+    {"deep": {"k": [1, None, "é😀"]}},
+]
+ALL = 100
+
+
+@pytest.fixture(params=["memory://", "sqlite:///{}/lg.db"], ids=["memory", "sqlite"])
+async def memory(request, tmp_path):
+    async with echoic.open(request.param.format(tmp_path), embedder="lexical") as opened:
+        yield opened
+
+
+def reference(embedder):
+    class SameVectors(Embeddings):
+        def embed_documents(self, texts):
+            raise NotImplementedError
+
+        embed_query = embed_documents
+
+        async def aembed_documents(self, texts):
+            return (await embedder.embed(texts, "document")).tolist()
+
+        async def aembed_query(self, text):
+            return (await embedder.embed([text], "query"))[0].tolist()
+
+    class Repaired(InMemoryStore):
+        """Without two quirks: vectors outlive what they were made of, and emptied namespaces are listed."""
+
+        async def abatch(self, ops):
+            ops = list(ops)
+            for op in ops:
+                if isinstance(op, PutOp):
+                    self._vectors[op.namespace].pop(op.key, None)
+            results = await super().abatch(ops)
+            for namespace in [name for name, items in self._data.items() if not items]:
+                del self._data[namespace]
+            return results
+
+    return Repaired(index={"dims": embedder.spec.dimensions, "embed": SameVectors(), "fields": ["$"]})
+
+
+def shown(result):
+    if isinstance(result, Item):
+        return type(result).__name__, result.namespace, result.key, result.value
+    return [shown(each) for each in result] if isinstance(result, list) else result
+
+
+def drawn(chance):
+    namespace, key = chance.choice(NAMESPACES), chance.choice("abc")
+    prefix = namespace[: chance.randint(1, len(namespace))]
+    kind = chance.choice(
+        ["put", "put", "put", "get", "delete", "search", "part", "filter", "query", "list", "batch"]
+    )
+    value = chance.choice(VALUES)
+    match kind:
+        case "put":
+            return kind, [
+                PutOp(namespace, key, value, index=False if key == "c" else chance.choice([None, ["text"]]))
+            ]
+        case "get":
+            return kind, [GetOp(namespace, key)]
+        case "delete":
+            return kind, [PutOp(namespace, key, None)]
+        case "search":
+            return kind, [SearchOp(prefix, limit=ALL)]
+        case "part":
+            return kind, [SearchOp(prefix, limit=chance.choice([1, 2]), offset=chance.choice([0, 1]))]
+        case "filter":
+            return kind, [SearchOp(prefix, filter=chance.choice(FILTERS), limit=ALL)]
+        case "query":
+            query = chance.choice(["which music, jazz?", "peanuts allergy", "cello"])
+            return kind, [SearchOp(prefix, query=query, limit=ALL)]
+        case "list":
+            whose = MatchCondition("prefix", (namespace[0],))
+            more = chance.choice(
+                [(), (MatchCondition("suffix", ("prefs",)),), (MatchCondition("prefix", ("*", "prefs")),)]
+            )
+            return kind, [ListNamespacesOp((whose, *more), max_depth=chance.choice([None, 1, 2]))]
+    return kind, [
+        PutOp(namespace, key, VALUES[0]),
+        GetOp(namespace, key),
+        PutOp(namespace, key, VALUES[1]),
+        SearchOp(namespace, limit=ALL),
+    ]
+
+
+async def test_it_answers_as_langgraphs_own_store_does_on_random_histories(memory):
+    ours, theirs, chance = EchoicStore(memory), reference(memory.embedder), random.Random(11)
+    for _ in range(400):
+        kind, ops = drawn(chance)
+        mine, other = shown(await ours.abatch(ops)), shown(await theirs.abatch(ops))
+        if kind == "part":
+            assert [len(each) for each in mine] == [len(each) for each in other]
+            everything = shown(await theirs.abatch([SearchOp(ops[0].namespace_prefix, limit=ALL)]))[0]
+            assert all(each in everything for each in mine[0])
+        elif kind in {"get", "put", "delete", "list"}:
+            assert mine == other, ops
+        else:
+            sort = lambda r: sorted(r, key=repr) if isinstance(r, list) else r  # noqa: E731
+            assert [sort(each) for each in mine] == [sort(each) for each in other], ops
+
+
+async def test_a_search_puts_first_what_echoics_ranking_finds(memory):
+    store = EchoicStore(memory)
+    for key, value in zip("abc", VALUES, strict=True):
+        await store.aput(("ana", "memories"), key, value)
+    await store.aput(("ana", "other"), "d", {"text": "jazz concerts on Sundays"})
+    found = await store.asearch(("ana", "memories"), query="which music do they like, jazz?", limit=2)
+    assert found[0].key == "a"
+    assert 0 <= found[0].score <= 1
+    found = await store.asearch(("ana",), query="jazz", limit=10)
+    assert {item.key for item in found[:2]} == {"a", "d"}
+    assert [item.score for item in found[2:]] == [None, None]
+    await store.aput(("ana", "memories"), "a", {"text": "likes opera"})
+    again = await store.asearch(("ana", "memories"), query="jazz", limit=3)
+    assert all(item.score is None for item in again)
+
+
+async def test_the_first_label_is_the_user_and_without_one_nothing_is_done(memory):
+    store = EchoicStore(memory)
+    await store.aput(("ana", "memories"), "a", {"text": "likes jazz"})
+    assert await store.aget(("bob", "memories"), "a") is None
+    assert await store.asearch(("bob",), query="jazz") == []
+    assert await EchoicStore(memory, deployment="acme").asearch(("ana",)) == []
+    for refused in (
+        [SearchOp(())],
+        [GetOp((), "a")],
+        [PutOp((), "a", {"x": 1})],
+        [ListNamespacesOp()],
+        [ListNamespacesOp((MatchCondition("prefix", ("*", "memories")),))],
+        [ListNamespacesOp((MatchCondition("suffix", ("memories",)),))],
+        [PutOp(("bob",), "a", {"x": 1}), PutOp((), "a", {"x": 1})],
+    ):
+        with pytest.raises(InvalidNamespaceError, match="names the user"):
+            await store.abatch(refused)
+    assert await store.asearch(("bob",)) == []
+    assert await store.alist_namespaces(prefix=("ana",)) == [("ana", "memories")]
+
+
+async def test_what_a_graph_keeps_is_forgotten_and_exported_with_its_user(memory):
+    store = EchoicStore(memory)
+    await store.aput(("ana", "memories"), "a", {"text": "likes jazz"})
+    await store.aput(("bob", "memories"), "b", {"text": "likes opera"})
+    assert "likes jazz" in str(await memory.user("ana").export())
+    assert "likes opera" not in str(await memory.user("ana").export())
+    await memory.user("ana").forget()
+    assert await store.asearch(("ana",)) == []
+    assert len(await store.asearch(("bob",))) == 1
+    assert not await memory.user("bob").query("opera")
+
+
+async def test_a_value_that_is_no_json_is_refused(memory):
+    with pytest.raises(echoic.InvalidInput, match="JSON"):
+        await EchoicStore(memory).aput(("ana",), "a", {"x": object()})
+
+
+@dataclass
+class Who:
+    user: str
+
+
+async def test_what_one_run_is_taught_the_next_knows_and_nobody_else(memory):
+    async def node(state: MessagesState, runtime: Runtime[Who]):
+        said, place = state["messages"][-1].content, (runtime.context.user, "memories")
+        found = await runtime.store.asearch(place, query=said, limit=2)
+        known = [item.value["text"] for item in found if item.score is not None]
+        await runtime.store.aput(place, said, {"text": said})
+        return {"messages": [{"role": "assistant", "content": "; ".join(known) or "nothing"}]}
+
+    def blocking(state: MessagesState, runtime: Runtime[Who]):
+        found = runtime.store.search((runtime.context.user,), query="jazz")
+        return {"messages": [{"role": "assistant", "content": str(len(found))}]}
+
+    async def say(graph, user, text):
+        asked = {"messages": [{"role": "user", "content": text}]}
+        return (await graph.ainvoke(asked, context=Who(user)))["messages"][-1].content
+
+    store = EchoicStore(memory)
+    graph = StateGraph(MessagesState, context_schema=Who).add_node("n", node).add_edge(START, "n")
+    graph = graph.compile(store=store)
+    assert await say(graph, "carla", "I love jazz") == "nothing"
+    assert await say(graph, "carla", "which music, jazz?") == "I love jazz"
+    assert await say(graph, "dan", "which music, jazz?") == "nothing"
+    other = StateGraph(MessagesState, context_schema=Who).add_node("n", blocking).add_edge(START, "n")
+    assert await say(other.compile(store=store), "carla", "x") == "2"
+    assert await asyncio.to_thread(store.get, ("carla", "memories"), "I love jazz")
+    with pytest.raises(echoic.NotAllowed, match="await"):
+        store.get(("carla", "memories"), "I love jazz")
+
+
+async def test_with_the_store_gone_a_search_fails_instead_of_finding_nothing(memory, monkeypatch):
+    store = EchoicStore(memory)
+    await store.aput(("ana",), "a", {"text": "likes jazz"})
+
+    async def gone(*_args, **_kwargs):
+        raise echoic.StoreUnavailable("gone")
+
+    for verb in ("scan", "read", "load"):
+        monkeypatch.setattr(memory.user("ana").backing_store._observed, verb, gone)
+    for search in (store.asearch(("ana",)), store.asearch(("ana",), query="jazz"), store.aget(("ana",), "a")):
+        with pytest.raises(echoic.StoreUnavailable):
+            await search
