@@ -523,11 +523,14 @@ async def test_a_final_transcript_that_nothing_came_before_is_searched_for(serve
     assert "Biscuit" in found["text"]
 
 
-async def test_what_was_said_in_the_running_conversation_is_no_answer_from_memory(server, somebody):
+async def test_what_was_said_in_the_running_conversation_is_no_answer_from_memory(somebody):
     await somebody.call()
-    await somebody.say("What is the name of my dog?", id="q")
-    found = await somebody.post("/conversations/call-1/final", {"text": "What is the name of my dog?"})
-    assert found["text"] == "Nothing about this is in memory."
+    said = {"turns": [{"speaker": "user", "text": "My dog is called Biscuit."}], "learn": False}
+    await somebody.post("/conversations/call-1/turns", said)
+    question = {"text": "What is my dog called?"}
+    here = await somebody.post("/conversations/call-1/final", question)
+    assert here["text"] == "Nothing about this is in memory."
+    assert "Biscuit" in (await somebody.post("/conversations/call-2/final", question))["text"]
 
 
 async def test_nothing_found_ahead_outlives_an_erasure(server, somebody):
@@ -573,6 +576,21 @@ async def test_a_memory_is_got_and_retracted_by_its_id(somebody):
     assert (await somebody.ask("GET", f"/memories/{kept['id']}"))["current"] is False
     assert (await somebody.ask("DELETE", f"/memories/{kept['id']}"))["deleted"] is False
     await somebody.ask("GET", "/memories/none", status=404)
+
+
+async def test_a_global_memory_is_got_by_id_while_it_is_current(own, operator):
+    ana = await acting(own, "ana")
+    facts = {"facts": [{"text": "We ship in 3 days.", "key": "shipping"}]}
+    (fact,) = (await own.client.post("/api/global", json=facts, headers=operator)).json()["memories"]
+    assert (await ana.ask("GET", f"/memories/{fact['id']}"))["isGlobal"] is True
+    assert (await ana.ask("DELETE", f"/memories/{fact['id']}"))["deleted"] is False
+    assert (await ana.ask("GET", "/keys/shipping"))["memory"]["text"] == "We ship in 3 days."
+    facts["facts"][0]["text"] = "We ship in 2 days."
+    (newer,) = (await own.client.post("/api/global", json=facts, headers=operator)).json()["memories"]
+    await ana.ask("GET", f"/memories/{fact['id']}", status=404)
+    await ana.ask("GET", f"/memories/{newer['id']}")
+    await own.client.post(f"/api/global/{newer['id']}/withdraw", headers=operator)
+    await ana.ask("GET", f"/memories/{newer['id']}", status=404)
 
 
 async def test_a_key_has_one_value_and_a_history(somebody):

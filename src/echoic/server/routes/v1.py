@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Header
 from pydantic import AwareDatetime, Field
@@ -17,12 +17,12 @@ from echoic.errors import InvalidInput
 from echoic.memory.records import memory_with_id
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
-from echoic.server.models import RequestBody, Shown, ShownConversation, ShownHit, ShownMemory, ShownTurn
+from echoic.server.models import RequestBody, Shown, ShownConversation, ShownMemory, ShownTurn
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsCaller, KeyDeployment, Shared
 from echoic.server.routes import conversations, memories
 from echoic.server.routes.conversations import known_conversation
-from echoic.types import Category, Cut, Outcome, Recall, Sharing, Turn, checked_name
+from echoic.types import Category, Cut, Hit, Outcome, Recall, Sharing, Turn, checked_name
 
 router = APIRouter(prefix="/v1", tags=["v1"])
 
@@ -248,10 +248,35 @@ class RecallCompleteness(Shown):
     cut: list[Cut] = Field(description="The steps that were left out; empty if complete.")
 
 
+class FoundHit(Shown):
+    """A hit. How each channel ranked it is not worked out here; `POST /api/memory` shows it."""
+
+    text: str
+    relevance: float = Field(description="How likely it is to answer the query, 0 to 1.", examples=[0.62])
+    scope: Literal["user", "global"]
+    memory: ShownMemory | None = None
+    turn: ShownTurn | None = Field(default=None, description="At least one of `memory` and `turn` is set.")
+    also: list[ShownMemory] = Field(
+        default_factory=list, description="Other hits that were learned from the same turn."
+    )
+
+    @classmethod
+    def of_hit(cls, hit: Hit) -> FoundHit:
+        """`hit`, without its ranks."""
+        return cls(
+            text=hit.text,
+            relevance=hit.relevance,
+            scope="global" if hit.scope.user is None else "user",
+            memory=None if hit.memory is None else ShownMemory.of(hit.memory),
+            turn=None if hit.turn is None else ShownTurn.of(hit.turn),
+            also=[ShownMemory.of(memory) for memory in hit.also],
+        )
+
+
 class RecallAnswer(RecallCompleteness):
     """The hits of a search, best first."""
 
-    hits: list[ShownHit]
+    hits: list[FoundHit]
 
 
 class BriefAnswer(RecallCompleteness):
@@ -259,7 +284,7 @@ class BriefAnswer(RecallCompleteness):
 
     text: str = Field(description="It says so if nothing is known, or if not everything could be searched.")
     tokens: int
-    hits: list[ShownHit] = Field(description="The hits that stand in the text, best first.")
+    hits: list[FoundHit] = Field(description="The hits that stand in the text, best first.")
 
     @classmethod
     def packed(cls, recall: Recall, packed: Packed) -> BriefAnswer:
@@ -269,14 +294,16 @@ class BriefAnswer(RecallCompleteness):
             cut=list(recall.cut),
             text=packed.text,
             tokens=packed.tokens,
-            hits=[ShownHit.of(hit) for hit in packed.shown],
+            hits=[FoundHit.of_hit(hit) for hit in packed.shown],
         )
 
 
 @router.post("/recall", summary="Search memory", responses=_ASKS)
 async def recall(caller: AsCaller, asked: RecallRequest) -> RecallAnswer:
     """Memories and turns for a question, the user's own and global ones in one ranking."""
-    return RecallAnswer.of(await caller.memory.recall(asked.query, **asked.model_dump(exclude={"query"})))
+    found = await caller.memory.recall(asked.query, **asked.model_dump(exclude={"query"}))
+    hits = [FoundHit.of_hit(hit) for hit in found.hits]
+    return RecallAnswer(outcome=found.outcome, cut=list(found.cut), hits=hits)
 
 
 class BriefRequest(RecallOptions):
