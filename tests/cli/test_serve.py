@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 import signal
@@ -209,10 +211,32 @@ def test_the_urls_of_webhooks_are_printed_for_the_platforms_that_have_a_secret(s
     for path, status in (("hooks/vapi", 401), ("hooks/elevenlabs/ended", 401), ("hooks/retell", 404)):
         with pytest.raises(urllib.error.HTTPError) as refused:
             ask(base, path, {})
-        assert refused.value.code == status
+        with refused.value:
+            assert refused.value.code == status
 
 
 def test_the_urls_of_webhooks_are_those_that_others_reach(serve):
     server, line = serve("--retell-key", "shared", "--allow-host", "memory.example.com")
     assert line.startswith("http://127.0.0.1:")
     assert server.stdout.readline().strip() == "https://memory.example.com/hooks/retell"
+
+
+@pytest.mark.parametrize("trust", ["a", "any"])
+def test_the_number_of_an_incoming_call_is_believed_where_the_deployment_says_so(serve, trust):
+    _, line = serve("--json", "--vapi-secret", "shared", "--phone-trust", trust)
+
+    def tell(kind, **message):
+        call = {"id": "v1", "type": "inboundPhoneCall", "customer": {"number": "+15550000001"}}
+        body = json.dumps({"message": {"type": kind, "call": call, **message}}).encode()
+        signature = hmac.new(b"shared", body, hashlib.sha256).hexdigest()
+        headers = {"content-type": "application/json", "x-vapi-signature": f"sha256={signature}"}
+        request = urllib.request.Request(f"{json.loads(line)['data']['url']}hooks/vapi", body, headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.read().decode()
+
+    said = [
+        {"role": "user", "message": "My boat in the harbour is called Nellie.", "time": 1_790_000_000_000}
+    ]
+    tell("end-of-call-report", artifact={"messages": said})
+    asked = [{"role": "user", "content": "What is my boat in the harbour called?"}]
+    assert ("Nellie" in tell("knowledge-base-request", messages=asked)) == (trust == "any")

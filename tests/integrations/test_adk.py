@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from google.adk.agents import LlmAgent
@@ -257,3 +259,17 @@ async def test_a_hanging_embedder_delays_a_turn_by_its_deadline_at_most():
         await memory.user("ana", "films").set("pet", "a dog called Bruno")
         heard, _ = await asyncio.wait_for(Kit(memory, deadline_ms=50).say("ana", "s1", "Which dog?"), 30)
         assert "Bruno" in heard
+
+
+async def test_the_runner_in_the_documents_knows_what_an_earlier_session_was_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+    program = re.search(r"```python\n(.*?)```", page.partition("### Google ADK")[2], re.DOTALL)[1]
+    assert len(program.partition("message):\n")[2].splitlines()) <= 10, "ten lines of the user's own"
+    names = {"model": Scripted(model="scripted"), "sessions": InMemorySessionService()}
+    exec(program.replace('"sqlite:///echoic.db"', '"sqlite:///echoic.db", embedder="lexical"'), names)
+    for session, text in (("s1", "I am allergic to peanuts."), ("s2", "What am I allergic to?")):
+        await names["sessions"].create_session(app_name="films", user_id="ana", session_id=session)
+        SEEN.clear()
+        await names["talk"]("ana", session, content(text))
+    assert "peanuts" in told()

@@ -280,9 +280,26 @@ async def test_memory_speaks_for_nobody_and_nothing_in_it_closes_its_quotes(ana)
     await call.aclose()
 
 
-async def test_a_session_starts_with_who_the_user_is(ana, monkeypatch):
-    await ana.set("user_name", "Ana")
+async def test_how_the_user_wants_to_be_served_is_told_in_every_turn(ana):
+    await ana.set_directives(pacing="slow", small_talk="never")
     call = call_of(ana)
+    call.warm()
+    await asyncio.wait([call._warming])
+    for said in ("Okay.", QUESTION):
+        told = (await call.memory_for(said)).text
+        assert "Speak slowly, with pauses." in told
+        assert 'The user asked for small talk: "never"' in told
+    await ana.set_directives(pacing=None, small_talk=None)
+    call.user_said("Please speak as you like.")
+    await call._writer
+    assert await call.memory_for("Mhm") == NOTHING
+    await call.aclose()
+
+
+async def test_a_session_starts_with_who_the_user_is(ana, monkeypatch):
+    call = call_of(ana)
+    assert await call.block() == ""
+    await ana.set("user_name", "Ana")
     assert "Ana" in await call.block()
 
     async def gone(*_args, **_options):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -152,3 +154,22 @@ async def test_a_hanging_embedder_delays_a_search_by_its_deadline_at_most():
         found = await asyncio.wait_for(call(ana, "search_memory", {"query": "dog Bruno"}), 20)
         assert found["outcome"] != "complete"
         assert "Bruno" in found["memories"][0]["text"]
+
+
+def documented(heading):
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", page.partition(heading)[2], re.DOTALL)[1], names)
+    return names
+
+
+async def test_the_documented_way_to_carry_out_calls_answers_or_says_why_not(memory):
+    carry_out = documented("### Tools for any other model")["carry_out"]
+    kept = await carry_out(memory.user("ana"), "set_memory", {"key": "pet", "value": "a dog"})
+    assert kept["memory"]["text"] == "a dog"
+    assert "needs 'key'" in (await carry_out(memory.user("ana"), "get_memory", {}))["error"]
+
+
+async def test_the_documented_items_are_found(memory):
+    found = await documented("## Values of your own")["notes_of"](memory.user("ana"))
+    assert found == ("complete", [("trip", {"to": "Lisbon", "days": 4})])

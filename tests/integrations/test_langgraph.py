@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from langchain_core.embeddings import Embeddings
@@ -237,3 +241,26 @@ async def test_with_the_store_gone_a_search_fails_instead_of_finding_nothing(mem
     for search in (store.asearch(("ana",)), store.asearch(("ana",), query="jazz"), store.aget(("ana",), "a")):
         with pytest.raises(echoic.StoreUnavailable):
             await search
+
+
+async def test_the_graph_in_the_documents_knows_what_an_earlier_run_was_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+    program = re.search(r"```python\n(.*?)```", page.partition("### LangGraph")[2], re.DOTALL)[1]
+    own = [part.strip() for part in re.split(r"async def \w+\(.*\):\n", program)[1:]]
+    assert sum(len(part.splitlines()) for part in own) <= 12
+
+    class Repeats:
+        async def ainvoke(self, messages):
+            return {"role": "assistant", "content": " | ".join(messages)}
+
+    # a module of its own: LangGraph looks up what annotations name
+    module = ModuleType("documented")
+    module.model = Repeats()
+    monkeypatch.setitem(sys.modules, "documented", module)
+    exec(program.replace('"sqlite:///echoic.db"', '"sqlite:///echoic.db", embedder="lexical"'), vars(module))
+    await module.talk("ana", "I love jazz")
+    heard = await module.talk("ana", "which music, jazz?")
+    assert heard["messages"][-1].content == "I love jazz | which music, jazz?"
+    heard = await module.talk("bob", "which music, jazz?")
+    assert heard["messages"][-1].content == "which music, jazz?"

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from livekit import rtc
-from livekit.agents import Agent, AgentSession, LanguageCode, llm, stt, tts, utils
+from livekit.agents import Agent, AgentSession, LanguageCode, function_tool, llm, stt, tts, utils
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN
 from livekit.agents.voice.io import AudioInput, AudioOutput, AudioOutputCapabilities, TextOutput
 from livekit.agents.voice.transcription.synchronizer import TranscriptSynchronizer
@@ -32,7 +32,7 @@ PATIENT_MS = 5000.0
 class Model(llm.LLM):
     def __init__(self, answer):
         super().__init__()
-        self.answer, self.requests = answer, []
+        self.answer, self.requests, self.tool_calls = answer, [], []
 
     def chat(self, *, chat_ctx, tools=None, conn_options=DEFAULT_API_CONNECT_OPTIONS, **_options):
         return Completion(self, chat_ctx=chat_ctx, tools=tools or [], conn_options=conn_options)
@@ -47,6 +47,11 @@ class Completion(llm.LLMStream):
     async def _run(self):
         messages = [item for item in self._chat_ctx.items if item.type == "message"]
         self._llm.requests.append([(item.role, item.text_content) for item in messages])
+        if self._llm.tool_calls:
+            call = llm.FunctionToolCall(name=self._llm.tool_calls.pop(), arguments="{}", call_id="tool-1")
+            delta = llm.ChoiceDelta(role="assistant", tool_calls=[call])
+            self._event_ch.send_nowait(llm.ChatChunk(id="x", delta=delta))
+            return
         for word in self._llm.answer.split(" "):
             delta = llm.ChoiceDelta(role="assistant", content=f"{word} ")
             self._event_ch.send_nowait(llm.ChatChunk(id="x", delta=delta))
@@ -382,6 +387,28 @@ async def test_without_its_store_a_call_goes_on_and_the_model_is_told(ana, monke
     assert [turn.text for turn in await turns(ana)] == [ASKS, "I cannot look it up."]
 
 
+async def test_after_a_tool_the_model_is_given_the_same_memory(ana):
+    await ana.remember("The user is allergic to peanuts.")
+
+    @function_tool
+    async def look() -> str:
+        """Looks."""
+        return "nothing"
+
+    def made(memory):
+        return EchoicAgent(memory=memory, instructions="You are Pip.", tools=[look])
+
+    async with calling(
+        made, "Peanuts.", lambda session: remember(session, ana, deadline_ms=PATIENT_MS)
+    ) as call:
+        call.model.tool_calls = ["look"]
+        await call.exchange(ASKS)
+        first, second = call.model.requests
+        assert "peanuts" in first[1][1]
+        assert second[: len(first)] == first
+        assert call.memory.statistics.finals == 1
+
+
 async def test_an_agent_with_a_node_of_its_own_asks_for_memory_itself(ana):
     await ana.remember("The user is allergic to peanuts.")
 
@@ -511,7 +538,7 @@ class Conversation(llm.RealtimeSession):
     def notes(self):
         """What it was given of memory: roles and texts."""
         messages = [item for item in self._context.items if item.type == "message"]
-        return [(item.role, item.text_content) for item in messages if "<memory>" in item.text_content]
+        return [(item.role, item.text_content) for item in messages if "<memory" in item.text_content]
 
 
 @contextlib.asynccontextmanager

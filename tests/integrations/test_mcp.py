@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx2
 import jwt
@@ -265,3 +267,16 @@ async def test_without_the_option_there_is_no_such_address():
     memory = echoic.open("memory://", embedder="lexical")
     app = create_app(memory, ServerSettings(secret=SECRET))
     assert "/mcp" not in {getattr(route, "path", None) for route in app.routes}
+
+
+async def test_the_configuration_in_the_documents_starts_the_server(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+    (given,) = json.loads(re.search(r"```json\n(.*?)```", page, re.DOTALL)[1])["mcpServers"].values()
+    words = [word.replace("/data/", f"{tmp_path}/") for word in given["args"]]
+    started = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "echoic.cli", *words],
+        env={**os.environ, "ECHOIC_EMBEDDER": "lexical"},
+    )
+    async with Client(stdio_client(started), mode="auto") as client:
+        assert await the_tour(client) == REVISIONS["auto"]

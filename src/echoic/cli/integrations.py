@@ -25,13 +25,20 @@ def mcp_command(ctx: click.Context) -> int:
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
+        import asyncio
+
         from echoic.integrations.mcp import serve_stdio
+        from echoic.memory.concurrency import noted
 
         if "user" not in settings.named:
             raise InvalidInput("whose memory should be served? Name the user with --user or ECHOIC_USER")
         async with memory_at(settings, embedder_at(settings)) as memory:
             output.say(f"serving the memory of {settings.user!r} over stdin and stdout")
-            await serve_stdio(memory.user(settings.user, settings.deployment))
+            user = memory.user(settings.user, settings.deployment)
+            warming = asyncio.create_task(user.warm())  # a first search should not wait for the encoder
+            warming.add_done_callback(noted)
+            await serve_stdio(user)
+            warming.cancel()
         return CommandResult(data=None)
 
     return run_apart(ctx, work)

@@ -7,7 +7,19 @@ or users.
 
 from __future__ import annotations
 
-from echoic.english.listener import listen
-from echoic.english.slots import Heard
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from echoic.english.listener import listen
+    from echoic.english.slots import Heard
 
 __all__ = ["Heard", "listen"]
+
+
+def __getattr__(name: str) -> Any:
+    """The rules are loaded when they are used: a store that is only asked needs none of them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from echoic.english import listener, slots
+
+    return getattr(listener if name == "listen" else slots, name)

@@ -29,6 +29,7 @@ from echoic.memory.conversation import OpenConversation
 from echoic.memory.speculation import ListeningStatistics
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD
+from echoic.prompt.block import directives_draft
 from echoic.session.heard import heard_part, says
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
 from echoic.speakers import AGENT, USER
@@ -98,6 +99,8 @@ class CallMemory:
         self._answers: dict[str, asyncio.Task[TurnMemory]] = {}
         """What was looked up for this turn, by what was said: asked for again, as when tools were used, the
         model gets the same words."""
+        self._wishes = ""
+        """How the user wants to be served: part of what is told for each turn."""
         self._segments: list[str] = []
         """Final transcripts of the turn, which may have several."""
         self._turn_is_over = True
@@ -119,8 +122,20 @@ class CallMemory:
     def warm(self) -> None:
         """Load in the background what the first turn needs, as when the phone rings."""
         if self._warming is None:
-            self._warming = asyncio.get_running_loop().create_task(self._user.warm())
+            self._warming = asyncio.get_running_loop().create_task(self._warm())
             self._warming.add_done_callback(noted)  # the first turn looks again, and says so
+
+    async def _warm(self) -> None:
+        await self._read_wishes()
+        await self._user.warm()
+
+    async def _read_wishes(self) -> None:
+        try:
+            directives = await self._user.directives(for_agent=self._agent)
+        except EchoicError as error:
+            log.warning("how a user wants to be served could not be read: %s", type(error).__name__)
+        else:
+            self._wishes = "\n".join(directives_draft(directives).lines)
 
     # -- what the model is given
 
@@ -163,7 +178,7 @@ class CallMemory:
         except (EchoicError, TimeoutError) as error:
             log.warning("the memory block could not be read: %s", type(error).__name__)
             return UNAVAILABLE.message
-        return TurnMemory(block.text).message
+        return block.text if len(block.sections) > 1 else ""  # the first one only says what the others are
 
     async def _look_up(self, said: str) -> TurnMemory:
         async with self._looking:
@@ -175,8 +190,8 @@ class CallMemory:
         # what was found and could not be packed in time is not known to the model either
         is_late = found.outcome == "deadline" or any(hit.fate == "late" for hit in found.found)
         outcome: Outcome = "deadline" if is_late else found.outcome
-        told = {"complete": "", "deadline": NOT_ALL_SEEN, "unavailable": UNREAD}[outcome]
-        return TurnMemory(found.text or told, outcome)
+        told = found.text or {"complete": "", "deadline": NOT_ALL_SEEN, "unavailable": UNREAD}[outcome]
+        return TurnMemory("\n".join(part for part in (self._wishes, told) if part), outcome)
 
     # -- what is kept
 
@@ -271,6 +286,8 @@ class CallMemory:
                 log.warning("%d turns of a call are not kept yet: %s", left, type(error).__name__)
                 return
             self._unkept.popleft()
+            if turn.speaker == USER:
+                await self._read_wishes()  # this turn may have changed them
 
     async def aclose(self) -> None:
         """The call is over: keep what is left of it, and mark it as completed. May be called twice."""

@@ -159,7 +159,7 @@ class EchoicAgent(Agent):
     async def _tell(self, name: str, message: str) -> None:
         """Put `message` into the provider's session in place of the one told before under that name.
 
-        The agent's own context stays as it is: there it would be history.
+        Not into the agent's own context, where it would be history.
         """
         session, before = self._realtime, self._notes.get(name)
         if session is None or message == (before.text_content if before else ""):
@@ -169,14 +169,16 @@ class EchoicAgent(Agent):
                 "this realtime model takes no messages while it runs: it is not told what is remembered"
             )
             return
-        self._notes.pop(name, None)
+        notes = {each: note for each, note in self._notes.items() if each != name}
         if message:
-            self._notes[name] = llm.ChatMessage(role="user", content=[message], id=utils.shortuuid(_NOTE))
+            notes[name] = llm.ChatMessage(role="user", content=[message], id=utils.shortuuid(_NOTE))
         context = session.chat_ctx.copy()
         context.items[:] = [item for item in context.items if not item.id.startswith(_NOTE)]
         # before the newest item, for the framework takes the last one into the history of the agent
-        context.items[-1:-1] = self._notes.values()
+        context.items[-1:-1] = notes.values()
         try:
             await session.update_chat_ctx(context)
         except llm.RealtimeError as error:
             log.warning("a realtime model could not be told what is remembered: %s", type(error).__name__)
+        else:
+            self._notes = notes

@@ -6,25 +6,31 @@
     run_config = remembering(lambda context: user, session=session)
     await Runner.run(agent, "Hi!", session=session, run_config=run_config)
 
-What memory knows goes into a copy of the model's input, directly before the newest user message: the session
-and the run's own history stay as they are without it.
+    async for event in follow(realtime_session, user, "call-2"): ...  # keeps what was said and heard
+
+What memory knows goes into a copy of the model's input, as a message in the user's role directly before the
+newest one: the session and the run's own history stay as they are without it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
 from agents import FunctionTool, RunConfig, RunContextWrapper, SessionSettings
+from agents.realtime import RealtimePlaybackTracker, RealtimeSession
 from agents.run import CallModelData, ModelInputData
 
 from echoic.checks import MAX_TEXT_BYTES
 from echoic.errors import EchoicError, InvalidInput
+from echoic.integrations.call_memory import UNAVAILABLE, CallMemory, TurnMemory
 from echoic.integrations.tools import call, exported, refusal
 from echoic.memory.records import TURN
 from echoic.memory.user import UserMemory
@@ -35,10 +41,6 @@ UserOf = Callable[[Any], UserMemory]
 """Gives the user from the context of a run: it never comes from what was said."""
 Item = dict[str, Any]
 
-COULD_NOT_LOOK: Final = (
-    "Memory could not be looked at just now. That nothing of it stands here does not mean that nothing is "
-    "known."
-)
 DEADLINE_MS: Final = 150.0
 BUDGET_TOKENS: Final = 300
 _KIND: Final = "openai-agents"
@@ -158,7 +160,8 @@ def remembering(
             return given
         text = await _known(user_of(data.context), _said(items[asked]), options, budget_tokens)
         if text:
-            items.insert(asked, {"role": "developer", "content": text})
+            # the user's role: it quotes what people said, and must not speak for the operator
+            items.insert(asked, {"role": "user", "content": text})
         return ModelInputData(input=items, instructions=given.instructions)
 
     return replace(base, call_model_input_filter=filtered)
@@ -174,11 +177,11 @@ async def _known(user: UserMemory, question: str, options: dict[str, Any], budge
         recall = await user.recall(question, **options)
         if not recall.hits and recall.outcome == "complete":
             return ""
-        return (await user.pack(recall, budget_tokens=budget_tokens)).text
+        return TurnMemory((await user.pack(recall, budget_tokens=budget_tokens)).text).message
     except InvalidInput:  # a message of megabytes is no question
         return ""
     except EchoicError:
-        return COULD_NOT_LOOK
+        return UNAVAILABLE.message
 
 
 def memory_tools(user_of: UserOf) -> list[FunctionTool]:
@@ -205,4 +208,150 @@ def memory_tools(user_of: UserOf) -> list[FunctionTool]:
     ]
 
 
-__all__ = ["COULD_NOT_LOOK", "EchoicSession", "UserOf", "memory_tools", "remembering"]
+class PlaybackTracker(RealtimePlaybackTracker):
+    """The SDK's tracker that also remembers how much of each answer was played, for `follow`.
+
+    Give it to the model as `playback_tracker`, and call `on_play_ms` or `on_play_bytes` as audio is played.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.played_ms: dict[str, float] = {}
+        self.audio_format: Any = None
+
+    def on_play_ms(self, item_id: str, item_content_index: int, ms: float) -> None:
+        """So many milliseconds more were played."""
+        super().on_play_ms(item_id, item_content_index, ms)
+        self.played_ms[item_id] = self.played_ms.get(item_id, 0.0) + ms
+
+    def set_audio_format(self, format: Any) -> None:  # noqa: A002 - the SDK's name
+        """Called by the model."""
+        super().set_audio_format(format)
+        self.audio_format = format
+
+
+async def follow(
+    session: RealtimeSession,
+    user: UserMemory,
+    conversation: str = "",
+    *,
+    agent: str | None = None,
+    played: PlaybackTracker | None = None,
+) -> AsyncIterator[Any]:
+    """The events of a realtime session, of which what is said is kept: iterate over this in its place.
+
+    An answer that was cut off is kept with the part of it that was heard, by how much was played; one of
+    which nothing was heard is not kept. A turn is kept when the next one is complete, and the last ones when
+    the session or the iteration ends. Writing never delays an event.
+
+    Args:
+        session: open.
+        user: who is speaking.
+        conversation: the id of the conversation; empty: a new one.
+        agent: the name under which the agent is kept that serves.
+        played: tracks what was played. Without it an answer counts as played from its first audio on, without
+            pauses, as the SDK takes it.
+    """
+    call_memory = CallMemory(user, conversation, agent=agent)
+    spoken = _Spoken(call_memory, played)
+    try:
+        async for event in session:
+            spoken.take(event)
+            yield event
+    finally:
+        spoken.flush()
+        await call_memory.aclose()
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What is known of one message."""
+
+    role: str
+    text: str = ""
+    audio_bytes: int = 0
+    began_at: float = 0.0
+    played_ms: float | None = None
+    """Of an answer that was cut off."""
+
+
+class _Spoken:
+    """Messages of a realtime session in their order, until it is known what was heard of them."""
+
+    def __init__(self, call_memory: CallMemory, played: PlaybackTracker | None) -> None:
+        self._call = call_memory
+        self._played = played
+        self._messages: dict[str, _Answer] = {}
+        self._kept: set[str] = set()
+
+    def take(self, event: Any) -> None:
+        """Note what an event says."""
+        if event.type == "history_added":
+            self._note([event.item])
+        elif event.type == "history_updated":
+            self._note(event.history)
+        elif event.type == "audio":
+            answer = self._messages.setdefault(event.item_id, _Answer("assistant"))
+            answer.began_at = answer.began_at or asyncio.get_running_loop().time()
+            answer.audio_bytes += len(event.audio.data)
+        elif event.type == "audio_interrupted" and event.item_id in self._messages:
+            answer = self._messages[event.item_id]
+            if self._played is not None:
+                answer.played_ms = self._played.played_ms.get(event.item_id, 0.0)
+            else:
+                answer.played_ms = 1000 * (asyncio.get_running_loop().time() - answer.began_at)
+
+    def _note(self, items: Sequence[Any]) -> None:
+        complete = None
+        for item in items:
+            if item.type != "message" or item.role == "system" or item.item_id in self._kept:
+                continue
+            message = self._messages.setdefault(item.item_id, _Answer(item.role))
+            message.text = _said(item.model_dump()) or message.text
+            if item.role == "user" and message.text.strip():
+                complete = item.item_id
+        if complete is not None:
+            self.flush(complete)
+
+    def flush(self, last: str | None = None) -> None:
+        """Have everything kept that was said until the message `last`, or all."""
+        for name in list(self._messages):
+            message = self._messages[name]
+            # what has no words yet may get them: a transcript comes late
+            if message.text.strip():
+                self._keep(name, message)
+                del self._messages[name]
+            if name == last:
+                return
+
+    def _keep(self, name: str, message: _Answer) -> None:
+        self._kept.add(name)
+        if message.role == "user":
+            self._call.user_said(message.text, id=name)
+            return
+        heard = self._heard(message)
+        if heard == message.text:
+            self._call.agent_said(message.text, id=name)
+        else:
+            self._call.reply().append(message.text)
+            self._call.agent_said(heard, interrupted=True, id=name)
+
+    def _heard(self, message: _Answer) -> str:
+        """The words that were played whole: speech is taken to be even."""
+        if message.played_ms is None or not message.audio_bytes:
+            return message.text if message.played_ms is None else ""
+        audio_format = self._played.audio_format if self._played else None
+        share = message.played_ms * _bytes_per_ms(audio_format) / message.audio_bytes
+        words = list(re.finditer(r"\S+", message.text))
+        count = int(share * len(words))
+        if count >= len(words):
+            return message.text
+        return message.text[: words[count - 1].end()] if count > 0 else ""
+
+
+def _bytes_per_ms(audio_format: Any) -> int:
+    """8 of G.711, in any of its names; else 48, of 16 bits at 24 kHz."""
+    return 8 if re.search(r"711|pcm[ua]\b", str(audio_format).lower()) else 48
+
+
+__all__ = ["EchoicSession", "PlaybackTracker", "UserOf", "follow", "memory_tools", "remembering"]
