@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { describe, test } from "node:test";
 
+import { ElevenLabsClient } from "@elevenlabs/elevenlabs-js";
+import { sign, verify as verifyAsRetell } from "retell-sdk";
+
 import { verifyElevenLabs, verifyRetell, verifyVapi, type HeadersLike } from "../src/webhooks.js";
 
 const SECRET = "a secret of these tests, ключ";
@@ -95,5 +98,25 @@ describe("Vapi's plain secret", () => {
     assert.equal(await verifyVapi(BODY, { authorization: SECRET }, SECRET), false);
     assert.equal(await verifyVapi(BODY, { "x-vapi-secret": SECRET, "x-vapi-signature": "sha256=00" }, SECRET), false);
     assert.equal(await verifyVapi(BODY, { "x-vapi-secret": "" }, ""), false);
+  });
+});
+
+describe("the vendors' own libraries", () => {
+  test("Retell's signs what is let in here, and lets in what is signed here", async () => {
+    const signature = await sign(BODY, SECRET);
+    assert.equal(await verifyRetell(BODY, { "x-retell-signature": signature }, SECRET), true);
+    assert.equal(await verifyRetell(TAMPERED, { "x-retell-signature": signature }, SECRET), false);
+    const now = Date.now();
+    assert.equal(await verifyAsRetell(BODY, SECRET, `v=${now},d=${hmac(`${BODY}${now}`)}`), true);
+  });
+
+  test("ElevenLabs' lets in what is let in here", async () => {
+    const time = Math.floor(Date.now() / 1000);
+    const signature = `t=${time},v0=${hmac(`${time}.${BODY}`)}`;
+    const { webhooks } = new ElevenLabsClient({ apiKey: "none" });
+    assert.deepEqual(await webhooks.constructEvent(BODY, signature, SECRET), JSON.parse(BODY));
+    assert.equal(await verifyElevenLabs(BODY, { "elevenlabs-signature": signature }, SECRET), true);
+    await assert.rejects(webhooks.constructEvent(TAMPERED, signature, SECRET));
+    assert.equal(await verifyElevenLabs(TAMPERED, { "elevenlabs-signature": signature }, SECRET), false);
   });
 });
