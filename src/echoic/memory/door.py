@@ -192,7 +192,10 @@ class Door:
         if not encoded:
             return masked
         put_back = re.compile(f"{_STAND_IN}([0-9]+){_STAND_IN}")
-        return _each_text(masked, lambda text: put_back.sub(lambda found: encoded[int(found[1])], text))
+        whole: dict[str, Any] = _each_text(
+            masked, lambda text: put_back.sub(lambda found: encoded[int(found[1])], text)
+        )
+        return whole
 
     def _memory_record(self, scope: Scope, record: Record, data: dict[str, Any]) -> Record:
         statement, context = data.get("statement"), data.get("context")
