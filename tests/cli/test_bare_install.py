@@ -109,6 +109,8 @@ COMMANDS = {
     "bench silence": ["{talks}"],
     "bench corpus": ["--callers", "c49", "--versions", "clean", "--systems", "bm25"],
     "tune": ["{talks}", "--out", "{folder}/weights.json"],
+    "mcp": [],
+    "tools": [],
     "forget": ["--all", "--yes"],
 }
 SERVERS = ("serve", "bench sidecar")
