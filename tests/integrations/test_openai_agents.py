@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import copy
 import json
 import random
@@ -120,13 +121,19 @@ ITEMS = [
     },
     {
         "role": "user",
-        "content": [{"type": "input_image", "image_url": "data:image/png;base64," + "iVBORw0KGgo" * 5000}],
+        "content": [
+            {
+                "type": "input_image",
+                "image_url": "data:image/png;base64,"
+                + base64.b64encode(random.Random(1).randbytes(45_000)).decode(),
+            }
+        ],
     },
     {
         "type": "reasoning",
         "id": "rs_68af3e1b9c5c8190",
         "summary": [],
-        "encrypted_content": "gAAAAABo" + "xYz09-_" * 90,
+        "encrypted_content": "gAAAAABo" + base64.urlsafe_b64encode(random.Random(2).randbytes(900)).decode(),
     },
     {"role": "system", "content": ""},
     {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import random
 
 import pytest
 
@@ -157,6 +159,27 @@ async def test_secrets_in_them_are_masked(memory):
     kept = await notes.set("one", {"said": "my card is 4111 1111 1111 1111"})
     assert "1111 1111" not in str(kept)
     assert "1111 1111" not in str(await notes.get("one"))
+    assert "4711" not in str(await notes.set("pin", "4711"))
+
+
+async def test_what_is_encoded_is_no_secret_and_comes_back_as_it_was(memory):
+    """Images and sealed reasoning of models hold anything, and a changed byte makes them worthless."""
+    notes = memory.user("ana").items("notes")
+    sealed = [base64.urlsafe_b64encode(random.Random(n).randbytes(900)).decode() for n in range(8)]
+    image = "data:image/png;base64," + base64.b64encode(random.Random(7).randbytes(60_000)).decode()
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI" + "abcdefghij" * 60 + ".c2lnbmF0dXJlc2lnbmF0dXJl"
+    value = {
+        "sealed": sealed,
+        "image": image,
+        "said": "my card is 4111 1111 1111 1111",
+        "odd": "\ue0000\ue000",
+    }
+    kept = await notes.set("one", {**value, "odd": ""})
+    assert kept.value["sealed"] == sealed
+    assert kept.value["image"] == image
+    assert "1111 1111" not in str((await notes.get("one")).value)
+    assert token not in str((await notes.set("two", {"said": f"use the token {token}"})).value)
+    assert (await notes.set("three", {"odd": value["odd"]})).value["odd"] == value["odd"]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
@@ -20,6 +21,8 @@ from echoic.memory.records import (
     CHECKPOINT,
     CONVERSATION,
     EXCHANGE,
+    INDEXED_ITEM,
+    ITEM,
     LINK_CODE,
     LINK_GUESSES,
     MEMORY,
@@ -57,6 +60,10 @@ _TELLING: Final = 6
 """Digits of a number that is hardly said again by chance; what a caller says has to repeat twice as many."""
 _READ_BACK: Final = 4
 """Digits that are enough where an agent speaks, or a tool is given what was said."""
+_ENCODED: Final = re.compile(r"(?<![\w+/=.-])(?!eyJ)[A-Za-z0-9+/_=-]{512,}")
+"""Bytes as text, such as an image. No key is as long, but for tokens of JSON, which begin with "eyJ"."""
+_STAND_IN: Final = "\ue000"
+"""For private use: no text that is said holds it."""
 _PARTS: Final = 4096
 """Parts of messages that are remembered as they were masked: a checkpoint holds the same ones every time."""
 
@@ -155,6 +162,8 @@ class Door:
             return self._memory_record(scope, record, data)
         if record.kind == CHECKPOINT:
             return replace(record, data=self._checkpoint(scope, data))
+        if record.kind in {ITEM, INDEXED_ITEM}:
+            return replace(record, data=self._item(scope, data))
         if record.kind == TURN:
             masked = self._mask(scope, data.get("text", ""))
             return replace(record, data=_turn_data(data, masked))
@@ -167,6 +176,26 @@ class Door:
         if isinstance(step, str) and "value" in data:  # what came out of a step, under its name
             data |= {"name": self._text(scope, step), "value": self.value(scope, data["value"], step)}
         return replace(record, data=self.value(scope, data))
+
+    def _item(self, scope: Scope, data: dict[str, Any]) -> dict[str, Any]:
+        """An integrator's value. What is encoded in it, as an image is, nobody said: it stays as it is."""
+        encoded: list[str] = []
+
+        def stand_in(found: re.Match[str]) -> str:
+            encoded.append(found.group())
+            return f"{_STAND_IN}{len(encoded) - 1}{_STAND_IN}"
+
+        if _STAND_IN not in json.dumps(data, ensure_ascii=False):
+            data = _each_text(data, lambda text: _ENCODED.sub(stand_in, text))
+        data = data | {"value": self.value(scope, data.get("value"), str(data.get("name", "")))}
+        masked: dict[str, Any] = self.value(scope, data)
+        if not encoded:
+            return masked
+        put_back = re.compile(f"{_STAND_IN}([0-9]+){_STAND_IN}")
+        whole: dict[str, Any] = _each_text(
+            masked, lambda text: put_back.sub(lambda found: encoded[int(found[1])], text)
+        )
+        return whole
 
     def _memory_record(self, scope: Scope, record: Record, data: dict[str, Any]) -> Record:
         statement, context = data.get("statement"), data.get("context")
@@ -361,6 +390,15 @@ class Door:
                 known.append(new)
         while len(self._known) > _SCOPES:
             self._known.popitem(last=False)
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """JSON with each text in it, names apart, as `change` makes it."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {name: _each_text(each, change) for name, each in value.items()}
+    return [_each_text(each, change) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _digest(scope: Scope, *fields: str | None) -> bytes:

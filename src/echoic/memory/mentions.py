@@ -13,6 +13,7 @@ many.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -61,6 +62,7 @@ class TextPassage:
         self.text = MARKER.sub(lambda found: " " * len(found.group()), text) if "[" in text else text
         self.gaps = self.text != text
         self.speaker = speaker
+        self._breaks: dict[re.Pattern[str], list[Span]] = {}
         self.words = cut_up(text)
         self.cased = any(c.isupper() for c in text) and not text.isupper()
 
@@ -87,7 +89,7 @@ class TextPassage:
         words, size = (self.words if all_stop else self.content), len(claim.value)
         found = []
         for at in range(len(words) - size + 1) if size else ():
-            if all(word.stem == stem for word, stem in zip(words[at:], claim.value, strict=False)):
+            if all(word.stem == stem for word, stem in zip(words[at : at + size], claim.value, strict=True)):
                 first, last = words[at].start, words[at + size - 1].end
                 # in a text with capitals a town has one, and a pastime none
                 if not (self.cased and claim.named and size == 1 and self.text[first].islower()):
@@ -114,16 +116,25 @@ class TextPassage:
         """The clause around `at`; what lies in `kept` divides nothing ("fish and chips")."""
         return self._between(_BREAK, at, self.sentence(at), kept)
 
+    def _breaks_of(self, breaks: re.Pattern[str]) -> list[Span]:
+        if breaks not in self._breaks:
+            self._breaks[breaks] = [found.span() for found in breaks.finditer(self.text)]
+        return self._breaks[breaks]
+
     def _between(self, breaks: re.Pattern[str], at: Span, whole: Span, kept: Sequence[Span] = ()) -> Span:
         first, last = (0, len(self.text)) if breaks is _SENTENCE_END else whole
-        for found in breaks.finditer(self.text):
-            if any(a < found.end() and found.start() < b for a, b in (*kept, at)):
-                continue
-            if found.end() <= at[0]:
-                first = max(first, found.end())
-            elif found.start() >= at[1]:
-                last = min(last, found.start())
-                break
+        found = self._breaks_of(breaks)
+
+        def divides(place: int) -> bool:
+            return not any(a < found[place][1] and found[place][0] < b for a, b in kept)
+
+        # the nearest on either side: a text is asked of each of its words, and must not be read for each
+        before = range(bisect_right(found, at[0], key=lambda span: span[1]) - 1, -1, -1)
+        after = range(bisect_left(found, at[1], key=lambda span: span[0]), len(found))
+        if (near := next(filter(divides, before), None)) is not None:
+            first = max(first, found[near][1])
+        if (near := next(filter(divides, after), None)) is not None:
+            last = min(last, found[near][0])
         while first < at[0] and self.text[first].isspace():
             first += 1
         while last > at[1] and self.text[last - 1].isspace():
