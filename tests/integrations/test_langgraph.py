@@ -243,6 +243,26 @@ async def test_with_the_store_gone_a_search_fails_instead_of_finding_nothing(mem
             await search
 
 
+async def test_a_hanging_embedder_delays_a_search_by_its_deadline_at_most():
+    class Hanging:
+        spec, semantic = echoic.EmbeddingSpec("hanging", 8), True
+
+        async def open(self):
+            pass
+
+        async def aclose(self):
+            pass
+
+        async def embed(self, texts, kind):
+            await asyncio.Event().wait()
+
+    async with echoic.open("memory://", embedder=Hanging()) as memory:
+        store = EchoicStore(memory, deadline_ms=50)
+        await store.aput(("ana",), "a", {"text": "likes jazz"})
+        (found,) = await asyncio.wait_for(store.asearch(("ana",), query="jazz"), 30)
+        assert found.score is not None
+
+
 async def test_the_graph_in_the_documents_knows_what_an_earlier_run_was_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()

@@ -40,6 +40,7 @@ from echoic.memory.service import MemoryService
 
 Namespace = tuple[str, ...]
 
+DEADLINE_MS: Final = 400.0
 _KIND: Final = "langgraph"
 _TEXT_CHARACTERS: Final = 8000
 """Of what an item is found by: an embedder reads no more."""
@@ -62,17 +63,24 @@ class EchoicStore(BaseStore):
             served from there, out of the threads that LangGraph runs them in.
         deployment: where.
         fields: paths of the values by which an item is found, as LangGraph writes them; None: all texts.
+        deadline_ms: how long a search waits for the embedding of its query, without which words find alone.
     """
 
-    __slots__ = ("_deployment", "_fields", "_loop", "_memory")
+    __slots__ = ("_deadline_ms", "_deployment", "_fields", "_loop", "_memory")
     supports_ttl = False
 
     def __init__(
-        self, memory: MemoryService, *, deployment: str = "default", fields: Sequence[str] | None = None
+        self,
+        memory: MemoryService,
+        *,
+        deployment: str = "default",
+        fields: Sequence[str] | None = None,
+        deadline_ms: float | None = DEADLINE_MS,
     ) -> None:
         self._memory = memory
         self._deployment = deployment
         self._fields = fields
+        self._deadline_ms = deadline_ms
         self._loop = asyncio.get_running_loop()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -151,7 +159,8 @@ class EchoicStore(BaseStore):
         listed.sort(key=_order(listed))
         if not op.query:
             return [SearchItem(**_fields(item)) for item in listed[op.offset : op.offset + op.limit]]
-        found = {item.name: item for item in (await items.search(op.query, limit=MAX_LIMIT)).items}
+        search = await items.search(op.query, limit=MAX_LIMIT, deadline_ms=self._deadline_ms)
+        found = {item.name: item for item in search.items}
         there = {item.name for item in listed}
         ranked = [item for item in found.values() if item.name in there]
         # as in LangGraph's own store: behind what was found stands the rest, without a score
