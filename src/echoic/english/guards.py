@@ -27,6 +27,7 @@ _HARMLESS: Final = pattern("guards.harmless")
 # Phrases after which the speaker vouches for what follows.
 _VOUCHING: Final = pattern("guards.vouching")
 _AGENT: Final = pattern("guards.agent")
+_SUNG: Final = pattern("guards.sung")
 _AGENTS: Final = frozenset("assistant agent system bot ai".split())
 _QUESTIONING: Final = words("guards.questioning")
 _ASSENTING: Final = frozenset("ok okay alright please yeah".split())
@@ -50,6 +51,11 @@ def by_an_agent(utterance: Sequence[Sentence]) -> bool:
     first = utterance[0] if utterance else None
     labelled = first is not None and first.low(0) in _AGENTS and len(first) > 1 and first.gap(1)
     return labelled or any(_AGENT.search(said.line) for said in utterance)
+
+
+def sings(utterance: Sequence[Sentence]) -> bool:
+    """Whether words of it are only there to be sung: then nothing in it is meant."""
+    return any(_SUNG.search(said.line) for said in utterance)
 
 
 def greets(said: Sentence) -> bool:

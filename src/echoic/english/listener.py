@@ -15,6 +15,7 @@ from typing import Final
 from echoic.english import explicit, facts, guards, phrases, preferences
 from echoic.english.corrections import corrected, given_up, retracted, settled
 from echoic.english.grammar import Reading, Rule, Spot, index_of, rules_of
+from echoic.english.repairs import repaired
 from echoic.english.sentences import Sentence, sentences
 from echoic.english.slots import Heard, emptied, emptied_item, retraction
 
@@ -47,7 +48,7 @@ def listen(text: str, previous: Sequence[Heard] = (), since: str = "") -> list[H
     """
     storable = text[:_MAX_CHARACTERS].encode(errors="ignore").decode()  # lone surrogates cannot be kept
     spoken = sentences(storable)
-    if guards.by_an_agent(spoken):
+    if guards.by_an_agent(spoken) or guards.sings(spoken):
         return []
     hearing = _Hearing(previous, since)
     for said in spoken:
@@ -74,6 +75,7 @@ class _Hearing:
 
     def hear(self, said: Sentence) -> None:
         """Take in one sentence."""
+        said = repaired(said)
         if guards.jokes(said):
             self._heard.clear()
         self._hushed = self._hushed or explicit.hushed(said)

@@ -46,8 +46,15 @@ _DATE: Final = re.compile(
 _ORDERS: Final = re.compile(
     r"\b(?:ignore|disregard|override|obey|reveal|instructions?|system (?:prompt|message)|jailbreak|"
     r"(?:the |an? )?(?:agent|assistant|model|ai|bot|system) (?:must|should|shall|has to|is to|will|may|can)|"
-    r"you (?:are|must|should|shall|will|have to)|all (?:other )?users|other users|administrator|"
-    r"without (?:verification|asking|approval))\b",
+    r"you (?:are|must(?! know)|should(?! know)|shall|will|have to)|all (?:other )?users|other users|"
+    r"administrator|without (?:verification|asking|approval)|new rule|"
+    r"(?:the (?:next|last)|this|every|any) caller|"
+    r"(?:all|every|other) (?:the )?customers?|your (?:rules|memory|training|prompt|filters?|records?))\b"
+    r"|^(?:(?:please|now|just|okay|ok|robot|system|assistant)\W+)*(?:save|store|record|log|set|erase|wipe|"
+    r"delete|override|reveal|print|repeat|pretend|act|say|ignore|disregard|forget|become|enter|unlock|skip|"
+    r"behave|disable|approve|mark (?!me\b|down\b)\w+|write (?!(?:me|to me|us)\b)|"
+    r"tell (?:everyone|everybody|the next|all|them)|(?:note|write|put) (?:down )?that (?:the|all|every)|"
+    r"from (?:now|today|here) on,? you)\b",
     re.IGNORECASE,
 )
 

@@ -8,14 +8,19 @@ were made for there is none, and rules learn alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from echoic.embedding.base import Embedder
-from echoic.memory.distilling.changes import Add, Change, Fact, Reading
-from echoic.memory.distilling.clause_reader import MODEL, Clause, Read, clauses, read_clauses, weights
+import numpy as np
+
+from echoic.embedding.base import Embedder, embedded
+from echoic.english import listen
+from echoic.memory.distilling.changes import Add, Change, Fact, Reading, Retract, Supersede
+from echoic.memory.distilling.clause_reader import MODEL, Clause, Floats, Read, clauses, read_clauses, weights
 from echoic.memory.distilling.consistent import MOST_CHANGES
 from echoic.memory.distilling.duplicates import statement_of
 from echoic.memory.distilling.grounded import instructs
+from echoic.memory.distilling.replacing import Statement, may_replace, replaces
 from echoic.memory.distilling.withheld import of_user
 from echoic.types import Memory, Turn
 from echoic.words import content_words
@@ -24,6 +29,29 @@ _PER_TURN = 24
 """Clauses of one turn that are weighed: more is no speech, and each costs the encoder some milliseconds."""
 _HEARD = 0.5
 """Share of a clause's content words from which on what the rules heard in it says enough of it."""
+_MOST_COMPARED = 24
+"""Memories that are compared with what was said: each costs the encoder some milliseconds."""
+_MOST_ENDED = 3
+"""Memories that one reading ends: a caller corrects a few things in a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A clause of a turn."""
+
+    turn: Turn
+    clause: Clause
+    heard: bool
+    """Whether the rules heard it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Something known, or proposed from an earlier clause."""
+
+    what: Memory | Add | Supersede
+    statement: Statement
+    vector: Floats
 
 
 class SentenceExtractor:
@@ -56,36 +84,81 @@ class SentenceExtractor:
         Raises:
             EmbedderUnavailable: there are no vectors to read by.
         """
-        said = [(turn, clause) for turn in reading.turns for clause in _readable(turn, reading)]
+        said = [one for turn in reading.turns for one in _readable(turn, reading)]
         if not said:
             return []
-        vectors = await self._embedder.embed([clause.text for _, clause in said], "document")
-        turns = {id(clause): turn for turn, clause in said}
-        known = await asyncio.to_thread(weights)  # a file, the first time
-        found = read_clauses([clause for _, clause in said], vectors, known)
-        likeliest = sorted(found, key=lambda read: -read.likely)[:MOST_CHANGES]
-        return [_add(read, turns[id(read.clause)]) for read in found if read in likeliest]
+        lines = [one.clause.text for one in said]
+        held = [m for m in reading.known if any(may_replace(line, statement_of(m)) for line in lines)]
+        held = held[-_MOST_COMPARED:]
+        made = await embedded(self._embedder, [*lines, *map(statement_of, held)], "document")
+        by = await asyncio.to_thread(weights)  # a file, the first time
+        found = read_clauses([one.clause for one in said], made, by)
+        known = [
+            _Held(memory, Statement(statement_of(memory), by.kind(vector)), vector)
+            for memory, vector in zip(held, made.vectors[len(said) :], strict=True)
+        ]
+        return _changes(list(zip(said, found, made.vectors, strict=False)), known)
 
 
-def _readable(turn: Turn, reading: Reading) -> list[Clause]:
-    """The clauses of `turn` that may be kept and that the rules did not hear."""
+def _readable(turn: Turn, reading: Reading) -> Iterator[_Said]:
+    """The clauses of `turn` that may be kept."""
     if not of_user(turn) or turn.id in reading.withheld:
-        return []
-    heard = [memory for memory in reading.known if turn.id in memory.source]
-    read = [clause for clause in clauses(turn.heard_text)[:_PER_TURN] if not instructs(clause.text)]
-    return [clause for clause in read if not any(_says(memory, clause) for memory in heard)]
+        return
+    heard = [
+        f"{memory.text} {statement_of(memory)} {memory.context or ''}"
+        for memory in reading.known
+        if turn.id in memory.source
+    ]
+    # what the rules heard may hold no longer: it is not kept as a sentence instead
+    heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(turn.heard_text)]
+    for clause in clauses(turn.heard_text)[:_PER_TURN]:
+        if not instructs(clause.text):
+            yield _Said(turn, clause, any(_says(words, clause) for words in heard))
 
 
-def _says(memory: Memory, clause: Clause) -> bool:
-    """Whether what is known from the same turn leaves little of `clause` unsaid."""
+def _says(heard: str, clause: Clause) -> bool:
+    """Whether what was heard in the same turn leaves little of `clause` unsaid."""
     told = {word.stem for word in content_words(clause.text)}
-    known = {
-        word.stem for word in content_words(f"{memory.text} {statement_of(memory)} {memory.context or ''}")
-    }
+    known = {word.stem for word in content_words(heard)}
     return not told or len(told & known) >= _HEARD * len(told)
 
 
-def _add(read: Read, turn: Turn) -> Add:
+def _changes(said: Sequence[tuple[_Said, Read | None, Floats]], known: list[_Held]) -> list[Change]:
+    """What is kept of `said`, in order, and what of `known` it takes the place of."""
+    found: list[Change] = []
+    ended = 0
+    for one, read, vector in said:
+        if read is None or len(found) == MOST_CHANGES:
+            continue
+        statement = Statement(one.clause.text, read.kind)
+        gone = [held for held in known if _gives_way(held, one, statement, vector)]
+        # what was said a moment ago, and is corrected before it was kept, is never kept
+        found = [change for change in found if all(held.what is not change for held in gone)]
+        ids = tuple(held.what.id for held in gone if isinstance(held.what, Memory))[: _MOST_ENDED - ended]
+        ids += tuple(name for held in gone if isinstance(held.what, Supersede) for name in held.what.known)
+        ended += len(ids)
+        known = [held for held in known if held not in gone]
+        if one.heard:
+            found += [Retract(known=ids, source=(one.turn.id,))] if ids else []
+            continue
+        change = _kept(read, one.turn, ids)
+        found.append(change)
+        known.append(_Held(change, statement, vector))
+    return found
+
+
+def _gives_way(held: _Held, one: _Said, statement: Statement, vector: Floats) -> bool:
+    """Whether what `one` says takes the place of `held`."""
+    memory = held.what if isinstance(held.what, Memory) else None
+    # a rule supersedes what it has a slot for
+    if memory and (one.turn.id in memory.source or (one.heard and memory.key)):
+        return False
+    return replaces(statement, held.statement, float(np.dot(vector, held.vector)))
+
+
+def _kept(read: Read, turn: Turn, ended: tuple[str, ...]) -> Add | Supersede:
     text = read.clause.text
     fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=read.sure)
+    if ended:
+        return Supersede(known=ended, fact=fact, source=(turn.id,))
     return Add(fact=fact, source=(turn.id,))
