@@ -447,8 +447,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--cache", type=Path, help="a folder that keeps the vectors")
-    parser.add_argument("--floor", type=float, default=0.94, help="precision from which a clause is kept")
-    parser.add_argument("--sure", type=float, default=0.975, help="precision from which it is sure")
+    parser.add_argument(
+        "--floor", type=float, default=0.94, help="precision from which one that replaces is kept"
+    )
+    parser.add_argument("--keep", type=float, default=0.96, help="precision from which a clause is kept")
+    parser.add_argument("--sure", type=float, default=0.98, help="precision from which it is sure")
     parser.add_argument("--cross", action="store_true", help="cross-validate, and write nothing")
     parser.add_argument("--into", type=Path, default=Path(clause_reader.__file__).with_suffix(".npz"))
     given = parser.parse_args()
@@ -460,14 +463,21 @@ def main() -> None:
     table = table_of(some, vectors, pieces, axes)
     likely = crossed(table, sources)
     best, right = best_of(judged, likely)
-    floor, sure = (from_where(best, right, share) for share in (given.floor, given.sure))
-    _report(judged, likely, (floor, sure, 0.5, 0.6, 0.7, 0.8, 0.9))
+    floor, keep, sure = (from_where(best, right, share) for share in (given.floor, given.keep, given.sure))
+    _report(judged, likely, (floor, keep, sure, 0.5, 0.6, 0.7, 0.8, 0.9))
     if not given.cross:
-        _write(given.into, table, some, axes, floor=floor, sure=sure)
+        _write(given.into, table, some, axes, floor=floor, keep=keep, sure=sure)
 
 
 def _write(
-    into: Path, table: Table, some: Sequence[Example], axes: Floats, *, floor: float, sure: float
+    into: Path,
+    table: Table,
+    some: Sequence[Example],
+    axes: Floats,
+    *,
+    floor: float,
+    keep: float,
+    sure: float,
 ) -> None:
     terms = terms_in(table)
     networks = fitted(table, terms)
@@ -488,6 +498,7 @@ def _write(
         terms=np.array("\n".join(terms)),
         names=np.array(names),
         floor=np.float32(floor),
+        keep=np.float32(keep),
         sure=np.float32(sure),
         **{name: value.astype(np.float16) for name, value in arrays.items()},
     )

@@ -38,15 +38,15 @@ def test_plain_statements_are_learned_and_traps_are_not(said):
     assert len(durable) >= 25
     assert len(traps) >= len(said) / 2
     # a little below what was measured: docs/learning.md
-    assert of.precision(said) >= 0.9
-    assert of.recall(said) >= 0.87
-    assert of.share_stored(traps) <= 0.09
+    assert of.precision(said) >= 0.935
+    assert of.recall(said) >= 0.8
+    assert of.share_stored(traps) <= 0.05
 
 
 async def test_corrections_leave_only_what_is_so():
     found = await of.corrected("test")
     assert len({kind for kind, _ in found}) >= 12
-    assert sum(right for _, right in found) >= 0.8 * len(found)
+    assert sum(right for _, right in found) >= 0.75 * len(found)
 
 
 async def test_no_secret_is_learned():

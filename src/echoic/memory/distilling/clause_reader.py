@@ -94,6 +94,8 @@ class Read:
     """What it is about, such as "medication"; a key of `CATEGORIES`."""
     likely: float
     """How likely it is a durable statement, from 0 to 1."""
+    kept: bool
+    """Whether it is kept for its own sake; else only where it takes the place of what is known."""
     sure: bool
     """Whether it is likely enough to be relied on without asking back."""
 
@@ -142,7 +144,9 @@ class Weights:
     names: tuple[str, ...]
     """Of the kinds."""
     floor: float
-    """The likelihood from which a clause is kept."""
+    """The likelihood from which a clause is kept that takes the place of what is known."""
+    keep: float
+    """The likelihood from which any clause is kept."""
     sure: float
     """The likelihood from which it is not marked as unconfirmed."""
 
@@ -194,6 +198,7 @@ def weights() -> Weights:
             terms={term: at for at, term in enumerate(str(held["terms"]).split("\n"))},
             names=tuple(map(str, held["names"])),
             floor=float(held["floor"]),
+            keep=float(held["keep"]),
             sure=float(held["sure"]),
             **{name: held[name].astype(np.float32) for name in arrays},
         )
@@ -281,8 +286,9 @@ def read_clauses(read: Sequence[Clause], made: Embedded, by: Weights) -> list[Re
     for at, clause in enumerate(read if made.pieces is not None else ()):
         vector, pieces = made.vectors[at], made.pieces[at]  # type: ignore[index]
         likely = float(1 / (1 + np.exp(-np.clip(by.score(clause, vector, pieces.hidden), -30, 30))))
-        kept = likely >= by.floor
-        kind = by.kind(vector) if kept else ""
-        sure = likely >= by.sure
-        found.append(Read(clause=clause, kind=kind, likely=likely, sure=sure) if kept else None)
+        if likely < by.floor:
+            found.append(None)
+            continue
+        kind, kept, sure = by.kind(vector), likely >= by.keep, likely >= by.sure
+        found.append(Read(clause=clause, kind=kind, likely=likely, kept=kept, sure=sure))
     return found

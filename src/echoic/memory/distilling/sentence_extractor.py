@@ -132,6 +132,8 @@ def _changes(said: Sequence[tuple[_Said, Read | None, Floats]], known: list[_Hel
             continue
         statement = Statement(one.clause.text, read.kind)
         gone = [held for held in known if _gives_way(held, one, statement, vector)]
+        if not gone and not read.kept:
+            continue
         # what was said a moment ago, and is corrected before it was kept, is never kept
         found = [change for change in found if all(held.what is not change for held in gone)]
         ids = tuple(held.what.id for held in gone if isinstance(held.what, Memory))[: _MOST_ENDED - ended]
