@@ -110,7 +110,7 @@ def listening_lines() -> list[str]:
     heldout = result("listening")["held_out"]
     return [
         "",
-        f"Rules that listen, on {heldout['utterances']} held-out utterances: precision "
+        f"Rules that listen, on {heldout['utterances']} held-out utterances of this project's own: precision "
         f"{heldout['precision']:.3f}, recall {heldout['recall']:.3f}.",
     ]
 
