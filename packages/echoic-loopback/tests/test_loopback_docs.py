@@ -36,7 +36,7 @@ def test_there_are_two_programs():
 
 
 def test_every_step_of_the_page_exists_and_every_step_that_exists_is_on_the_page():
-    table = PAGE.split("| step | what happens |")[1].split("\n\n")[0]
+    table = PAGE.split("| step | effect |")[1].split("\n\n")[0]
     shown = set(re.findall(r"\b([A-Z][A-Za-z]+)(?=\(|`)", table))
     public = {name for module in MODULES for name in module.__all__}
     assert shown <= public
