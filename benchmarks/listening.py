@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from echoic.english import Heard, listen
+from echoic.english import SelfStatement, listen
 
 LABELLED = Path(__file__).parents[1] / "tests" / "english"
 PARTS = {"development": "utterances.jsonl", "held_out": "heldout.jsonl"}
@@ -30,8 +30,8 @@ def labels(part: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def before(label: dict[str, Any]) -> list[Heard]:
-    previous: list[Heard] = []
+def before(label: dict[str, Any]) -> list[SelfStatement]:
+    previous: list[SelfStatement] = []
     for earlier in label.get("previous", ()):
         previous = listen(earlier, previous) or previous
     return previous
@@ -63,7 +63,7 @@ def measure(part: str) -> dict[str, Any]:
     }
 
 
-def _timed(text: str, previous: list[Heard]) -> float:
+def _timed(text: str, previous: list[SelfStatement]) -> float:
     began = time.perf_counter()
     listen(text, previous)
     return time.perf_counter() - began

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from echoic.english import Heard, listen
+from echoic.english import SelfStatement, listen
 
 Label = dict[str, Any]
 
@@ -30,8 +30,8 @@ class Score(NamedTuple):
         return self.right / (self.right + self.missed)
 
 
-def hear_label(label: Label) -> list[Heard]:
-    previous: list[Heard] = []
+def hear_label(label: Label) -> list[SelfStatement]:
+    previous: list[SelfStatement] = []
     for earlier in label.get("previous", ()):
         previous = listen(earlier, previous) or previous
     return listen(label["text"], previous)
@@ -65,7 +65,7 @@ def score() -> Callable[[list[Label]], Score]:
 def texts() -> Callable[..., dict[str, str]]:
     """What is kept of an utterance: value by key, retractions left out."""
 
-    def hear(text: str, previous: list[Heard] | tuple[Heard, ...] = ()) -> dict[str, str]:
+    def hear(text: str, previous: list[SelfStatement] | tuple[SelfStatement, ...] = ()) -> dict[str, str]:
         return {one.key: one.text for one in listen(text, previous) if not one.retracts}
 
     return hear

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english import Heard, listen
+from echoic.english import SelfStatement, listen
 from echoic.types import CATEGORIES, checked_name, checked_text
 
 
@@ -20,7 +20,7 @@ def test_one_breath_without_punctuation_fills_every_slot(texts):
 
 def test_a_memory_carries_all_that_storing_it_needs():
     (heard,) = listen("i live in tel aviv")
-    assert heard == Heard(
+    assert heard == SelfStatement(
         key="home",
         text="Tel Aviv",
         sentence="The user lives in Tel Aviv.",

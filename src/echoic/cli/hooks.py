@@ -32,7 +32,7 @@ def webhook_options(command: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class PlatformHooks:
     """Which platforms are served, by their secrets."""
 
     vapi_secret: str

@@ -15,7 +15,7 @@ import click
 
 from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.command import command
-from echoic.cli.hooks import Hooks, webhook_options
+from echoic.cli.hooks import PlatformHooks, webhook_options
 from echoic.cli.hosting import (
     SECRET,
     agent_keys,
@@ -129,7 +129,7 @@ def serve_command(
             phone_trust=phone_trust,
         )
         with contextlib.closing(bound(host, port)) as listening:
-            hooks = Hooks(vapi_secret, vapi_assistant, retell_key, elevenlabs_secret)
+            hooks = PlatformHooks(vapi_secret, vapi_assistant, retell_key, elevenlabs_secret)
             return await _serve(
                 settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota_of(**most)
             )
@@ -194,7 +194,7 @@ async def _serve(
     show: bool,
     *,
     mcp: bool,
-    hooks: Hooks,
+    hooks: PlatformHooks,
     quota: Quota,
 ) -> CommandResult:
     from echoic.server import MemoryServer, create_app, uvicorn_config

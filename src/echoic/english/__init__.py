@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from echoic.english.listener import listen
-    from echoic.english.slots import Heard
+    from echoic.english.slots import SelfStatement
 
-__all__ = ["Heard", "listen"]
+__all__ = ["SelfStatement", "listen"]
 
 
 def __getattr__(name: str) -> Any:

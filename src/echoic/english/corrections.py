@@ -16,7 +16,7 @@ from echoic.english import names, phrases, spoken
 from echoic.english.facts import VALUES
 from echoic.english.lexicon import FIRMS, FUNCTION, GIVEN, PLACES, pattern, wordlike, words
 from echoic.english.sentences import Sentence, sentences
-from echoic.english.slots import SLOTS, Heard, hear, hear_of, retraction
+from echoic.english.slots import SLOTS, SelfStatement, hear, hear_of, retraction
 from echoic.english.spoken import Value
 from echoic.words import fold, sound
 
@@ -47,12 +47,12 @@ _POLITE: Final = words("corrections.polite")
 class Repair:
     """A value put right."""
 
-    heard: tuple[Heard, ...]
+    heard: tuple[SelfStatement, ...]
     """The value that holds; where the key is made of the value, also the retraction of the old one."""
     end: int
 
 
-def corrected(said: Sentence, at: int, previous: Sequence[Heard], since: str = "") -> Repair | None:
+def corrected(said: Sentence, at: int, previous: Sequence[SelfStatement], since: str = "") -> Repair | None:
     """What the words at `at` put right among `previous`, oldest first; None if they correct nothing.
 
     What was said `since` the last of them may be meant instead: then only a value that is denied by name is.
@@ -92,7 +92,7 @@ def given_up(said: Sentence, at: int) -> bool:
     return said.match(_GIVEN_UP, at) is not None
 
 
-def _candidates(said: Sentence, at: int, previous: Sequence[Heard]) -> list[Heard]:
+def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> list[SelfStatement]:
     """What may be meant: the value that is denied by name ("not Jon"), else the one given last."""
     stated = [old for old in previous[-_REACH:] if not old.retracts or old.key in SLOTS]
     ahead = said.line[said.starts[at] : said.starts[at] + 200]
@@ -100,7 +100,7 @@ def _candidates(said: Sentence, at: int, previous: Sequence[Heard]) -> list[Hear
     return denied[-1:] or stated[-1:] + [old for old in stated[-2:-1] if old.key == "user_name"]
 
 
-def _reread(said: Sentence, at: int, old: Heard, *, meant: bool) -> Repair | None:
+def _reread(said: Sentence, at: int, old: SelfStatement, *, meant: bool) -> Repair | None:
     """The value at `at` read as `old`'s kind."""
     slot, _, item = old.key.partition(":")
     if item:
@@ -116,7 +116,7 @@ def _reread(said: Sentence, at: int, old: Heard, *, meant: bool) -> Repair | Non
     return Repair((hear_of(slot.removesuffix("_name").replace("_", " "), found.text),), found.end)
 
 
-def _akin(new: str, old: Heard, slot: str) -> bool:
+def _akin(new: str, old: SelfStatement, slot: str) -> bool:
     """Whether `new` is likely the same kind of thing: "no, pepperoni" corrects nobody's name.
 
     It is if it is a known name of that kind, or if it looks or sounds like what it would replace.
@@ -135,7 +135,7 @@ def _akin(new: str, old: Heard, slot: str) -> bool:
     )
 
 
-def _other_item(said: Sentence, at: int, old: Heard, slot: str) -> Repair | None:
+def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repair | None:
     """The old thing goes and the new one comes: "I like jazz", "I meant blues"."""
     if slot not in {"preference", "allergy", "avoids", "favourite", "least_favourite"}:
         return None
@@ -167,26 +167,26 @@ def _ends(said: Sentence, end: int) -> bool:
     return again is not None and _FIRM.search(again["marks"]) is not None
 
 
-def _denies(said: Sentence, end: int, old: Heard) -> bool:
+def _denies(said: Sentence, end: int, old: SelfStatement) -> bool:
     return old.retracts or (
         end < len(said) and said.line.startswith(f"not {old.text.lower()} ", said.starts[end])
     )
 
 
-def _past_denial(said: Sentence, end: int, old: Heard) -> int:
+def _past_denial(said: Sentence, end: int, old: SelfStatement) -> int:
     words = f"not {old.text.lower()} "
     if end < len(said) and said.line.startswith(words, said.starts[end]):
         return said.at.get(said.starts[end] + len(words), end)
     return end
 
 
-def settled(heard: Sequence[Heard]) -> list[Heard]:
+def settled(heard: Sequence[SelfStatement]) -> list[SelfStatement]:
     """What remains of everything heard in one utterance: the last word on each key, in the order said.
 
     A retraction gives way to a value of the same key. What was said and taken back in one breath remains as a
     retraction, since an earlier call may have stored it.
     """
-    kept: dict[str, Heard] = {}
+    kept: dict[str, SelfStatement] = {}
     for one in heard:
         earlier = kept.get(one.key)
         if one.retracts and earlier and not earlier.retracts and one.text != earlier.text:
@@ -196,6 +196,6 @@ def settled(heard: Sequence[Heard]) -> list[Heard]:
     return list(kept.values())
 
 
-def retracted(previous: Sequence[Heard]) -> list[Heard]:
+def retracted(previous: Sequence[SelfStatement]) -> list[SelfStatement]:
     """Everything that was given, taken back."""
     return [retraction(old) for old in settled(previous) if not old.retracts]

@@ -10,7 +10,7 @@ from echoic.english.facts import PEOPLE, relation
 from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, table, words
 from echoic.english.preferences import PLURALS
 from echoic.english.sentences import Sentence
-from echoic.english.slots import Heard, hear
+from echoic.english.slots import SelfStatement, hear
 
 _REMEMBER: Final = pattern("requests.remember")
 _FORGET: Final = pattern("requests.forget")
@@ -51,7 +51,7 @@ def remembered(said: Sentence, at: int) -> int | None:
     return start if begins else None
 
 
-def note(said: Sentence, at: int) -> Heard | None:
+def note(said: Sentence, at: int) -> SelfStatement | None:
     """The clause at `at` kept as it was said. "my locker code is …" has the locker code for its key."""
     kept = phrases.clause(said, at)
     addressed = {said.low(i) for i in range(at, len(said))} & {"you", "your", "you're", "yourself"}

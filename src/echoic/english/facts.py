@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Final
 
 from echoic.english import names, places, spoken
-from echoic.english.grammar import Reading, Spot, one
+from echoic.english.grammar import RuleReading, Spot, one
 from echoic.english.lexicon import AUXILIARIES, FUNCTION, pattern, source, table, wordlike, words
 from echoic.english.names import closed, run_end
 from echoic.english.sentences import Sentence
-from echoic.english.slots import INFERRED, PLAIN, STATED, Heard, hear, hear_of
+from echoic.english.slots import INFERRED, PLAIN, STATED, SelfStatement, hear, hear_of
 from echoic.english.spoken import Value
 
 # -- contact
@@ -26,28 +26,28 @@ _HOW_WELL: Final = words("facts.how_well")
 _MEASURES: Final = pattern("facts.measures")
 
 
-def reached(spot: Spot) -> Reading | None:
+def reached(spot: Spot) -> RuleReading | None:
     number = one(spoken.phone(spot.said, spot.at), lambda text: hear("phone", text))
     return number or one(spoken.email(spot.said, spot.at), lambda text: hear("email", text))
 
 
-def timezone(spot: Spot) -> Reading | None:
+def timezone(spot: Spot) -> RuleReading | None:
     return _zone(spot, spelled=False)
 
 
-def in_timezone(spot: Spot) -> Reading | None:
+def in_timezone(spot: Spot) -> RuleReading | None:
     """After "I'm in": only with the word "time", since one may be in Israel or in the mountain."""
     return _zone(spot, spelled=True)
 
 
-def _zone(spot: Spot, *, spelled: bool) -> Reading | None:
+def _zone(spot: Spot, *, spelled: bool) -> RuleReading | None:
     """The zone's name, an abbreviation, an offset ("UTC plus two") or a database name ("Europe/Berlin")."""
     said, at = spot.said, spot.at
     if at < len(said) and _IANA.fullmatch(said.tokens[at].text):
-        return Reading((hear("timezone", said.tokens[at].text),), at + 1)
+        return RuleReading((hear("timezone", said.tokens[at].text),), at + 1)
     named = said.match(_NAMED_ZONE, at)
     if named and (named["time"] or not spelled):
-        return Reading((hear("timezone", _ZONES[named["zone"]]),), said.at[named.end()])
+        return RuleReading((hear("timezone", _ZONES[named["zone"]]),), said.at[named.end()])
     code = said.match(_CODE, at)
     return _offset_zone(spot, code) if code else None
 
@@ -56,17 +56,17 @@ _NAMED_ZONE: Final = pattern("facts.named_zone")
 _CODE: Final = pattern("facts.code")
 
 
-def _offset_zone(spot: Spot, code: re.Match[str]) -> Reading | None:
+def _offset_zone(spot: Spot, code: re.Match[str]) -> RuleReading | None:
     said, end = spot.said, spot.said.at[code.end()]
     sign = {"plus": "+", "minus": "-"}.get(said.low(end), "")
     hours = spoken.number(said, end + 1) if sign else None
     offset = f"{sign}{hours.value}" if hours else code["digits"] or ""
-    return Reading((hear("timezone", code["code"].upper() + offset),), hours.end if hours else end)
+    return RuleReading((hear("timezone", code["code"].upper() + offset),), hours.end if hours else end)
 
 
-def languages(spot: Spot) -> Reading | None:
+def languages(spot: Spot) -> RuleReading | None:
     """One key a language, "and" and commas between them; each may be "a little" or "fluent"."""
-    said, index, heard = spot.said, spot.at, list[Heard]()
+    said, index, heard = spot.said, spot.at, list[SelfStatement]()
     end = index
     while index < len(said):
         measure = said.match(_MEASURES, index)
@@ -79,10 +79,10 @@ def languages(spot: Spot) -> Reading | None:
     # "I don't speak French well": some French is spoken
     if spot.group("no") and said.low(end) in _HOW_WELL:
         return None
-    return Reading(tuple(heard), end) if heard else None
+    return RuleReading(tuple(heard), end) if heard else None
 
 
-def _language(low: str, measure: str) -> Heard:
+def _language(low: str, measure: str) -> SelfStatement:
     name = low.capitalize()
     some = measure if measure.startswith(("a ", "some", "basic", "broken")) else ""
     return hear("language", name, sentence=f"The user speaks {some} {name}.".replace("  ", " "))
@@ -102,7 +102,7 @@ _THEN_ON: Final = pattern("facts.then_on")
 _NOT_CALLED: Final = words("facts.not_called")
 
 
-def called(spot: Spot) -> Reading | None:
+def called(spot: Spot) -> RuleReading | None:
     """After "call me": a name, and nothing behind it that makes it something else."""
     found = names.stated(spot.said, spot.at)
     if found is None or not closed(spot.said, found.end) or spot.said.low(spot.at) in _NOT_CALLED:
@@ -110,7 +110,7 @@ def called(spot: Spot) -> Reading | None:
     return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
 
 
-def claimed_name(spot: Spot) -> Reading | None:
+def claimed_name(spot: Spot) -> RuleReading | None:
     found = names.claimed(spot.said, spot.at, greeted=spot.greeted)
     if found is None:
         return None
@@ -118,7 +118,7 @@ def claimed_name(spot: Spot) -> Reading | None:
     return one(found, lambda text: hear("user_name", text, confidence=sure))
 
 
-def introduced(spot: Spot) -> Reading | None:
+def introduced(spot: Spot) -> RuleReading | None:
     """After "this is" or "it's": only with a greeting before it or "speaking" after it."""
     found = names.claimed(spot.said, spot.at, greeted=True)
     if found is None or not (spot.greeted or spot.said.low(found.end) in _INTRODUCED):
@@ -126,23 +126,23 @@ def introduced(spot: Spot) -> Reading | None:
     return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
 
 
-def home(spot: Spot) -> Reading | None:
+def home(spot: Spot) -> RuleReading | None:
     found = places.place(spot.said, spot.at)
     if found is None or spot.said.match(_LONG_AGO, found.end):
         return None
     where = spot.group("where")
     if where in {"", "in", "at", "to"}:
         return one(found, lambda text: hear("home", text))
-    return Reading((_near(where, found.text),), found.end)
+    return RuleReading((_near(where, found.text),), found.end)
 
 
-def home_since(spot: Spot) -> Reading | None:
+def home_since(spot: Spot) -> RuleReading | None:
     """After "I've lived in": a home if it lasts ("for years"); else it may be long ago."""
     found = home(spot)
     return found if found and spot.said.low(found.end) in _LASTING else None
 
 
-def moved_to(spot: Spot) -> Reading | None:
+def moved_to(spot: Spot) -> RuleReading | None:
     """After "I moved to": the last place, where one was moved on."""
     said = spot.said
     found = home(spot)
@@ -154,11 +154,11 @@ def moved_to(spot: Spot) -> Reading | None:
     return found
 
 
-def _near(where: str, text: str) -> Heard:
+def _near(where: str, text: str) -> SelfStatement:
     return hear("home", f"{where} {text}", sentence=f"The user lives {where} {text}.")
 
 
-def moved(spot: Spot) -> Reading | None:
+def moved(spot: Spot) -> RuleReading | None:
     """After "I moved from": the second place, "Berlin to Vienna"."""
     said = spot.said
     start = places.place(said, spot.at)
@@ -167,15 +167,15 @@ def moved(spot: Spot) -> Reading | None:
     return one(places.place(said, start.end + 1), lambda text: hear("home", text))
 
 
-def birth_year(spot: Spot) -> Reading | None:
+def birth_year(spot: Spot) -> RuleReading | None:
     born = spoken.year(spot.said, spot.at) or spoken.number(spot.said, spot.at)
     if born is None or not (born.value >= 1900 or 30 <= born.value <= 99):
         return None
     value = born.value if born.value >= 1900 else 1900 + born.value  # "in sixty three"
-    return Reading((hear("birth_year", str(value)),), born.end)
+    return RuleReading((hear("birth_year", str(value)),), born.end)
 
 
-def age(spot: Spot) -> Reading | None:
+def age(spot: Spot) -> RuleReading | None:
     """A bare number is an age only where nothing is counted: "34." but not "34 minutes away"."""
     said = spot.said
     found = spoken.number(said, spot.at)
@@ -190,8 +190,8 @@ def age(spot: Spot) -> Reading | None:
     return _aged(found.value, found.end) if found.value in _ADULT and ends and not counting else None
 
 
-def _aged(value: int, end: int) -> Reading:
-    return Reading((hear("age", str(value)),), end)
+def _aged(value: int, end: int) -> RuleReading:
+    return RuleReading((hear("age", str(value)),), end)
 
 
 # -- work
@@ -203,7 +203,7 @@ _FIGURATIVE: Final = re.compile(r"to (?:my|our|his|her|their|everyone|all|them|h
 _EMPLOYED: Final = frozenset("for since all".split())
 
 
-def works_at(spot: Spot) -> Reading | None:
+def works_at(spot: Spot) -> RuleReading | None:
     """The employer, and the trade where it follows: "at Google as an engineer"."""
     heard, end = _works_at(spot.said, spot.at)
     if not heard:
@@ -211,17 +211,17 @@ def works_at(spot: Spot) -> Reading | None:
     if spot.said.low(end) == "as":
         trade = places.role(spot.said, end + 1, certain=True)
         if trade:
-            return Reading((*heard, hear("occupation", trade.text, confidence=STATED)), trade.end)
-    return Reading(heard, end)
+            return RuleReading((*heard, hear("occupation", trade.text, confidence=STATED)), trade.end)
+    return RuleReading(heard, end)
 
 
-def works_at_since(spot: Spot) -> Reading | None:
+def works_at_since(spot: Spot) -> RuleReading | None:
     """After "I've worked at": an employer if it lasts ("for ten years"); else it may be one of many."""
     found = works_at(spot)
     return found if found and spot.said.low(found.end) in _EMPLOYED else None
 
 
-def _works_at(said: Sentence, at: int) -> tuple[tuple[Heard, ...], int]:
+def _works_at(said: Sentence, at: int) -> tuple[tuple[SelfStatement, ...], int]:
     firm = places.organisation(said, at)
     if firm:
         return (hear("employer", firm.text),), firm.end
@@ -229,27 +229,33 @@ def _works_at(said: Sentence, at: int) -> tuple[tuple[Heard, ...], int]:
     return ((hear("workplace", kind.text),), kind.end) if kind else ((), at)
 
 
-def employee(spot: Spot) -> Reading | None:
+def employee(spot: Spot) -> RuleReading | None:
     return _trade(spot.said, spot.at, certain=True)
 
 
-def claimed_trade(spot: Spot) -> Reading | None:
+def claimed_trade(spot: Spot) -> RuleReading | None:
     article = spot.said.low(spot.at) in {"a", "an", "the"}
     return _trade(spot.said, spot.at, certain=False) if article else None
 
 
-def _trade(said: Sentence, at: int, *, certain: bool) -> Reading | None:
+def _trade(said: Sentence, at: int, *, certain: bool) -> RuleReading | None:
     """A trade, and the employer where "at …" or "of …" follows."""
     found = places.role(said, at, certain=certain)
     if found is None or not closed(said, found.end) or said.match(_FIGURATIVE, found.end):
         return None
-    heard: tuple[Heard, ...] = (hear("occupation", found.text, confidence=STATED if certain else PLAIN),)
+    heard: tuple[SelfStatement, ...] = (
+        hear("occupation", found.text, confidence=STATED if certain else PLAIN),
+    )
     joined = said.low(found.end) in _AT or (said.low(found.end) == "of" and said.low(at) == "the")
     firm = places.organisation(said, found.end + 1) if joined else None
-    return Reading((*heard, hear("employer", firm.text)), firm.end) if firm else Reading(heard, found.end)
+    return (
+        RuleReading((*heard, hear("employer", firm.text)), firm.end)
+        if firm
+        else RuleReading(heard, found.end)
+    )
 
 
-def occupation(spot: Spot) -> Reading | None:
+def occupation(spot: Spot) -> RuleReading | None:
     """After "my job is": a trade, or what one does ("software testing")."""
     said = spot.said
     trade = places.role(said, spot.at, certain=True)
@@ -258,11 +264,11 @@ def occupation(spot: Spot) -> Reading | None:
     end = run_end(said, spot.at)
     words = [said.low(i) for i in range(spot.at, end)]
     gerund = 0 < len(words) <= 3 and words[-1] in _DOINGS and closed(said, end)
-    return Reading((hear("occupation", said.text(spot.at, end)),), end) if gerund else None
+    return RuleReading((hear("occupation", said.text(spot.at, end)),), end) if gerund else None
 
 
-def self_employed(spot: Spot) -> Reading | None:
-    return Reading((hear("occupation", "self-employed"),), spot.at)
+def self_employed(spot: Spot) -> RuleReading | None:
+    return RuleReading((hear("occupation", "self-employed"),), spot.at)
 
 
 # -- family and animals
@@ -295,14 +301,14 @@ def relation(said: str) -> str:
     return re.sub(r"^(?:older|younger|little|big) ", "", _SAME.get(said, said))
 
 
-def kin_named(spot: Spot) -> Reading | None:
+def kin_named(spot: Spot) -> RuleReading | None:
     found = names.stated(spot.said, spot.at)
     if found is None or spot.match.group().endswith("after "):
         return None
     return one(found, lambda text: hear_of(_relation(spot), text))
 
 
-def kin_beside(spot: Spot) -> Reading | None:
+def kin_beside(spot: Spot) -> RuleReading | None:
     """A name set beside the relation: "my wife Ana and I"."""
     found = names.known_or_capital(spot.said, spot.at)
     if found is None or not (_goes_on(spot, found.end) or spot.said.gap(found.end)):
@@ -317,31 +323,31 @@ def _goes_on(spot: Spot, end: int) -> bool:
     return low in FUNCTION or low in _THEIR_VERBS or low.endswith(("s", "ed"))
 
 
-def child_named(spot: Spot) -> Reading | None:
+def child_named(spot: Spot) -> RuleReading | None:
     found = names.stated(spot.said, spot.at)
     return one(found, lambda text: _child(text, spot.group("kin").split()[-1]))
 
 
-def child_beside(spot: Spot) -> Reading | None:
+def child_beside(spot: Spot) -> RuleReading | None:
     found = names.known_or_capital(spot.said, spot.at)
     if found is None or not _goes_on(spot, found.end):
         return None
     return one(found, lambda text: _child(text, spot.group("kin").split()[-1]))
 
 
-def _child(name: str, kind: str) -> Heard:
+def _child(name: str, kind: str) -> SelfStatement:
     kind = kind if kind in {"son", "daughter"} else "child"
     return hear("child", name, sentence=f"The user has a {kind} called {name}.")
 
 
-def children(spot: Spot) -> Reading | None:
+def children(spot: Spot) -> RuleReading | None:
     """Their names after "I have two kids": "Tom and Ann". Without names, how many there are."""
     found, end = names.name_list(spot.said, _past_naming(spot))
     count = spot.group("count")
     if found and (_COUNTS.get(count) == len(found) or _past_naming(spot) > spot.at):
-        return Reading(tuple(_child(name, "child") for name in found), end)
+        return RuleReading(tuple(_child(name, "child") for name in found), end)
     text = f"{count} {spot.group('kind')}"
-    return Reading((hear("children", text),), spot.at) if count and closed(spot.said, spot.at) else None
+    return RuleReading((hear("children", text),), spot.at) if count and closed(spot.said, spot.at) else None
 
 
 def _past_naming(spot: Spot) -> int:
@@ -354,12 +360,12 @@ def _past_naming(spot: Spot) -> int:
     return index + (said.low(index) in {"named", "called"})
 
 
-def child_names(spot: Spot) -> Reading | None:
+def child_names(spot: Spot) -> RuleReading | None:
     found, end = names.name_list(spot.said, spot.at)
-    return Reading(tuple(_child(name, "child") for name in found), end) if found else None
+    return RuleReading(tuple(_child(name, "child") for name in found), end) if found else None
 
 
-def pet_named(spot: Spot) -> Reading | None:
+def pet_named(spot: Spot) -> RuleReading | None:
     """A pet's name may be any word ("whiskers", "tofu"), so long as it is the only one."""
     said, at = spot.said, spot.at
     found = names.stated(said, at) or _any_name(spot)
@@ -375,7 +381,7 @@ def _any_name(spot: Spot) -> Value | None:
     return Value(names.titled(said.tokens[at : at + 1]), at + 1) if at < len(said) else None
 
 
-def pet_beside(spot: Spot) -> Reading | None:
+def pet_beside(spot: Spot) -> RuleReading | None:
     said, at = spot.said, spot.at
     found = names.known_or_capital(said, at)
     if found is None and said.cased:
@@ -390,24 +396,24 @@ def pet_beside(spot: Spot) -> Reading | None:
     return one(found, lambda text: _pet(text, spot.group("kind")))
 
 
-def _pet(name: str, kind: str) -> Heard:
+def _pet(name: str, kind: str) -> SelfStatement:
     article = "an" if kind[:1] in "aeiou" else "a"
     return hear("pet", name, sentence=f"The user has {article} {kind} called {name}.")
 
 
-def pets(spot: Spot) -> Reading | None:
+def pets(spot: Spot) -> RuleReading | None:
     """Their names after "I have two dogs": "Rex and Bella". Without names, how many there are."""
     found, end = names.name_list(spot.said, _past_naming(spot))
     kind = spot.group("kind")
     count = spot.group("count")
     if found and (_COUNTS.get(count) == len(found) or _past_naming(spot) > spot.at or not count):
-        return Reading(tuple(_pet(name, "pet") for name in found), end)
+        return RuleReading(tuple(_pet(name, "pet") for name in found), end)
     if not count or not closed(spot.said, spot.at):
         return None
-    return Reading((hear("pet_kind", f"{count} {kind}", item=kind),), spot.at)
+    return RuleReading((hear("pet_kind", f"{count} {kind}", item=kind),), spot.at)
 
 
-def one_pet(spot: Spot) -> Reading | None:
+def one_pet(spot: Spot) -> RuleReading | None:
     """After "I have a dog": its name where one is given, else that there is one."""
     kind = spot.group("kind")
     if spot.said.low(spot.at) in {"named", "called"}:
@@ -418,7 +424,7 @@ def one_pet(spot: Spot) -> Reading | None:
     article = "an" if kind[:1] in "aeiou" else "a"
     if spot.said.match(_IDIOM, spot.at) or not closed(spot.said, spot.at):
         return None
-    return Reading((hear("pet_kind", f"{article} {kind}", item=kind),), spot.at)
+    return RuleReading((hear("pet_kind", f"{article} {kind}", item=kind),), spot.at)
 
 
 PEOPLE: Final = frozenset(

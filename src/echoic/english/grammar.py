@@ -14,7 +14,7 @@ from types import ModuleType
 
 from echoic.english.lexicon import expanded, triggers
 from echoic.english.sentences import Sentence
-from echoic.english.slots import Heard, hear
+from echoic.english.slots import SelfStatement, hear
 from echoic.english.spoken import Value
 
 
@@ -35,15 +35,15 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RuleReading:
     """What a rule made of its spot."""
 
-    heard: tuple[Heard, ...]
+    heard: tuple[SelfStatement, ...]
     end: int
     """The word after the last one read."""
 
 
-Reader = Callable[[Spot], Reading | None]
+Reader = Callable[[Spot], RuleReading | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,12 @@ def index_of(rules: Iterable[Rule]) -> dict[str, tuple[Rule, ...]]:
     return {word: tuple(one for one in listed if word in one.words) for word in words}
 
 
-def one(value: Value | None, make: Callable[[str], Heard]) -> Reading | None:
+def one(value: Value | None, make: Callable[[str], SelfStatement]) -> RuleReading | None:
     """The reading of a single value."""
-    return Reading((make(value.text),), value.end) if value else None
+    return RuleReading((make(value.text),), value.end) if value else None
 
 
-def many(values: Iterable[Value], end: int, make: Callable[[str], Heard]) -> Reading | None:
+def many(values: Iterable[Value], end: int, make: Callable[[str], SelfStatement]) -> RuleReading | None:
     """The reading of several values of one kind; None where there are none."""
     heard = tuple(make(value.text) for value in values)
-    return Reading(heard, end) if heard else None
+    return RuleReading(heard, end) if heard else None

@@ -14,10 +14,10 @@ from typing import Final
 
 from echoic.english import explicit, facts, guards, phrases, preferences
 from echoic.english.corrections import corrected, given_up, retracted, settled
-from echoic.english.grammar import Reading, Rule, Spot, index_of, rules_of
+from echoic.english.grammar import Rule, RuleReading, Spot, index_of, rules_of
 from echoic.english.repairs import repaired
 from echoic.english.sentences import Sentence, sentences
-from echoic.english.slots import Heard, emptied, emptied_item, retraction
+from echoic.english.slots import SelfStatement, emptied, emptied_item, retraction
 
 RULES: Final = rules_of({"facts": facts, "preferences": preferences})
 """In the order they are tried at a word; the first that reads a value wins."""
@@ -31,7 +31,7 @@ _BEHIND_CHARACTERS: Final = 400
 _ONLY: Final = re.compile(r"\b(?:just|only) ")
 
 
-def listen(text: str, previous: Sequence[Heard] = (), since: str = "") -> list[Heard]:
+def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -> list[SelfStatement]:
     """What `text` says of its speaker, as keyed memories, in the order it was said.
 
     Args:
@@ -59,15 +59,15 @@ def listen(text: str, previous: Sequence[Heard] = (), since: str = "") -> list[H
 class _Hearing:
     """One utterance being heard."""
 
-    def __init__(self, previous: Sequence[Heard], since: str) -> None:
+    def __init__(self, previous: Sequence[SelfStatement], since: str) -> None:
         self._previous = list(previous)
         self._since = since[-_BEHIND_CHARACTERS:]
-        self._heard: list[Heard] = []
+        self._heard: list[SelfStatement] = []
         self._greeted = False
         self._hushed = False
         self._hushes_only = True
 
-    def result(self) -> list[Heard]:
+    def result(self) -> list[SelfStatement]:
         """What remains of everything heard."""
         if self._hushed:
             return retracted(self._previous) if self._hushes_only else []
@@ -90,7 +90,13 @@ class _Passage:
     """One sentence being read from left to right."""
 
     def __init__(
-        self, said: Sentence, previous: list[Heard], heard: list[Heard], since: str, *, greeted: bool
+        self,
+        said: Sentence,
+        previous: list[SelfStatement],
+        heard: list[SelfStatement],
+        since: str,
+        *,
+        greeted: bool,
     ) -> None:
         self._said = said
         self._since = since
@@ -208,7 +214,7 @@ class _Passage:
     def _leads_to(self, index: int) -> bool:
         return self._led is not None and self._led[1] == index
 
-    def _keep(self, rule: Rule, spot: Spot, reading: Reading) -> int | None:
+    def _keep(self, rule: Rule, spot: Spot, reading: RuleReading) -> int | None:
         """Add what was read, unless the rest of the sentence takes it back; where it ended, if understood."""
         said = self._said
         asked = rule.request or self._requested
@@ -228,7 +234,7 @@ class _Passage:
             self._add(reading.heard)
         return reading.end
 
-    def _conditioned(self, spot: Spot, reading: Reading, *, denied: bool) -> Reading | None:
+    def _conditioned(self, spot: Spot, reading: RuleReading, *, denied: bool) -> RuleReading | None:
         """`reading` with the condition that was said with it; None where it cannot hold under one."""
         start = self._said.at.get(spot.match.start())
         led = self._led[0] if self._led and start == self._led[1] else None
@@ -241,7 +247,7 @@ class _Passage:
             replace(one, context=context or led or phrases.condition_within(one.text))
             for one in reading.heard
         )
-        return Reading(heard, end)
+        return RuleReading(heard, end)
 
-    def _add(self, heard: tuple[Heard, ...]) -> None:
+    def _add(self, heard: tuple[SelfStatement, ...]) -> None:
         self._heard.extend(retraction(one) if self._forgetting else one for one in heard)

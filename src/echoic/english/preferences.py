@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from echoic.english import phrases
-from echoic.english.grammar import Reading, Spot, many, one
+from echoic.english.grammar import RuleReading, Spot, many, one
 from echoic.english.lexicon import (
     DETERMINERS,
     FUNCTION,
@@ -36,59 +36,59 @@ _UNDER_CONDITIONS: Final = words("preferences.under_conditions")
 _ONLY_NEGATIVE: Final = ("at work", "at home", "on sunday", "on saturday", "past")
 
 
-def allergies(spot: Spot) -> Reading | None:
+def allergies(spot: Spot) -> RuleReading | None:
     found, end = phrases.foods(spot.said, spot.at)
     return many(found, end, lambda text: hear("allergy", text))
 
 
-def named_allergy(spot: Spot) -> Reading | None:
+def named_allergy(spot: Spot) -> RuleReading | None:
     """The words between the article and "allergy": "I have a peanut allergy"."""
     what = spot.group("what")
     if set(what.split()) & FUNCTION or what in {"bad", "severe", "food", "new", "seasonal", "skin"}:
         return None
     what = what.removeprefix("severe ").removeprefix("bad ").removeprefix("serious ")
-    return Reading((hear("allergy", PLURALS.get(what, what)),), spot.at)
+    return RuleReading((hear("allergy", PLURALS.get(what, what)),), spot.at)
 
 
-def diet(spot: Spot) -> Reading | None:
+def diet(spot: Spot) -> RuleReading | None:
     kept = hear("diet", _DIETS[spot.group("diet")])
     whole = closed(spot.said, spot.at) and not spot.said.match(_NOW_AND_THEN, spot.at)
-    return Reading((kept,), spot.at) if whole else None
+    return RuleReading((kept,), spot.at) if whole else None
 
 
-def avoids(spot: Spot) -> Reading | None:
+def avoids(spot: Spot) -> RuleReading | None:
     found, end = phrases.foods(spot.said, spot.at)
     return many(found, end, lambda text: hear("avoids", text))
 
 
-def avoids_listed(spot: Spot) -> Reading | None:
+def avoids_listed(spot: Spot) -> RuleReading | None:
     """Something from a closed list; "no coffee after noon" is no rule about coffee."""
     what = spot.group("what")
     if not spot.said.gap(spot.at) and spot.said.low(spot.at) in _UNDER_CONDITIONS:
         return None
-    return Reading((hear("avoids", what, sentence=f"The user avoids {what}."),), spot.at)
+    return RuleReading((hear("avoids", what, sentence=f"The user avoids {what}."),), spot.at)
 
 
-def intolerant(spot: Spot) -> Reading | None:
+def intolerant(spot: Spot) -> RuleReading | None:
     what = spot.group("what")
-    return Reading((hear("avoids", what, sentence=f"The user is {what} intolerant."),), spot.at)
+    return RuleReading((hear("avoids", what, sentence=f"The user is {what} intolerant."),), spot.at)
 
 
-def likes(spot: Spot) -> Reading | None:
+def likes(spot: Spot) -> RuleReading | None:
     negated = re.fullmatch(r"(?:don't|do not) (?:really |ever )?(.*)", spot.group("verb"))
     return _tastes(spot, f"doesn't {negated[1]}" if negated else _THIRD_PERSON[spot.group("verb")])
 
 
-def into(spot: Spot) -> Reading | None:
+def into(spot: Spot) -> RuleReading | None:
     return _tastes(spot, f"is {spot.group('verb')}")
 
 
-def _tastes(spot: Spot, verb: str) -> Reading | None:
+def _tastes(spot: Spot, verb: str) -> RuleReading | None:
     found, end = phrases.items(spot.said, spot.at, conditional=True)
     return many(found, end, lambda text: hear("preference", f"{verb} {text}", item=text))
 
 
-def interested(spot: Spot) -> Reading | None:
+def interested(spot: Spot) -> RuleReading | None:
     """After "I'm interested in": a subject; not a flat, an offer or a thing one might buy."""
     said = spot.said
     offered = said.low(spot.at) in {"the", "a", "an", "this", "that", "your", "buying", "renting", "getting"}
@@ -99,12 +99,12 @@ def interested(spot: Spot) -> Reading | None:
 _OFFERED: Final = pattern("preferences.offered")
 
 
-def hobby(spot: Spot) -> Reading | None:
+def hobby(spot: Spot) -> RuleReading | None:
     found, end = phrases.items(spot.said, spot.at)
     return many(found, end, lambda text: hear("hobby", text))
 
 
-def avoid_topic(spot: Spot) -> Reading | None:
+def avoid_topic(spot: Spot) -> RuleReading | None:
     """What is not to be talked about at all; what is only not for now or with somebody is no rule."""
     said, at = spot.said, spot.at
     if said.low(at) in {"my", "our"}:
@@ -119,19 +119,19 @@ def avoid_topic(spot: Spot) -> Reading | None:
     return many(found, end, lambda text: hear("avoid_topic", text))
 
 
-def answer_length(spot: Spot) -> Reading | None:
+def answer_length(spot: Spot) -> RuleReading | None:
     """How long answers are to be, of all answers: "keep it short" may be about this one, so it has to end."""
     length = spot.group("length")
     kept = _LENGTHS.get(length, length)
     if not closed(spot.said, spot.at) or spot.said.low(spot.at) in {"this", "for", "today", "about"}:
         return None
-    return Reading((hear("answer_length", kept),), spot.at)
+    return RuleReading((hear("answer_length", kept),), spot.at)
 
 
 _LENGTHS: Final = table("preferences.lengths")
 
 
-def prefers(spot: Spot) -> Reading | None:
+def prefers(spot: Spot) -> RuleReading | None:
     """After "I prefer": the key is what is preferred, the text keeps what to ("tea to coffee")."""
     said = spot.said
     found = phrases.item(said, spot.at, definite=True, limit=9, conditional=True)
@@ -143,10 +143,10 @@ def prefers(spot: Spot) -> Reading | None:
         end = other.end if other else end
     text = said.text(spot.at, end)
     item = re.split(r" (?:to|over|rather|instead) ", text)[0] if said.low(spot.at) != "to" else text
-    return Reading((hear("preference", f"prefers {text}", item=item),), end)
+    return RuleReading((hear("preference", f"prefers {text}", item=item),), end)
 
 
-def favourite(spot: Spot) -> Reading | None:
+def favourite(spot: Spot) -> RuleReading | None:
     """After "my favourite": the key is the thing, the text the choice ("colour is blue")."""
     said = spot.said
     thing = phrases.subject(said, spot.at)
@@ -159,7 +159,7 @@ def favourite(spot: Spot) -> Reading | None:
     return one(choice, lambda text: hear(slot, text, item=thing.text))
 
 
-def call_time(spot: Spot) -> Reading | None:
+def call_time(spot: Spot) -> RuleReading | None:
     said = spot.said
     when = said.match(_HOURS, spot.at)
     end = said.at.get(when.end()) if when else None
@@ -169,7 +169,7 @@ def call_time(spot: Spot) -> Reading | None:
     if when.group().startswith(_ONLY_NEGATIVE) and not negative:
         return None
     slot = "no_contact_time" if negative else "contact_time"
-    return Reading((hear(slot, said.text(spot.at, end)),), end)
+    return RuleReading((hear(slot, said.text(spot.at, end)),), end)
 
 
 # -- choices and requirements
@@ -190,22 +190,22 @@ _LIMITING: Final = frozenset("the a and next of".split())
 _POINTING: Final = words("preferences.pointing")
 
 
-def settled(spot: Spot) -> Reading | None:
+def settled(spot: Spot) -> RuleReading | None:
     """After "let's book": whatever it is."""
     return _chosen(spot, known=False)
 
 
-def settled_on(spot: Spot) -> Reading | None:
+def settled_on(spot: Spot) -> RuleReading | None:
     """After "I've decided on": whatever it is."""
     return _chosen(spot, known=False, verb="go with")
 
 
-def taken(spot: Spot) -> Reading | None:
+def taken(spot: Spot) -> RuleReading | None:
     """After "I'll take": only what one chooses among ("the corner room", not "the bus")."""
     return _chosen(spot, known=True)
 
 
-def _chosen(spot: Spot, *, known: bool, verb: str = "") -> Reading | None:
+def _chosen(spot: Spot, *, known: bool, verb: str = "") -> RuleReading | None:
     """The key is the noun of what is chosen, so that a new choice supersedes it."""
     said = spot.said
     if said.low(spot.at) not in {"the", "a", "an"}:
@@ -219,20 +219,20 @@ def _chosen(spot: Spot, *, known: bool, verb: str = "") -> Reading | None:
     if known and (head not in _CHOSEN or bare):
         return None
     text = f"{verb or spot.group('verb')} {thing.text}"
-    return Reading((hear("decision", text, item=head),), thing.end)
+    return RuleReading((hear("decision", text, item=head),), thing.end)
 
 
-def _terms(spot: Spot, verb: str) -> Reading | None:
+def _terms(spot: Spot, verb: str) -> RuleReading | None:
     """Terms that take no article: "monthly billing", "express delivery"."""
     said = spot.said
     end = run_end(said, spot.at)
     if not 2 <= end - spot.at <= 4 or said.low(end - 1) not in _TERMS or said.low(spot.at) in _ABOUT_TERMS:
         return None
     text = f"{verb or spot.group('verb')} {said.text(spot.at, end)}"
-    return Reading((hear("decision", text, item=said.low(end - 1)),), end)
+    return RuleReading((hear("decision", text, item=said.low(end - 1)),), end)
 
 
-def wanted_terms(spot: Spot) -> Reading | None:
+def wanted_terms(spot: Spot) -> RuleReading | None:
     return _terms(spot, "have")
 
 
@@ -240,7 +240,7 @@ _ABOUT_TERMS: Final = words("preferences.about_terms")
 _BASE: Final = table("preferences.base")
 
 
-def chose(spot: Spot) -> Reading | None:
+def chose(spot: Spot) -> RuleReading | None:
     """After "I chose": what one chooses among, as it stands; not what was chosen once and may be over."""
     verb = _BASE[spot.group("verb")]
     if _PAST.search(spot.said.line):
@@ -248,12 +248,12 @@ def chose(spot: Spot) -> Reading | None:
     return _chosen(spot, known=True, verb=verb)
 
 
-def billed(spot: Spot) -> Reading | None:
+def billed(spot: Spot) -> RuleReading | None:
     text = f"be billed {spot.group('often')}"
-    return Reading((hear("decision", text, item="billing"),), spot.at)
+    return RuleReading((hear("decision", text, item="billing"),), spot.at)
 
 
-def complies(spot: Spot) -> Reading | None:
+def complies(spot: Spot) -> RuleReading | None:
     """After "it has to support": what it must do, in as many words as were said to the end of the phrase."""
     said = spot.said
     end = run_end(said, spot.at, _LIMITING)
@@ -262,10 +262,10 @@ def complies(spot: Spot) -> Reading | None:
         return None
     text = f"{spot.group('verb')} {said.text(spot.at, end)}"
     sentence = f"Whatever is found for the user must {text}."
-    return Reading((hear("requirement", text, item=text, sentence=sentence),), end)
+    return RuleReading((hear("requirement", text, item=text, sentence=sentence),), end)
 
 
-def picked(spot: Spot) -> Reading | None:
+def picked(spot: Spot) -> RuleReading | None:
     """After "I decided to": a choice; what else was decided in the past may be long over."""
     said = spot.said
     verb = said.match(_PICKING, spot.at)
@@ -274,10 +274,10 @@ def picked(spot: Spot) -> Reading | None:
     if verb is None or thing is None:
         return None
     text = f"{verb.group().strip()} {thing.text}"
-    return Reading((hear("decision", text, item=_head(said, at, thing.end)),), thing.end)
+    return RuleReading((hear("decision", text, item=_head(said, at, thing.end)),), thing.end)
 
 
-def decided(spot: Spot) -> Reading | None:
+def decided(spot: Spot) -> RuleReading | None:
     """After "I've decided to": everything that was decided ("move to Berlin")."""
     said = spot.said
     choice = picked(spot)
@@ -289,7 +289,7 @@ def decided(spot: Spot) -> Reading | None:
         return None
     text = said.text(spot.at, end)
     lead = spot.group("lead")
-    return Reading((hear("decision", f"{lead} {text}".strip(), item=text),), end)
+    return RuleReading((hear("decision", f"{lead} {text}".strip(), item=text),), end)
 
 
 _PICKING: Final = re.compile(r"(?:go with|go for|take|book|order|choose|pick|get|buy|reserve|keep) ")
@@ -336,7 +336,7 @@ def _head_at(said: Sentence, at: int, end: int) -> int:
     return index - 1
 
 
-def needs(spot: Spot) -> Reading | None:
+def needs(spot: Spot) -> RuleReading | None:
     """After "I need": a thing one can book, and what it must be like ("a quiet room")."""
     said = spot.said
     found = (
@@ -352,10 +352,10 @@ def needs(spot: Spot) -> Reading | None:
     described = said.low(head_at) in _BOOKABLE and (words > 1 or lasting) and not replaced
     if not (described or _ATTRIBUTES.search(found.text.lower())):
         return None
-    return Reading((hear("requirement", found.text),), found.end)
+    return RuleReading((hear("requirement", found.text),), found.end)
 
 
-def must_be(spot: Spot) -> Reading | None:
+def must_be(spot: Spot) -> RuleReading | None:
     """After "it has to be": a limit or a quality. Money fills one slot, so that it can be raised."""
     said = spot.said
     limit = said.match(_LIMITS, spot.at)
@@ -374,14 +374,16 @@ def must_be(spot: Spot) -> Reading | None:
     text = said.text(spot.at, end)
     money = _MONEY.search(text.lower()) is not None
     sentence = f"Whatever is found for the user must be {text}."
-    return Reading((hear("requirement", text, item="price" if money else text, sentence=sentence),), end)
+    return RuleReading((hear("requirement", text, item="price" if money else text, sentence=sentence),), end)
 
 
-def budget(spot: Spot) -> Reading | None:
+def budget(spot: Spot) -> RuleReading | None:
     said = spot.said
     limit = said.match(_LIMITS, spot.at)
     end = run_end(said, said.at[limit.end()] if limit else spot.at, _LIMITING)
     text = said.text(spot.at, end) if spot.at < end <= spot.at + 6 else ""
     if not (_MONEY.search(text.lower()) and re.search(r"[0-9]|hundred|thousand|ty\b|teen\b", text.lower())):
         return None
-    return Reading((hear("requirement", text, item="price", sentence=f"The user's budget is {text}."),), end)
+    return RuleReading(
+        (hear("requirement", text, item="price", sentence=f"The user's budget is {text}."),), end
+    )

@@ -22,7 +22,7 @@ INFERRED: Final = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class SelfStatement:
     """One thing a speaker said of themselves, or took back."""
 
     key: str
@@ -108,7 +108,7 @@ _OPPOSITES: Final = {"contact_time": "no_contact_time", "no_contact_time": "cont
 """Keys that cannot both hold the same value."""
 
 
-def rivals(heard: Heard) -> list[tuple[str, str]]:
+def rivals(heard: SelfStatement) -> list[tuple[str, str]]:
     """Keys, each with a value (empty for any), that stop holding once `heard` holds."""
     gone = [(key, "") for keys in _RIVALS if heard.key in keys for key in sorted(keys - {heard.key})]
     opposite = _OPPOSITES.get(heard.key)
@@ -122,7 +122,7 @@ def hear(
     item: str | None = None,
     sentence: str | None = None,
     confidence: float | None = None,
-) -> Heard:
+) -> SelfStatement:
     """A value for a slot of `SLOTS`.
 
     Args:
@@ -136,7 +136,7 @@ def hear(
     thing = slug(item if item is not None else text)
     filled = kept.sentence.count("{}") == 2
     plain = kept.sentence.format(thing, text) if filled else kept.sentence.format(text)
-    return Heard(
+    return SelfStatement(
         key=kept.key.format(thing)[:200],
         text=text,
         sentence=sentence or plain,
@@ -145,9 +145,9 @@ def hear(
     )
 
 
-def hear_of(relation: str, name: str) -> Heard:
+def hear_of(relation: str, name: str) -> SelfStatement:
     """The name of somebody in the user's life: "sister", "Maya" fills "sister_name"."""
-    return Heard(
+    return SelfStatement(
         key=f"{relation.replace(' ', '_')}_name",
         text=name,
         sentence=f"The user's {relation} is called {name}.",
@@ -156,9 +156,9 @@ def hear_of(relation: str, name: str) -> Heard:
     )
 
 
-def retraction(heard: Heard) -> Heard:
+def retraction(heard: SelfStatement) -> SelfStatement:
     """The retraction of `heard`."""
-    return Heard(
+    return SelfStatement(
         key=heard.key,
         text=heard.text,
         sentence=f"No longer true: {heard.sentence}",
@@ -168,10 +168,10 @@ def retraction(heard: Heard) -> Heard:
     )
 
 
-def emptied(slot: str) -> Heard:
+def emptied(slot: str) -> SelfStatement:
     """The retraction of a one-valued slot, whatever its value."""
     kept = SLOTS[slot]
-    return Heard(
+    return SelfStatement(
         key=kept.key,
         text="",
         sentence=f"The user asked to forget: {slot.replace('_', ' ')}.",
@@ -181,10 +181,10 @@ def emptied(slot: str) -> Heard:
     )
 
 
-def emptied_item(key: str) -> Heard:
+def emptied_item(key: str) -> SelfStatement:
     """The retraction of one key, whatever its value."""
     kind = SLOTS.get(key.partition(":")[0])
-    return Heard(
+    return SelfStatement(
         key=key,
         text="",
         sentence=f"The user asked to forget: {key.replace('_', ' ').replace(':', ' ')}.",

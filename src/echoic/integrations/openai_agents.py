@@ -253,7 +253,7 @@ async def follow(
             pauses, as the SDK takes it.
     """
     call_memory = CallMemory(user, conversation, agent=agent)
-    spoken = _Spoken(call_memory, played)
+    spoken = _PlayedAnswer(call_memory, played)
     try:
         async for event in session:
             spoken.take(event)
@@ -275,7 +275,7 @@ class _Answer:
     """Of an answer that was cut off."""
 
 
-class _Spoken:
+class _PlayedAnswer:
     """Messages of a realtime session in their order, until it is known what was heard of them."""
 
     def __init__(self, call_memory: CallMemory, played: PlaybackTracker | None) -> None:

@@ -35,7 +35,7 @@ from echoic.memory.user import UserMemory
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS
 
 
-class _Ear(FrameProcessor):
+class _EarTap(FrameProcessor):
     """Before the user aggregator."""
 
     def __init__(self, call: CallMemory) -> None:
@@ -96,7 +96,7 @@ class EchoicMemory(FrameProcessor):
         super().__init__()
         self.call = CallMemory(user, call, agent=agent, deadline_ms=deadline_ms)
         """What is kept and looked up."""
-        self.ear, self.mouth = _Ear(self.call), _Mouth(self.call)
+        self.ear, self.mouth = _EarTap(self.call), _Mouth(self.call)
         self._follow(aggregators)
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:

@@ -25,7 +25,7 @@ HITS: Final = 10
 
 
 @dataclass(slots=True)
-class _Ear:
+class _InterimListener:
     speculation: Speculation
     number: int = -1
     """Of the newest transcript."""
@@ -36,7 +36,7 @@ class Speculations:
 
     def __init__(self, memory: MemoryService) -> None:
         self._memory = memory
-        self._ears: OrderedDict[tuple[Scope, str], _Ear] = OrderedDict()
+        self._ears: OrderedDict[tuple[Scope, str], _InterimListener] = OrderedDict()
         """The one used last stands last."""
 
     def open(self) -> None:
@@ -88,7 +88,7 @@ class Speculations:
         """The conversation is over."""
         await self._drop((memory.scope, conversation))
 
-    async def _ear(self, memory: UserMemory, conversation: str) -> _Ear:
+    async def _ear(self, memory: UserMemory, conversation: str) -> _InterimListener:
         name = (memory.scope, conversation)
         if name not in self._ears:
             speculation = memory.listen(limit=HITS, besides=conversation)
@@ -97,7 +97,7 @@ class Speculations:
                 await self._drop(own[0])
             elif len(self._ears) >= IN_ALL:
                 await self._drop(next(iter(self._ears)))
-            self._ears.setdefault(name, _Ear(speculation))
+            self._ears.setdefault(name, _InterimListener(speculation))
         self._ears.move_to_end(name)
         return self._ears[name]
 
@@ -112,7 +112,7 @@ class Speculations:
             await ear.speculation.aclose()
 
 
-def _is_newest(ear: _Ear, number: int | None) -> bool:
+def _is_newest(ear: _InterimListener, number: int | None) -> bool:
     """Whether none of a higher number came before. Transcripts without a number are taken as they come."""
     if number is None:
         return True

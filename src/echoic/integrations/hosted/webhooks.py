@@ -64,7 +64,7 @@ Whose = Callable[[HostedCaller], Awaitable[str | None]]
 """The user a call is for; None: nobody is known, and nothing is recalled or kept."""
 
 
-class Webhooks:
+class HostedWebhooks:
     """What the routes of all platforms do. Made by `webhooks`."""
 
     def __init__(self, service: MemoryService, whose: Whose, deployment: str) -> None:
@@ -237,7 +237,7 @@ def webhooks(
             webhook and the tools: give these the secret as the header `x-echoic-secret`.
         deployment: whose users they are.
     """
-    router, hooks = APIRouter(), Webhooks(service, whose, deployment)
+    router, hooks = APIRouter(), HostedWebhooks(service, whose, deployment)
     if vapi_secret:
         _vapi(router, hooks, vapi_secret, vapi_assistant)
     if retell_key:
@@ -247,7 +247,7 @@ def webhooks(
     return router
 
 
-def _vapi(router: APIRouter, hooks: Webhooks, secret: str, assistant: str) -> None:
+def _vapi(router: APIRouter, hooks: HostedWebhooks, secret: str, assistant: str) -> None:
     @router.post("/vapi")
     async def vapi(request: Request) -> dict[str, Any]:
         """Vapi's server URL."""
@@ -293,7 +293,7 @@ def _seconds(milliseconds: object) -> float | None:
     return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
 
 
-def _retell(router: APIRouter, hooks: Webhooks, key: str) -> None:
+def _retell(router: APIRouter, hooks: HostedWebhooks, key: str) -> None:
     @router.post("/retell")
     async def retell(request: Request) -> dict[str, Any]:
         """Retell's inbound webhook, its custom functions and its call events, in one."""
@@ -322,7 +322,7 @@ def _word_at(began_s: float | None, utterance: dict[str, Any]) -> float | None:
     return began_s + start if began_s is not None and isinstance(start, int | float) else began_s
 
 
-def _elevenlabs(router: APIRouter, hooks: Webhooks, secret: str) -> None:
+def _elevenlabs(router: APIRouter, hooks: HostedWebhooks, secret: str) -> None:
     def by_header(given: str, body: bytes, headers: Mapping[str, str]) -> bool:
         del body
         return same_secret(given, headers.get("x-echoic-secret", ""))

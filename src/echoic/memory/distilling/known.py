@@ -25,7 +25,7 @@ SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownMemories:
     """The memories of one user."""
 
     memories: tuple[Memory, ...] = ()
@@ -68,11 +68,11 @@ class Known:
         return tuple(self.memories[at] for at in sorted(best))
 
 
-async def known_of(store: Store, scope: Scope) -> Known:
+async def known_of(store: Store, scope: Scope) -> KnownMemories:
     """What holds of `scope`, and what did, said by its own user; without vectors."""
     own = [r for r in await scan_all(store, scope, MEMORY) if r.data.get("author") == scope.user]
     held = [record for record in own if _holds(record)]
-    return Known(
+    return KnownMemories(
         memories=tuple(map(memory_of, held)),
         past=tuple(memory_of(record) for record in own if not _holds(record)),
         rows=tuple(record.seq for record in held),
@@ -80,8 +80,8 @@ async def known_of(store: Store, scope: Scope) -> Known:
 
 
 async def compared(
-    known: Known, store: Store, scope: Scope, embedder: Embedder | None, statements: Sequence[str]
-) -> Known:
+    known: KnownMemories, store: Store, scope: Scope, embedder: Embedder | None, statements: Sequence[str]
+) -> KnownMemories:
     """`known` ready to be compared with `statements`, by meaning where an embedder can."""
     if embedder is None or not embedder.semantic or not statements or not known.memories:
         return known

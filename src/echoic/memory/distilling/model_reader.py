@@ -20,7 +20,7 @@ from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.changes import Add, Change, Extractor, Reading, Supersede, Unusable
 from echoic.memory.distilling.consistent import MOST_CHANGES, consistent, ended_by
 from echoic.memory.distilling.grounded import grounded
-from echoic.memory.distilling.known import Known, compared, known_of
+from echoic.memory.distilling.known import KnownMemories, compared, known_of
 from echoic.memory.distilling.progress import Leases, Progress, progress_of
 from echoic.memory.distilling.reconcile import Distilled, Reconciler
 from echoic.memory.distilling.turns import (
@@ -193,7 +193,7 @@ class ModelReader:
         # somebody else read these turns: there may be more of them
         return Run(distilled=distilled, again_s=None if distilled else 0.0)
 
-    async def _ask(self, scope: Scope, stretch: Stretch) -> tuple[Known, list[Change]]:
+    async def _ask(self, scope: Scope, stretch: Stretch) -> tuple[KnownMemories, list[Change]]:
         known = await known_of(self._store, scope)
         hushed = withheld([*stretch.context, *stretch.turns]) | stretch.unlearned
         turns = tuple(turn for turn in stretch.turns if turn.id not in hushed)
@@ -216,7 +216,12 @@ class ModelReader:
         return await compared(known, self._store, scope, self._embedder, statements), changes
 
     async def _commit(
-        self, scope: Scope, progress: Progress, stretch: Stretch, known: Known, changes: Sequence[Change]
+        self,
+        scope: Scope,
+        progress: Progress,
+        stretch: Stretch,
+        known: KnownMemories,
+        changes: Sequence[Change],
     ) -> Distilled | None:
         """Memories and cursor as one write; None where somebody else has read these turns, or they are
         gone.
@@ -262,7 +267,7 @@ class ModelReader:
         return Run(again_s=self._wait_s(failed), failed=kind)
 
 
-def _guard(ended: int, known: Known) -> None:
+def _guard(ended: int, known: KnownMemories) -> None:
     """Refuse a run that would end more than it may.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from echoic.english import Heard, listen
+from echoic.english import SelfStatement, listen
 from echoic.english.slots import rivals
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, TakeBack, Unlearn
 from echoic.memory.distilling.withheld import RECENT, of_user, withheld
@@ -39,11 +39,11 @@ class RuleExtractor:
         return changes
 
 
-_Recent = deque[tuple[str, list[Heard]]]
+_Recent = deque[tuple[str, list[SelfStatement]]]
 """What the user said last, and what was heard of it."""
 
 
-def _hear(turn: Turn, recent: _Recent) -> list[Heard]:
+def _hear(turn: Turn, recent: _Recent) -> list[SelfStatement]:
     """What the user said in `turn`, which is recent from now on; nothing of anybody else's."""
     if not of_user(turn):
         return []
@@ -63,7 +63,7 @@ def _since(recent: _Recent) -> str:
     return "\n".join(behind)
 
 
-def _changes(item: Heard, turn: Turn) -> list[Change]:
+def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
     source = (turn.id,)
     if item.retracts:
         return [TakeBack(key=item.key, text=item.text, source=source)]

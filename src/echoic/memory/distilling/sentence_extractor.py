@@ -36,7 +36,7 @@ _MOST_ENDED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _SaidClause:
     """A clause of a turn."""
 
     turn: Turn
@@ -100,7 +100,7 @@ class SentenceExtractor:
         return _changes(list(zip(said, found, made.vectors, strict=False)), known)
 
 
-def _readable(turn: Turn, reading: Reading) -> Iterator[_Said]:
+def _readable(turn: Turn, reading: Reading) -> Iterator[_SaidClause]:
     """The clauses of `turn` that may be kept."""
     if not of_user(turn) or turn.id in reading.withheld:
         return
@@ -113,7 +113,7 @@ def _readable(turn: Turn, reading: Reading) -> Iterator[_Said]:
     heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(turn.heard_text)]
     for clause in clauses(turn.heard_text)[:_PER_TURN]:
         if not instructs(clause.text):
-            yield _Said(turn, clause, any(_says(words, clause) for words in heard))
+            yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard))
 
 
 def _says(heard: str, clause: Clause) -> bool:
@@ -123,7 +123,7 @@ def _says(heard: str, clause: Clause) -> bool:
     return not told or len(told & known) >= _HEARD * len(told)
 
 
-def _changes(said: Sequence[tuple[_Said, Read | None, Floats]], known: list[_Held]) -> list[Change]:
+def _changes(said: Sequence[tuple[_SaidClause, Read | None, Floats]], known: list[_Held]) -> list[Change]:
     """What is kept of `said`, in order, and what of `known` it takes the place of."""
     found: list[Change] = []
     ended = 0
@@ -149,7 +149,7 @@ def _changes(said: Sequence[tuple[_Said, Read | None, Floats]], known: list[_Hel
     return found
 
 
-def _gives_way(held: _Held, one: _Said, statement: Statement, vector: Floats) -> bool:
+def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floats) -> bool:
     """Whether what `one` says takes the place of `held`."""
     memory = held.what if isinstance(held.what, Memory) else None
     # a rule supersedes what it has a slot for

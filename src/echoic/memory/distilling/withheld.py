@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from echoic.english import Heard, listen
+from echoic.english import SelfStatement, listen
 from echoic.english.explicit import hushed
 from echoic.english.sentences import sentences
 from echoic.types import Turn
@@ -25,7 +25,9 @@ _MAY_ASK: Final = re.compile(
     r"|memori[sz]e|between"
 )
 # Stands for whatever was said before: the rules take it back exactly where they take back what was heard.
-_ANYTHING: Final = Heard(key="anything", text="anything", sentence="", category="fact", confidence=1.0)
+_ANYTHING: Final = SelfStatement(
+    key="anything", text="anything", sentence="", category="fact", confidence=1.0
+)
 
 
 def withheld(turns: Sequence[Turn]) -> frozenset[str]:

@@ -56,7 +56,7 @@ class _ThreadRunner(Protocol):
     def __call__(self, work: Callable[[], T]) -> asyncio.Future[T]: ...
 
 
-class _ScopeFiles:
+class _ScopeQueue:
     """One scope's files, and whose turn it is to write them: tasks queue here, so that no thread has to."""
 
     def __init__(self, files: ScopeFiles) -> None:
@@ -99,8 +99,8 @@ class FilesStore:
         self._pool: ThreadPoolExecutor | None = None
         self._spec = EmbeddingSpec("", 0)
         self._index: Index | None = None
-        self._places: WeakValueDictionary[Scope, _ScopeFiles] = WeakValueDictionary()
-        self._recent: OrderedDict[Scope, _ScopeFiles] = OrderedDict()
+        self._places: WeakValueDictionary[Scope, _ScopeQueue] = WeakValueDictionary()
+        self._recent: OrderedDict[Scope, _ScopeQueue] = OrderedDict()
         self._bytes = 0
         self._opening = asyncio.Lock()
         self._uses = Uses()
@@ -249,7 +249,7 @@ class FilesStore:
             yield functools.partial(loop.run_in_executor, pool)
 
     @contextlib.asynccontextmanager
-    async def _at(self, scope: Scope) -> AsyncIterator[tuple[_ScopeFiles, _ThreadRunner]]:
+    async def _at(self, scope: Scope) -> AsyncIterator[tuple[_ScopeQueue, _ThreadRunner]]:
         async with self._using() as run:
             while (place := self._places.get(scope)) is None:
                 index, spec = self._index, self._spec
@@ -258,7 +258,7 @@ class FilesStore:
                     functools.partial(ScopeFiles, self._folder, self._register, scope, spec, index)
                 )
                 if spec is self._spec:  # no reindex happened meanwhile
-                    place = self._places.setdefault(scope, _ScopeFiles(files))
+                    place = self._places.setdefault(scope, _ScopeQueue(files))
                     break
             try:
                 yield place, run
@@ -270,7 +270,7 @@ class FilesStore:
         self._recent.clear()
         self._bytes = 0
 
-    def _used(self, scope: Scope, place: _ScopeFiles) -> None:
+    def _used(self, scope: Scope, place: _ScopeQueue) -> None:
         """`scope` is the most recently used one; others go until the bound holds."""
         if self._places.get(scope) is not place:
             return  # of before a reindex
