@@ -12,7 +12,7 @@ PYTEST = .venv/bin/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 help:
 	@echo "make demo              set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"
-	@echo "make test              set up, then every check and test: ten minutes on two cores"
+	@echo "make test              set up, then every check and test: twelve minutes on two cores"
 	@echo "make test-packages     the tests of what is in packages/: corpus, stand-ins, benchmarks"
 	@echo "make integrations      each integration with the real framework, oldest and newest; ONLY=mcp for one of them"
 	@echo "make setup             only .venv, with .venv/bin/echoic in it"
