@@ -125,35 +125,16 @@ def create_app(
         EmbeddingMismatch: the store holds vectors of another model.
         StoreError: the store cannot be opened.
     """
-    live = EventStreams(memory, settings.limits)
-    speculations = Speculations(memory)
     served = AppState(
         memory=memory,
         settings=settings,
         tokens=IdentityTokens(settings),
-        live=live,
-        speculations=speculations,
+        live=EventStreams(memory, settings.limits),
+        speculations=Speculations(memory),
         talker=_talker(memory, settings),
         voice=voice.switchboard(memory, settings),
     )
-
     endpoint = _mcp(served) if mcp else None
-
-    @asynccontextmanager
-    async def opened(_app: FastAPI) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(memory)
-            if served.talker is not None:
-                await stack.enter_async_context(served.talker)
-            if served.voice is not None:
-                stack.push_async_callback(served.voice.aclose)
-            stack.push_async_callback(speculations.aclose)
-            stack.callback(live.close)
-            if endpoint is not None:
-                await stack.enter_async_context(endpoint.running())
-            live.open()
-            speculations.open()
-            yield
 
     from echoic import __version__
 
@@ -163,7 +144,7 @@ def create_app(
         summary="Memory for voice agents.",
         description=_ABOUT,
         openapi_tags=_TAGS,
-        lifespan=opened,
+        lifespan=lambda _app: _opened(served, endpoint),
         # the stock pages load their scripts from elsewhere; /openapi.json is there for any viewer
         docs_url=None,
         redoc_url=None,
@@ -182,6 +163,24 @@ def create_app(
         app.router.routes.append(Route("/mcp", endpoint, methods=["POST"]))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+@asynccontextmanager
+async def _opened(served: AppState, endpoint: HttpEndpoint | None) -> AsyncIterator[None]:
+    """Everything that is open while the app serves, closed in the reverse order."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(served.memory)
+        if served.talker is not None:
+            await stack.enter_async_context(served.talker)
+        if served.voice is not None:
+            stack.push_async_callback(served.voice.aclose)
+        stack.push_async_callback(served.speculations.aclose)
+        stack.callback(served.live.close)
+        if endpoint is not None:
+            await stack.enter_async_context(endpoint.running())
+        served.live.open()
+        served.speculations.open()
+        yield
 
 
 def _mcp(served: AppState) -> HttpEndpoint:
