@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from echoic.errors import InvalidInput
+from echoic.memory import forget_targets
 from echoic.memory.keyless.agent import CONFIRM_FORGETTING, HIDDEN, UNCLEAR, KeylessAgent
 from echoic.types import Turn
 
@@ -385,6 +386,23 @@ class TestAskedForInACall:
         )
         (found,) = [hit for hit in await ana.query("Who fears blue parrots?") if "parrots" in hit.text]
         assert found.turn.conversation == "tuesday"
+
+    async def test_what_is_said_again_while_it_is_being_hidden_is_known(self, memory, monkeypatch):
+        ana = memory.user("ana")
+        call = await say(ana, "monday", "user: My neighbour Olga fears blue parrots.")
+        between = [Turn(speaker="user", text="My neighbour Olga fears blue parrots, as it turns out.")]
+        hide = forget_targets.hide
+
+        async def interrupted(*args, **kwargs):
+            while between:
+                await call.append(between.pop())
+            await hide(*args, **kwargs)
+
+        monkeypatch.setattr(forget_targets, "hide", interrupted)
+        await say(ana, "monday", "user: What I told you about Olga and the parrots, wipe that.")
+        assert not between
+        (found,) = [hit for hit in await ana.query("Who fears blue parrots?") if "parrots" in hit.text]
+        assert found.text.endswith("as it turns out.")
 
     @pytest.mark.parametrize("url", ["sqlite", "files"], indirect=True)
     async def test_the_keyless_agent_hides_it_asks_back_and_destroys_it_once_the_caller_agrees(

@@ -421,12 +421,10 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
         turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
         memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
         found = _reached(turns, asked, [*memories, *kept])
-        # what the user says afterwards is known again
-        place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), len(turns))
-        later = {turn.id for turn in turns[place + 1 :] if turn.speaker != AGENT}
         if found is not None:
             said = [*found.memories, *said_by(found)]
-            await hide(store, scope, said, parts=found.spans, spared=later, at=asked.said_at)
+            # what the user says afterwards is known again
+            await hide(store, scope, said, parts=found.spans, until=asked.id, at=asked.said_at)
             ended += [memory for memory in found.memories if memory.current]
     return ended
 

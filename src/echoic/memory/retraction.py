@@ -34,6 +34,7 @@ from echoic.memory.records import (
     scan_all,
     turn_of,
 )
+from echoic.ranking.indexing import AGENT
 from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope, Turn
 from echoic.words import TAKEN_BACK, fold, visible
@@ -54,6 +55,7 @@ async def hide(
     whole: Collection[str] = (),
     parts: Mapping[str, Sequence[Span]] = _NOTHING,
     spared: Collection[str] = (),
+    until: str | None = None,
     derived: bool = True,
     at: datetime | None = None,
 ) -> None:
@@ -66,13 +68,15 @@ async def hide(
         whole: ids of turns to hide with all they say.
         parts: by turn, stretches to hide; nothing is learned from such a turn any more.
         spared: ids of turns that say something in its place, and stay as they are.
+        until: id of the turn that took it back. What people said after that one stays as well, even if it is
+            appended while this runs.
         derived: whether memories that repeat it end as well, where they have no key of their own.
         at: when it was taken back.
     """
 
     async def attempt() -> None:
         changes: list[Change] = list(
-            await _in_turns(store, scope, memories, whole=whole, parts=parts, spared=spared)
+            await _in_turns(store, scope, memories, whole=whole, parts=parts, spared=spared, until=until)
         )
         changes += await _in_summaries(store, scope, memories)
         if derived and at is not None:
@@ -92,9 +96,12 @@ async def _in_turns(
     whole: Collection[str],
     parts: Mapping[str, Sequence[Span]],
     spared: Collection[str],
+    until: str | None,
 ) -> list[Put]:
     records = {record.id: record for record in await scan_all(store, scope, TURN)}
     turns = [turn_of(record) for record in records.values()]
+    after = next((at + 1 for at, turn in enumerate(turns) if turn.id == until), len(turns))
+    stays = {*spared, *(turn.id for turn in turns[after:] if turn.speaker != AGENT)}
     found: dict[str, list[Span]] = said_in(turns, memories)
     for turn in turns:
         if turn.id in whole:
@@ -104,7 +111,7 @@ async def _in_turns(
     return [
         _hidden(records[name], spans, unlearned=name in parts)
         for name, spans in found.items()
-        if name not in spared and joined([*hidden_in(records[name]), *spans]) != hidden_in(records[name])
+        if name not in stays and joined([*hidden_in(records[name]), *spans]) != hidden_in(records[name])
     ]
 
 
@@ -222,7 +229,9 @@ async def hide_taken_back(
     memories += [_whole(turn, at) for turn in shown]
     spared = {turn.id for turn in turns if of_user(turn) and turn.id not in asked}
     ends = bool(named or retracted)
-    await hide(store, scope, memories, whole=whole, spared=spared - whole, derived=ends, at=at)
+    await hide(
+        store, scope, memories, whole=whole, spared=spared - whole, until=turns[-1].id, derived=ends, at=at
+    )
 
 
 def _withheld_whole(turns: Sequence[Turn], context: Sequence[Turn], gone: Sequence[Memory]) -> set[str]:
