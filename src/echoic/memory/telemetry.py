@@ -1,7 +1,7 @@
 """Traces and metrics of memory at work, through OpenTelemetry's API. Without an SDK all of it does nothing.
 
-Operations on memories follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.memory.*`): name of
-the span, attributes and units. What they have no name for begins with "echoic.".
+Operations on memories follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.memory.*`): names
+of spans, attributes and units. What they have no name for begins with "echoic.".
 
 Spans and metrics say what was done, how it ended, how long it took and how much it was. They hold no text, no
 key, no query and no message of an error, unless content is asked for. A user appears as a pseudonym, in spans
@@ -111,8 +111,8 @@ class Telemetry:
         meter_provider: where metrics go; None: the global one.
         pseudonym_key: keys the hash that stands for a user, 16 bytes at least, so that traces of several
             processes name a user alike. None: a random one, which nobody can undo once the process has ended.
-        capture_content: whether spans also hold questions, and memories with their keys and ids. Whoever reads
-            the traces reads what people said.
+        capture_content: whether spans also hold questions, and memories with their keys and ids. Whoever
+            reads the traces reads what people said.
 
     Raises:
         InvalidInput: the key is too short to hide anything.
