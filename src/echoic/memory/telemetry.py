@@ -1,7 +1,7 @@
 """Traces and metrics of memory at work, through OpenTelemetry's API. Without an SDK all of it does nothing.
 
-Operations on memories follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.memory.*`): names
-of spans, attributes and units. What they have no name for begins with "echoic.".
+Operations on memories follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.memory.*`): the
+names of spans, attributes and units. What they have no name for begins with "echoic.".
 
 Spans and metrics say what was done, how it ended, how long it took and how much it was. They hold no text, no
 key, no query and no message of an error, unless content is asked for. A user appears as a pseudonym, in spans
