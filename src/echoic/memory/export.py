@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, get_args
 
 from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
+from echoic.memory.compliance import ERASURE
 from echoic.memory.concurrency import until_written
 from echoic.memory.decisions import DECISION
 from echoic.memory.distilling.progress import LEASE, PROGRESS
@@ -354,6 +355,7 @@ KINDS = (
     PHONE_LINE,
     PHONE_OF,
     PHONE_PIN,
+    ERASURE,
 )
 """Every kind of record that is not searchable."""
 
