@@ -368,9 +368,9 @@ def forget_command(
     """Destroy memories for good, and print a receipt.
 
     The receipt says what was removed, and whether the bytes are verified to be gone. Give exactly one of
-    --key, --conversation, --id, --asked, --all and a span of time. TIME is ISO 8601, as 2026-03-14T09:00Z, or a
-    date alone; without a zone it is UTC. For a key or an id, the words that stated it are removed
-    from every turn; the rest of the turn stays and counts as rewritten.
+    --key, --conversation, --id, --asked, --all and a span of time. For a key or an id, the words that stated
+    it are removed from every turn; the rest of the turn stays and counts as rewritten. TIME is ISO 8601, as
+    2026-03-14T09:00Z, or a date alone; without a zone it is UTC.
 
     You are asked to confirm; without a terminal, pass --yes. Forgetting cannot be undone. To retract
     something that merely stopped being true, use `echoic delete`.

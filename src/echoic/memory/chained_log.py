@@ -1,7 +1,7 @@
 """Append-only files of JSON lines, each with the hash of the line before it, shared by processes. Blocking.
 
-Whoever changes, removes or inserts a line breaks the chain at that line. Lines cut off the end are missed only
-by those who know the last hash: `head`.
+Whoever changes, removes or inserts a line breaks the chain at that line. Lines cut off the end are missed
+only by those who know the hash of the last one.
 """
 
 from __future__ import annotations

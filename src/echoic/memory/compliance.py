@@ -1,8 +1,8 @@
 """The compliance folder: what must outlive the store and its backups. It holds nothing that anybody said.
 
 `key` is a random key that never leaves the folder, `erasures.jsonl` lists what was erased as keyed hashes of
-scopes and ids, so that a restored backup forgets again. The folder lies beside a store, never in it, and is no
-part of a backup.
+scopes and ids, so that a restored backup forgets again. The folder lies beside a store, never in it, and is
+no part of a backup.
 """
 
 from __future__ import annotations

@@ -181,7 +181,11 @@ class Erasing:
             receipts.append(await self.forget(None, None, None, names=rest))
         # values an integrator kept then; what goes with a conversation is gone with it
         items = [*await scan_all(store, scope, ITEM), *await scan_all(store, scope, INDEXED_ITEM)]
-        drops = [Drop(kind=item.kind, id=item.id) for item in items if within(datetime.fromisoformat(item.data["updated_at"]))]
+        drops = [
+            Drop(kind=item.kind, id=item.id)
+            for item in items
+            if within(datetime.fromisoformat(item.data["updated_at"]))
+        ]
         if drops:
             receipts.append(_receipt([await store.erase(scope, drops)], {}))
         return _total(receipts)

@@ -1,8 +1,8 @@
 """Carry out again what was erased after a store's bytes were copied: a restored backup, a late replica.
 
-The list of erasures holds hashes only. Whoever was erased is found by hashing whoever is there; what was erased
-is erased as it was the first time, by `Erasing`. What that leaves of a record that lost words goes whole: which
-words they were, nobody knows any more.
+The list of erasures holds hashes only. Whoever was erased is found by hashing whoever is there; what was
+erased is erased as it was the first time, by `Erasing`. A record that lost words then and does not now goes
+whole: which words they were, nobody knows any more.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ async def forget_again(parts: Parts, compliance: Compliance) -> int:
     Raises:
         StoreError: it could not be done; nothing may be read of this store before it is.
     """
-    if not await compliance.missing(parts.store):
-        return 0
     async with compliance.applying():
         missing = await compliance.missing(parts.store)  # another process may have been faster
         by_scope: dict[str, list[PastErasure]] = {}

@@ -103,7 +103,7 @@ def observed_store(
     """
     kind = _ObservedNarrowing if hasattr(store, "narrow") else _ObservedStore
     meter, home = meter or Meter(store, Quota()), home or HomeLoop()
-    return cast("Store", kind(store, telemetry, door, meter, home, compliance))
+    return cast("Store", kind(store, telemetry, door, meter, home, compliance=compliance))
 
 
 class _ObservedStore:
@@ -114,6 +114,7 @@ class _ObservedStore:
         door: Door,
         meter: Meter,
         home: HomeLoop,
+        *,
         compliance: Compliance | None,
     ) -> None:
         self._observed: Any = store

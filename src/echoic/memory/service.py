@@ -172,7 +172,7 @@ class MemoryService:
             await self._parts.embedder.open()
             await self._parts.distiller.open()
             self._home.enter()
-            self.forgotten_again = await self._forget_again()
+            self.forgotten_again += await self._forget_again()
         except BaseException:
             try:
                 await self._parts.embedder.aclose()
@@ -188,11 +188,12 @@ class MemoryService:
 
     async def _forget_again(self) -> int:
         """Erase what was erased since the store's bytes were copied, before anybody asks for it."""
-        if self._parts.compliance is None:
+        compliance = self._parts.compliance
+        if compliance is None or not await compliance.missing(self._parts.store):
             return 0
         from echoic.memory.forget_again import forget_again
 
-        return await forget_again(self._parts, self._parts.compliance)
+        return await forget_again(self._parts, compliance)
 
     async def aclose(self) -> None:
         """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice.

@@ -392,8 +392,8 @@ async def forget(caller: AsCaller, asked: Forget) -> ShownReceipt:
     named = (asked.everything, asked.key, asked.conversation, asked.id, asked.asked, span)
     if sum(name is not None for name in named) != 1:
         raise InvalidInput(
-            "name exactly one of 'everything', 'key', 'conversation', 'id', 'asked' and a span of 'since' and "
-            "'until'; nothing was destroyed"
+            "name exactly one of 'everything', 'key', 'conversation', 'id' and 'asked', or a span by 'since' "
+            "and 'until'; nothing was destroyed"
         )
     receipt = await caller.memory.forget(
         key=asked.key,
