@@ -250,7 +250,7 @@ def _seen(conversation: Fields) -> list[Fields]:
     """The messages from the first to the last that was shown, leaving the branches that were given up."""
     nodes: Fields = conversation["mapping"]
     path, passed = list[Fields](), set[Any]()
-    place = conversation.get("current_node")
+    place: Any = conversation.get("current_node")
     if place not in nodes:  # the last of the leaves
         leaves = [name for name, node in nodes.items() if not node.get("children")]
         place = leaves[-1] if leaves else None
