@@ -115,8 +115,12 @@ class Erasing:
             raise InvalidInput("forget takes `asked` alone: call it again for anything else")
         with self._parts.telemetry.operation("erase", self._scope) as doing:
             receipt = await self._forget(key, conversation, name, asked)
-            doing.note(records=receipt.records, vectors=receipt.vectors, verified=int(receipt.verified))
-        self._parts.telemetry.erased(receipt.records)
+            doing.count = receipt.records
+            doing.attributes = {
+                "records": receipt.records,
+                "vectors": receipt.vectors,
+                "verified": int(receipt.verified),
+            }
         what: Forgetting = "everything" if conversation is None else "conversation"
         what = "id" if name is not None or asked is not None else what if key is None else "key"
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)

@@ -10,24 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
-from echoic.errors import EmbedderError, NotOpen, StoreError
+from echoic.embedding.base import Embedded, Embedder, Kind, Vectors, embedded
+from echoic.errors import NotOpen, StoreError
 from echoic.memory.door import Door
-from echoic.memory.hooks import Hooks, Trouble
 from echoic.memory.quota import Meter, Quota
 from echoic.memory.records import MEMORY
 from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Change, Erasable, Erased, Record, Store
 from echoic.types import Scope
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from echoic.partition import Partition
-
 
 log = logging.getLogger(__name__)
 
@@ -99,8 +91,8 @@ def observed_store(
 
     Its verbs are for the loop `home` alone.
     """
-    kind = _ObservedNarrowing if hasattr(store, "narrow") else _ObservedStore
-    return cast("Store", kind(store, telemetry, door, meter or Meter(store, Quota()), home or HomeLoop()))
+    meter, home = meter or Meter(store, Quota()), home or HomeLoop()
+    return cast("Store", _ObservedStore(store, telemetry, door, meter, home))
 
 
 class _ObservedStore:
@@ -126,10 +118,10 @@ class _ObservedStore:
         self._home.check()
         prepared = await self._door.prepare(scope, changes)
         with self._telemetry.operation("write", scope) as doing:
-            doing.note(changes=len(prepared))
+            doing.count = len(prepared)
+            doing.attributes = {"changes": doing.count}
             async with self._meter.writing(scope, prepared):
                 await self._observed.write(scope, prepared)
-        self._telemetry.written(len(prepared))
         if prepared.rewritten:
             try:
                 await self._observed.erase(scope, [])  # removes nothing but what was replaced, from the bytes
@@ -151,44 +143,18 @@ class _ObservedStore:
             self._meter.removed(scope)
 
 
-class _ObservedNarrowing(_ObservedStore):
-    """For a store that narrows: what is looked up in the class is there, not only what is asked of it."""
-
-    @property
-    def narrow_above(self) -> int:
-        return cast("int", self._observed.narrow_above)
-
-    async def size(self, scope: Scope) -> int:
-        self._home.check()
-        return cast("int", await self._observed.size(scope))
-
-    async def narrow(
-        self, scope: Scope, text: str, vector: NDArray[np.float32] | None, **options: Any
-    ) -> Partition:
-        self._home.check()
-        return cast("Partition", await self._observed.narrow(scope, text, vector, **options))
-
-
 class ObservedEmbedder:
-    """An embedder whose work is traced and counted; hooks are told where documents could not be embedded."""
+    """An embedder whose work is traced and counted."""
 
-    def __init__(self, embedder: Embedder, telemetry: Telemetry, hooks: Hooks) -> None:
+    def __init__(self, embedder: Embedder, telemetry: Telemetry) -> None:
         self._observed = embedder
         self._telemetry = telemetry
-        self._hooks = hooks
+        self.spec = embedder.spec
+        self.semantic = embedder.semantic
+        self._pieces = getattr(embedder, "embed_pieces", None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._observed, name)
-
-    @property
-    def spec(self) -> EmbeddingSpec:
-        """Of the embedder."""
-        return self._observed.spec
-
-    @property
-    def semantic(self) -> bool:
-        """Of the embedder."""
-        return self._observed.semantic
 
     async def open(self) -> None:
         """Open the embedder."""
@@ -200,17 +166,13 @@ class ObservedEmbedder:
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         """As the embedder does."""
-        return (await self.embed_pieces(texts, kind)).vectors
+        return (await embedded(self, texts, kind)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
         """As the embedder does; without pieces where it has none."""
-        try:
-            with self._telemetry.operation("embed") as doing:
-                doing.note(kind=kind, texts=len(texts))
-                made = await embedded(self._observed, texts, kind)
-        except EmbedderError as error:
-            if kind == "document":
-                self._hooks.emit(Trouble(what="embedding", reason=type(error).__name__))
-            raise
-        self._telemetry.embedded(len(texts), kind)
-        return made
+        with self._telemetry.operation("embed") as doing:
+            doing.count = len(texts)
+            doing.attributes = {"kind": kind, "texts": doing.count}
+            if self._pieces is None:
+                return Embedded(await self._observed.embed(texts, kind))
+            return cast("Embedded", await self._pieces(texts, kind))

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -37,25 +37,23 @@ _EVERYONE: Final = "everyone"
 
 
 class OperationSpan:
-    """One thing being done; what is noted on it becomes attributes of its span."""
+    """One operation under way. What is set on it is recorded when the operation ends."""
 
-    def __init__(self, span: Span) -> None:
-        self._span = span
+    def __init__(self) -> None:
         self._started = time.perf_counter()
         self.outcome = "ok"
         """How it ended: "ok", a recall's outcome, "conflict", "failed", "cancelled" or "error"."""
         self.error = ""
         """The kind of what went wrong, such as "StoreUnavailable"."""
+        self.attributes: Mapping[str, str | float] = {}
+        """Attributes of the span, each prefixed "echoic.". Nothing anybody said."""
+        self.count = 0
+        """Hits found, changes written, texts embedded or records erased."""
 
     @property
     def duration_ms(self) -> float:
         """How long it has taken so far."""
         return (time.perf_counter() - self._started) * 1000
-
-    def note(self, **attributes: str | float) -> None:
-        """Add attributes, each prefixed "echoic.". Counts and names of ours only: nothing anybody said."""
-        if self._span.is_recording():
-            self._span.set_attributes({f"echoic.{name}": value for name, value in attributes.items()})
 
 
 class Telemetry:
@@ -93,13 +91,15 @@ class Telemetry:
             "How long recalls, writes, embeddings, distillings and erasures take.",
             explicit_bucket_boundaries_advisory=_BOUNDARIES,
         )
-        self._hits = meter.create_counter("echoic.recall.hits", "{hit}", "What recalls found.")
-        self._changes = meter.create_counter("echoic.write.changes", "{change}", "Changes made durable.")
-        self._texts = meter.create_counter("echoic.embed.texts", "{text}", "Texts given a vector.")
+        self._counters = {
+            "recall": meter.create_counter("echoic.recall.hits", "{hit}", "What recalls found."),
+            "write": meter.create_counter("echoic.write.changes", "{change}", "Changes made durable."),
+            "embed": meter.create_counter("echoic.embed.texts", "{text}", "Texts given a vector."),
+            "erase": meter.create_counter("echoic.erase.records", "{record}", "Records destroyed."),
+        }
         self._memories = meter.create_counter(
             "echoic.distil.memories", "{memory}", "What distilling changed."
         )
-        self._erased = meter.create_counter("echoic.erase.records", "{record}", "Records destroyed.")
 
     @contextlib.contextmanager
     def operation(self, name: OperationName, scope: Scope | None = None) -> Iterator[OperationSpan]:
@@ -113,7 +113,7 @@ class Telemetry:
             if scope is not None and span.is_recording():
                 span.set_attribute("echoic.deployment", scope.deployment)
                 span.set_attribute("echoic.user", self.pseudonym(scope))
-            doing = OperationSpan(span)
+            doing = OperationSpan()
             try:
                 yield doing
             except BaseException as error:
@@ -127,8 +127,11 @@ class Telemetry:
         if done.error:
             about["error.type"] = done.error
         self._duration.record(done.duration_ms / 1000, about)
+        if not done.error and (counter := self._counters.get(name)) is not None:
+            kind = done.attributes.get("kind")  # a "document" or a "query"
+            counter.add(done.count, {} if kind is None else {"echoic.kind": kind})
         if span.is_recording():
-            span.set_attributes(about)
+            span.set_attributes(about | {f"echoic.{key}": value for key, value in done.attributes.items()})
             if done.outcome in {"error", "failed"}:
                 span.set_status(Status(StatusCode.ERROR, done.error))
 
@@ -138,20 +141,6 @@ class Telemetry:
             return _EVERYONE
         named = f"{scope.deployment}\0{scope.user}".encode()
         return blake2b(named, digest_size=8, key=self._key).hexdigest()
-
-    # -- counts, by what they count
-
-    def found(self, hits: int) -> None:
-        """Count the hits of a recall."""
-        self._hits.add(hits)
-
-    def written(self, changes: int) -> None:
-        """Count changes that are durable."""
-        self._changes.add(changes)
-
-    def embedded(self, texts: int, kind: str) -> None:
-        """Count texts that got a vector, by whether they are a "document" or a "query"."""
-        self._texts.add(texts, {"echoic.kind": kind})
 
     def distilled(self, reader: str, changed: Distilled) -> None:
         """Count what a run of distilling changed."""
@@ -164,10 +153,6 @@ class Telemetry:
         for change, count in counts.items():
             if count:
                 self._memories.add(count, {"echoic.change": change, "echoic.reader": reader})
-
-    def erased(self, records: int) -> None:
-        """Count records that were destroyed."""
-        self._erased.add(records)
 
 
 def _ended(error: BaseException) -> str:

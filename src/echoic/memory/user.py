@@ -190,8 +190,8 @@ class UserMemory:
         with parts.telemetry.operation("recall", self.scope) as doing:
             recall = await parts.recaller.search(self.scope, text, asked, self._times)
             doing.outcome = recall.outcome
-            doing.note(hits=len(recall.hits), cut=",".join(recall.cut))
-        parts.telemetry.found(len(recall.hits))
+            doing.count = len(recall.hits)
+            doing.attributes = {"hits": doing.count, "cut": ",".join(recall.cut)}
         parts.hooks.emit(Recalled(scope=self.scope, recall=recall, duration_ms=doing.duration_ms))
         return recall
 

@@ -191,10 +191,10 @@ async def test_a_set_is_searched_for_secrets_once_and_weighed_once(url, monkeypa
         for module, name in (
             (door, "mask_named"),
             (keyed_memories, "weigh"),
-            (gate, "contacts"),
+            (gate, "without_contacts"),
             (gate, "mask"),
         ):
             count(module, name)
         kept = await memory.user("ana").set("opening_hours", FACT)
     assert kept.visibility == "global"
-    assert counted == {"mask_named": 1, "weigh": 1, "contacts": 1}
+    assert counted == {"mask_named": 1, "weigh": 1, "without_contacts": 1}

@@ -107,11 +107,12 @@ def _in_view(view: View) -> Iterator[ContactSpan]:
             yield ContactSpan("ADDRESS", *each.span())
 
 
-def without(text: str, found: list[ContactSpan]) -> str:
-    """`text` with a placeholder for each of `found`."""
+def without_contacts(text: str) -> tuple[str, list[ContactSpan]]:
+    """`text` with a placeholder for each of its `contacts`, and these."""
+    found = contacts(text)
     pieces: list[str] = []
     done = 0
     for each in found:
         pieces += (text[done : each.start], f"[{each.kind}]")
         done = each.end
-    return "".join((*pieces, text[done:]))
+    return "".join((*pieces, text[done:])), found

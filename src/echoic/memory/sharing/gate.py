@@ -17,7 +17,7 @@ from typing import Final, Literal, Protocol, get_args, runtime_checkable
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.business import looks_like_business, personal_in
-from echoic.memory.sharing.contacts import Contact, contacts, without
+from echoic.memory.sharing.contacts import Contact, contacts, without_contacts
 from echoic.memory.sharing.evidence import fact_in, kinds_stated
 from echoic.memory.sharing.persons import about_a_person
 from echoic.memory.sharing.wording import NAMES, JudgedWord, listed, names_among, unknown_names, words_of
@@ -153,10 +153,9 @@ def weigh(
     """
     if len(text) > MAX_FACT_CHARACTERS or hides_something(text) or (key is not None and hides_something(key)):
         return Verdict("private", "doubt")
-    found = contacts(text)
+    said, found = without_contacts(text)
     if any(one.kind is None for one in found) or holds_secret(text, masked=masked):
         return Verdict("private", "identifier")
-    said = without(text, found)
     parts = key_parts(key) if key is not None else []
     if key is not None and _is_unreadable(key, parts):
         return Verdict("private", "key")
