@@ -20,6 +20,7 @@ from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.memory.service_context import Parts
 from echoic.memory.speculation import InterimSearches, Speculation
 from echoic.memory.tasks import Result, Task
+from echoic.memory.telemetry import OperationSpan, content_of
 from echoic.memory.user_timezone import TimeReader
 from echoic.stores.base import Store
 from echoic.types import (
@@ -80,7 +81,15 @@ class UserMemory:
         memory returned it says who sees it, and `reason` why. `context` is when the value applies.
         What cannot be kept raises InvalidInput. After StoreUnavailable nothing was kept: set it again.
         """
-        return await self._keyed.set(key, value, category, context, visibility)
+        with self._parts.telemetry.operation("set", self.scope) as doing:
+            kept = await self._keyed.set(key, value, category, context, visibility)
+            self._note(doing, kept)
+        return kept
+
+    def _note(self, doing: OperationSpan, kept: Memory) -> None:
+        doing.count, doing.record = 1, kept.id
+        if self._parts.telemetry.captures_content:
+            doing.content = content_of([_recorded(kept)])
 
     async def get(self, key: str) -> Memory | None:
         """The current memory under `key`: the user's own, else a global, else a shared one."""
@@ -103,7 +112,10 @@ class UserMemory:
         """
         if (key is None) == (id is None):
             raise InvalidInput("delete takes either a key or an id")
-        return await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
+        with self._parts.telemetry.operation("delete", self.scope) as doing:
+            found = await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
+            doing.count, doing.record = int(found), key if key is not None else id
+        return found
 
     async def history(self, key: str) -> list[Memory]:
         """Every version the user kept under `key`, oldest first, retracted ones included."""
@@ -118,7 +130,10 @@ class UserMemory:
         said_at: datetime | None = None,
     ) -> Memory:
         """Keep one sentence about the user, without a key. Repeating the call changes nothing."""
-        return await self._keyed.remember(text, category, context, said_at)
+        with self._parts.telemetry.operation("remember", self.scope) as doing:
+            kept = await self._keyed.remember(text, category, context, said_at)
+            self._note(doing, kept)
+        return kept
 
     async def facts(self, *, with_global: bool = False) -> list[Memory]:
         """Every current memory of the user, oldest first, `with_global` those of everyone as well."""
@@ -190,8 +205,10 @@ class UserMemory:
         with parts.telemetry.operation("recall", self.scope) as doing:
             recall = await parts.recaller.search(self.scope, text, asked, self._times)
             doing.outcome = recall.outcome
-            doing.count = len(recall.hits)
-            doing.attributes = {"hits": doing.count, "cut": ",".join(recall.cut)}
+            doing.count, doing.attributes = len(recall.hits), {"cut": ",".join(recall.cut)}
+            if parts.telemetry.captures_content:
+                query = parts.door.value(self.scope, text)
+                doing.content = content_of(map(_found, recall.hits), query)
         parts.hooks.emit(Recalled(scope=self.scope, recall=recall, duration_ms=doing.duration_ms))
         return recall
 
@@ -491,6 +508,15 @@ class UserMemory:
         if used.scope != self.scope:
             raise InvalidInput("this tool was used for another user: tell it by their memory")
         self._parts.tell_tool_use(used)
+
+
+def _recorded(memory: Memory) -> dict[str, object]:
+    return {"id": memory.id, "content": memory.text}
+
+
+def _found(hit: Hit) -> dict[str, object]:
+    named = hit.memory or hit.turn
+    return {"id": named.id if named else "", "content": hit.text, "score": hit.relevance}
 
 
 __all__ = ["ANSWER_TOKENS", "BLOCK_TOKENS", "MAX_LIMIT", "P", "UserMemory"]
