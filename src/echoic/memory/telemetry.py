@@ -67,7 +67,7 @@ class OperationSpan:
         self.count = 0
         """Memories it is about; of a write changes, of an embedding texts."""
         self.record: str | None = None
-        """Id or key of the one memory it is about; it tells something: without content a hash stands for it."""
+        """Id or key of the one memory it is about. Unless content is captured, a hash stands for it."""
         self.attributes: Mapping[str, str | float] = {}
         """Attributes of the span, each prefixed "echoic.": counts and names of ours, nothing anybody said."""
         self.content: Mapping[str, str] = {}
