@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from echoic.embedding.base import Embedder
-    from echoic.memory.quota import Quota
+    from echoic.memory.guarded_store import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.service_context import GlobalWrites
     from echoic.memory.sharing import Classifier
@@ -72,7 +72,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     """
     from echoic.embedding import embedder_from
     from echoic.memory.service import MemoryService
-    from echoic.memory.shares import shares_from
+    from echoic.memory.service_context import shares_from
     from echoic.stores import store_of
 
     return MemoryService(

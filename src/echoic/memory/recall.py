@@ -21,7 +21,7 @@ from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
-from echoic.memory.shares import Shares, unsigned
+from echoic.memory.service_context import Shares, unsigned
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition
 from echoic.ranking.fusion import FUSIONS, Fusion
@@ -34,7 +34,7 @@ from echoic.temporal import NOTHING, Spans
 from echoic.types import Cut, Hit, Outcome, Recall, Scope, Turn, checked_name
 
 if TYPE_CHECKING:
-    from echoic.memory.user_timezone import TimeReader
+    from echoic.memory.profile import TimeReader
 
 log = logging.getLogger(__name__)
 

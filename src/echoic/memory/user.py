@@ -14,14 +14,13 @@ from echoic.memory.conversation import OpenConversation, Transcript, find_transc
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.items import Items
 from echoic.memory.keyed_memories import KeyedMemories
-from echoic.memory.profile import change_directives, model_profile, profile_of, read_directives
+from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.memory.service_context import Parts
 from echoic.memory.speculation import InterimSearches, Speculation
 from echoic.memory.tasks import Result, Task
 from echoic.memory.telemetry import OperationSpan, content_of
-from echoic.memory.user_timezone import TimeReader
 from echoic.stores.base import Store
 from echoic.types import (
     Category,
@@ -251,7 +250,7 @@ class UserMemory:
         it. Where nothing is known, or the search was incomplete, the text says so. `budget_tokens` is the
         maximum length, counted as for `Block`; other arguments as for `recall`.
         """
-        from echoic.memory.answering import hits_for
+        from echoic.memory.block import hits_for
 
         limit = hits_for(text, budget_tokens)
         asked = SearchOptions(limit, deadline_ms, False, timezone, min_relevance, besides)
@@ -266,7 +265,7 @@ class UserMemory:
         Raises:
             InvalidInput: the budget is not a whole number above 0, or a hit belongs to another user.
         """
-        from echoic.memory.answering import packed
+        from echoic.memory.block import packed
 
         zone = partial(self._times.zone, self.scope, timezone)
         return await packed(self._parts, self.scope, recall, budget_tokens, zone)

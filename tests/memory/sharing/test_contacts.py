@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from phonenumbers import PhoneNumberFormat, PhoneNumberType
 
 from echoic.memory.sharing import Shareable, weigh
-from echoic.memory.sharing.contacts import contacts, without_contacts
+from echoic.memory.sharing.gate import contacts, without_contacts
 
 from .conftest import lines
 

@@ -3,7 +3,7 @@
 `fact_in` looks for one kind, which is enough for a text to be proposed. `kinds_stated` finds every kind,
 clause by clause, so that a deployment can say which need no operator: "Open from 9 to 5, and refunds are
 never given" states hours and a policy. What the rules do not understand is "other". Whether a text speaks
-of a person is asked elsewhere (`persons`).
+of a person is asked elsewhere (`wording`).
 """
 
 from __future__ import annotations
