@@ -72,7 +72,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     """
     from echoic.embedding import embedder_from
     from echoic.memory.service import MemoryService
-    from echoic.memory.service_context import shares_from
+    from echoic.memory.shares import shares_from
     from echoic.stores import store_of
 
     return MemoryService(

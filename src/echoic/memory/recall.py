@@ -21,7 +21,7 @@ from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
-from echoic.memory.service_context import Shares, unsigned
+from echoic.memory.shares import Shares, unsigned
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition
 from echoic.ranking.fusion import FUSIONS, Fusion

@@ -22,7 +22,8 @@ from echoic.memory.guarded_store import HomeLoop, Meter, ObservedEmbedder, Quota
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
-from echoic.memory.service_context import GlobalWrites, Parts, Shares
+from echoic.memory.service_context import GlobalWrites, Parts
+from echoic.memory.shares import Shares
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
 from echoic.memory.telemetry import Telemetry
