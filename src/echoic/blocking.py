@@ -16,12 +16,12 @@ from typing import Any, Protocol, Self, overload
 
 from echoic.embedding.base import Kind, Vectors
 from echoic.memory.conversation import Transcript
-from echoic.memory.decisions import Decision
 from echoic.memory.distil import Jobs
 from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.global_facts import Filled, GlobalFact
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble
 from echoic.memory.items import FoundItems, Item
+from echoic.memory.proposals import Decision
 from echoic.memory.tasks import Result, Task
 from echoic.memory.user import P
 from echoic.partition import Partition

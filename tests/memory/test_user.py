@@ -16,7 +16,7 @@ from echoic import InvalidInput, Turn
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import StoreUnavailable
 from echoic.memory.keyed_memories import KeyedMemories
-from echoic.memory.ledger import Ledger
+from echoic.memory.records import Ledger
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict
 from echoic.stores import store_from

@@ -15,9 +15,8 @@ from typing import Any, Final
 from echoic.checks import checked_name, checked_query, checked_text, checked_time
 from echoic.errors import InvalidInput, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.ledger import memory_id
 from echoic.memory.recall import SearchOptions
-from echoic.memory.records import INDEXED_ITEM, ITEM, scan_all
+from echoic.memory.records import INDEXED_ITEM, ITEM, memory_id, scan_all
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Put, Record
 from echoic.types import Outcome, Scope

@@ -23,8 +23,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen
-from echoic.memory.concurrency import Deadline, checked_deadline
-from echoic.memory.recall import SearchOptions
+from echoic.memory.recall import Deadline, SearchOptions, checked_deadline
 from echoic.partition import Partition
 from echoic.ranking.query import Query, query_of
 from echoic.temporal import may_mean_time
