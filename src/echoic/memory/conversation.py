@@ -14,12 +14,12 @@ from rapidfuzz.distance import DamerauLevenshtein
 from echoic.checks import MAX_KEY_CHARACTERS
 from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.ledger import memory_id
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
     conversation_of,
     cursor_of,
+    memory_id,
     recalled_turn,
     record_of_conversation,
     record_of_turn,
