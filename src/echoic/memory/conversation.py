@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rapidfuzz import fuzz
 from rapidfuzz.distance import DamerauLevenshtein
 
+from echoic.checks import AGENT, USER
 from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import (
@@ -28,7 +29,6 @@ from echoic.memory.records import (
 )
 from echoic.memory.service_context import Parts
 from echoic.secrets import MARKER
-from echoic.speakers import AGENT, USER
 from echoic.stores.base import Put, Record, Require
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
 from echoic.words import STOP, cut, sound
