@@ -95,7 +95,8 @@ async def embedded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Embe
         made = Embedded(await embedder.embed(texts, kind))
     else:
         made = await with_pieces.embed_pieces(texts, kind)
-    _check(made.vectors, (len(texts), embedder.spec.dimensions), embedder.spec.model)
+    spec = embedder.spec
+    _check(made.vectors, (len(texts), spec.dimensions), spec.model)
     return made
 
 
@@ -223,7 +224,6 @@ class CachedEmbedder:
         if entries < 1:
             raise InvalidInput(f"entries must be at least 1, not {entries!r}")
         self._inner = inner
-        self.spec = inner.spec
         self.semantic = inner.semantic
         self._hold: Callable[[], Callable[[], None]] | None = getattr(inner, "hold_documents", None)
         self._entries = entries
@@ -231,6 +231,11 @@ class CachedEmbedder:
         self._coming: dict[str, asyncio.Future[Embedded]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleared = 0
+
+    @property
+    def spec(self) -> EmbeddingSpec:
+        """The spec of `inner`: the vectors are its own."""
+        return self._inner.spec
 
     def count_tokens(self, text: str) -> int | None:
         """How many tokens the model of `inner` makes of `text`; None where it cannot say."""
