@@ -352,6 +352,9 @@ class BlockingSpeculation(Protocol):
     ) -> Recall:
         """What is known for the whole utterance: at once, if a partial said as much."""
 
+    def peek(self) -> Recall | None:
+        """What is known for what was heard so far, if that was found already; else None."""
+
     def reset(self) -> None:
         """Drop the utterance: it was noise, or the caller began anew. What was embedded stays at hand."""
 
@@ -371,8 +374,15 @@ class BlockingOpenConversation(Protocol):
     def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing."""
 
-    def truncate(self, heard: str, *, after: str | None = None) -> list[Turn]:
-        """The caller cut in: of what the agent said last, only `heard` reached them. Durable when it returns."""
+    def truncate(
+        self,
+        heard: str | None = None,
+        *,
+        after: str | None = None,
+        fraction: float | None = None,
+        words: int | None = None,
+    ) -> list[Turn]:
+        """The caller cut in: of what the agent said last, only a part reached them. Durable when it returns."""
 
     def turns(self) -> list[Turn]:
         """Everything said so far, in order."""

@@ -44,8 +44,8 @@ from echoic.stores.postgres import schema
 from echoic.stores.postgres.cache_invalidation import PATIENCE_S, VERSION, FreshPartitions
 from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, index_again, record_of
 from echoic.stores.postgres.database import LOST, Connection, Database
-from echoic.stores.postgres.erase import examined
 from echoic.stores.postgres.load import compact, likely_rows, shown
+from echoic.stores.postgres.maintenance import examined
 from echoic.stores.scope_state import copied
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
