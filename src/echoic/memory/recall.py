@@ -43,8 +43,8 @@ _LEFT_OUT = 25
 """Hits looked at beyond the limit where something is left out."""
 _NARROWED = 200
 """Rows that each way of searching in a database hands over from a scope too large to load."""
-_INLINE_ROWS = 20_000
-"""Up to here ranking takes under about 3 ms and runs on the loop; above it goes to a thread."""
+_INLINE_ROWS = 4_000
+"""Up to here ranking runs on the loop; above it goes to a thread: an agent's audio moves on that loop."""
 _ON_THEIR_WAY = 32
 """Rows without a vector that say nothing: what was said just now has none for some milliseconds. More are a
 backlog, as after an import, another model or an embedder that was away."""

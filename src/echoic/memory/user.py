@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
 from datetime import datetime, tzinfo
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from echoic.checks import checked_query, checked_time
@@ -212,10 +214,11 @@ class UserMemory:
         return recall
 
     async def warm(self) -> None:
-        """Load what a recall needs, as when the phone rings: partitions and encoder.
+        """Load what a recall and a brief need, as when the phone rings: partitions, encoder and modules.
 
         An embedder that cannot be reached is no error here: words and sounds answer without it.
         """
+        await asyncio.to_thread(import_module, "echoic.memory.block")  # else the first turn waits for it
         await self._search(_GREETING, SearchOptions(limit=1))
 
     def listen(
