@@ -1,6 +1,6 @@
 """The store for many processes: PostgreSQL with pgvector. Writers of a scope queue at the lock of its row.
 
-`schema` has the tables, `database` the connections and what happens when one is lost, `cache_invalidation` the
+`schema` has the tables, `database` the connections and their loss, `cache_invalidation` the
 cache of partitions, `maintenance` erasure and what it can promise. The store works through PgBouncer in
 transaction mode: it detects it, and then prepares no statements and listens to nothing.
 """
