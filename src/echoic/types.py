@@ -16,11 +16,11 @@ from echoic.checks import (
     AsDict,
     checked_name,
     checked_query,
+    checked_speaker,
     checked_text,
     checked_time,
 )
 from echoic.errors import InvalidInput, brief
-from echoic.speakers import checked_speaker
 
 Category = Literal["preference", "entity", "decision", "requirement", "fact", "experience"]
 Visibility = Literal["private", "proposed", "global"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rapidfuzz import fuzz
 from rapidfuzz.distance import DamerauLevenshtein
 
-from echoic.checks import MAX_KEY_CHARACTERS
+from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER
 from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import (
@@ -28,7 +28,6 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.service_context import Parts
-from echoic.speakers import AGENT, USER
 from echoic.stores.base import Put, Record, Require
 from echoic.text.heard import heard_ends, share_ends
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text

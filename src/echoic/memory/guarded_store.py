@@ -21,7 +21,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
-from echoic.embedding.base import Embedded, Embedder, Kind, Vectors, embedded
+from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
 from echoic.memory.compliance import Compliance
 from echoic.memory.door import Door
@@ -466,12 +466,16 @@ class ObservedEmbedder:
     def __init__(self, embedder: Embedder, telemetry: Telemetry) -> None:
         self._observed = embedder
         self._telemetry = telemetry
-        self.spec = embedder.spec
         self.semantic = embedder.semantic
         self._pieces = getattr(embedder, "embed_pieces", None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._observed, name)
+
+    @property
+    def spec(self) -> EmbeddingSpec:
+        """Of the embedder: one that is deferred may claim another for a while."""
+        return self._observed.spec
 
     async def open(self) -> None:
         """Open the embedder."""

@@ -14,9 +14,9 @@ from hashlib import blake2b
 from itertools import count
 from typing import Any, cast
 
+from echoic.checks import USER, role_of
 from echoic.partition import Entry
 from echoic.ranking.indexing import entry_of_item, entry_of_memory, entry_of_turn
-from echoic.speakers import USER, role_of
 from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
 from echoic.words import TAKEN_BACK

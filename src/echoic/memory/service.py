@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from echoic.embedding.base import Embedder
-from echoic.embedding.cached import CachedEmbedder
+from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput, brief
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls

@@ -23,7 +23,7 @@ from echoic.memory.sharing.wording import (
     stems,
     words_of,
 )
-from echoic.text.lists import word_lists
+from echoic.text import word_lists
 from echoic.words import cut
 
 MAX_LESSON_CHARACTERS: Final = 240

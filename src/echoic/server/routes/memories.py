@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from echoic.errors import InvalidInput
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.user import MAX_LIMIT, UserMemory
-from echoic.prompt.budget import counter_of
+from echoic.prompt import counter_of
 from echoic.server.models import (
     RequestBody,
     Shown,
