@@ -12,6 +12,7 @@ from echoic.memory.shares import Shares
 
 if TYPE_CHECKING:
     from echoic.embedding.base import Embedder
+    from echoic.memory.audit import AuditLog
     from echoic.memory.background import Background
     from echoic.memory.compliance import Compliance
     from echoic.memory.distil import Distiller
@@ -49,6 +50,7 @@ class Parts:
     shares: Shares = field(default_factory=Shares)
     judge: Judge | None = None
     compliance: Compliance | None = None
+    audit: AuditLog | None = None
 
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Tell hooks that a model used a tool of memory, with a marker in place of each secret."""
