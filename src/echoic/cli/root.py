@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from echoic.cli.backup import backup_command, restore_command
 from echoic.cli.calls import calls_group, why_command
 from echoic.cli.chat import chat_command
 from echoic.cli.command import CommandGroup
@@ -61,6 +62,8 @@ root.add_section(
     "Operate",
     [
         doctor_command,
+        backup_command,
+        restore_command,
         users_command,
         global_group,
         proposals_group,

@@ -146,7 +146,7 @@ def reindex_command(ctx: click.Context) -> int:
 async def _reindex(settings: Settings, output: Output) -> CommandResult:
     embedder = embedder_at(settings)
     await embedder.ready()  # fails before any old vector is dropped
-    async with await _opened(settings, embedder) as memory:
+    async with await opened_as_embedded(settings, embedder) as memory:
         records = await memory.reindex(embedder.own_spec)
         embedder.own_up()
         left = await embed_waiting(memory, output, "embedding")
@@ -157,7 +157,7 @@ async def _reindex(settings: Settings, output: Output) -> CommandResult:
     return CommandResult(data={"records": records, "waiting": left}, count=records - left, code=code)
 
 
-async def _opened(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:
+async def opened_as_embedded(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:
     """The memory, open, whatever embedder made its vectors."""
     memory = memory_at(settings, embedder)
     try:

@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
+from echoic.memory.compliance import Compliance
 from echoic.memory.door import Door
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
@@ -389,18 +390,29 @@ def observed_store(
     *,
     meter: Meter | None = None,
     home: HomeLoop | None = None,
+    compliance: Compliance | None = None,
 ) -> Store:
     """`store`, its writes masked at `door`, traced and counted, and refused where `meter` says so.
 
-    Its verbs are for the loop `home` alone.
+    Its verbs are for the loop `home` alone. What it erases is listed in `compliance`.
     """
     meter, home = meter or Meter(store, Quota()), home or HomeLoop()
-    return cast("Store", _ObservedStore(store, telemetry, door, meter, home))
+    return cast("Store", _ObservedStore(store, telemetry, door, meter, home, compliance=compliance))
 
 
 class _ObservedStore:
-    def __init__(self, store: Store, telemetry: Telemetry, door: Door, meter: Meter, home: HomeLoop) -> None:
+    def __init__(
+        self,
+        store: Store,
+        telemetry: Telemetry,
+        door: Door,
+        meter: Meter,
+        home: HomeLoop,
+        *,
+        compliance: Compliance | None,
+    ) -> None:
         self._observed: Any = store
+        self._compliance = compliance
         self._telemetry = telemetry
         self._door = door
         self._meter = meter
@@ -441,6 +453,8 @@ class _ObservedStore:
         self._home.check()
         self._door.forget(scope)
         try:
+            if self._compliance is not None:
+                return await self._compliance.erase(self._observed, scope, changes)
             return cast("Erased", await self._observed.erase(scope, changes))
         finally:
             self._meter.removed(scope)
