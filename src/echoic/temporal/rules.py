@@ -1,8 +1,8 @@
 """Patterns of spoken time, each with the interval it means on a calendar.
 
 The patterns are strict: a general date parser reads "We" as Wednesday and "the sun" as Sunday. Weeks begin on
-Monday. Seasons are those of the northern hemisphere. Holidays are fixed days, and those that follow from a rule
-of the Gregorian calendar.
+Monday. Seasons are those of the northern hemisphere. Holidays are fixed days, or follow from a rule of the
+Gregorian calendar.
 """
 
 from __future__ import annotations
