@@ -325,6 +325,8 @@ class BlockingUserMemory(Protocol):
         id: str | None = None,
         asked: str | None = None,
         learned_from: Collection[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
     ) -> Receipt:
         """Destroy everything kept about the user, or only what one argument names."""
 

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from echoic.checks import MAX_KEY_CHARACTERS, checked_name, storable
+from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER, checked_name, storable
 from echoic.errors import EchoicError, InvalidInput, QuotaExceeded
 from echoic.memory.concurrency import noted
 from echoic.memory.conversation import OpenConversation
@@ -33,7 +33,6 @@ from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD
 from echoic.prompt.block import directives_draft
 from echoic.session.heard import heard_part, says
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
-from echoic.speakers import AGENT, USER
 from echoic.text.heard import heard_ends
 from echoic.types import Outcome, Turn
 
