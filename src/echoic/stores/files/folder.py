@@ -12,8 +12,8 @@ in another normal form), a leading or trailing dot, the first letter of a name t
 the file system takes "Ana" and "ana" for one name, capitals are encoded too. A name that becomes too long is
 cut and hashed; such a file says inside whose it is.
 
-Each process adds a byte to one small file after each write (`Register`). A file that grew otherwise than by our
-own writes says: look at everything again. What a person does with an editor is told by nobody; for that
+Each process adds a byte to one small file after each write (`Register`). A file that grew otherwise than by
+our own writes says: look at everything again. What a person does with an editor is told by nobody; for that
 everything is looked at again once in a while.
 """
 
