@@ -210,7 +210,10 @@ class BlockingUserMemory(Protocol):
         """Search as `query` does, within a deadline, and say with which outcome."""
 
     def warm(self) -> None:
-        """Load what a recall needs, as when the phone rings: partitions and encoder."""
+        """Load what a recall and a brief need, as when the phone rings: partitions, encoder and modules."""
+
+    def check_loop(self) -> None:
+        """Nothing, where the memory is open in the running event loop; for what is begun now and asked later."""
 
     def listen(
         self,

@@ -13,7 +13,7 @@ from echoic.errors import InvalidInput
 
 MAX_KEY_CHARACTERS = 256
 MAX_TEXT_BYTES = 32 * 1024
-"""Of one value or utterance, in UTF-8. Longer texts belong in documents, not in memory."""
+"""The largest value or utterance, in UTF-8. Longer texts belong in documents, not in memory."""
 
 
 def checked_name(value: object, what: str) -> str:

@@ -165,4 +165,4 @@ model_option = click.option(
     show_envvar=True,
     help="A language model that talks, and joins the rules in forming memories.",
 )
-"""Of the commands that talk."""
+"""The options of the commands that talk."""

@@ -83,6 +83,7 @@ class CallMemory:
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
+        NotOpen: the memory is open in another event loop: nothing of the call would be kept.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class CallMemory:
         agent: str | None = None,
         deadline_ms: float = DEFAULT_DEADLINE_MS,
     ) -> None:
+        user.check_loop()
         self.call = checked_name(call, "call") if call else uuid4().hex
         self._user, self._agent = user, agent
         self._recall = CallRecall(user, self.call, None, deadline_ms=deadline_ms)
@@ -121,7 +123,12 @@ class CallMemory:
         return self._recall.statistics
 
     def warm(self) -> None:
-        """Load in the background what the first turn needs, as when the phone rings."""
+        """Load in the background what the first turn needs, as when the phone rings.
+
+        Raises:
+            NotOpen: the memory is open in another event loop.
+        """
+        self._user.check_loop()
         if self._warming is None:
             self._warming = asyncio.get_running_loop().create_task(self._warm())
             self._warming.add_done_callback(noted)  # the first turn looks again, and says so

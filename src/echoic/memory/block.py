@@ -47,7 +47,7 @@ from echoic.types import (
 
 DEFAULT_BUDGET_TOKENS: Final = 600
 _MOMENT_CHARACTERS: Final = 2000
-"""Of what was just said; a recall reads no more of it."""
+"""Characters of what was just said that a recall reads."""
 _HITS: Final = 8
 _SOURCES: Final = 200
 """Memories whose turns are looked up to see which agent heard them; older ones count as heard by another."""

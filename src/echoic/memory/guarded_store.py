@@ -49,7 +49,7 @@ _ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, ITEM, 
 """Kinds of which there are more and more; a new one needs room. Whatever corrects, ends or marks does not."""
 _COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
 _RECORD_BYTES: Final = 100
-"""Of a record beside its text: its names, version and place."""
+"""Bytes a record takes beside its text: its names, version and place."""
 _MARK_BYTES: Final = 500
 """Which a record may grow by whenever it is marked: as read, ended, completed."""
 _USERS: Final = 10_000
@@ -72,9 +72,9 @@ class Quota:
     user_memories: int | None = None
     """Memories of one user, with earlier versions."""
     user_bytes: int | None = None
-    """Of one user: memories, turns, results, records of calls."""
+    """Bytes kept of one user: memories, turns, results, records of calls."""
     deployment_bytes: int | None = None
-    """Of all users of a deployment together, with what is global."""
+    """Bytes kept of all users of a deployment together, with what is global."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -91,7 +91,7 @@ class _Tally:
     bytes: int = 0
     pending_memories: int = 0
     pending_bytes: int = 0
-    """Of it, what is being written: whoever counts may not see it yet."""
+    """The part of it that is being written: whoever counts may not see it yet."""
     since_bytes: int = 0
     """What was added here since it was counted."""
     since_memories: int = 0
@@ -507,7 +507,7 @@ class ObservedEmbedder:
 
     @property
     def spec(self) -> EmbeddingSpec:
-        """Of the embedder: one that is deferred may claim another for a while."""
+        """The embedder's; one that is opened on first use may claim another for a while."""
         return self._observed.spec
 
     async def open(self) -> None:
@@ -519,11 +519,11 @@ class ObservedEmbedder:
         await self._observed.aclose()
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """As the embedder does."""
+        """Embed as the embedder does."""
         return (await embedded(self, texts, kind)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
-        """As the embedder does; without pieces where it has none."""
+        """Embed as the embedder does; without pieces where it has none."""
         with self._telemetry.operation("embed") as doing:
             doing.count = len(texts)
             doing.attributes = {"kind": kind, "texts": doing.count}

@@ -314,6 +314,10 @@ class Recaller:
         """Whether what the store gave last is not what it had in memory while its database was away."""
         return not self._tells_trouble or getattr(self._store, "trouble", None) is None
 
+    def check_loop(self) -> None:
+        """See `UserMemory.check_loop`."""
+        self._home.check()
+
     def forget(self) -> None:
         """Let go of what was asked lately: the words are somebody's."""
         self._embedder.clear()

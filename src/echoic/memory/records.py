@@ -246,7 +246,7 @@ CALL_PARTS = (CALL, EXCHANGE, GIVEN)
 LINK_CODE, LINK_GUESSES = "link-code", "link-guesses"
 """What a telephone adapter keeps of codes that prove who is calling. Named here likewise."""
 PHONE_LINE, PHONE_OF, PHONE_PIN = "phone-line", "phone-of", "phone-pin"
-"""Of a telephone line what happened to it (nobody's own); of a user which lines name them, and their PIN."""
+"""What happened to a telephone line (nobody's own); which lines name a user, and the user's PIN."""
 
 
 _LOOK_BACK = 64
@@ -268,7 +268,7 @@ class _PendingMemory:
     version: int
     """0: there is no such record yet."""
     number: int
-    """Of the version of its key; 0 without one."""
+    """The number of the version of its key; 0 without a key."""
     was: Mapping[str, Any] | None = None
     """What its record held when it was read."""
 

@@ -223,6 +223,14 @@ class UserMemory:
         await asyncio.to_thread(import_module, "echoic.memory.block")  # else the first turn waits for it
         await self._search(_GREETING, SearchOptions(limit=1))
 
+    def check_loop(self) -> None:
+        """Nothing, where the memory is open in the running event loop; for what is begun now and asked later.
+
+        Raises:
+            NotOpen: it is open in another loop.
+        """
+        self._parts.recaller.check_loop()
+
     def listen(
         self,
         *,

@@ -48,9 +48,9 @@ def quoted(rows: Sequence[Mapping[str, Any]]) -> str:
 OutputT = TypeVar("OutputT")
 
 MAX_TOKENS = 4000
-"""Of an answer: about 60 changes, which no stretch of a conversation holds."""
+"""The longest answer: about 60 changes, more than any stretch of a conversation holds."""
 _REQUESTS = 3
-"""Of one question: the first, and what PydanticAI asks again because the answer could not be read."""
+"""Requests for one question: the first, and those repeated because the answer could not be read."""
 
 
 class Asking(Generic[OutputT]):

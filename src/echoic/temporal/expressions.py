@@ -15,9 +15,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
-from echoic.temporal.calendar import DAY, Calendar, Interval, months_before
 from echoic.temporal.dates import A_DAY, NamedDate, find_dates, number_of_day
-from echoic.temporal.rules import CLOSED, MONTHS_OF, RULES, TimeRule, latest_weekday, number
+from echoic.temporal.rules import (
+    CLOSED,
+    DAY,
+    MONTHS_OF,
+    RULES,
+    Calendar,
+    Interval,
+    TimeRule,
+    latest_weekday,
+    months_before,
+    number,
+)
 
 _WHICH = re.compile(r"\b(?:(?P<how>last|this past|this) )?(?:(?P<third>early|mid|late)[- ])?$", re.IGNORECASE)
 _THIRDS = {"early": (1, 10), "mid": (11, 10), "late": (21, 11)}
