@@ -9,7 +9,7 @@ import pytest
 
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.errors import InvalidInput, StoreUnavailable
+from echoic.errors import InvalidInput, NotOpen, StoreUnavailable
 from echoic.integrations.call_memory import NOTHING, UNAVAILABLE, CallMemory, TurnMemory
 from echoic.memory.conversation import OpenConversation
 from echoic.prompt.answer import NOT_ALL_SEEN
@@ -111,11 +111,12 @@ async def test_of_an_answer_that_was_cut_off_all_is_kept_and_what_was_heard_of_i
 @pytest.mark.parametrize(
     ("written", "spoken", "text", "heard"),
     [
-        ("That is $5 a month.", "That is five dollars", "That is $5 a month.", "That is five dollars"),
+        ("That is $5 a month.", "That is five dollars", "That is $5 a month.", "That is $5"),
+        ("Yes, of course.", "Yes, certainly", "Yes, of course.", "Yes, certainly"),
         ("Yes, of course.", "Yes, of course.", "Yes, of course.", None),
         ("", "Good morning, you have", "Good morning, you have", None),
     ],
-    ids=["spoken otherwise", "at the very end", "not written by the model"],
+    ids=["read aloud", "spoken otherwise", "at the very end", "not written by the model"],
 )
 async def test_an_answer_that_was_cut_off_is_kept_as_well_as_it_is_known(ana, written, spoken, text, heard):
     call = call_of(ana)
@@ -321,3 +322,18 @@ async def test_what_no_store_can_hold_is_kept_as_far_as_it_can_be(ana):
 def test_a_deadline_that_leaves_no_time_is_refused():
     with pytest.raises(InvalidInput, match="deadline"):
         CallMemory(echoic.open("memory://", embedder="lexical").user("ana"), deadline_ms=0)
+
+
+async def test_a_call_in_another_event_loop_than_the_memorys_is_refused_before_a_word_is_lost(ana):
+    async def begin():
+        call_of(ana)
+
+    with pytest.raises(NotOpen, match="event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(begin()))
+    made_outside = await asyncio.to_thread(call_of, ana)  # where no loop runs yet
+
+    async def ring():
+        made_outside.warm()
+
+    with pytest.raises(NotOpen, match="event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(ring()))

@@ -19,9 +19,8 @@ from echoic.memory.service import MemoryService
 from echoic.ranking.time_filter import in_time
 from echoic.stores import store_from
 from echoic.temporal import NamedEvent, Spans, dates, may_mean_time, spans_of_phrase, zone_of
-from echoic.temporal.calendar import FEASTS
 from echoic.temporal.questions import EARLIEST_MS, moment_of
-from echoic.temporal.rules import RULES
+from echoic.temporal.rules import FEASTS, RULES
 from scale import many
 
 LISBON, NEW_YORK = ZoneInfo("Europe/Lisbon"), ZoneInfo("America/New_York")
@@ -531,7 +530,7 @@ async def test_of_what_stands_further_back_only_versions_of_a_hit_are_read(ana, 
         at[0] = datetime(2026, month, 1, tzinfo=UTC)
         await ana.set("home", town)
     at[0] = NOW
-    read, store = [], ana._parts.store
+    read, store = [], ana._parts.recaller._store
     rows = store.rows
 
     async def counted(scope, some):

@@ -16,10 +16,10 @@ from pydantic_ai.models import Model
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.experience import AgentExperience, unlearn
-from echoic.memory.ledger import memory_id
+from echoic.memory.records import memory_id
 from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, Task
-from echoic.prompt.quoting import quoted
+from echoic.prompt import quoted
 from echoic.types import ExperienceKind, Lesson, Scope, Turn
 
 MAX_LESSONS: Final = 8

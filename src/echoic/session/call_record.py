@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
 from echoic.memory.records import CALL, CONVERSATION, EXCHANGE, GIVEN, scan_all
-from echoic.prompt.budget import estimate_tokens
+from echoic.prompt import estimate_tokens
 from echoic.session.heard import CutSource
 from echoic.session.turn_recall import Fate, RecalledHit, RecallTrace
 from echoic.stores.base import Put, Record, Require, Store
@@ -163,6 +163,11 @@ class CallLog:
         self._given.append(
             Given(exchange=number, role=role, name=name, text=text, tokens=estimate_tokens(text))
         )
+
+    def clear(self) -> None:
+        """Nothing that happened so far is to be written."""
+        self._first += len(self.exchanges)
+        self.exchanges, self._given, self._changed, self._call_changed = [], [], {}, True
 
     async def write(self, store: Store, scope: Scope) -> None:
         """Keep what is new. What could not be kept is tried again with the next.

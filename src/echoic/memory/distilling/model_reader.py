@@ -18,8 +18,7 @@ from echoic.embedding.base import Embedder
 from echoic.errors import StoreError, WriteConflict
 from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.changes import Add, Change, Extractor, Reading, Supersede, Unusable
-from echoic.memory.distilling.consistent import MOST_CHANGES, consistent, ended_by
-from echoic.memory.distilling.grounded import grounded
+from echoic.memory.distilling.grounded import MOST_CHANGES, consistent, ended_by, grounded
 from echoic.memory.distilling.known import KnownMemories, compared, known_of
 from echoic.memory.distilling.progress import Leases, Progress, progress_of
 from echoic.memory.distilling.reconcile import Distilled, Reconciler
@@ -32,8 +31,7 @@ from echoic.memory.distilling.turns import (
     stretch_of,
 )
 from echoic.memory.distilling.withheld import of_user, withheld
-from echoic.memory.ledger import Ledger
-from echoic.memory.records import TURN, conversation_of, is_unlearned, turn_of
+from echoic.memory.records import TURN, Ledger, conversation_of, is_unlearned, turn_of
 from echoic.memory.retraction import hide_taken_back
 from echoic.stores.base import Record, Store
 from echoic.types import Scope
