@@ -33,7 +33,9 @@ class Caller:
 def stand_in(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     """No model: says what a model would have been told before the user's words."""
     told = [part.content for part in messages[-1].parts[:-1] if isinstance(part, UserPromptPart)]
-    return ModelResponse(parts=[TextPart(f"Before you spoke I was told:\n{info.instructions}\n{''.join(map(str, told))}")])
+    return ModelResponse(
+        parts=[TextPart(f"Before you spoke I was told:\n{info.instructions}\n{''.join(map(str, told))}")]
+    )
 
 
 async def main(user: str, words: str) -> None:

@@ -291,7 +291,7 @@ class VoiceSession:
         """Tell the model something without having it reply; see `CallContext.inject_system_message`."""
         leg = self._at().live.leg
         if leg.speaking and not leg.setup.profile.takes_notes:
-            leg.notes.append(text)
+            leg.notes.append(SystemPromptPart(text))
         else:
             await leg.session.send(SystemPromptPart(text), respond=False)
 

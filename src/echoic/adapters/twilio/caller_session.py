@@ -25,7 +25,6 @@ from echoic.memory.phone_registry import line_key
 from echoic.memory.user import UserMemory
 from echoic.session.text_call import TextCall
 from echoic.session.text_recorder import TextRecorder
-from echoic.types import Conversation
 
 log = logging.getLogger(__name__)
 
@@ -97,8 +96,6 @@ class Serving:
         """Whom the call serves from the next turn on."""
         self._not_mine = False
         """What was said so far was never said to whom the call serves now."""
-        self.stored: list[Conversation] = []
-        """What can be recalled, as it stood when the caller was known."""
         self.serve(phone.callers.guest())
 
     @property
@@ -154,14 +151,12 @@ class Serving:
     async def prepare(self) -> None:
         """What of the caller's memory must stand still for the rest of the call."""
         self._call.talk.deps = self._deps()
-        self.stored = []
         if not self.is_guest:
             try:
-                self.stored = [c for c in await self.memory.conversations() if c.recall_key]
                 preferred = (await self.memory.directives()).language
                 self.language = (preferred and self._phone.settings.spoken_as(preferred)) or self.language
             except EchoicError as error:
-                log.warning("what a caller stored could not be listed: %s", type(error).__name__)
+                log.warning("what a caller prefers could not be read: %s", type(error).__name__)
             self._phone.later(_warmed(self.memory))
         asking = self._phone.settings.retention == "ask" and not self.is_guest
         other = self.language != self._phone.settings.language

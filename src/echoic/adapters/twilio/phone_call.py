@@ -153,7 +153,7 @@ class PhoneCall(TextCall):
     def forget_words(self) -> None:
         """See `TextCall`."""
         super().forget_words()
-        self.serving.stored, self.dialogue = [], None
+        self.dialogue = None
 
     # -- what the engine asks
 
@@ -194,7 +194,6 @@ class PhoneCall(TextCall):
             capture=False,
             memory=memory,
             call=self,
-            stored=self.serving.stored,
         )
 
     def _more(self) -> Sequence[AbstractCapability[Any]]:
