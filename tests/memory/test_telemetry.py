@@ -18,12 +18,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable, InvalidInput, StoreUnavailable, WriteConflict
-from echoic.memory.door import Door
-from echoic.memory.guarded_store import observed_store
 from echoic.memory.service import MemoryService
 from echoic.memory.telemetry import Telemetry
 from echoic.stores import store_from
-from echoic.stores.base import Narrows, Put, Record
+from echoic.stores.base import Put, Record
 from echoic.types import Scope, Turn
 
 
@@ -294,13 +292,12 @@ async def test_an_error_passes_through_as_it_was(observatory):
         raise StoreUnavailable("exactly this")
 
 
-async def test_a_store_and_an_embedder_keep_whatever_else_they_can_do(url):
+async def test_an_embedder_keeps_whatever_else_it_can_do(url):
     from echoic.embedding.cached import CachedEmbedder
 
     store, embedder = store_from(url), LexicalEmbedder()
     async with MemoryService(store, embedder) as memory:
         assert memory.embedder is embedder
-        assert not hasattr(memory._parts.store, "narrow")
         assert (await memory.check())["embedder"] == embedder.spec.model
     cached = CachedEmbedder(LexicalEmbedder())
     async with MemoryService(store_from(url), cached) as memory:
@@ -308,14 +305,3 @@ async def test_a_store_and_an_embedder_keep_whatever_else_they_can_do(url):
         assert cached._known
         await memory.user("ana").forget()
         assert not cached._known, "the words of whoever is forgotten are in no cache"
-
-
-async def test_a_store_that_narrows_is_seen_to_narrow_and_one_that_does_not_is_not():
-    pytest.importorskip("asyncpg")
-    narrowing = store_from("postgresql://localhost/nowhere")  # nothing is connected until it is opened
-    assert isinstance(narrowing, Narrows)
-    seen = observed_store(narrowing, Telemetry(), Door(narrowing, "keep"))
-    assert isinstance(seen, Narrows)
-    assert seen.narrow_above == narrowing.narrow_above
-    plain = store_from("memory://")
-    assert not isinstance(observed_store(plain, Telemetry(), Door(plain, "keep")), Narrows)

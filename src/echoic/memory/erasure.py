@@ -117,11 +117,13 @@ class Erasing:
         what = "id" if name is not None or asked is not None else what if key is None else "key"
         with self._parts.telemetry.operation("erase", self._scope) as doing:
             receipt = await self._forget(key, conversation, name, asked)
-            doing.note(what=what, vectors=receipt.vectors, verified=int(receipt.verified))
-            doing.concerns(
-                receipt.records, next((one for one in (name, asked, key) if one is not None), None)
-            )
-        self._parts.telemetry.erased(receipt.records)
+            doing.count = receipt.records
+            doing.record = next((one for one in (name, asked, key) if one is not None), None)
+            doing.attributes = {
+                "what": what,
+                "vectors": receipt.vectors,
+                "verified": int(receipt.verified),
+            }
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return receipt

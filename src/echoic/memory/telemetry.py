@@ -56,51 +56,27 @@ _EVERYONE: Final = "everyone"
 
 
 class OperationSpan:
-    """One thing being done; what is noted on it becomes attributes of its span."""
+    """One operation under way. What is set on it is recorded when the operation ends."""
 
-    def __init__(self, span: Span, telemetry: Telemetry) -> None:
-        self._span = span
-        self._telemetry = telemetry
+    def __init__(self) -> None:
         self._started = time.perf_counter()
         self.outcome = "ok"
         """How it ended: "ok", a recall's outcome, "conflict", "failed", "cancelled" or "error"."""
         self.error = ""
         """The kind of what went wrong, such as "StoreUnavailable"."""
+        self.count = 0
+        """Memories it is about; of a write changes, of an embedding texts."""
+        self.record: str | None = None
+        """Id or key of the one memory it is about. Unless content is captured, a hash stands for it."""
+        self.attributes: Mapping[str, str | float] = {}
+        """Attributes of the span, each prefixed "echoic.": counts and names of ours, nothing anybody said."""
+        self.content: Mapping[str, str] = {}
+        """Attributes that hold what memories say and what was asked; set only where content is captured."""
 
     @property
     def duration_ms(self) -> float:
         """How long it has taken so far."""
         return (time.perf_counter() - self._started) * 1000
-
-    def note(self, **attributes: str | float) -> None:
-        """Add attributes, each prefixed "echoic.". Counts and names of ours only: nothing anybody said."""
-        if self._span.is_recording():
-            self._span.set_attributes({f"echoic.{name}": value for name, value in attributes.items()})
-
-    def concerns(self, count: int, record: str | None = None) -> None:
-        """Note how many memories it is about, and which one where it is about one.
-
-        An id may follow from what was said, and a key tells something: without content they are pseudonyms.
-        """
-        if not self._span.is_recording():
-            return
-        self._span.set_attribute("gen_ai.memory.record.count", count)
-        if record is not None:
-            shown = record if self._telemetry.captures_content else self._telemetry.hidden(record)
-            self._span.set_attribute("gen_ai.memory.record.id", shown)
-
-    def content(self, records: Iterable[Mapping[str, object]], query: str | None = None) -> None:
-        """Note what memories say, and what was asked, if content is to be captured.
-
-        Args:
-            records: each with its "content", and its "id" and "score" where it has them.
-            query: the question, without secrets.
-        """
-        if not (self._telemetry.captures_content and self._span.is_recording()):
-            return
-        self._span.set_attribute("gen_ai.memory.records", json.dumps([*records], ensure_ascii=False))
-        if query is not None:
-            self._span.set_attribute("gen_ai.memory.query.text", query)
 
 
 class Telemetry:
@@ -148,13 +124,15 @@ class Telemetry:
             "GenAI operation duration.",
             explicit_bucket_boundaries_advisory=_CONVENTIONAL_BOUNDARIES,
         )
-        self._hits = meter.create_counter("echoic.recall.hits", "{hit}", "What recalls found.")
-        self._changes = meter.create_counter("echoic.write.changes", "{change}", "Changes made durable.")
-        self._texts = meter.create_counter("echoic.embed.texts", "{text}", "Texts given a vector.")
+        self._counters: Mapping[OperationName, metrics.Counter] = {
+            "recall": meter.create_counter("echoic.recall.hits", "{hit}", "What recalls found."),
+            "write": meter.create_counter("echoic.write.changes", "{change}", "Changes made durable."),
+            "embed": meter.create_counter("echoic.embed.texts", "{text}", "Texts given a vector."),
+            "erase": meter.create_counter("echoic.erase.records", "{record}", "Records destroyed."),
+        }
         self._memories = meter.create_counter(
             "echoic.distil.memories", "{memory}", "What distilling changed."
         )
-        self._erased = meter.create_counter("echoic.erase.records", "{record}", "Records destroyed.")
 
     @contextlib.contextmanager
     def operation(self, name: OperationName, scope: Scope | None = None) -> Iterator[OperationSpan]:
@@ -172,7 +150,7 @@ class Telemetry:
                 span.set_attributes({"echoic.deployment": scope.deployment, "echoic.user": user})
                 if conventional:
                     span.set_attribute("gen_ai.memory.store.id", f"{scope.deployment}/{user}")
-            doing = OperationSpan(span, self)
+            doing = OperationSpan()
             try:
                 yield doing
             except BaseException as error:
@@ -185,13 +163,22 @@ class Telemetry:
         about: dict[str, str] = {"echoic.operation": name, "echoic.outcome": done.outcome}
         if done.error:
             about["error.type"] = done.error
+        elif (counter := self._counters.get(name)) is not None:
+            kind = done.attributes.get("kind")  # a "document" or a "query"
+            counter.add(done.count, {} if kind is None else {"echoic.kind": kind})
         seconds = done.duration_ms / 1000
         self._duration.record(seconds, about)
-        if conventional := _CONVENTIONAL.get(name):
+        conventional = _CONVENTIONAL.get(name)
+        if conventional:
             error = {"error.type": done.error} if done.error else {}
             self._conventional.record(seconds, {"gen_ai.operation.name": conventional, **error})
         if span.is_recording():
-            span.set_attributes(about)
+            span.set_attributes(about | {f"echoic.{key}": value for key, value in done.attributes.items()})
+            if conventional and not done.error:
+                span.set_attributes({"gen_ai.memory.record.count": done.count, **done.content})
+                if done.record is not None:
+                    shown = done.record if self.captures_content else self.hidden(done.record)
+                    span.set_attribute("gen_ai.memory.record.id", shown)
             if done.outcome in {"error", "failed"}:
                 span.set_status(Status(StatusCode.ERROR, done.error))
 
@@ -205,20 +192,6 @@ class Telemetry:
         """What stands for `name` in a span: 64 bits of a keyed hash."""
         return blake2b(name.encode(errors="surrogatepass"), digest_size=8, key=self._key).hexdigest()
 
-    # -- counts, by what they count
-
-    def found(self, hits: int) -> None:
-        """Count the hits of a recall."""
-        self._hits.add(hits)
-
-    def written(self, changes: int) -> None:
-        """Count changes that are durable."""
-        self._changes.add(changes)
-
-    def embedded(self, texts: int, kind: str) -> None:
-        """Count texts that got a vector, by whether they are a "document" or a "query"."""
-        self._texts.add(texts, {"echoic.kind": kind})
-
     def distilled(self, reader: str, changed: Distilled) -> None:
         """Count what a run of distilling changed."""
         counts = {
@@ -231,9 +204,16 @@ class Telemetry:
             if count:
                 self._memories.add(count, {"echoic.change": change, "echoic.reader": reader})
 
-    def erased(self, records: int) -> None:
-        """Count records that were destroyed."""
-        self._erased.add(records)
+
+def content_of(records: Iterable[Mapping[str, object]], query: str | None = None) -> dict[str, str]:
+    """What memories say, and what was asked, as `OperationSpan.content`.
+
+    Args:
+        records: each with its "content", and its "id" and "score" where it has them.
+        query: the question, without secrets.
+    """
+    told = {"gen_ai.memory.records": json.dumps([*records], ensure_ascii=False)}
+    return told if query is None else told | {"gen_ai.memory.query.text": query}
 
 
 def _ended(error: BaseException) -> str:
