@@ -38,6 +38,7 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from echoic.capability.tools import TOOLS, MemoryTools
 from echoic.errors import EchoicError, InvalidInput, NotAllowed, brief
+from echoic.memory.assurance import Level
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.recall import checked_relevance
 from echoic.memory.records import memory_id
@@ -197,6 +198,8 @@ class MemoryCapability(AbstractCapability[Any]):
     """Who is served: the path of an attribute of `deps`, or a function of them."""
     deployment: str | Callable[[Any], str] = "default"
     """The deployment itself, or a function of `deps`."""
+    level: Level | Callable[[Any], Level] = "account"
+    """What is known of who is served, or a function of `deps`; they are told as much as it allows."""
     agent: str | None = None
     """Under which name experience and conversations are kept; None: the agent's own name."""
     budget_tokens: int = DEFAULT_BUDGET_TOKENS
@@ -240,7 +243,9 @@ class MemoryCapability(AbstractCapability[Any]):
         deployment = self.deployment(ctx.deps) if callable(self.deployment) else self.deployment
         user = caller_of(ctx.deps, self.user)
         given = {each.name: getattr(self, each.name) for each in fields(MemoryCapability) if each.init}
-        return await CallerMemory(**given, memory=self.service.user(user, deployment)).for_run(ctx)
+        level = self.level(ctx.deps) if callable(self.level) else self.level
+        memory = self.service.user(user, deployment, level=level)
+        return await CallerMemory(**given, memory=memory).for_run(ctx)
 
 
 @dataclass(kw_only=True)

@@ -14,6 +14,7 @@ from uuid import uuid4
 from echoic.embedding.base import Embedder
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import InvalidInput, brief
+from echoic.memory.assurance import Level, table_from
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.distil import EVERY, Distiller, Jobs
@@ -75,6 +76,8 @@ class MemoryService:
         quota: how much may be kept of a user and of a deployment; no limit by default.
         secrets: what becomes of card numbers, passwords, PINs, codes and keys that are said: "mask" keeps a
             marker such as "[PIN]" in their place, "keep" keeps them word for word (docs/secrets.md).
+        assurance: what differs from the default in the table of levels and what each is told, as
+            "attested=sensitive,device=open" (docs/assurance.md).
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
@@ -102,6 +105,7 @@ class MemoryService:
         resumable_for_s: float | None = RESUMABLE_FOR_S,
         quota: Quota | None = None,
         secrets: Secrets = "mask",
+        assurance: str | Mapping[str, str] | None = None,
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
@@ -140,6 +144,7 @@ class MemoryService:
             clock=clock,
             new_id=new_id,
             shares=shared,
+            assurance=table_from(assurance),
         )
         self._abandoned = AbandonedCalls(self._parts, resumable_for_s)
 
@@ -266,13 +271,18 @@ class MemoryService:
         """Tell `hook` of nothing more."""
         self._parts.hooks.remove(hook)
 
-    def user(self, user: str, deployment: str = "default") -> UserMemory:
+    def user(self, user: str, deployment: str = "default", *, level: Level = "account") -> UserMemory:
         """The memory of one user.
+
+        Args:
+            user: whose.
+            deployment: where they are known.
+            level: what is known of who asks; less is told the less it is (docs/assurance.md).
 
         Raises:
             InvalidInput: `user` or `deployment` is empty or cannot be kept exactly.
         """
-        return UserMemory(self._parts, Scope(deployment, user))
+        return UserMemory(self._parts, Scope(deployment, user), level)
 
     async def users(self, deployment: str = "default") -> list[str]:
         """Every user that something is kept about. For operators."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, overload
 
+from echoic.prompt.answer import WITHHELD
 from echoic.prompt.budget import Counter, trimmed
 from echoic.prompt.quoting import quoted
 from echoic.types import Conversation, Directives, Experience, Memory, Outcome, Profile
@@ -164,7 +165,16 @@ OPENING: Final = Section(
     ),
 )
 """Echoic's own words, the same for everybody: the only section that may stand in a system message."""
-SECTIONS: Final = ("about", "experience", "profile", "directives", "memories", "conversations", "now")
+SECTIONS: Final = (
+    "about",
+    "experience",
+    "profile",
+    "directives",
+    "memories",
+    "conversations",
+    "withheld",
+    "now",
+)
 """Names of all sections, in the order they stand."""
 
 SAID: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
@@ -194,9 +204,11 @@ _SHARES: Final[Mapping[str, float]] = {
     "directives": 0.10,
     "memories": 0.35,
     "conversations": 0.10,
+    "withheld": 0.05,
     "now": 0.15,
 }
-"""The shares of the budget. Where nothing is asked of the moment, its share is the memories'."""
+"""The shares of the budget; few blocks have to say that more is withheld. Where nothing is asked of the
+moment, its share is the memories'."""
 
 _UNSURE: Final = " (unconfirmed)"
 _CRUCIAL: Final = ("allergy:", "diet:", "avoids:", "no_contact_time")
@@ -296,6 +308,11 @@ def conversations_draft(conversations: Sequence[Conversation]) -> Draft:
     lines = [_conversation_line(conversation) for conversation in conversations]
     said = [line for line in lines if line]
     return _draft("conversations", said, first=range(len(said) - 1, -1, -1))
+
+
+def withheld_draft() -> Draft:
+    """That there is more than may be told."""
+    return _draft("withheld", [WITHHELD])
 
 
 def now_draft(memories: Sequence[Memory]) -> Draft:

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import jwt
 
+from echoic.memory.assurance import Level
 from echoic.server.settings import ServerSettings
 
 ALGORITHM = "HS256"
@@ -35,6 +36,11 @@ class Principal:
     expires_at: datetime
     renewable: bool = True
     """Whether its holder may ask for a new term. A token that a backend got for a user ends when it says."""
+
+    @property
+    def level(self) -> Level:
+        """What is known of its holder: a backend's own sign-in, or a page's anonymous identity."""
+        return "device" if self.renewable else "account"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

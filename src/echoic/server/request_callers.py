@@ -179,7 +179,8 @@ async def called(shared: AppState, request: HTTPConnection, principal: Principal
         raise too_many_at_once()
     held: ExitStack = request.scope[AddressLimit.HELD]
     held.enter_context(counted(shared.busy, name))
-    return RequestCaller(principal=principal, memory=shared.memory.user(principal.user, principal.deployment))
+    memory = shared.memory.user(principal.user, principal.deployment, level=principal.level)
+    return RequestCaller(principal=principal, memory=memory)
 
 
 async def caller(shared: Shared, credentials: Credentials, request: Request) -> RequestCaller:

@@ -100,8 +100,8 @@ class Serving:
 
     @property
     def memory(self) -> UserMemory:
-        """Of whoever is calling."""
-        return self._phone.memory_of(self.caller.user)
+        """Of whoever is calling, as far as they may be told of it."""
+        return self._memory
 
     @property
     def is_guest(self) -> bool:
@@ -143,6 +143,7 @@ class Serving:
         rest of the call once they prove who they are.
         """
         self.caller = caller
+        self._memory = self._phone.memory_of(caller.user).at(caller.level)
         held = caller.line is not None and caller.unproven
         owner = self._phone.callers.lines.held(caller.line) if caller.line and held else caller.user
         keeping = self._phone.settings.retention == "keep" and (held or not caller.guest)
@@ -173,8 +174,9 @@ class Serving:
         if not self.is_guest:
             return
         try:
-            if await self.memory.facts():
-                await self.memory.forget()
+            noted = self._phone.memory_of(self.caller.user)
+            if await noted.facts():
+                await noted.forget()
         except EchoicError as error:
             log.error("a guest could not be forgotten: %s", type(error).__name__)  # noqa: TRY400 - no content
 
@@ -232,7 +234,7 @@ class Serving:
         if caller is not None and (denied or caller.user != self.caller.user):
             await self.change(caller, denied=denied)
         elif caller is not None:
-            self.caller = caller
+            self._raise_to(caller)
 
     async def before(self, said: str) -> tuple[str, str]:
         """What rules settle before a model is asked: proofs, and who is speaking.
@@ -266,9 +268,14 @@ class Serving:
     async def _become(self, caller: Caller) -> None:
         """Serve whom the caller proved to be: if they are served already, nothing but that changes."""
         if caller.user == self.caller.user:
-            self.caller = caller
+            self._raise_to(caller)
         else:
             await self.change(caller, denied=False)
+
+    def _raise_to(self, caller: Caller) -> None:
+        """Go on with the same caller, of whom more was proved: they are told more from now on."""
+        self.caller = caller
+        self._memory.step_up(caller.level)
 
     async def _told(self) -> None:
         """The greeting was heard, and with it that the line was linked or unlinked."""
