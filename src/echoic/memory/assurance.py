@@ -19,7 +19,7 @@ from echoic.memory.records import CONVERSATION, MEMORY, TURN
 from echoic.memory.sharing.gate import contacts
 from echoic.secrets.masking import MARKER
 from echoic.stores.base import Change, Record, Store
-from echoic.text.lists import END, START, any_of, word_lists
+from echoic.text import END, START, any_of, word_lists
 from echoic.types import Hit, Recall, Scope
 
 Level = Literal["device", "unattested", "attested", "linked", "proved", "account"]

@@ -14,6 +14,7 @@ from echoic.memory.shares import Shares
 if TYPE_CHECKING:
     from echoic.embedding.base import Embedder
     from echoic.memory.background import Background
+    from echoic.memory.compliance import Compliance
     from echoic.memory.distil import Distiller
     from echoic.memory.door import Door
     from echoic.memory.global_review import Judge
@@ -50,6 +51,7 @@ class Parts:
     assurance: Mapping[Level, Sensitivity] = field(default_factory=lambda: TABLE)
     """The most that somebody of each level is told."""
     judge: Judge | None = None
+    compliance: Compliance | None = None
 
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Tell hooks that a model used a tool of memory, with a marker in place of each secret."""

@@ -15,9 +15,8 @@ from echoic.english.phrases import slug
 from echoic.english.slots import SLOTS
 from echoic.errors import EchoicError
 from echoic.memory.distilling import Add, Change, Confirm, Fact, Reading, Retract, Supersede, Unusable
-from echoic.memory.distilling.consistent import MOST_CHANGES
-from echoic.memory.distilling.duplicates import statement_of
-from echoic.memory.distilling.grounded import MAX_CHARACTERS
+from echoic.memory.distilling.grounded import MAX_CHARACTERS, MOST_CHANGES
+from echoic.memory.distilling.known import statement_of
 from echoic.memory.distilling.withheld import of_user
 from echoic.models.asking import Asking, quoted, stripped
 from echoic.types import MAX_TEXT_BYTES, Memory, Turn, checked_text
@@ -164,7 +163,7 @@ def _key(slot: str, value: str) -> str | None:
 
 
 _TURN_CHARACTERS: Final = 2_000
-"""Of one row of a transcript."""
+"""Characters of one row of a transcript."""
 _KNOWN_CHARACTERS: Final = 200
 # Tools, recalled memories and whatever a framework writes into a transcript: what is shown is learned again,
 # and a memory that was recalled would confirm itself.

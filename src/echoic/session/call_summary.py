@@ -20,9 +20,8 @@ from echoic.errors import EchoicError
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
+from echoic.prompt import estimate_tokens, quoted
 from echoic.prompt.block import framed
-from echoic.prompt.budget import estimate_tokens
-from echoic.prompt.quoting import quoted
 from echoic.session.history import recent, tokens_of, turns_in, without_standing
 from echoic.types import Turn
 

@@ -26,8 +26,8 @@ from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput
 from echoic.memory.checkpoints import PendingTool
+from echoic.prompt import estimate_tokens
 from echoic.prompt.block import is_memory, parts_in
-from echoic.prompt.budget import estimate_tokens
 from echoic.session.agents import FAILED, CallContext
 from echoic.session.playback import Utterance
 
