@@ -3,7 +3,7 @@
     PYTHONPATH=packages/echoic-corpus/src:tests python -m benchmarks.masking
 
 Counted are sentences and dialogues of `tests/secrets` that are masked otherwise without it, and turns of
-calls in the voice corpus on which rules may be made. All of them belong to development: rules were made on them.
+calls in the voice corpus on which rules may be made. All belong to development: rules were made on them.
 """
 
 from __future__ import annotations
