@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from echoic import InvalidInput
-from echoic.session.heard import SpeechTrace
 from echoic.session.playback import Flush, Frame, Playback, Utterance
+from echoic.session.speech_alignment import SpeechTrace
 from echoic_loopback.realtime import speech
 
 RATE = 24_000

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from echoic.adapters.twilio.callers import Caller
-    from echoic.adapters.twilio.linking import LinkCodes
-    from echoic.adapters.twilio.phone import Phone
-    from echoic.adapters.twilio.phone_call import Figures, PhoneCall
+    from echoic.adapters.twilio.phone import Figures, Phone, PhoneCall
     from echoic.adapters.twilio.phrases import Phrases
+    from echoic.adapters.twilio.proofs import LinkCodes
     from echoic.adapters.twilio.settings import Pace, PhoneSettings, Retention
     from echoic.adapters.twilio.webhooks import phone_app, phone_router, uvicorn_options
 
