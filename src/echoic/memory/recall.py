@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding.base import Embedded, Embedder
-from echoic.embedding.cached import CachedEmbedder
+from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
@@ -44,8 +43,8 @@ _LEFT_OUT = 25
 """Hits looked at beyond the limit where something is left out."""
 _NARROWED = 200
 """Rows that each way of searching in a database hands over from a scope too large to load."""
-_INLINE_ROWS = 20_000
-"""Up to here ranking takes under about 3 ms and runs on the loop; above it goes to a thread."""
+_INLINE_ROWS = 4_000
+"""Up to here ranking runs on the loop; above it goes to a thread: an agent's audio moves on that loop."""
 _ON_THEIR_WAY = 32
 """Rows without a vector that say nothing: what was said just now has none for some milliseconds. More are a
 backlog, as after an import, another model or an embedder that was away."""
@@ -314,6 +313,10 @@ class Recaller:
     def _newest(self) -> bool:
         """Whether what the store gave last is not what it had in memory while its database was away."""
         return not self._tells_trouble or getattr(self._store, "trouble", None) is None
+
+    def check_loop(self) -> None:
+        """See `UserMemory.check_loop`."""
+        self._home.check()
 
     def forget(self) -> None:
         """Let go of what was asked lately: the words are somebody's."""

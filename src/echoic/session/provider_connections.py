@@ -24,7 +24,7 @@ from pydantic_ai.usage import UsageLimits
 
 from echoic.capability import CallerMemory
 from echoic.memory.service import MemoryService
-from echoic.prompt.quoting import quoted
+from echoic.prompt import quoted
 from echoic.session.agents import CallContext, Hook, ToolGuard, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
 from echoic.session.call_state import CallState, Session

@@ -20,8 +20,7 @@ from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, ToolUse
 from echoic.errors import NotAllowed
 from echoic.memory.conversation import match_keys
 from echoic.memory.user import UserMemory
-from echoic.prompt.budget import estimate_tokens
-from echoic.prompt.quoting import quoted
+from echoic.prompt import estimate_tokens, quoted
 from echoic.session.agents import Restart
 from echoic.session.text_recorder import TextRecorder
 from echoic.types import Conversation, Turn
