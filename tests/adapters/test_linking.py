@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
 import subprocess
 import sys
@@ -263,3 +264,9 @@ def test_pages_are_linked_where_no_phone_package_is_installed():
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == "LinkCodes", ran.stderr
+
+
+@pytest.mark.parametrize("package", ["echoic.adapters.twilio", "echoic.adapters.browser", "echoic.session"])
+def test_every_name_that_a_package_of_calls_exports_can_be_imported(package):
+    module = importlib.import_module(package)
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []

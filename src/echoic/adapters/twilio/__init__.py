@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from echoic.adapters.twilio.webhooks import phone_app, phone_router, uvicorn_options
 
 _WHERE: Final = {
-    "PhoneCall": "phone_call",
+    "PhoneCall": "phone",
     "Caller": "callers",
-    "Figures": "phone_call",
-    "LinkCodes": "linking",
+    "Figures": "phone",
+    "LinkCodes": "proofs",
     "Pace": "settings",
     "Phone": "phone",
     "PhoneSettings": "settings",
