@@ -15,8 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
-from echoic.partition.entry import ITEM, MEMORY, ROW, Flag, number_of
-from echoic.partition.segment import SEGMENT_ROWS, Listing, Segment, distinct
+from echoic.partition.segment import (
+    ITEM,
+    MEMORY,
+    ROW,
+    SEGMENT_ROWS,
+    Flag,
+    Listing,
+    Segment,
+    distinct,
+    number_of,
+)
 
 AXES = 64
 """Directions in which a piece is kept. LoCoMo: 64 find as much as 128, and 384 find 0.4 of R@10 more."""
