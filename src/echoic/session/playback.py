@@ -27,8 +27,8 @@ from echoic.session.speech_alignment import (
 )
 
 SAMPLE_BYTES: Final = 2
-_PATIENCE_S: Final = 1.0
-"""How much longer than it sounds what was handed out may take to be reported as played."""
+_PATIENCE_S: Final = 1.5
+"""How long a device that has enough to play may report nothing before it is given more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +122,7 @@ class Playback:
         """Utterances of the last cut, and how much of each had been handed out."""
         self._closed = False
         self._news = asyncio.Event()
+        self._room = asyncio.Event()
         self.moved = asyncio.Event()
         """Set whenever playback got on; whoever waits for it clears it."""
 
@@ -169,16 +170,19 @@ class Playback:
         Args:
             ahead_bytes: that may be handed out and not reported as played; None: as many as there are.
         """
+        patient = True
         while True:
             if not self._reports:
                 self._advance(self._handed)  # the one before was played, or this would not be asked for
             self._news.clear()
+            full = ahead_bytes is not None and self._handed - self._position > ahead_bytes
             if self._flush:
                 self._flush = False
                 yield Flush()
-            elif ahead_bytes is not None and self._waiting and self._handed - self._position > ahead_bytes:
-                await self._wait_played(ahead_bytes)
+            elif self._waiting and full and patient:
+                patient = await self._moves()
             elif self._waiting:
+                patient = True
                 yield Frame(pcm=self._hand_out())
             elif self._closed:
                 return
@@ -191,15 +195,15 @@ class Playback:
             self.moved.clear()
             await self.moved.wait()
 
-    async def _wait_played(self, ahead_bytes: int) -> None:
-        """Wait for a report, or an interruption; whoever does not report has played all of it by then."""
-        of = self._spans[-1].of
-        patience_s = ahead_bytes / (SAMPLE_BYTES * of.trace.rate_hz) + _PATIENCE_S
+    async def _moves(self) -> bool:
+        """Wait for a report or an interruption; False: none came in time, so that one frame more is due."""
+        self._room.clear()
         try:
-            async with asyncio.timeout(patience_s):
-                await self._news.wait()
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._room.wait()
         except TimeoutError:
-            self._advance(self._handed)
+            return False
+        return True
 
     def played(self, total_bytes: int, *, flushed: bool = False) -> None:
         """Take the device's word: of all it was given it has played so much, dropped audio not counted.
@@ -237,6 +241,7 @@ class Playback:
         self._base = self._position = self._handed
         self._flush = True
         self._news.set()
+        self._room.set()
         self.moved.set()
         return cut
 
@@ -247,6 +252,7 @@ class Playback:
             utterance.cut = True
         self._waiting.clear()
         self._news.set()
+        self._room.set()
         self.moved.set()
 
     def _hand_out(self) -> bytes:
@@ -273,7 +279,7 @@ class Playback:
             if position < span.end:
                 break
             self._spans.popleft()
-        self._news.set()
+        self._room.set()
         self.moved.set()
 
     def _correct(self, total_bytes: int) -> None:

@@ -335,8 +335,8 @@ class VoiceSession:
         `Flush` means that the caller interrupted: drop what was not played, then say how much was.
 
         Args:
-            ahead_ms: of audio at most that was handed out and not reported as played. For a device that
-                reports; one that has reported nothing for so long and a second is taken to have played all.
+            ahead_ms: of audio at most that was handed out and not reported as played, for a device that
+                reports; one that reports nothing for a while is given more.
         """
         live = self._at().live
         most = None if ahead_ms is None else SAMPLE_BYTES * self.profile.output_hz * ahead_ms // 1000
