@@ -15,7 +15,6 @@ from pydantic_ai.messages import (
     PartStartEvent,
     SpeechPart,
     SpeechPartDelta,
-    SystemPromptPart,
 )
 from pydantic_ai.realtime import (
     RealtimeError,
@@ -31,11 +30,12 @@ from pydantic_ai.realtime import (
 
 from echoic.errors import EchoicError
 from echoic.prompt import quoted
+from echoic.prompt.block import framed
 from echoic.session.call_record import Exchange, ToolRun
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request
 from echoic.session.provider_connections import GO_ON
-from echoic.session.provider_session import CallerUtterance, ProviderSession
+from echoic.session.provider_session import CallerUtterance, Note, ProviderSession
 
 log = logging.getLogger(__name__)
 
@@ -271,15 +271,16 @@ class EventHandler:
         )
         if not recalled.text:
             return
+        note = framed("recalled", recalled.text.splitlines())
         if provider.setup.waits_to_be_asked and live.settings.recalls_first:
             try:
-                await _tell(provider, recalled.text)
+                await _tell(provider, note)
             except RealtimeError:
-                provider.notes.append(recalled.text)  # told once the line is back
+                provider.notes.append(note)  # told once the line is back
             else:
                 live.log.stamp("handed_over", exchange)
         else:
-            provider.notes.append(recalled.text)
+            provider.notes.append(note)
 
     async def _completed(self, provider: ProviderSession, text: str) -> None:
         hook = provider.setup.agent.on_turn_completed
@@ -300,7 +301,7 @@ class EventHandler:
             self._unasked.add(provider.name)
             log.warning("a reply could not be asked for: %s", type(error).__name__)
 
-    async def _ask_again(self, provider: ProviderSession, notes: list[str], *, begun: bool) -> None:
+    async def _ask_again(self, provider: ProviderSession, notes: list[Note], *, begun: bool) -> None:
         """On a line dialled anew, have the model answer what the broken one left unanswered, once."""
         await _tell_all(provider, notes)
         unasked = provider.name in self._unasked
@@ -316,16 +317,18 @@ class EventHandler:
                 await provider.session.create_response()
             else:
                 self._asked = True
-                await provider.session.send(request(self._go_on(provider)), respond=True)
+                if (last := self._said_last(provider)) is not None:
+                    await _tell(provider, last)
+                await provider.session.send(request(GO_ON), respond=True)
         except Exception as error:  # noqa: BLE001 - broken once more: the next line is asked
             log.warning("a reply could not be asked for again: %s", type(error).__name__)
 
-    def _go_on(self, provider: ProviderSession) -> str:
-        """What to ask for. A line that is resumed, not told its history, may lack what was said last."""
+    def _said_last(self, provider: ProviderSession) -> str | None:
+        """What a line that is resumed, not told its history, may lack: the caller's last words."""
         said = self._open.get(provider.name)
         if said is None or not said.text.strip() or provider.setup.profile.asked_to_reply:
-            return GO_ON
-        return f"{GO_ON} The caller said last: {quoted(said.text)}"
+            return None
+        return framed("meanwhile", [f"The caller said last: {quoted(said.text)}"])
 
     def _forget_timer(self, provider: ProviderSession) -> None:
         if (timer := self._late.pop(provider.name, None)) is not None:
@@ -390,11 +393,11 @@ class EventHandler:
             live.hooks.tell(provider.setup.context, "error", kind=event.code or event.type or "provider")
 
 
-async def _tell(provider: ProviderSession, text: str) -> None:
-    await provider.session.send(SystemPromptPart(text), respond=False)
+async def _tell(provider: ProviderSession, note: Note) -> None:
+    await provider.session.send(note, respond=False)
 
 
-async def _tell_all(provider: ProviderSession, notes: list[str]) -> None:
+async def _tell_all(provider: ProviderSession, notes: list[Note]) -> None:
     try:
         for note in notes:
             await _tell(provider, note)

@@ -440,7 +440,7 @@ class CallLifecycle:
         """The block, as the model has it."""
         if self._live is None or not self._live.providers:
             return ""
-        return "\n".join(part.content for part in self._live.provider.setup.instructions())
+        return self._live.provider.setup.block
 
     def _take(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         self.handler.take(provider, event)

@@ -18,13 +18,14 @@ from typing import Any, Final
 from uuid import uuid4
 
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelRequest, SpeechPart, SystemPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, SpeechPart
 from pydantic_ai.realtime import RealtimeEvent, RealtimeModel, WebRTCSession
 from pydantic_ai.usage import UsageLimits
 
 from echoic.capability import CallerMemory
 from echoic.memory.service import MemoryService
 from echoic.prompt import quoted
+from echoic.prompt.block import OPENING, framed
 from echoic.session.agents import CallContext, Hook, ToolGuard, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
 from echoic.session.call_state import CallState, Session
@@ -92,7 +93,7 @@ class ProviderConnections:
         playback: Playback,
         on_event: Callable[[ProviderSession, RealtimeEvent], None],
     ) -> ProviderSession:
-        """A line for `agent`, with the block in its instructions.
+        """A line for `agent`, told the block before anything else.
 
         Raises:
             RealtimeError: the provider could not be reached, or refused.
@@ -151,7 +152,10 @@ class ProviderConnections:
                 provider_session=WebRTCSession(model.system, session_id=call.id) if call else None
             ),
             behind=behind,
-            opening_texts=[(agent.name, said)] if said else [],
+            opening_texts=[
+                *([(agent.name, said)] if said else []),
+                *([(OPENING.name, OPENING.text)] if memory is not None else []),
+            ],
         )
 
     def _capabilities(
@@ -296,8 +300,8 @@ async def _tell_farewell(old: ProviderSession, new: ProviderSession, known: int)
         if isinstance(part, SpeechPart) and part.transcript
     ]
     if said:
-        lines = "\n".join(f"{who} said: {quoted(part.transcript or '')}" for who, part in said)
-        await new.session.send(SystemPromptPart(f"Said meanwhile:\n{lines}"), respond=False)
+        lines = [f"{who} said: {quoted(part.transcript or '')}" for who, part in said]
+        await new.session.send(framed("meanwhile", lines), respond=False)
 
 
 async def _until(done: Callable[[], bool], seconds: float) -> None:

@@ -31,7 +31,7 @@ from echoic.prompt import estimate_tokens
 from echoic.session.asr_confidence import affirms, weigh
 from echoic.session.call_record import Exchange, Spoken
 from echoic.session.call_state import CallState, SessionHost
-from echoic.session.history import Condensed, given_in, utterance_of, written
+from echoic.session.history import Condensed, given_in, looked_up, utterance_of, written
 from echoic.session.playback import Utterance
 from echoic.session.provider_session import CallerUtterance, ProviderSession
 from echoic.types import Turn
@@ -58,7 +58,7 @@ def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]
         (message, part)
         for message in messages
         for part in message.parts
-        if isinstance(part, (SpeechPart, UserPromptPart))
+        if isinstance(part, (SpeechPart, UserPromptPart)) and not looked_up(part)
     ]
 
 

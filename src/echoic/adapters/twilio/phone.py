@@ -238,7 +238,7 @@ class PhoneCall(TextCall):
     def forget_words(self) -> None:
         """See `TextCall`."""
         super().forget_words()
-        self.caller_session.stored, self.dialogue = [], None
+        self.dialogue = None
 
     # -- what the engine asks
 
@@ -280,7 +280,6 @@ class PhoneCall(TextCall):
             capture=False,
             memory=memory,
             call=self,
-            stored=self.caller_session.stored,
         )
 
     def _more(self, agent: str) -> Sequence[AbstractCapability[Any]]:
