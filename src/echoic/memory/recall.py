@@ -22,11 +22,10 @@ from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
 from echoic.partition import MEMORY as MEMORY_ROW
-from echoic.partition import Partition
+from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, as_stored, rank, unembedded
-from echoic.ranking.relevance import SILENCE
 from echoic.ranking.time_filter import filled, in_time, rooted
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
@@ -83,6 +82,11 @@ class SearchOptions:
         """The ids of `besides`."""
         given = self.besides
         return frozenset(() if given is None else (given,) if isinstance(given, str) else given)
+
+    @property
+    def sessions(self) -> frozenset[int]:
+        """The numbers of the conversations among them, as if all were conversations."""
+        return frozenset(map(number_of, self.left_out))
 
     @property
     def looked_at(self) -> int:
@@ -332,7 +336,8 @@ class Recaller:
         query = query_for(include_past=past, wants_past=spans.past, spans=looked_in.ranges)
         limit = asked.looked_at
         # what held before stands far behind what holds: room for it, until it is put where it belongs
-        found, waiting = await self._rank(query, partitions, limit + 20 if spans.past else limit)
+        room = limit + 20 if spans.past else limit
+        found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
         if looked_in.bare:
             found = filled(found, query, partitions, looked_in, limit)
         else:
@@ -359,7 +364,12 @@ class Recaller:
         return next((found for found in (made, *there) if found is not None), None), outcome
 
     async def _rank(
-        self, query: Query, partitions: Sequence[Partition], limit: int
+        self,
+        query: Query,
+        partitions: Sequence[Partition],
+        limit: int,
+        *,
+        without: Collection[int] = (),
     ) -> tuple[list[RankedRow], int]:
         """What was found, and how many rows have no vector yet."""
 
@@ -371,6 +381,7 @@ class Recaller:
                 fusion=self._fusion,
                 floor=self._floor,
                 semantic=self._semantic,
+                without=without,
             )
             return found, unembedded(partitions)
 
@@ -398,10 +409,10 @@ def relevant(found: Sequence[RankedRow], min_relevance: float | None) -> list[Ra
     Args:
         found: best first.
         min_relevance: each that is returned has as much. None is the default: nothing where the likeliest has
-            less than `SILENCE`, else all. Of several right answers the last is not likely by itself.
+            less than its `floor`, else all. Of several right answers the last is not likely by itself.
     """
     if min_relevance is None:
-        return list(found) if any(one.relevance >= SILENCE for one in found) else []
+        return list(found) if any(one.relevance >= one.floor for one in found) else []
     return [one for one in found if one.relevance >= min_relevance]
 
 

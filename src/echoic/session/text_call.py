@@ -126,7 +126,7 @@ class TextCall(CallTasks):
         self._exchange = None
         if self._ears:  # what was found for one caller is never given to another
             self.later(self._ears[-1].aclose())
-        self.ear = Ear(memory)
+        self.ear = Ear(memory, self.name)
         """Hears what the caller says before they have said it."""
         self._ears.append(self.ear)
 
@@ -256,7 +256,7 @@ class TextCall(CallTasks):
         own, said = await self._screened(said)
         self.moment = said
         if ear is not self.ear:  # somebody else is served by now
-            memory = HeardMemory(self.memory, said)
+            memory = HeardMemory(self.memory, said, self.name)
         heard = turn_of(said, "user", f"{self._id(turn)}:user", confidence)
         exchange = await self._take_in(heard)
         self._unanswered.pop(turn, None)
@@ -275,7 +275,7 @@ class TextCall(CallTasks):
             await self._restarted(why)
             self.playback.reply.unkept = "".join(before)  # it was said to them, but from another's memory
             self.playback.reply.exchange = self.recorder.begin(heard, self.talk.current)
-            await self._run(said, out, HeardMemory(self.memory, said))
+            await self._run(said, out, HeardMemory(self.memory, said, self.name))
 
     async def _run(self, said: str, out: Out, memory: HeardMemory) -> None:
         made: list[CallerMemory] = []

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 from echoic.errors import EchoicError
+from echoic.memory.speculation import Speculation
 from echoic.memory.user import UserMemory
 from echoic.prompt.block import memory_line
 from echoic.prompt.quoting import quoted
@@ -32,16 +33,21 @@ class Ear:
 
     Args:
         memory: theirs. Another caller gets another ear.
+        conversation: the call's; what is said in it is not searched.
     """
 
-    def __init__(self, memory: UserMemory) -> None:
+    def __init__(self, memory: UserMemory, conversation: str) -> None:
         self.memory = memory
-        self._listening = memory.listen(limit=HITS)
+        self.conversation = conversation
+        self._listening = self._listen()
         self._heard = False
         self.recalls = 0
         """Utterances of which something was heard before their end."""
         self.ready = 0
         """Of these, those whose recall was there at their end."""
+
+    def _listen(self) -> Speculation:
+        return self.memory.listen(limit=HITS, besides=self.conversation)
 
     def hear(self, partial: str) -> None:
         """Take in what the recogniser made of the utterance so far. Never waits."""
@@ -60,22 +66,22 @@ class Ear:
         """
         heard, self._heard = self._heard, False
         if not heard or not said.strip():
-            return HeardMemory(self.memory, said)
+            return HeardMemory(self.memory, said, self.conversation)
         self.recalls += 1
         # what was found for one utterance is old by the next: that one is written in between
-        listening, self._listening = self._listening, self.memory.listen(limit=HITS)
+        listening, self._listening = self._listening, self._listen()
         began, ready_before = time.perf_counter(), listening.statistics.ready
         try:
             recall = await listening.final(said, deadline_ms=deadline_ms)
         except EchoicError as error:  # whoever answers looks again, and says so where that fails, too
             log.warning("recall ahead of an answer failed: %s", type(error).__name__)
-            return HeardMemory(self.memory, said)
+            return HeardMemory(self.memory, said, self.conversation)
         finally:
             self.ready += listening.statistics.ready
             await listening.aclose()
         if recall.outcome != "complete":
-            return HeardMemory(self.memory, said)
-        memory = HeardMemory(self.memory, said, recall)
+            return HeardMemory(self.memory, said, self.conversation)
+        memory = HeardMemory(self.memory, said, self.conversation, recall)
         memory.ready = listening.statistics.ready > ready_before
         memory.delay_ms = 1000 * (time.perf_counter() - began)
         return memory
@@ -94,12 +100,16 @@ class HeardMemory(UserMemory):
     Args:
         memory: the user's.
         moment: what they said.
+        conversation: the one they said it in; its turns are left out of the moment's recall.
         recall: what that calls to mind, complete, and `HITS` of it; None: nothing was found ahead.
     """
 
-    def __init__(self, memory: UserMemory, moment: str, recall: Recall | None = None) -> None:
+    def __init__(
+        self, memory: UserMemory, moment: str, conversation: str, recall: Recall | None = None
+    ) -> None:
         self.__dict__.update(vars(memory))  # the same memory, with one answer at hand
         self._moment = _bare(moment)
+        self._conversation = conversation
         self._ahead = recall
         self._noted: Recall | None = None
         self._at = datetime.now(UTC)
@@ -120,7 +130,9 @@ class HeardMemory(UserMemory):
         besides: str | Collection[str] | None = None,
     ) -> Recall:
         """See `UserMemory.recall`."""
-        unset = all(each is None for each in (timezone, min_relevance, besides))
+        here = {self._conversation}
+        left_out = here if besides is None else {besides} if isinstance(besides, str) else set(besides)
+        unset = timezone is None and min_relevance is None and left_out == here
         plain = limit <= HITS and not include_past and unset and _bare(text) == self._moment
         if self._ahead is not None and plain:
             found, self._ahead = self._ahead, None
@@ -134,19 +146,18 @@ class HeardMemory(UserMemory):
             include_past=include_past,
             timezone=timezone,
             min_relevance=min_relevance,
-            besides=besides,
+            besides=left_out if plain else besides,
         )
         if plain and self._noted is None:
             self._noted, self._at = recall, datetime.now(UTC)
             self.delay_ms = 1000 * (time.perf_counter() - began)
         return recall
 
-    def recalled(self, given: Mapping[str, str], conversation: str) -> RecallTrace | None:
+    def recalled(self, given: Mapping[str, str]) -> RecallTrace | None:
         """What the moment called to mind, for the record of the call; None: nobody asked for it.
 
         Args:
             given: the block the model was given, by the name of the section.
-            conversation: the call's: what was said in it the model has before it.
         """
         if self._noted is None:
             return None
@@ -154,7 +165,7 @@ class HeardMemory(UserMemory):
         return RecallTrace(
             query=self._moment,
             outcome=self._noted.outcome,
-            found=tuple(found_of(hit, _fate(hit, given, conversation)) for hit in hits),
+            found=tuple(found_of(hit, _fate(hit, given)) for hit in hits),
             cut=self._noted.cut,
             ready=self.ready,
             delay_ms=self.delay_ms,
@@ -162,11 +173,10 @@ class HeardMemory(UserMemory):
         )
 
 
-def _fate(hit: Hit, given: Mapping[str, str], conversation: str) -> Fate:
+def _fate(hit: Hit, given: Mapping[str, str]) -> Fate:
     """What became of a hit: the block says for the moment what it does not say already."""
     if hit.memory is None:
-        here = hit.turn is not None and hit.turn.conversation == conversation
-        return "here" if here else "over_budget"
+        return "over_budget"
     line = memory_line(hit.memory)
     if line in given.get("now", "").splitlines():
         return "shown"

@@ -28,9 +28,9 @@ DEFAULT_DEADLINE_MS: Final = 50.0
 HITS: Final = 5
 BUDGET_TOKENS: Final = 200
 
-Fate = Literal["shown", "in_block", "here", "repeated", "over_budget", "late"]
-"""What became of a hit. in_block: the model had it already. here: it was said in this very call. repeated:
-another hit says the same. over_budget: it did not fit. late: there was no time left to hand it over.
+Fate = Literal["shown", "in_block", "repeated", "over_budget", "late"]
+"""What became of a hit. in_block: the model had it already. repeated: another hit says the same.
+over_budget: it did not fit. late: there was no time left to hand it over.
 """
 
 
@@ -81,7 +81,7 @@ class CallRecall:
 
     Args:
         memory: of the caller.
-        conversation: the call's; what was said in it the model has before it.
+        conversation: the call's; what was said in it the model has before it, and is not searched.
         given: what the model was given already, as the block says it. None: each turn's text stands for
             itself, as where it is in one request only and not in the history.
         deadline_ms: for a turn's recall, from the moment its last word is known.
@@ -101,10 +101,9 @@ class CallRecall:
         if not deadline_ms > 0:
             raise InvalidInput(f"recall_deadline_ms must be above 0, not {brief(deadline_ms)}")
         self._memory = memory
-        self._conversation = conversation
         self._given = given
         self._deadline_ms = deadline_ms
-        self._listening = memory.listen(limit=HITS, besides=conversation if given is None else None)
+        self._listening = memory.listen(limit=HITS, besides=conversation)
         self._listening.on_found = self._prepare
         self._shown: set[str] = set()
         self._prepared: _PackedAhead | None = None
@@ -199,9 +198,7 @@ class CallRecall:
         given = set(self._given().splitlines()) if self._given is not None else set()
         fates: dict[int, Fate] = {}
         for place, hit in enumerate(hits):
-            if hit.turn is not None and hit.turn.conversation == self._conversation:
-                fates[place] = "here"
-            elif _name(hit) in self._shown or (hit.memory and memory_line(hit.memory) in given):
+            if _name(hit) in self._shown or (hit.memory and memory_line(hit.memory) in given):
                 fates[place] = "in_block"
         return fates
 
