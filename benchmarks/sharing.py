@@ -19,7 +19,7 @@ from typing import Any
 from unittest import mock
 
 from benchmarks import machine
-from echoic.memory.sharing import MAX_FACT_CHARACTERS, contacts, gate
+from echoic.memory.sharing import MAX_FACT_CHARACTERS, gate
 from echoic.memory.sharing.gate import Shareable, weigh
 
 LABELLED = Path(__file__).parents[1] / "tests" / "memory" / "sharing"
@@ -28,9 +28,9 @@ PERSONAL_SETS = ("redaction", "redaction_held_out")
 REPEATS = 5
 _NEVER = re.compile("(?!)")
 PARTS = {
-    "contacts": {name: (contacts, name, _NEVER) for name in
+    "contacts": {name: (gate, name, _NEVER) for name in
                  ("_EMAIL", "_SAID_EMAIL", "_LONG", "_IDENTIFIER", "_ADDRESS", "_POSTCODE")}
-    | {"said digits": (contacts, "readings", lambda *_: ())},
+    | {"said digits": (gate, "readings", lambda *_: ())},
     "gate": {
         "holds_secret": (gate, "holds_secret", lambda *_, **__: False),
         "about_a_person": (gate, "about_a_person", lambda *_: None),

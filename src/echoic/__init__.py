@@ -53,10 +53,10 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
+    from echoic.memory.guarded_store import Quota
     from echoic.memory.hooks import Extraction, Forgotten, Recalled, ToolUsed, Trouble
     from echoic.memory.items import FoundItems, Item, Items
     from echoic.memory.proposals import Proposals
-    from echoic.memory.quota import Quota
     from echoic.memory.revocations import Revocations
     from echoic.memory.service import MemoryService
     from echoic.memory.speculation import Speculation
@@ -149,7 +149,7 @@ _HANDED_OUT = {
     "OpenConversation": "echoic.memory.conversation",
     "Packed": "echoic.prompt.answer",
     "Proposals": "echoic.memory.proposals",
-    "Quota": "echoic.memory.quota",
+    "Quota": "echoic.memory.guarded_store",
     "Recalled": "echoic.memory.hooks",
     "Result": "echoic.memory.tasks",
     "Revocations": "echoic.memory.revocations",

@@ -16,12 +16,12 @@ from typing import Any, Protocol, Self, overload
 
 from echoic.embedding.base import Kind, Vectors
 from echoic.memory.conversation import Transcript
-from echoic.memory.decisions import Decision
 from echoic.memory.distil import Jobs
 from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.global_facts import Filled, GlobalFact
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble
 from echoic.memory.items import FoundItems, Item
+from echoic.memory.proposals import Decision
 from echoic.memory.tasks import Result, Task
 from echoic.memory.user import P
 from echoic.partition import Partition
@@ -352,6 +352,9 @@ class BlockingSpeculation(Protocol):
     ) -> Recall:
         """What is known for the whole utterance: at once, if a partial said as much."""
 
+    def peek(self) -> Recall | None:
+        """What is known for what was heard so far, if that was found already; else None."""
+
     def reset(self) -> None:
         """Drop the utterance: it was noise, or the caller began anew. What was embedded stays at hand."""
 
@@ -371,8 +374,15 @@ class BlockingOpenConversation(Protocol):
     def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing."""
 
-    def truncate(self, heard: str, *, after: str | None = None) -> list[Turn]:
-        """The caller cut in: of what the agent said last, only `heard` reached them. Durable when it returns."""
+    def truncate(
+        self,
+        heard: str | None = None,
+        *,
+        after: str | None = None,
+        fraction: float | None = None,
+        words: int | None = None,
+    ) -> list[Turn]:
+        """The caller cut in: of what the agent said last, only a part reached them. Durable when it returns."""
 
     def turns(self) -> list[Turn]:
         """Everything said so far, in order."""

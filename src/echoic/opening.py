@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from echoic.embedding.base import Embedder
-    from echoic.memory.quota import Quota
+    from echoic.memory.guarded_store import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.service_context import GlobalWrites
     from echoic.memory.sharing import Classifier

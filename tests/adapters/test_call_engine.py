@@ -21,6 +21,9 @@ from echoic.memory.conversation import OpenConversation
 from echoic.session import read_call, read_exchanges, read_given
 from echoic.session.checkpoints import CHECKPOINT
 from echoic.session.why import exchange_with, found_in, why
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Calls, Reply, Says, ToolCall, UserSays
+from echoic_loopback.realtime import Script as Play
 from echoic_loopback.twilio import SimulatedCall
 
 QUESTION = "What is the name of my boat in the harbour?"
@@ -207,6 +210,8 @@ SERVER = """
 import asyncio, socket, sys
 import uvicorn
 from pydantic_ai import Agent
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 sys.path.insert(0, {tests!r})
 import echoic
 from adapters.conftest import AUTH_TOKEN, SALT, Script
@@ -225,8 +230,13 @@ async def main():
         return {{"result": "table 4711"}}
 
     async with echoic.open({store!r}, embedder="lexical") as service:
-        settings = PhoneSettings(auth_token=AUTH_TOKEN, salt=SALT, channel="gather", pace=Pace(characters_per_s=1e9))
+        voice = {voice!r}
+        channel = "media" if voice else "gather"
+        settings = PhoneSettings(auth_token=AUTH_TOKEN, salt=SALT, channel=channel, pace=Pace(characters_per_s=1e9))
         phone = Phone(service, robin, settings, colleagues=[Agent(CASEY.model, name="casey")])
+        if voice:
+            provider = OpenAIProvider(base_url=voice, api_key="none")
+            phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
         listening = socket.create_server(("127.0.0.1", {port}))
         server = uvicorn.Server(uvicorn.Config(phone_app(phone), **uvicorn_options()))
         print("ready", flush=True)
@@ -243,10 +253,10 @@ async def server(tmp_path):
         port = free.getsockname()[1]
     store = f"sqlite:///{tmp_path}/killed.db"
     tests = str(Path(__file__).parents[1])
-    source = textwrap.dedent(SERVER).format(tests=tests, store=store, port=port)
     running = []
 
-    async def start():
+    async def start(voice=""):
+        source = textwrap.dedent(SERVER).format(tests=tests, store=store, port=port, voice=voice)
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", source, stdout=asyncio.subprocess.PIPE
         )
@@ -297,6 +307,51 @@ async def test_a_telephone_call_whose_process_is_killed_is_resumed_from_its_chec
         assert said[0] == "a table for four"
         assert said[1].startswith("Booked, I will hand you over.")
         assert len(said) == 4
+
+
+async def test_a_media_stream_whose_process_is_killed_is_resumed_from_its_checkpoint(server):
+    start, url, store = server
+    scripts = [
+        Play(
+            UserSays("a table for four", after_ms=300),
+            Calls(ToolCall("book_table", {"people": 4})),
+            Reply(Says("booked"), Calls(ToolCall("transfer_call", {"agent": "casey"}))),
+            open_ended=True,
+        ),
+        Play(Says("casey here"), open_ended=True),
+        Play(UserSays("are you still there", after_ms=300), Says("of course"), open_ended=True),
+    ]
+    async with OpenAIRealtimeServer(*scripts) as voice, SimulatedCall(url, AUTH_TOKEN) as call:
+        process = await start(voice.base_url)
+        await call.dial()
+        async with echoic.open(store, embedder="lexical") as service, asyncio.timeout(90):
+            while not ((found := await checkpoint_of(service, call)) and "casey here" in str(found)):
+                await asyncio.sleep(0.05)
+        assert found["agent"] == "casey"
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        await start(voice.base_url)
+        await call._follow(call._after, {"SessionStatus": "failed", "CallStatus": "in-progress"})
+        async with asyncio.timeout(90):
+            while len(voice.sessions) < 3 or not voice.sessions[2].script_over:
+                await asyncio.sleep(0.05)
+        await call.stream.listen()
+        await call.hang_up()
+        told = str([item.wire for item in voice.sessions[2].conversation])
+    assert "table 4711" in told, "what the tool gave is known to the next process"
+    async with echoic.open(store, embedder="lexical") as service:
+        async with asyncio.timeout(60):  # the call ended: nobody takes it up again
+            while await checkpoint_of(service, call) is not None:
+                await asyncio.sleep(0.05)
+        (user,) = await service.users()
+        task = await service.user(user).task(f"call:{call.sid}")
+    assert [turn.text for turn in task.turns] == [
+        "a table for four",
+        "booked",
+        "casey here",
+        "are you still there",
+        "of course",
+    ]
 
 
 async def test_who_is_cut_off_by_a_kill_and_calls_anew_is_known_by_what_was_said(server):

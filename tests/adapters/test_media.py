@@ -10,13 +10,17 @@ from contextlib import AsyncExitStack
 import aiohttp
 import numpy as np
 import pytest
+from pydantic_ai import Agent
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from echoic.adapters.audio import SILENCE, Resampler, mulaw_decode, pcm_of, samples_of
 from echoic.adapters.twilio import Pace
+from echoic.session import read_call, read_given
+from echoic.session.checkpoints import CHECKPOINT
+from echoic.session.why import exchange_with, why
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
-from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays, speech, words_heard
+from echoic_loopback.realtime import Calls, Reply, Says, Script, ToolCall, UserSays, speech, words_heard
 
 BROKEN = {"{", "[]"}
 
@@ -193,11 +197,15 @@ async def test_malformed_messages_of_a_stream_hurt_nobody(stream, message):
     assert heard_words(line_, said) == said or message in BROKEN, "what is no message ends the stream"
 
 
-async def test_a_stream_that_breaks_is_taken_up_again_by_a_model_that_knows_what_was_said(line):
-    scripts = [
-        Script(UserSays(said, after_ms=200), Says("I see"), open_ended=True) for said in ("one", "two")
-    ]
-    async with OpenAIRealtimeServer(*scripts) as server:
+async def test_a_stream_that_breaks_is_taken_up_again_by_the_session_it_had(line):
+    script = Script(
+        UserSays("one", after_ms=200),
+        Says("I see"),
+        UserSays("two", after_ms=1500),
+        Says("so", pace=0.1),
+        open_ended=True,
+    )
+    async with OpenAIRealtimeServer(script) as server:
         phone = await line(lambda _said, _given: "unused", channel="media", pace=Pace())
         provider = OpenAIProvider(base_url=server.base_url, api_key="none")
         phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
@@ -206,11 +214,9 @@ async def test_a_stream_that_breaks_is_taken_up_again_by_a_model_that_knows_what
         await call.stream._socket.close()
         await call._follow(call._after, {"SessionStatus": "failed", "CallStatus": "in-progress"})
         await call.stream.listen()
-        told = [item.wire["content"][0] for item in server.sessions[1].conversation]
         await call.hang_up()
-    words = [part.get("text") or part.get("transcript") for part in told]
-    assert words == ["one", "I see", "two", "I see"]
-    assert [turn.text for turn in (await phone.turns(call)).turns] == ["one", "I see", "two", "I see"]
+        assert len(server.sessions) == 1
+    assert [turn.text for turn in (await phone.turns(call)).turns] == ["one", "I see", "two", "so"]
 
 
 async def test_what_is_said_is_kept_at_once_though_something_before_could_not_be_transcribed(line):
@@ -279,3 +285,97 @@ async def test_a_voice_model_has_nobodys_memory_before_the_caller_proves_who_the
     assert "482913" not in kept
     assert "4 8 2" not in kept
     assert "[code]" in kept
+
+
+@pytest.fixture
+async def voiced(line):
+    """A phone whose calls are served by a voice model that plays scripts, one a provider's session."""
+    async with AsyncExitStack() as stack:
+
+        async def start(*scripts, **settings):
+            server = await stack.enter_async_context(OpenAIRealtimeServer(*scripts))
+            phone = await line(lambda _said, _given: "unused", channel="media", pace=Pace(), **settings)
+            provider = OpenAIProvider(base_url=server.base_url, api_key="none")
+            phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
+            return phone, server
+
+        yield start
+
+
+async def over(phone, call):
+    """Hang up, and wait until all that is kept at the end of a call is kept."""
+    await call.hang_up()
+    await phone.phone.known(call.sid).hang_up()
+
+
+async def test_why_is_answered_on_a_call_over_a_media_stream(voiced):
+    asked = "what is the name of my boat in the harbour"
+    phone, _ = await voiced(
+        Script(UserSays(asked, after_ms=300), Says("she is called nellie"), open_ended=True),
+        budget_tokens=120,
+    )
+    memory = phone.memory()
+    for n in range(30):
+        await memory.set(f"thing {n}", f"number {n} is in room {n}")
+    boat = await memory.set("boat", "the boat in the harbour is called Nellie")
+    call = await phone.call()
+    await call.stream.listen()
+    await over(phone, call)
+    turn = (await phone.turns(call)).turns[0]
+    exchange = await exchange_with(memory.backing_store, memory.scope, turn.id)
+    assert exchange.recall.outcome == "complete"
+    assert {"transcript", "recalled", "first_audio", "generated"} <= exchange.stages.keys()
+    answer = await why(memory.backing_store, memory.scope, exchange, "boat")
+    assert answer.id == boat.id
+    assert answer.reason in {"shown", "in_block"}
+    given = await read_given(memory.backing_store, memory.scope, f"call:{call.sid}", f"call:{call.sid}")
+    assert "Nellie" in str(given)
+    record = await read_call(memory.backing_store, memory.scope, f"call:{call.sid}")
+    assert (record.agents, record.reason) == (["robin"], "ended")
+
+
+async def test_a_call_over_a_media_stream_is_handed_to_another_agent_and_shown_while_it_is_said(voiced):
+    phone, server = await voiced(
+        Script(
+            UserSays("my bill please", after_ms=300),
+            Reply(Says("one moment"), Calls(ToolCall("transfer_call", {"agent": "casey"}))),
+            open_ended=True,
+        ),
+        Script(Says("casey here"), open_ended=True),
+    )
+    phone.phone.colleagues = (Agent(name="casey"),)
+    shown = []
+    phone.phone.captions = lambda call, caption: shown.append((call.sid, caption))
+    call = await phone.call()
+    async with asyncio.timeout(60):
+        while len(server.sessions) < 2 or heard_words(call.stream, "casey here") != "casey here":
+            await asyncio.sleep(0.05)
+        while not any(caption.final and caption.agent == "casey" for _, caption in shown):
+            await asyncio.sleep(0.05)
+    await over(phone, call)
+    told = str([item.wire for item in server.sessions[1].conversation])
+    assert "my bill please" in told
+    assert "one moment" in told
+    memory = phone.memory()
+    record = await read_call(memory.backing_store, memory.scope, f"call:{call.sid}")
+    assert record.agents == ["robin", "casey"]
+    final = [(caption.agent, caption.text) for sid, caption in shown if caption.final and sid == call.sid]
+    assert final == [("robin", "my bill please"), ("robin", "one moment"), ("casey", "casey here")]
+
+
+async def test_a_proof_that_is_said_to_a_voice_model_is_in_no_caption_and_no_checkpoint(voiced):
+    phone, _ = await voiced(
+        Script(UserSays("my PIN is 4 8 2 9 1 3", after_ms=300), Says("one moment"), open_ended=True)
+    )
+    shown = []
+    phone.phone.captions = lambda _call, caption: shown.append(caption.text)
+    call = await phone.call()
+    memory = phone.memory()
+    async with asyncio.timeout(60):
+        while "one moment" not in (saved := str(await memory.backing_store.scan(memory.scope, CHECKPOINT))):
+            await asyncio.sleep(0.05)
+    await over(phone, call)
+    assert "[code]" in saved
+    assert "4 8 2" not in saved
+    assert any("[code]" in text for text in shown)
+    assert not any("4 8 2" in text for text in shown)

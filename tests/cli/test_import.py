@@ -62,6 +62,7 @@ def test_turns_are_found_and_what_users_said_in_them_is_known(echoic, jsonl):
         "conversations": 1,
         "turns": 3,
         "memories": 0,
+        "values": 0,
         "skipped": 0,
         "new": 4,
         "learned": 1,

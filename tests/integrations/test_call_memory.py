@@ -111,11 +111,12 @@ async def test_of_an_answer_that_was_cut_off_all_is_kept_and_what_was_heard_of_i
 @pytest.mark.parametrize(
     ("written", "spoken", "text", "heard"),
     [
-        ("That is $5 a month.", "That is five dollars", "That is $5 a month.", "That is five dollars"),
+        ("That is $5 a month.", "That is five dollars", "That is $5 a month.", "That is $5"),
+        ("Yes, of course.", "Yes, certainly", "Yes, of course.", "Yes, certainly"),
         ("Yes, of course.", "Yes, of course.", "Yes, of course.", None),
         ("", "Good morning, you have", "Good morning, you have", None),
     ],
-    ids=["spoken otherwise", "at the very end", "not written by the model"],
+    ids=["read aloud", "spoken otherwise", "at the very end", "not written by the model"],
 )
 async def test_an_answer_that_was_cut_off_is_kept_as_well_as_it_is_known(ana, written, spoken, text, heard):
     call = call_of(ana)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 import sys
@@ -26,6 +27,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 
 import echoic
+from echoic.cli.importers import READERS, Exported, ImportedMemory, ImportSource
 from echoic.integrations.langgraph import EchoicStore
 
 NAMESPACES = [("ana",), ("ana", "prefs"), ("ana", "prefs", "x"), ("bob", "prefs")]
@@ -284,3 +286,29 @@ async def test_the_graph_in_the_documents_knows_what_an_earlier_run_was_told(tmp
     assert heard["messages"][-1].content == "I love jazz | which music, jazz?"
     heard = await module.talk("bob", "which music, jazz?")
     assert heard["messages"][-1].content == "which music, jazz?"
+
+
+async def test_a_store_of_langgraphs_own_is_imported_item_by_item(tmp_path):
+    theirs, path = InMemoryStore(), tmp_path / "items.json"
+    for place, (namespace, value) in enumerate([(NAMESPACES[1], VALUES[0]), (NAMESPACES[2], VALUES[2])]):
+        theirs.put(namespace, f"k{place}", value)
+    items = theirs.search(("ana",), limit=ALL)
+    path.write_text(json.dumps([item.dict() for item in items]))
+    read = list(READERS["langgraph"](ImportSource(name="items.json", path=path)))
+    assert [item.text for item in read if isinstance(item, ImportedMemory)] == [
+        "likes jazz",
+        "plays the cello",
+    ]
+    async with echoic.open("memory://", embedder="lexical") as memory:
+        for item in read:
+            if isinstance(item, Exported):
+                await memory.user(item.user).restore(item.document)
+        ours = EchoicStore(memory)
+        found = await ours.asearch(("ana",), limit=ALL)
+        assert {(i.namespace, i.key, str(i.value), i.created_at, i.updated_at) for i in found} == {
+            (i.namespace, i.key, str(i.value), i.created_at, i.updated_at) for i in items
+        }
+        first = (await ours.asearch(("ana",), query="jazz"))[0]
+        assert (first.key, first.score is not None) == ("k0", True)
+        await ours.aput(NAMESPACES[1], "k0", VALUES[1])  # in place of what was imported, not beside it
+        assert len(await ours.asearch(("ana",), limit=ALL)) == 2

@@ -14,7 +14,7 @@ import pytest
 
 import echoic
 from echoic import StoreUnavailable, Turn
-from echoic.memory.user_timezone import TimeReader
+from echoic.memory.profile import TimeReader
 from stores.postgres_server import PostgresServer
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from echoic import InvalidInput, Turn
-from echoic.memory.answering import LIST_HITS, hits_for
+from echoic.memory.block import LIST_HITS, hits_for
 from echoic.prompt.answer import NOTHING_KNOWN
 
 START = datetime(2026, 5, 4, 9, tzinfo=UTC)

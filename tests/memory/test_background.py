@@ -98,13 +98,13 @@ async def test_a_recall_holds_documents_back_from_its_question_to_its_answer(url
     async with MemoryService(store_from(url), moody) as memory:
         ana = memory.user("ana")
         await ana.set("dog", "a beagle called Biscuit")
-        rows = memory._parts.store.rows
+        rows = memory._parts.recaller._store.rows
 
         async def read(*asked):
             told.append(f"{len(held)} while reading hits")
             return await rows(*asked)
 
-        memory._parts.store.rows = read
+        memory._parts.recaller._store.rows = read
         assert await ana.query("is Biscuit a beagle?")
         assert told == ["1 while embedding", "1 while reading hits"]
         assert held == []

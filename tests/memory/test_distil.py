@@ -13,7 +13,7 @@ from echoic.memory import background
 from echoic.memory.distilling import Add, Fact, Retract, Supersede
 from echoic.memory.distilling.progress import Leases
 from echoic.memory.distilling.turns import conversation_record, standing
-from echoic.memory.ledger import Ledger
+from echoic.memory.records import Ledger
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.types import Memory, Scope, Turn

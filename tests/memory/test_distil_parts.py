@@ -23,9 +23,9 @@ from echoic.memory.distilling.duplicates import same_meaning, same_words
 from echoic.memory.distilling.grounded import grounded, instructs, is_grounded
 from echoic.memory.distilling.known import compared, known_of
 from echoic.memory.distilling.withheld import withheld
+from echoic.memory.profile import first_zone
 from echoic.memory.records import index, record_of_memory
 from echoic.memory.service import MemoryService
-from echoic.memory.user_timezone import first_zone
 from echoic.stores import store_from
 from echoic.stores.base import Put
 from echoic.temporal import dated

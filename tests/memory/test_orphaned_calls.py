@@ -13,10 +13,9 @@ import echoic
 from echoic import InvalidInput, Turn
 from echoic.embedding import embedder_from
 from echoic.errors import StoreUnavailable, WriteConflict
-from echoic.memory import orphaned_calls
-from echoic.memory.checkpoints import Checkpoint, as_json
+from echoic.memory import checkpoints
+from echoic.memory.checkpoints import RESUMABLE_FOR_S, Checkpoint, as_json
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.orphaned_calls import RESUMABLE_FOR_S
 from echoic.memory.records import CALL, CHECKPOINT
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
@@ -118,8 +117,8 @@ async def test_a_worker_closes_it_as_well(clock):
 
 
 async def test_a_service_that_runs_looks_for_them_again_and_again(clock, monkeypatch):
-    monkeypatch.setattr(orphaned_calls, "SWEEP_AFTER_S", 0.0)
-    monkeypatch.setattr(orphaned_calls, "_SWEEPS", 10**7)
+    monkeypatch.setattr(checkpoints, "SWEEP_AFTER_S", 0.0)
+    monkeypatch.setattr(checkpoints, "_SWEEPS", 10**7)
     store, looked, scopes = InMemoryStore(), asyncio.Semaphore(0), InMemoryStore.scopes
 
     async def counted(*given):

@@ -8,7 +8,7 @@ import pytest
 
 import echoic
 from echoic import InvalidInput, Quota, QuotaExceeded, Turn
-from echoic.memory.quota import Meter
+from echoic.memory.guarded_store import Meter
 from echoic.memory.records import CALL_PARTS
 from echoic.stores.base import Put, Record
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from echoic.embedding import embedder_from
 from echoic.errors import InvalidInput
-from echoic.memory.ledger import Ledger
+from echoic.memory.records import Ledger
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.in_memory import InMemoryStore

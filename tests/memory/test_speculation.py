@@ -143,6 +143,22 @@ async def test_a_question_asked_once_more_is_looked_up_anew_where_something_chan
         assert listening.statistics.ready == 2
 
 
+async def test_what_is_known_so_far_can_be_had_before_the_end_and_the_utterance_goes_on(ana):
+    async with ana.listen() as listening:
+        assert await listening.peek() is None
+        listening.partial(ASKED)
+        assert await listening.peek() is None, "nothing is searched for it"
+        await settled(listening)
+        early = await listening.peek()
+        assert early.hits
+        assert early is await listening.peek()
+        assert await listening.final(ASKED) == early
+        assert (listening.statistics.searches, listening.statistics.ready) == (1, 1)
+        listening.partial(ASKED)
+        await ana.set("dog_name", "Bello")
+        assert await listening.peek() is None, "what was found is older than what was written"
+
+
 async def test_whoever_prepares_more_is_told_the_answer_that_the_final_gives(ana):
     told = []
     async with ana.listen() as listening:

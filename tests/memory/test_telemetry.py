@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -12,17 +13,15 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import StatusCode
+from opentelemetry.trace import SpanKind, StatusCode
 
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable, InvalidInput, StoreUnavailable, WriteConflict
-from echoic.memory.door import Door
-from echoic.memory.guarded_store import observed_store
 from echoic.memory.service import MemoryService
 from echoic.memory.telemetry import Telemetry
 from echoic.stores import store_from
-from echoic.stores.base import Narrows, Put, Record
+from echoic.stores.base import Put, Record
 from echoic.types import Scope, Turn
 
 
@@ -39,7 +38,9 @@ class Observatory:
         return Telemetry(self.tracers, self.meters, **options)
 
     def spans(self, name):
-        return [span for span in self.exporter.get_finished_spans() if span.name == f"echoic.{name}"]
+        """The spans of one kind of operation of Echoic's, whatever the conventions call it."""
+        done = self.exporter.get_finished_spans()
+        return [span for span in done if span.attributes["echoic.operation"] == name]
 
     def points(self, name):
         """Data points of a metric, with their attributes."""
@@ -91,9 +92,9 @@ async def test_recall_write_embed_distil_and_erase_are_traced_timed_and_counted(
         assert observatory.spans(name), name
     (recalled,) = observatory.spans("recall")
     assert recalled.attributes["echoic.outcome"] == "complete"
-    assert recalled.attributes["echoic.hits"] == len(recall.hits) > 0
+    assert recalled.attributes["gen_ai.memory.record.count"] == len(recall.hits) > 0
     (erased,) = observatory.spans("erase")
-    assert erased.attributes["echoic.records"] == receipt.records > 0
+    assert erased.attributes["gen_ai.memory.record.count"] == receipt.records > 0
     assert {s.attributes["echoic.kind"] for s in observatory.spans("embed")} == {"document", "query"}
     timed = {p.attributes["echoic.operation"]: p for p in observatory.points("echoic.operation.duration")}
     assert set(timed) == {"recall", "write", "embed", "distil", "erase"}
@@ -108,6 +109,52 @@ async def test_recall_write_embed_distil_and_erase_are_traced_timed_and_counted(
         1,
         {"echoic.change": "added", "echoic.reader": "rules"},
     )
+
+
+async def test_operations_on_memories_are_named_as_opentelemetrys_conventions_name_them(
+    observed, observatory
+):
+    async with observed() as memory:
+        ana = memory.user("ana")
+        kept = await ana.set("home", "Haifa")
+        await ana.remember("Her sister is called Noor.")
+        found = await ana.recall("Where do I live?")
+        await ana.delete("home")
+        await ana.forget(id=kept.id)
+        await ana.forget()
+    done = [s for s in observatory.exporter.get_finished_spans() if "gen_ai.operation.name" in s.attributes]
+    named = {"upsert_memory", "create_memory", "search_memory", "delete_memory"}
+    assert {span.name for span in done} == named
+    assert all(span.name == span.attributes["gen_ai.operation.name"] for span in done)
+    assert all(span.kind is SpanKind.INTERNAL for span in done), "memory works in the process that asks"
+    store = f"default/{memory._parts.telemetry.pseudonym(ana.scope)}"
+    assert {span.attributes["gen_ai.memory.store.id"] for span in done} == {store}
+    about = [
+        (s.name, s.attributes.get("gen_ai.memory.record.count"), "gen_ai.memory.record.id" in s.attributes)
+        for s in done
+    ]
+    assert ("create_memory", 1, True) in about
+    assert ("search_memory", len(found.hits), False) in about
+    everything = [s for s in done if s.attributes.get("echoic.what") == "everything"]
+    assert [s for s in everything if "gen_ai.memory.record.id" not in s.attributes] == everything
+    timed = observatory.points("gen_ai.client.operation.duration")
+    assert {point.attributes["gen_ai.operation.name"] for point in timed} == named
+    assert timed[0].explicit_bounds[:3] == (0.01, 0.02, 0.04)
+
+
+async def test_content_is_in_spans_only_if_it_was_asked_for_and_then_without_secrets(observed, observatory):
+    async with observed(telemetry={"capture_content": True}) as memory:
+        ana = memory.user("ana")
+        kept = await ana.set("home", "Haifa")
+        await ana.recall("Where is my home? My card is 4242 4242 4242 4242.")
+    (search,) = observatory.spans("recall")
+    assert search.attributes["gen_ai.memory.query.text"].startswith("Where is my home? My card is [card")
+    (record,) = json.loads(search.attributes["gen_ai.memory.records"])
+    assert (record["id"], record["content"]) == (kept.id, "Haifa")
+    assert 0 < record["score"] <= 1
+    (written,) = observatory.spans("set")
+    assert written.attributes["gen_ai.memory.record.id"] == kept.id
+    assert json.loads(written.attributes["gen_ai.memory.records"]) == [{"id": kept.id, "content": "Haifa"}]
 
 
 async def test_what_a_recall_waits_for_is_a_child_of_it(observed, observatory):
@@ -196,8 +243,7 @@ async def test_nothing_said_no_key_and_no_user_is_in_any_trace_or_metric(observe
         await call.distil()
         await call.store(CANARY, CANARY)
         await call.learn_soon()
-        await user.set(CANARY, CANARY, context=CANARY)
-        await user.remember(CANARY)
+        kept = [await user.set(CANARY, CANARY, context=CANARY), await user.remember(CANARY)]
         await user.get(CANARY)
         await user.recall(CANARY)
         await user.block(agent=CANARY, moment=CANARY)
@@ -215,9 +261,11 @@ async def test_nothing_said_no_key_and_no_user_is_in_any_trace_or_metric(observe
         await user.forget(key=CANARY)
         await user.forget()
     exported = observatory.everything()
-    assert "echoic.distil" in exported
-    assert "echoic.recall" in exported
+    assert '"distil"' in exported
+    assert "search_memory" in exported
     assert CANARY not in exported.casefold()
+    # an id follows from what was said: who guesses that could see whether it was
+    assert not [memory.id for memory in kept if memory.id in exported]
 
 
 async def test_a_user_is_named_by_a_keyed_hash_in_spans_and_not_at_all_in_metrics(observatory):
@@ -244,13 +292,12 @@ async def test_an_error_passes_through_as_it_was(observatory):
         raise StoreUnavailable("exactly this")
 
 
-async def test_a_store_and_an_embedder_keep_whatever_else_they_can_do(url):
+async def test_an_embedder_keeps_whatever_else_it_can_do(url):
     from echoic.embedding.cached import CachedEmbedder
 
     store, embedder = store_from(url), LexicalEmbedder()
     async with MemoryService(store, embedder) as memory:
         assert memory.embedder is embedder
-        assert not hasattr(memory._parts.store, "narrow")
         assert (await memory.check())["embedder"] == embedder.spec.model
     cached = CachedEmbedder(LexicalEmbedder())
     async with MemoryService(store_from(url), cached) as memory:
@@ -258,14 +305,3 @@ async def test_a_store_and_an_embedder_keep_whatever_else_they_can_do(url):
         assert cached._known
         await memory.user("ana").forget()
         assert not cached._known, "the words of whoever is forgotten are in no cache"
-
-
-async def test_a_store_that_narrows_is_seen_to_narrow_and_one_that_does_not_is_not():
-    pytest.importorskip("asyncpg")
-    narrowing = store_from("postgresql://localhost/nowhere")  # nothing is connected until it is opened
-    assert isinstance(narrowing, Narrows)
-    seen = observed_store(narrowing, Telemetry(), Door(narrowing, "keep"))
-    assert isinstance(seen, Narrows)
-    assert seen.narrow_above == narrowing.narrow_above
-    plain = store_from("memory://")
-    assert not isinstance(observed_store(plain, Telemetry(), Door(plain, "keep")), Narrows)

@@ -531,7 +531,7 @@ async def test_of_what_stands_further_back_only_versions_of_a_hit_are_read(ana, 
         at[0] = datetime(2026, month, 1, tzinfo=UTC)
         await ana.set("home", town)
     at[0] = NOW
-    read, store = [], ana._parts.store
+    read, store = [], ana._parts.recaller._store
     rows = store.rows
 
     async def counted(scope, some):

@@ -16,7 +16,7 @@ from echoic import InvalidInput, Turn
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import StoreUnavailable
 from echoic.memory.keyed_memories import KeyedMemories
-from echoic.memory.ledger import Ledger
+from echoic.memory.records import Ledger
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict
 from echoic.stores import store_from
@@ -673,18 +673,6 @@ class TestConversations:
         with pytest.raises(InvalidInput, match="belongs to"):
             await call.append(Turn(speaker="user", text="x", conversation="two"))
 
-    async def test_a_turn_under_an_id_of_another_conversation_is_not_lost_in_it(self, memory):
-        ana = memory.user("ana")
-        monday, tuesday = await ana.conversation("monday"), await ana.conversation("tuesday")
-        (said,) = await monday.append(Turn(speaker="user", text="I live in Rome.", id="1"))
-        with pytest.raises(InvalidInput, match="taken in conversation 'monday'"):
-            await tuesday.append(
-                Turn(speaker="user", text="I have a dog.", id="2"),
-                Turn(speaker="user", text="I moved to Oslo.", id="1"),
-            )
-        assert await tuesday.turns() == []
-        assert await monday.append(said) == (said,)
-
     async def test_nothing_is_said_in_a_conversation_that_was_forgotten(self, memory):
         ana = memory.user("ana")
         call = await ana.conversation("call")
@@ -719,6 +707,24 @@ class TestConversations:
         await call.store("dinner", "A menu for four")
         assert (await call.store("dinner menu")).summary == "A menu for four"
         assert (await call.store("dinner menu", "A menu for six")).summary == "A menu for six"
+
+    async def test_an_id_names_a_turn_within_its_conversation(self, memory):
+        """Frameworks count turns anew in each call."""
+        ana, kept = memory.user("ana"), {}
+        for name in ("monday", "tuesday"):
+            call = await ana.conversation(name)
+            for _ in range(2):  # delivered twice
+                kept[name] = await call.append(
+                    Turn(speaker="user", text=f"I called on {name}.", id="1"),
+                    Turn(speaker="agent", text=f"It was {name} all day.", id="2"),
+                )
+            (cut,) = await call.truncate("It was", after="1")
+            assert (cut.heard, cut.conversation) == ("It was", name)
+            assert [turn.text for turn in await call.turns()] == [turn.text for turn in kept[name]]
+        assert [turn.id for turn in kept["monday"]] == ["1", "2"]
+        assert [turn.id for turn in kept["tuesday"]] == ["tuesday:1", "tuesday:2"]
+        await ana.forget(id=kept["tuesday"][0].id)
+        assert [turn.id for turn in await (await ana.conversation("monday")).turns()] == ["1", "2"]
 
 
 class TestTruncating:
@@ -756,6 +762,21 @@ class TestTruncating:
         after = await talk.turns()
         assert after == [*before[:2], *cut]
         assert [turn.text for turn in after] == [turn.text for turn in before]
+
+    async def test_how_much_was_played_is_enough_to_know_what_was_heard(self, memory):
+        talk, asked = await self.talked(memory.user("ana"))
+        assert [turn.heard for turn in await talk.truncate(after=asked, words=4)] == [
+            "Roast chicken needs an",
+            "",
+        ]
+        assert [turn.heard for turn in await talk.truncate(after=asked, fraction=1)] == [None, None]
+        assert [turn.heard for turn in await talk.truncate(after=asked, fraction=0.3)] == [
+            "Roast chicken needs an",
+            "",
+        ]
+        for wrong in ({}, {"words": 1, "fraction": 0.5}, {"fraction": 2}, {"words": -1}, {"words": True}):
+            with pytest.raises(InvalidInput, match=r"one of heard, fraction and words|must be a"):
+                await talk.truncate(after=asked, **wrong)
 
     async def test_what_was_not_heard_is_found_no_longer(self, memory):
         ana = memory.user("ana")

@@ -358,6 +358,10 @@ async def test_an_answer_that_was_cut_off_counts_as_far_as_it_was_heard(somebody
     asked = await somebody.say("What do I owe you?")
     await somebody.say("Nothing at all, your account is settled.", speaker="agent")
     cut = {"heard": "Nothing at all,", "after": asked["id"]}
+    (turn,) = (await somebody.post("/conversations/call-1/truncate", {"after": cut["after"], "words": 1}))[
+        "turns"
+    ]
+    assert turn["heard"] == turn["text"].split()[0]
     (turn,) = (await somebody.post("/conversations/call-1/truncate", cut))["turns"]
     assert turn["heard"] == "Nothing at all,"
 

@@ -39,6 +39,7 @@ def keeper(leg):
         cut_at_s=0.0,
         playback=SimpleNamespace(idle=True, reported=True),
         settings=SimpleNamespace(cut_grace_s=0.0),
+        host=None,
     )
     return Keeper(live, exchange_of=lambda _: None, on_idle=lambda _: None, on_lost=lambda _: None)
 

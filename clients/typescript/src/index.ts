@@ -192,11 +192,17 @@ export class Conversation {
     });
   }
 
-  /** The caller cut in: of the agent's answer to the turn `after`, only `heard` reached them. */
-  truncate(heard: string, options: { after?: string } = {}): Promise<Turn[]> {
+  /**
+   * The caller cut in: of the agent's answer to the turn `after`, only a part reached them. The words of it, as they are
+   * written or as speech output reads them; or the fraction, or the number of words, that was played.
+   */
+  truncate(
+    heard: string | { fraction: number } | { words: number },
+    options: { after?: string } = {},
+  ): Promise<Turn[]> {
     return this.#inOrder(async () => {
       const cut = await this.#transport.write<Schemas["Truncated"]>("POST", `${this.#path}/truncate`, {
-        heard,
+        ...(typeof heard === "string" ? { heard } : heard),
         ...options,
       });
       return cut.turns;

@@ -36,8 +36,8 @@ from pydantic_ai.toolsets import FunctionToolset
 from echoic.capability.tools import TOOLS, MemoryTools
 from echoic.errors import EchoicError, InvalidInput, NotAllowed, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.ledger import memory_id
 from echoic.memory.recall import checked_relevance
+from echoic.memory.records import memory_id
 from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, fits
 from echoic.memory.user import UserMemory

@@ -16,7 +16,7 @@ from pydantic_ai.models import Model
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.experience import AgentExperience, unlearn
-from echoic.memory.ledger import memory_id
+from echoic.memory.records import memory_id
 from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, Task
 from echoic.prompt.quoting import quoted

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from echoic.cli.deferred import DeferredEmbedder
-    from echoic.memory.quota import Quota
+    from echoic.memory.guarded_store import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
 

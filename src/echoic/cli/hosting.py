@@ -22,7 +22,7 @@ from echoic.errors import InvalidInput
 if TYPE_CHECKING:
     import uvicorn
 
-    from echoic.memory.quota import Quota
+    from echoic.memory.guarded_store import Quota
 
     S = TypeVar("S", bound="uvicorn.Server")
 
@@ -71,7 +71,7 @@ def quota_options(command: Any) -> Any:
 
 def quota_of(max_user_memories: int, max_user_mb: int, max_deployment_mb: int) -> Quota:
     """The quota that the options of `quota_options` describe."""
-    from echoic.memory.quota import Quota
+    from echoic.memory.guarded_store import Quota
 
     return Quota(
         user_memories=max_user_memories or None,

@@ -22,6 +22,7 @@ from echoic.cli.asyncio_runner import Desk, run, run_apart
 from echoic.cli.command import command
 from echoic.cli.importers import (
     READERS,
+    WRITERS,
     Directed,
     Exported,
     ImportedMemory,
@@ -32,6 +33,7 @@ from echoic.cli.importers import (
     format_of,
     reader_of,
     source_at,
+    written_for,
 )
 from echoic.cli.importers.base import Reader, tell_skipped
 from echoic.cli.output import DONE, PARTLY, CommandResult, Output, ProgressReport
@@ -56,6 +58,8 @@ class Survey:
 
     turns: int = 0
     memories: int = 0
+    values: int = 0
+    """Items of an integrator's own kind, such as those of a LangGraph store."""
     directives: int = 0
     conversations: set[tuple[str | None, str]] = field(default_factory=set)
     users: Counter[str | None] = field(default_factory=Counter)
@@ -89,6 +93,8 @@ class Survey:
     def _add_export(self, item: Exported) -> None:
         memories, conversations = (item.document.get(name) for name in ("memories", "conversations"))
         self.memories += len(memories) if isinstance(memories, list) else 0
+        values = item.document.get("items")
+        self.values += len(values) if isinstance(values, list) else 0
         for each in conversations if isinstance(conversations, list) else []:
             if isinstance(each, Mapping):
                 self.conversations.add((item.user, str(each.get("id"))))
@@ -277,11 +283,15 @@ def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_ru
     FILE "-" is stdin.
 
     \b
-    turns   JSON lines: speaker, text; optional said_at, conversation, id, heard, confidence
-    locomo  the LoCoMo data set: a user for each sample
-    bodhi   <userId>.json from Bodhi's memory store, or a folder of them
-    mem0    the output of mem0's get_all or export
-    echoic  the output of `echoic export`
+    turns      JSON lines: speaker, text; optional said_at, conversation, id, heard, confidence
+    locomo     the LoCoMo data set: a user for each sample
+    bodhi      <userId>.json from Bodhi's memory store, or a folder of them
+    mem0       the output of mem0's get_all or export
+    zep        facts (edges of a graph) and messages of threads, as Zep's clients return them
+    langgraph  items of a store, as Item.dict() returns them, or rows of its table
+    chatgpt    conversations.json from ChatGPT's data export
+    letta      an agent file (.af), or lists of passages, blocks or messages
+    echoic     the output of `echoic export`
 
     The data is stored under the user that --user or ECHOIC_USER names, otherwise under the user the file
     names. Importing the same file again adds nothing. Items that cannot be read are skipped and reported, and
@@ -325,6 +335,7 @@ def _result(name: str, survey: Survey, written: dict[str, int]) -> CommandResult
         "conversations": len(survey.conversations),
         "turns": survey.turns,
         "memories": survey.memories,
+        "values": survey.values,
         "skipped": survey.skipped,
         **written,
     }
@@ -339,21 +350,36 @@ STDOUT = "-"
 
 @command("export")
 @click.argument("file", default=STDOUT)
+@click.option(
+    "--to",
+    "layout",
+    type=click.Choice(["echoic", *WRITERS]),
+    default="echoic",
+    show_default=True,
+    help="The format to write.",
+)
 @click.pass_context
-def export_command(ctx: click.Context, file: str) -> int:
+def export_command(ctx: click.Context, file: str, layout: str) -> int:
     """Export everything stored about the user, as JSON.
 
     The export holds every version of every memory, and every conversation. Without FILE, or with "-", it goes
     to stdout. `echoic import` restores it without loss. A file is written atomically, and only its owner can
     read it.
+
+    With --to, what another product can hold is written as it lays it out: current memories as sentences for
+    mem0, LangGraph and Letta (passages); facts with their history, and messages, for Zep; turns as JSON
+    lines.
     """
 
     async def work(desk: Desk) -> CommandResult:
         exported = await desk.user.export()
         count = len(exported["memories"]) + len(exported["conversations"])
-        text = json.dumps(exported, ensure_ascii=False, indent=1)
+        if layout == "echoic":
+            data, text = exported, json.dumps(exported, ensure_ascii=False, indent=1)
+        else:
+            data, text = written_for(layout, exported)
         if file == STDOUT:
-            return CommandResult(data=exported, text=text, count=count)
+            return CommandResult(data=data, text=text, count=count)
         path = Path(file)
         _write(path, text)
         desk.output.say(f"exported user {desk.settings.user!r} to {path}")

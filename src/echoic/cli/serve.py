@@ -42,7 +42,7 @@ from echoic.errors import EmbedderError, InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from echoic.memory.quota import Quota
+    from echoic.memory.guarded_store import Quota
     from echoic.server import CellLimiter, ServerSettings
 
 _EXTRA = "the server needs packages that are not installed ({name}): pip install 'echoic[server]'"

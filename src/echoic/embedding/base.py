@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args, runtime_checkable
 
@@ -91,20 +91,6 @@ async def embedded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Embe
         made = await with_pieces.embed_pieces(texts, kind)
     _check(made.vectors, (len(texts), embedder.spec.dimensions), embedder.spec.model)
     return made
-
-
-def held_documents(embedder: Embedder) -> Callable[[], None]:
-    """Have `embedder` begin no documents until what is returned is called, where it works on this machine.
-
-    For a recall: whoever ranks needs the processor, and somebody waits. One that runs elsewhere has no
-    `hold_documents`, and none is needed.
-    """
-    hold: Callable[[], Callable[[], None]] | None = getattr(embedder, "hold_documents", None)
-    return hold() if hold is not None else _nothing
-
-
-def _nothing() -> None:
-    """Release what was not held."""
 
 
 def _check(vectors: Vectors, shape: tuple[int, int], model: str) -> None:
@@ -227,6 +213,5 @@ __all__ = [
     "checked_texts",
     "embedded",
     "embedded_documents",
-    "held_documents",
     "unit",
 ]

@@ -15,12 +15,10 @@ import numpy as np
 from echoic.embedding.base import (
     Embedded,
     Embedder,
-    EmbeddingSpec,
     Kind,
     Vectors,
     checked_texts,
     embedded,
-    held_documents,
 )
 from echoic.errors import InvalidInput, NotOpen
 
@@ -42,21 +40,14 @@ class CachedEmbedder:
         if entries < 1:
             raise InvalidInput(f"entries must be at least 1, not {entries!r}")
         self._inner = inner
+        self.spec = inner.spec
+        self.semantic = inner.semantic
+        self._hold: Callable[[], Callable[[], None]] | None = getattr(inner, "hold_documents", None)
         self._entries = entries
         self._known: OrderedDict[str, Embedded] = OrderedDict()  # some 20 KB each, with word pieces
         self._coming: dict[str, asyncio.Future[Embedded]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleared = 0
-
-    @property
-    def spec(self) -> EmbeddingSpec:
-        """The spec of `inner`: the vectors are its own."""
-        return self._inner.spec
-
-    @property
-    def semantic(self) -> bool:
-        """Whether the vectors of `inner` know meaning."""
-        return self._inner.semantic
 
     def count_tokens(self, text: str) -> int | None:
         """How many tokens the model of `inner` makes of `text`; None where it cannot say."""
@@ -64,8 +55,11 @@ class CachedEmbedder:
         return counting(text) if counting else None
 
     def hold_documents(self) -> Callable[[], None]:
-        """Have `inner` begin no documents until what is returned is called, where it can."""
-        return held_documents(self._inner)
+        """Have `inner` begin no documents until what is returned is called, where it works on this machine.
+
+        For a recall: whoever ranks needs the processor, and somebody waits.
+        """
+        return self._hold() if self._hold is not None else _nothing
 
     async def open(self) -> None:
         """Open `inner`.
@@ -120,11 +114,8 @@ class CachedEmbedder:
         """What a query becomes: there at once where it is known, else when it is embedded.
 
         Others may wait for the same: shield it, and do not cancel it.
-
-        Raises:
-            InvalidInput: `text` cannot be encoded.
         """
-        self._ask(checked_texts([text], "query"))
+        self._ask([text])
         return self._of(text)
 
     async def _joined(self, texts: list[str]) -> Embedded:
@@ -186,6 +177,10 @@ class CachedEmbedder:
             self._coming.pop(text).set_result(one)
         while len(self._known) > self._entries:
             self._known.popitem(last=False)
+
+
+def _nothing() -> None:
+    """Release what was not held."""
 
 
 async def _outcome(coming: asyncio.Future[Embedded]) -> Embedded:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -33,6 +34,7 @@ from echoic.prompt.block import directives_draft
 from echoic.session.heard import heard_part, says
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
 from echoic.speakers import AGENT, USER
+from echoic.text.heard import heard_ends
 from echoic.types import Outcome, Turn
 
 log = logging.getLogger(__name__)
@@ -241,7 +243,12 @@ class CallMemory:
                 heard = heard_part(draft, text)
                 self._keep(AGENT, draft, heard=None if heard == draft else heard, id=id, said_at=said_at)
                 return
-        # speech output may report "five dollars" for "$5": then it is the reply that begins alike
+        for draft in drafts:  # speech output may report "five dollars" for "$5"
+            with suppress(InvalidInput):
+                if end := heard_ends([draft], text)[0]:
+                    self._keep(AGENT, draft, heard=draft[:end], id=id, said_at=said_at)
+                    return
+        # or it was spoken in other words: then it is the reply that begins alike
         written = next((draft for draft in drafts if heard_part(draft, text)), text)
         self._keep(AGENT, written, heard=None if written == text else text, id=id, said_at=said_at)
 

@@ -11,9 +11,8 @@ reaches it, `forget` destroys it, and `export` holds it. A search with a query u
 from __future__ import annotations
 
 import asyncio
-import json
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from langgraph.store.base import (
@@ -33,8 +32,7 @@ from langgraph.store.base import (
 
 from echoic.errors import NotAllowed
 from echoic.memory.items import Item as KeptItem
-from echoic.memory.items import Items
-from echoic.memory.ledger import memory_id
+from echoic.memory.items import Items, name_of, texts_in
 from echoic.memory.recall import MAX_LIMIT
 from echoic.memory.service import MemoryService
 
@@ -42,8 +40,6 @@ Namespace = tuple[str, ...]
 
 DEADLINE_MS: Final = 400.0
 _KIND: Final = "langgraph"
-_TEXT_CHARACTERS: Final = 8000
-"""Of what an item is found by: an embedder reads no more."""
 _WITHOUT_USER: Final = (
     "the first label of a namespace names the user: nothing is read or written without one, got {namespace}"
 )
@@ -122,7 +118,7 @@ class EchoicStore(BaseStore):
             self._items(op.namespace)  # refused before anything is done
             return None
         if isinstance(op, GetOp):
-            found = await self._items(op.namespace).get(_name(op.namespace, op.key))
+            found = await self._items(op.namespace).get(name_of(op.namespace, op.key))
             return None if found is None else Item(**_fields(found))
         if isinstance(op, SearchOp):
             return await self._search(op)
@@ -131,7 +127,7 @@ class EchoicStore(BaseStore):
         raise ValueError(f"unknown operation: {type(op).__name__}")
 
     async def _put(self, op: PutOp) -> None:
-        items, name = self._items(op.namespace), _name(op.namespace, op.key)
+        items, name = self._items(op.namespace), name_of(op.namespace, op.key)
         if op.value is None:
             await items.delete(name)
             return
@@ -141,10 +137,8 @@ class EchoicStore(BaseStore):
     def _text(self, value: Mapping[str, Any], index: Sequence[str] | None) -> str | None:
         """What an item is found by; None: it holds no text."""
         paths = index or self._fields
-        texts = (
-            _texts(value) if paths is None else [t for path in paths for t in get_text_at_path(value, path)]
-        )
-        return "\n".join(texts)[:_TEXT_CHARACTERS].replace("\0", " ").strip() or None
+        found = value if paths is None else [t for path in paths for t in get_text_at_path(value, path)]
+        return texts_in(found) or None
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
         prefix = tuple(op.namespace_prefix)
@@ -180,10 +174,6 @@ class EchoicStore(BaseStore):
         return sorted(found)[op.offset : op.offset + op.limit]
 
 
-def _name(namespace: Sequence[str], key: str) -> str:
-    return memory_id(json.dumps([list(namespace), key]))
-
-
 def _fields(item: KeptItem) -> dict[str, Any]:
     """What LangGraph calls them."""
     return {
@@ -201,20 +191,6 @@ def _order(items: Iterable[KeptItem]) -> Callable[[KeptItem], int]:
     for item in items:
         seen.setdefault(tuple(item.value["namespace"]), len(seen))
     return lambda item: seen[tuple(item.value["namespace"])]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts of a JSON value, and its numbers, in their order."""
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            told = " ".join(_texts(each))
-            if told:
-                yield f"{name}: {told}"
-    elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield str(value)
 
 
 def _passes(value: Any, wanted: Any) -> bool:

@@ -12,10 +12,11 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from echoic.embedding.base import Embedder, embedded_documents
-from echoic.errors import EchoicError
+from echoic.errors import EchoicError, EmbedderError
 from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.distil import Distiller
 from echoic.memory.guarded_store import HomeLoop
+from echoic.memory.hooks import Hooks, Trouble
 from echoic.memory.records import index
 from echoic.stores.base import Attach, Store, Waiting
 from echoic.types import Scope
@@ -40,15 +41,22 @@ class Background:
         embedder: makes their vectors.
         distiller: turns new turns of a conversation into memories.
         home: the event loop it works in.
+        hooks: told when texts could not be embedded.
     """
 
     def __init__(
-        self, store: Store, embedder: Embedder, distiller: Distiller, home: HomeLoop | None = None
+        self,
+        store: Store,
+        embedder: Embedder,
+        distiller: Distiller,
+        home: HomeLoop | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._distiller = distiller
         self._home = home or HomeLoop()
+        self._hooks = hooks or Hooks()
         self._poked: dict[tuple[Scope, str], bool] = {}
         self._runs = RunsPerUser(self._ask)
         self._wake = asyncio.Event()
@@ -189,7 +197,11 @@ class Background:
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
         texts = [entry.text if (entry := index(waiting.record)) else "" for waiting in batch]
-        made = await embedded_documents(self._embedder, texts)
+        try:
+            made = await embedded_documents(self._embedder, texts)
+        except EmbedderError as error:
+            self._hooks.emit(Trouble(what="embedding", reason=type(error).__name__))
+            raise
         tokens = [one.packed() for one in made.pieces] if made.pieces else [None] * len(batch)
         by_scope: dict[Scope, list[Attach]] = {}
         for waiting, vector, pieces in zip(batch, made.vectors, tokens, strict=True):

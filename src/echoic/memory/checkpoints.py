@@ -1,17 +1,37 @@
-"""Checkpoints of live calls: what they hold, their JSON, and how one tells that its call is alive."""
+"""Checkpoints of live calls: their JSON, signs that a call is alive, and the closing of calls that died.
+
+A call that goes on gives a sign every `SIGN_EVERY_S`, so its checkpoint alone tells whether it is over.
+Whoever opens the store next closes a call that nobody took up again, as its own process would have.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, Final
 
 from echoic.checks import AsDict, checked_name, checked_time
-from echoic.errors import InvalidInput
-from echoic.memory.records import record_of_turn, turn_of
-from echoic.stores.base import Record
-from echoic.types import Turn
+from echoic.errors import EchoicError, InvalidInput, brief
+from echoic.memory.concurrency import until_written
+from echoic.memory.conversation import OpenConversation
+from echoic.memory.records import (
+    CALL,
+    CHECKPOINT,
+    CONVERSATION,
+    conversation_of,
+    cursor_of,
+    record_of_conversation,
+    record_of_turn,
+    scan_all,
+    turn_of,
+)
+from echoic.memory.service_context import Parts
+from echoic.stores.base import Change, Drop, Put, Record
+from echoic.types import Scope, Turn
 
 SIGN_EVERY_S: Final = 60.0
 """How often a call that goes on writes its checkpoint at the least, however quiet it is; the last sign of it
@@ -120,3 +140,160 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"this is not a checkpoint of a call: {type(error).__name__}") from error
+
+
+log = logging.getLogger(__name__)
+
+RESUMABLE_FOR_S: Final = 24 * 3600.0
+"""How long a call can be taken up again, unless a service is told otherwise."""
+LEAST_S: Final = 5 * SIGN_EVERY_S
+"""Signs of a call that goes on may be late: its store was down for a moment, two clocks differ."""
+REASON: Final = "abandoned"
+"""Why such a call ended, in its record."""
+SWEEP_AFTER_S: Final = 2.0
+"""When to look for them first: not in a command that is over by then."""
+_SWEEPS: Final = 4
+"""So often in `resumable_for_s`."""
+
+
+class AbandonedCalls:
+    """Closes them.
+
+    Args:
+        parts: of the service.
+        resumable_for_s: how long after its last sign a call can be taken up again; None: for good.
+
+    Raises:
+        InvalidInput: a time so short that a call that goes on would be closed.
+    """
+
+    def __init__(self, parts: Parts, resumable_for_s: float | None) -> None:
+        if resumable_for_s is not None and not resumable_for_s >= LEAST_S:
+            raise InvalidInput(
+                f"resumable_for_s must be {LEAST_S:.0f} at least or None, not {brief(resumable_for_s)}: "
+                f"a call that goes on gives a sign only every {SIGN_EVERY_S:.0f} seconds"
+            )
+        self._parts = parts
+        self._resumable_for_s = resumable_for_s
+        self._sweeper: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look for them, now and then."""
+        if self._sweeper is None and self._resumable_for_s is not None:
+            sweeping = self._sweep(self._resumable_for_s / _SWEEPS)
+            self._sweeper = asyncio.create_task(sweeping, name="echoic-abandoned")
+
+    async def aclose(self) -> None:
+        """End at once; what was not closed is closed by the next process. May be called twice."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+            self._sweeper = None
+
+    def abandon(self) -> None:
+        """Let go of a task whose loop has ended."""
+        self._sweeper = None
+
+    async def close_all(self, deployment: str | None = None) -> int:
+        """Close every call of a deployment, or of all, that is over by now; how many were closed here.
+
+        Raises:
+            StoreUnavailable: could not look.
+        """
+        if self._resumable_for_s is None:
+            return 0
+        closed = 0
+        for scope in await self._parts.store.scopes(deployment):
+            for record in await scan_all(self._parts.store, scope, CHECKPOINT):
+                closed += await self._closed(scope, record)
+        return closed
+
+    async def _sweep(self, every_s: float) -> None:
+        await asyncio.sleep(SWEEP_AFTER_S)
+        while True:
+            try:
+                await self.close_all()
+            except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
+                log.warning("%s: calls that broke off are looked for later", type(error).__name__)
+            await asyncio.sleep(every_s)
+
+    async def _closed(self, scope: Scope, record: Record) -> bool:
+        """Close the call of a checkpoint, if it is over; one that cannot be closed keeps no other back."""
+        try:
+            if not self._is_over(from_json(record.data)):
+                return False
+            return await until_written(lambda: self._close(scope, record.id), f"call {brief(record.id)}")
+        except EchoicError as error:
+            log.warning("a call that broke off is not closed yet: %s", type(error).__name__)
+            return False
+
+    async def _close(self, scope: Scope, name: str) -> bool:
+        """One attempt; whether it was closed here.
+
+        Turns are kept by their ids and learned from behind a cursor, and the rest is one write that expects
+        the checkpoint as it was read: however many try, and wherever one of them dies, it happens once.
+        """
+        store = self._parts.store
+        records = await store.read(scope, CHECKPOINT, [name])
+        if not records or not self._is_over(checkpoint := from_json(records[0].data)):
+            return False  # closed by another, forgotten, or taken up again
+        unchanged, drop = Put.over(records[0], records[0]), Drop(kind=CHECKPOINT, id=name)
+        ends = await self._ends(scope, checkpoint)
+        await store.write(scope, [unchanged, *ends, drop])
+        if ends:
+            self._parts.background.poke((scope, checkpoint.conversation))
+        return True
+
+    def _is_over(self, checkpoint: Checkpoint) -> bool:
+        assert self._resumable_for_s is not None
+        # in seconds: "for ever", said as infinity, is no timedelta
+        return (self._parts.clock() - checkpoint.saved_at).total_seconds() > self._resumable_for_s
+
+    async def _ends(self, scope: Scope, checkpoint: Checkpoint) -> list[Change]:
+        """Keep what was said and heard, learn from it, and say what else changes at the end of the call."""
+        store = self._parts.store
+        if not await store.read(scope, CONVERSATION, [checkpoint.conversation]):
+            return []  # it was forgotten
+        conversation = OpenConversation(self._parts, scope, checkpoint.conversation, None)
+        await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
+        await conversation.learn()
+        ends = [_ended(call, checkpoint) for call in await store.read(scope, CALL, [checkpoint.session])]
+        if not await self._goes_on(scope, checkpoint):
+            there = await store.read(scope, CONVERSATION, [checkpoint.conversation])
+            ends += [_completed(record, checkpoint) for record in there]
+        return [change for change in ends if change is not None]
+
+    async def _goes_on(self, scope: Scope, checkpoint: Checkpoint) -> bool:
+        """Whether another call has the same conversation: that one ends it."""
+        held = await scan_all(self._parts.store, scope, CHECKPOINT)
+        return any(
+            other.data.get("conversation") == checkpoint.conversation and self._gives_signs(other)
+            for other in held
+            if other.id != checkpoint.session
+        )
+
+    def _gives_signs(self, record: Record) -> bool:
+        """Whether the call of this checkpoint may go on; so may one whose checkpoint cannot be read."""
+        try:
+            return not self._is_over(from_json(record.data))
+        except InvalidInput:
+            return True
+
+
+def _ended(call: Record, checkpoint: Checkpoint) -> Change | None:
+    """What the record of a call says of its end, where it says nothing yet."""
+    if call.data.get("ended_at") is not None:
+        return None
+    end = {"ended_at": checkpoint.saved_at.isoformat(), "reason": REASON}
+    return Put.over(call, replace(call, data={**call.data, **end}))
+
+
+def _completed(record: Record, checkpoint: Checkpoint) -> Change | None:
+    """The end of a conversation that nobody ended otherwise, at the last sign of its call."""
+    known = conversation_of(record)
+    if known.status != "active":
+        return None
+    at = max(known.updated_at, checkpoint.saved_at)
+    done = record_of_conversation(replace(known, status="completed", updated_at=at), cursor=cursor_of(record))
+    return Put.over(record, replace(done, data={**record.data, **done.data}))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import logging
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import DamerauLevenshtein
 
+from echoic.checks import MAX_KEY_CHARACTERS
 from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import (
@@ -19,6 +19,7 @@ from echoic.memory.records import (
     TURN,
     conversation_of,
     cursor_of,
+    memory_id,
     recalled_turn,
     record_of_conversation,
     record_of_turn,
@@ -27,9 +28,9 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.service_context import Parts
-from echoic.secrets import MARKER
 from echoic.speakers import AGENT, USER
 from echoic.stores.base import Put, Record, Require
+from echoic.text.heard import heard_ends, share_ends
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
 from echoic.words import STOP, cut, sound
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from echoic.memory.distilling.reconcile import Distilled
 
 log = logging.getLogger(__name__)
-_KEPT = re.compile(rf"(?:{MARKER.pattern})\S*|\S+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,9 @@ class OpenConversation:
     async def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing.
 
+        An id is known by its conversation. Where another conversation of the user has a turn of that id, the
+        new one is kept as "conversation:id", which is what the turn returned is called.
+
         Args:
             turns: in the order they were said.
             learn: False: nothing is ever learned from them; they are found as they were said.
@@ -78,11 +81,11 @@ class OpenConversation:
         self._note_others(new)
         # a turn of what was forgotten would be found, but never learned from, listed or exported
         open_still = Require(kind=CONVERSATION, id=self.id)
-        first: dict[str, Turn] = {}
+        wanted: dict[str, Turn] = {}
         for turn in new:
-            first.setdefault(turn.id, turn)  # said twice in one breath, as in two
+            wanted.setdefault(turn.id, turn)  # said twice in one breath, as in two
         known: dict[str, Turn] = {}
-        while missing := {name: turn for name, turn in first.items() if name not in known}:
+        while missing := {name: turn for name, turn in wanted.items() if name not in known}:
             try:
                 puts = [
                     Put.over(None, record_of_turn(turn, unlearned=not learn)) for turn in missing.values()
@@ -91,24 +94,54 @@ class OpenConversation:
                 await self._parts.store.write(self._scope, prepared)
             except WriteConflict:  # some were appended before, by us or by another process
                 await self.info()  # or what they belong to is gone
-                there = await self._parts.store.read(self._scope, TURN, list(missing))
-                known |= {record.id: self._known(turn_of(record)) for record in there}
+                wanted |= await self._elsewhere(missing, known)
             else:
-                kept = [change.record for change in prepared if isinstance(change, Put)]
-                known |= {record.id: turn_of(record) for record in kept if record.id in missing}
+                kept = {change.record.id: change.record for change in prepared if isinstance(change, Put)}
+                known |= {name: turn_of(kept[turn.id]) for name, turn in missing.items()}
                 self._parts.background.poke((self._scope, self.id))
         return tuple(known[turn.id] for turn in new)
 
-    async def truncate(self, heard: str, *, after: str | None = None) -> list[Turn]:
-        """The caller cut in: of what the agent said last, only `heard` reached them. Durable when it returns.
+    async def _elsewhere(self, missing: Mapping[str, Turn], known: dict[str, Turn]) -> dict[str, Turn]:
+        """Add to `known` those that are there; those whose id is another conversation's get a new one."""
+        ids = [turn.id for turn in missing.values()]
+        there = {r.id: turn_of(r) for r in await self._parts.store.read(self._scope, TURN, ids)}
+        renamed = {}
+        for name, turn in missing.items():
+            found = there.get(turn.id)
+            if found is not None and found.conversation == self.id:
+                known[name] = found
+            elif found is not None and turn.id == name:
+                renamed[name] = replace(turn, id=self._qualified(name))
+            elif found is not None:
+                raise InvalidInput(f"turn ids {brief(name)} and {brief(turn.id)} are taken: give it another")
+        return renamed
+
+    def _qualified(self, name: str) -> str:
+        """The id of a turn where another conversation has one of that name."""
+        return (
+            f"{self.id}:{name}" if len(self.id) + len(name) < MAX_KEY_CHARACTERS else memory_id(self.id, name)
+        )
+
+    async def truncate(
+        self,
+        heard: str | None = None,
+        *,
+        after: str | None = None,
+        fraction: float | None = None,
+        words: int | None = None,
+    ) -> list[Turn]:
+        """The caller cut in: of what the agent said last, only a part reached them. Durable when it returns.
 
         For channels that keep an answer before it was spoken. From now on history, recall and what is learned
-        go by what was heard; the rest stays in `Turn.text`. May be said again, and with less.
+        go by what was heard; the rest stays in `Turn.text`. May be said again, and with less. Give one of
+        `heard`, `fraction` and `words`.
 
         Args:
-            heard: the words up to where it was silenced; a word that was broken off does not count. Empty:
-                nothing was.
+            heard: the words up to where it was silenced, as they are written or as speech output reads them
+                ("five dollars" for "$5.00"). A word that was broken off does not count. Empty: nothing was.
             after: the id of the user's turn that was being answered; None: these are the words it began with.
+            fraction: how much of the answer was played, from 0 to 1, in whole words.
+            words: how many words of the answer were played.
 
         Returns:
             the agent's turns of that answer, as they are kept now.
@@ -116,14 +149,12 @@ class OpenConversation:
         Raises:
             InvalidInput: there is no such answer here, or `heard` is not how it begins.
         """
-        if not isinstance(heard, str):
-            raise InvalidInput(f"heard must be a string, not {type(heard).__name__}")
 
         async def attempt() -> list[Turn]:
             records = await scan_all(self._parts.store, self._scope, TURN, key=self.id)
-            answer = _answer([(turn_of(record), record) for record in records], after)
-            said = [turn for turn, _ in answer]
-            cut = _as_heard(said, _as_kept(said, heard))
+            answer = _answer([(turn_of(record), record) for record in records], after, self._qualified)
+            ends = _heard_ends([turn.text for turn, _ in answer], heard, fraction, words)
+            cut = [_cut(turn, end) for (turn, _), end in zip(answer, ends, strict=True)]
             changed = [
                 Put.over(record, rewritten_turn(record, now))
                 for now, (turn, record) in zip(cut, answer, strict=True)
@@ -219,15 +250,6 @@ class OpenConversation:
                 "found under their name, and nothing is learned from it"
             )
 
-    def _known(self, turn: Turn) -> Turn:
-        """A turn that was there, if it was said here: another's id would swallow what was said now."""
-        if turn.conversation != self.id:
-            raise InvalidInput(
-                f"turn id {brief(turn.id)} is taken in conversation {brief(turn.conversation)}: "
-                "give every turn of a user an id of its own, or none"
-            )
-        return turn
-
 
 async def open_conversation(
     parts: Parts, scope: Scope, conversation_id: str, agent: str | None, *, begin: bool
@@ -258,7 +280,9 @@ async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | 
     )
 
 
-def _answer(turns: Sequence[tuple[Turn, Record]], after: str | None) -> list[tuple[Turn, Record]]:
+def _answer(
+    turns: Sequence[tuple[Turn, Record]], after: str | None, qualified: Callable[[str], str]
+) -> list[tuple[Turn, Record]]:
     """What the agent said next after the user's turn `after`, or before any of the user's.
 
     Raises:
@@ -266,7 +290,8 @@ def _answer(turns: Sequence[tuple[Turn, Record]], after: str | None) -> list[tup
     """
     begin = 0
     if after is not None:
-        begin = next((n + 1 for n, (turn, _) in enumerate(turns) if turn.id == after), len(turns))
+        names = {after, qualified(after)}
+        begin = next((n + 1 for n, (turn, _) in enumerate(turns) if turn.id in names), len(turns))
     answer = list(itertools.takewhile(lambda item: item[0].speaker == "agent", turns[begin:]))
     if not answer:
         what = "before the user spoke" if after is None else f"after turn {brief(after)}"
@@ -274,60 +299,28 @@ def _answer(turns: Sequence[tuple[Turn, Record]], after: str | None) -> list[tup
     return answer
 
 
-def _as_kept(turns: Sequence[Turn], heard: str) -> str:
-    """`heard` with the markers that were kept of `turns` in place of what was said there.
-
-    A secret that was heard only in part was not heard.
-    """
-    kept = [word for turn in turns for word in _KEPT.findall(turn.text)]
-    if not any(MARKER.match(word) for word in kept):
-        return heard
-    left, found = heard.split(), []
-    for place, word in enumerate(kept):
-        if not left:
-            break
-        if not MARKER.match(word):
-            found.append(left.pop(0))
-            continue
-        following = kept[place + 1] if place + 1 < len(kept) else None
-        count = next((n for n, one in enumerate(left) if one == following), len(left))
-        if count == len(left) and following is not None:
-            left = []
-            break
-        found.append(word)
-        del left[:count]
-    return " ".join([*found, *left])
+def _heard_ends(
+    said: Sequence[str], heard: str | None, fraction: float | None, words: int | None
+) -> list[int]:
+    """Of each text, how many characters were heard, by whichever of the three is given."""
+    if (heard is not None) + (fraction is not None) + (words is not None) != 1:
+        raise InvalidInput("truncate takes one of heard, fraction and words")
+    if heard is not None:
+        if not isinstance(heard, str):
+            raise InvalidInput(f"heard must be a string, not {type(heard).__name__}")
+        return heard_ends(said, heard)
+    if fraction is not None and (
+        isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1
+    ):
+        raise InvalidInput(f"fraction must be a number from 0 to 1, not {brief(fraction)}")
+    if words is not None and (isinstance(words, bool) or not isinstance(words, int) or words < 0):
+        raise InvalidInput(f"words must be a whole number from 0 on, not {brief(words)}")
+    return share_ends(said, fraction=fraction, words=words)
 
 
-def _as_heard(turns: Sequence[Turn], heard: str) -> list[Turn]:
-    """`turns` of one answer of which `heard` reached the caller.
-
-    Raises:
-        InvalidInput: the answer does not begin like that.
-    """
-    left = heard.split()
-    found = []
-    for turn in turns:
-        words = list(re.finditer(r"\S+", turn.text))
-        same = [word.group() == one for word, one in zip(words, left, strict=False)]
-        count = same.index(False) if False in same else len(same)
-        broken_off = (
-            len(left) == count + 1 and count < len(words) and words[count].group().startswith(left[-1])
-        )
-        if count < len(same) and not broken_off:
-            raise InvalidInput(
-                "the agent's answer does not begin with what was heard: give the words as it said them"
-            )
-        whole = count == len(words)
-        found.append(
-            replace(turn, heard=None if whole else turn.text[: words[count - 1].end()] if count else "")
-        )
-        left = left[count + broken_off :]
-    if left:
-        raise InvalidInput(
-            f"the agent's answer is {len(left)} words shorter than what was heard: give what it said"
-        )
-    return found
+def _cut(turn: Turn, end: int) -> Turn:
+    """`turn` of which the first `end` characters reached the caller."""
+    return replace(turn, heard=None if not turn.text[end:].strip() else turn.text[:end])
 
 
 ENOUGH = 0.6

@@ -147,7 +147,8 @@ class Distiller:
         with self._telemetry.operation("distil", scope) as doing:
             rules, _ = await self._readers()
             distilled = await rules.read(scope, conversation)
-            doing.note(reader=RULES, turns=distilled.turns, kept=len(distilled.kept))
+            doing.count = len(distilled.kept)
+            doing.attributes = {"reader": RULES, "turns": distilled.turns}
         await self._tell(scope, conversation, RULES, distilled, started)
         return distilled
 
@@ -185,7 +186,7 @@ class Distiller:
         with self._telemetry.operation("distil", scope) as doing:
             run = await model.read(scope, conversation, now=now, parked=parked)
             read = run.distilled or Distilled()
-            doing.note(reader=reader, turns=read.turns, kept=len(read.kept))
+            doing.count, doing.attributes = len(read.kept), {"reader": reader, "turns": read.turns}
             if run.failed:
                 doing.outcome, doing.error = "failed", run.failed
         if run.failed:

@@ -124,8 +124,8 @@ class Door:
         if not self.masks:
             return memory
         text, key, context = self._fields(scope, memory.text, memory.key, memory.context)
-        for place in (scope, scope.everyone):
-            self._passed[_digest(place, text, key, context)] = None
+        for user in (scope.user, None):  # it may be kept as global
+            self._passed[_digest(scope.deployment, user, text, key, context)] = None
         while len(self._passed) > _PASSED:
             self._passed.popitem(last=False)
         return replace(memory, text=text, key=key, context=context)
@@ -136,11 +136,12 @@ class Door:
         """The fields of a memory as they are kept."""
         masked, found = mask_named(text, key or "", self._of(scope))
         self._learn(scope, found)
-        return (
-            masked,
-            None if key is None else self._text(scope, key),
-            None if context is None else self._text(scope, context),
-        )
+        known = self._of(scope)
+        around = [None if part is None else mask(part, known=known) for part in (key, context)]
+        for part in around:
+            self._learn(scope, () if part is None else part.found)
+        key, context = (None if part is None else part.text for part in around)
+        return masked, key, context
 
     def value(self, scope: Scope, value: Any, name: str = "") -> Any:
         """JSON as it will be kept under `name`."""
@@ -203,7 +204,7 @@ class Door:
         text = str(data.get("text", ""))
         if isinstance(statement, str):
             data["statement"] = self._text(scope, statement)
-        elif self._passed.pop(_digest(scope, text, record.key, context), 0) is None:
+        elif self._passed.pop(_digest(scope.deployment, scope.user, text, record.key, context), 0) is None:
             return record  # as `memory` gave it out a moment ago
         data["text"], key, context = self._fields(scope, text, record.key, context)
         return replace(record, key=key, data=data if context is None else data | {"context": context})
@@ -401,9 +402,8 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     return [_each_text(each, change) for each in value] if isinstance(value, list | tuple) else value
 
 
-def _digest(scope: Scope, *fields: str | None) -> bytes:
-    named = json.dumps([scope.deployment, scope.user, *fields])
-    return hashlib.blake2b(named.encode(), digest_size=16).digest()
+def _digest(*fields: str | None) -> bytes:
+    return hashlib.blake2b(json.dumps(fields).encode(), digest_size=16).digest()
 
 
 def _least(said: Said) -> int:

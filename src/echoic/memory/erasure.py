@@ -113,12 +113,17 @@ class Erasing:
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
         if asked is not None and not (key is conversation is name is None):
             raise InvalidInput("forget takes `asked` alone: call it again for anything else")
-        with self._parts.telemetry.operation("erase", self._scope) as doing:
-            receipt = await self._forget(key, conversation, name, asked)
-            doing.note(records=receipt.records, vectors=receipt.vectors, verified=int(receipt.verified))
-        self._parts.telemetry.erased(receipt.records)
         what: Forgetting = "everything" if conversation is None else "conversation"
         what = "id" if name is not None or asked is not None else what if key is None else "key"
+        with self._parts.telemetry.operation("erase", self._scope) as doing:
+            receipt = await self._forget(key, conversation, name, asked)
+            doing.count = receipt.records
+            doing.record = next((one for one in (name, asked, key) if one is not None), None)
+            doing.attributes = {
+                "what": what,
+                "vectors": receipt.vectors,
+                "verified": int(receipt.verified),
+            }
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return receipt

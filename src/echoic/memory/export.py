@@ -13,12 +13,12 @@ from typing import Any, get_args
 
 from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.decisions import DECISION
 from echoic.memory.distilling.progress import LEASE, PROGRESS
 from echoic.memory.experience.lessons import EXPERIENCE
 from echoic.memory.global_review import JUDGEMENT
 from echoic.memory.items import record_of_item
 from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
+from echoic.memory.proposals import DECISION
 from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,

@@ -14,10 +14,9 @@ from typing import Final
 from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.background import Background
 from echoic.memory.concurrency import until_written
-from echoic.memory.decisions import Decided, Decision, decider, put_decision
 from echoic.memory.door import Door
-from echoic.memory.ledger import Ledger
-from echoic.memory.records import MEMORY, memory_of, scan_all
+from echoic.memory.proposals import Decided, Decision, decider, put_decision
+from echoic.memory.records import MEMORY, Ledger, memory_of, scan_all
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Category, Memory, Scope, checked_category, checked_name, checked_text
 

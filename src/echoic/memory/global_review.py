@@ -18,9 +18,8 @@ from typing import Any
 from echoic.errors import EchoicError, WriteConflict, brief
 from echoic.memory.concurrency import RunsPerUser, Wanted, until_written
 from echoic.memory.distilling.progress import Leases
-from echoic.memory.ledger import Ledger, memory_id
 from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
-from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
+from echoic.memory.records import MEMORY, PROPOSAL, Ledger, memory_id, memory_of, record_of_memory, scan_all
 from echoic.memory.sharing import Classifier, Shareable, Verdict, weigh
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Memory, Scope

@@ -1,35 +1,330 @@
-"""Store and embedder as everything above them sees them: writes and embeddings are traced and counted.
+"""Store and embedder as everything above sees them: masked, within quotas, traced and counted.
 
-Writes pass the door, where secrets are masked; nothing else of them is changed. A store refuses what a quota
-forbids, and verbs in another event loop than the service's. Whatever else a store or an embedder can do is
-its own.
+A store refuses what a quota forbids, and verbs in another event loop than the service's. A quota is counted,
+not looked up at each write: a user's records are read when this process first adds to them, and again after
+it has added a tenth of what they may have. So one process never exceeds a quota. Of several processes, each
+may miss what the others wrote since it counted last: together they exceed it by at most a tenth for each
+process beside the first. A deployment is counted behind everything else. Before anything is refused, a user
+is counted again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields
+from typing import Any, Final, cast
+from weakref import WeakValueDictionary
 
-from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
-from echoic.errors import EmbedderError, NotOpen, StoreError
+from echoic.embedding.base import Embedded, Embedder, Kind, Vectors, embedded
+from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
 from echoic.memory.door import Door
-from echoic.memory.hooks import Hooks, Trouble
-from echoic.memory.quota import Meter, Quota
-from echoic.memory.records import MEMORY
+from echoic.memory.profile import DIRECTIVES
+from echoic.memory.records import (
+    CALL_PARTS,
+    CHECKPOINT,
+    CONVERSATION,
+    INDEXED_ITEM,
+    ITEM,
+    MEMORY,
+    PROPOSAL,
+    TURN,
+)
 from echoic.memory.telemetry import Telemetry
-from echoic.stores.base import Change, Erasable, Erased, Record, Store
+from echoic.stores.base import Change, Erasable, Erased, Put, Record, Store
 from echoic.types import Scope
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from echoic.partition import Partition
-
-
 log = logging.getLogger(__name__)
+
+RESULT: Final = "result"
+EXPERIENCE: Final = "experience"
+_ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, ITEM, INDEXED_ITEM, *CALL_PARTS)
+"""Kinds of which there are more and more; a new one needs room. Whatever corrects, ends or marks does not."""
+_COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
+_RECORD_BYTES: Final = 100
+"""Of a record beside its text: its names, version and place."""
+_MARK_BYTES: Final = 500
+"""Which a record may grow by whenever it is marked: as read, ended, completed."""
+_USERS: Final = 10_000
+"""Whose counts are kept; who has not written for longest is counted again."""
+_AGAIN_S: Final = 30.0
+"""After a refusal, how long until what others may have removed is looked for."""
+_PAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What may be kept; None: as much as there is room for.
+
+    Bytes are those of the text that is kept, and 100 for each record. Vectors and indexes come on top.
+
+    Raises:
+        InvalidInput: a limit below 1.
+    """
+
+    user_memories: int | None = None
+    """Memories of one user, with earlier versions."""
+    user_bytes: int | None = None
+    """Of one user: memories, turns, results, records of calls."""
+    deployment_bytes: int | None = None
+    """Of all users of a deployment together, with what is global."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and value < 1:
+                raise InvalidInput(f"{field.name} must be at least 1, or None for no limit, not {value!r}")
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What somebody has."""
+
+    memories: int = 0
+    bytes: int = 0
+    pending_memories: int = 0
+    pending_bytes: int = 0
+    """Of it, what is being written: whoever counts may not see it yet."""
+    since_bytes: int = 0
+    """What was added here since it was counted."""
+    since_memories: int = 0
+    counted_at: float = 0.0
+
+    def add(self, more: _Tally, times: int = 1) -> None:
+        self.memories += times * more.memories
+        self.bytes += times * more.bytes
+        self.pending_memories += times * more.memories
+        self.pending_bytes += times * more.bytes
+        self.since_bytes += times * more.bytes
+        self.since_memories += times * more.memories
+
+    def settle(self, more: _Tally) -> None:
+        self.pending_memories -= more.memories
+        self.pending_bytes -= more.bytes
+
+
+class Meter:
+    """Counts what is kept in a store, and refuses what would be too much.
+
+    Args:
+        store: where it is kept.
+        quota: how much that may be.
+        clock: seconds, never going back.
+    """
+
+    def __init__(self, store: Store, quota: Quota, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._quota = quota
+        self._clock = clock
+        self._users: OrderedDict[Scope, _Tally] = OrderedDict()
+        self._counting: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
+        self._deployments: dict[str, _Tally] = {}
+        self._behind: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        """Deployments of which something was removed since they were begun to be counted."""
+
+    @asynccontextmanager
+    async def writing(self, scope: Scope, changes: Sequence[Change]) -> AsyncIterator[None]:
+        """Count `changes`, which are written inside; not at all where that fails.
+
+        Raises:
+            QuotaExceeded: they are more than there may be; nothing is to be written.
+            StoreUnavailable: what there is could not be counted.
+        """
+        if self._quota == Quota():
+            yield
+            return
+        more = _growth(changes)
+        charged: list[_Tally] = []
+        if any(_adds(change) for change in changes):
+            await self._admit_user(scope, more)
+            self._admit_in_deployment(scope, more)
+        for tally in (self._users.get(scope), self._deployments.get(scope.deployment)):
+            if tally is not None:
+                tally.add(more)
+                charged.append(tally)
+        try:
+            yield
+        except BaseException:
+            for tally in charged:
+                tally.add(more, -1)
+            raise
+        for tally in charged:
+            tally.settle(more)
+
+    def removed(self, scope: Scope) -> None:
+        """Something of `scope` was destroyed: what there is has to be counted anew."""
+        self._users.pop(scope, None)
+        if scope.deployment in self._deployments:
+            self._again.add(scope.deployment)
+            self._count_behind(scope.deployment)
+
+    async def aclose(self) -> None:
+        """Stop counting. May be called twice."""
+        tasks = list(self._behind.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- a user
+
+    async def _admit_user(self, scope: Scope, more: _Tally) -> None:
+        quota = self._quota
+        if scope.user is None or (quota.user_memories is None and quota.user_bytes is None):
+            return
+        # who writes at the same moment waits for the same count; its lock lives while anybody waits for it
+        lock = self._counting.setdefault(scope, asyncio.Lock())
+        async with lock:
+            tally = self._users.get(scope)
+            if tally is None or self._is_old(tally) or self._may_have_shrunk(tally, more):
+                tally = await self._counted(scope, tally)
+        self._users.move_to_end(scope)
+        wrong = self._too_much(tally, more)
+        if wrong:
+            raise QuotaExceeded(wrong)
+
+    def _is_old(self, tally: _Tally) -> bool:
+        """Whether so much was added that others may have added as much."""
+        most, memories = self._quota.user_bytes, self._quota.user_memories
+        return (most is not None and tally.since_bytes * 10 >= most) or (
+            memories is not None and tally.since_memories * 10 >= memories
+        )
+
+    def _may_have_shrunk(self, tally: _Tally, more: _Tally) -> bool:
+        """Whether a refusal may be wrong: others removed something, or something took another's place."""
+        if not self._too_much(tally, more):
+            return False
+        counted = _Tally(
+            memories=tally.memories - tally.since_memories, bytes=tally.bytes - tally.since_bytes
+        )
+        return self._clock() - tally.counted_at >= _AGAIN_S or not self._too_much(counted, more)
+
+    def _too_much(self, tally: _Tally, more: _Tally) -> str:
+        """What is wrong with having `more`; empty: nothing."""
+        quota = self._quota
+        out = "nothing was written. Forget something, or have the operator raise the quota"
+        most = quota.user_memories
+        if most is not None and more.memories > 0 and tally.memories + more.memories > most:
+            return f"this user may have {most} memories, with earlier versions, and has them; {out}"
+        if quota.user_bytes is not None and tally.bytes + more.bytes > quota.user_bytes:
+            return (
+                f"this user may have {quota.user_bytes} bytes, has {tally.bytes}, and {more.bytes} more are "
+                f"too many; {out}"
+            )
+        return ""
+
+    async def _counted(self, scope: Scope, tally: _Tally | None) -> _Tally:
+        """`tally` as it is counted now; whoever is writing goes on to settle it."""
+        tally = tally or _Tally()
+        memories = tally.pending_memories - tally.since_memories
+        size = tally.pending_bytes - tally.since_bytes
+        found = await self._count(scope)
+        # what was being written then, or was since, may have been seen or not: it counts, and may be less
+        tally.since_memories += memories
+        tally.since_bytes += size
+        tally.memories = found.memories + tally.since_memories
+        tally.bytes = found.bytes + tally.since_bytes
+        tally.counted_at = self._clock()
+        self._users[scope] = tally
+        while len(self._users) > _USERS:
+            self._users.popitem(last=False)
+        return tally
+
+    async def _count(self, scope: Scope) -> _Tally:
+        tally = _Tally()
+        for kind in _COUNTED:
+            after = -1
+            while page := await self._store.scan(scope, kind, after=after, limit=_PAGE):
+                tally.bytes += sum(_bytes_of(record) for record in page)
+                tally.memories += len(page) if kind == MEMORY else 0
+                after = page[-1].seq
+                if len(page) < _PAGE:
+                    break
+        return tally
+
+    # -- a deployment
+
+    def _admit_in_deployment(self, scope: Scope, more: _Tally) -> None:
+        most = self._quota.deployment_bytes
+        if most is None:
+            return
+        tally = self._deployments.get(scope.deployment)
+        if tally is None:
+            self._count_behind(scope.deployment)
+            return
+        is_full = tally.bytes + more.bytes > most
+        if tally.since_bytes * 10 >= most or (is_full and self._clock() - tally.counted_at >= _AGAIN_S):
+            self._count_behind(scope.deployment)
+        if is_full:
+            raise QuotaExceeded(
+                f"this deployment may have {most} bytes and has them; nothing was written. Its operator may "
+                "raise the quota, or have old conversations forgotten"
+            )
+
+    def _count_behind(self, deployment: str) -> None:
+        if deployment not in self._behind or self._behind[deployment].done():
+            self._behind[deployment] = asyncio.create_task(self._count_until_settled(deployment))
+
+    async def _count_until_settled(self, deployment: str) -> None:
+        await self._count_deployment(deployment)
+        while deployment in self._again:
+            await self._count_deployment(deployment)
+
+    async def _count_deployment(self, deployment: str) -> None:
+        self._again.discard(deployment)
+        tally = self._deployments.get(deployment, _Tally())
+        written, found = tally.since_bytes, 0
+        try:
+            for scope in await self._store.scopes(deployment):
+                found += (await self._count(scope)).bytes
+                await asyncio.sleep(0)  # nobody's question waits for all of it
+        except StoreError:
+            return  # the next write has it counted again
+        # what was added meanwhile may have been seen or not: it counts
+        tally.since_bytes -= written
+        tally.bytes = found + tally.since_bytes
+        tally.counted_at = self._clock()
+        self._deployments[deployment] = tally
+
+
+def _adds(change: Change) -> bool:
+    """Whether `change` needs room: a new record of a kind of which there are more and more, or one that is
+    given a text of its own, as a conversation is by its summary.
+    """
+    if not isinstance(change, Put) or change.record.kind not in _ADDS:
+        return False
+    if not change.expect:
+        return True
+    return change.record.kind == CONVERSATION and _growth([change]).bytes > _MARK_BYTES
+
+
+def _growth(changes: Sequence[Change]) -> _Tally:
+    """By how much `changes` make more of what is kept; what they remove is found when it is counted again."""
+    more = _Tally()
+    for change in changes:
+        if not isinstance(change, Put) or change.record.kind not in _COUNTED:
+            continue
+        more.bytes += _bytes_of(change.record)
+        if change.expect:
+            # as it was read, where the writer knows; else it is taken to be as large
+            old = change.was if change.was is not None else change.record.data
+            more.bytes -= _RECORD_BYTES + _bytes_in(old)
+        elif change.record.kind == MEMORY:
+            more.memories += 1
+    return more
+
+
+def _bytes_of(record: Record) -> int:
+    return _RECORD_BYTES + _bytes_in(record.data)
+
+
+def _bytes_in(data: object) -> int:
+    return len(json.dumps(data, ensure_ascii=False, default=str).encode(errors="replace"))
 
 
 _WAY_OUT = (
@@ -99,8 +394,8 @@ def observed_store(
 
     Its verbs are for the loop `home` alone.
     """
-    kind = _ObservedNarrowing if hasattr(store, "narrow") else _ObservedStore
-    return cast("Store", kind(store, telemetry, door, meter or Meter(store, Quota()), home or HomeLoop()))
+    meter, home = meter or Meter(store, Quota()), home or HomeLoop()
+    return cast("Store", _ObservedStore(store, telemetry, door, meter, home))
 
 
 class _ObservedStore:
@@ -126,10 +421,10 @@ class _ObservedStore:
         self._home.check()
         prepared = await self._door.prepare(scope, changes)
         with self._telemetry.operation("write", scope) as doing:
-            doing.note(changes=len(prepared))
+            doing.count = len(prepared)
+            doing.attributes = {"changes": doing.count}
             async with self._meter.writing(scope, prepared):
                 await self._observed.write(scope, prepared)
-        self._telemetry.written(len(prepared))
         if prepared.rewritten:
             try:
                 await self._observed.erase(scope, [])  # removes nothing but what was replaced, from the bytes
@@ -151,44 +446,18 @@ class _ObservedStore:
             self._meter.removed(scope)
 
 
-class _ObservedNarrowing(_ObservedStore):
-    """For a store that narrows: what is looked up in the class is there, not only what is asked of it."""
-
-    @property
-    def narrow_above(self) -> int:
-        return cast("int", self._observed.narrow_above)
-
-    async def size(self, scope: Scope) -> int:
-        self._home.check()
-        return cast("int", await self._observed.size(scope))
-
-    async def narrow(
-        self, scope: Scope, text: str, vector: NDArray[np.float32] | None, **options: Any
-    ) -> Partition:
-        self._home.check()
-        return cast("Partition", await self._observed.narrow(scope, text, vector, **options))
-
-
 class ObservedEmbedder:
-    """An embedder whose work is traced and counted; hooks are told where documents could not be embedded."""
+    """An embedder whose work is traced and counted."""
 
-    def __init__(self, embedder: Embedder, telemetry: Telemetry, hooks: Hooks) -> None:
+    def __init__(self, embedder: Embedder, telemetry: Telemetry) -> None:
         self._observed = embedder
         self._telemetry = telemetry
-        self._hooks = hooks
+        self.spec = embedder.spec
+        self.semantic = embedder.semantic
+        self._pieces = getattr(embedder, "embed_pieces", None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._observed, name)
-
-    @property
-    def spec(self) -> EmbeddingSpec:
-        """Of the embedder."""
-        return self._observed.spec
-
-    @property
-    def semantic(self) -> bool:
-        """Of the embedder."""
-        return self._observed.semantic
 
     async def open(self) -> None:
         """Open the embedder."""
@@ -200,17 +469,13 @@ class ObservedEmbedder:
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         """As the embedder does."""
-        return (await self.embed_pieces(texts, kind)).vectors
+        return (await embedded(self, texts, kind)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
         """As the embedder does; without pieces where it has none."""
-        try:
-            with self._telemetry.operation("embed") as doing:
-                doing.note(kind=kind, texts=len(texts))
-                made = await embedded(self._observed, texts, kind)
-        except EmbedderError as error:
-            if kind == "document":
-                self._hooks.emit(Trouble(what="embedding", reason=type(error).__name__))
-            raise
-        self._telemetry.embedded(len(texts), kind)
-        return made
+        with self._telemetry.operation("embed") as doing:
+            doing.count = len(texts)
+            doing.attributes = {"kind": kind, "texts": doing.count}
+            if self._pieces is None:
+                return Embedded(await self._observed.embed(texts, kind))
+            return cast("Embedded", await self._pieces(texts, kind))

@@ -7,7 +7,7 @@ learned from them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -15,15 +15,16 @@ from typing import Any, Final
 from echoic.checks import checked_name, checked_query, checked_text, checked_time
 from echoic.errors import InvalidInput, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.ledger import memory_id
 from echoic.memory.recall import SearchOptions
-from echoic.memory.records import INDEXED_ITEM, ITEM, scan_all
+from echoic.memory.records import INDEXED_ITEM, ITEM, memory_id, scan_all
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Put, Record
 from echoic.types import Outcome, Scope
 
 MAX_VALUE_BYTES: Final = 4_000_000
 """Of one value as JSON, in UTF-8."""
+_TEXT_CHARACTERS: Final = 8000
+"""Of what an item is found by: an embedder reads no more."""
 _NOT_SEARCHABLE: Final = "items of kind {kind} are not searchable: open them with searchable=True"
 
 
@@ -162,6 +163,29 @@ def _key_of(kind: str, conversation: str | None) -> str:
     return memory_id(
         checked_name(kind, "kind"), checked_name(conversation, "conversation") if conversation else ""
     )
+
+
+def name_of(parts: Sequence[str], key: str) -> str:
+    """The name of an item that stands under `key` at a place of several parts, however long they are."""
+    return memory_id(json.dumps([list(parts), key]))
+
+
+def texts_in(value: Any) -> str:
+    """All texts of a JSON value, and its numbers, in their order: what it can be found by."""
+    return "\n".join(_texts(value))[:_TEXT_CHARACTERS].replace("\0", " ").strip()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            told = " ".join(_texts(each))
+            if told:
+                yield f"{name}: {told}"
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
 
 
 def record_of_item(data: Mapping[str, Any], *, searchable: bool) -> Record:

@@ -16,8 +16,7 @@ from typing import Final
 
 from echoic.errors import QuotaExceeded, WriteConflict, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.ledger import Ledger, memory_id
-from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory, scan_all
+from echoic.memory.records import MEMORY, PROPOSAL, Ledger, memory_id, memory_of, record_of_memory, scan_all
 from echoic.memory.service_context import Parts
 from echoic.memory.shares import unsigned
 from echoic.memory.sharing import Shareable, Verdict, weigh
@@ -45,22 +44,23 @@ class KeyedMemories:
     def __init__(self, parts: Parts, scope: Scope) -> None:
         self._parts = parts
         self._scope = scope
+        self._everyone = scope.everyone
         self._user = scope.user or ""
 
     async def set(
         self, key: str, value: str, category: Category, context: str | None, visibility: Sharing
     ) -> Memory:
         """See `UserMemory.set`."""
-        visibility = checked_sharing(visibility)
         memory = Memory(
             id="",
             key=checked_name(key, "key"),
             text=checked_text(value, "value"),
-            category=checked_category(category),
             context=context if context is None else checked_text(context, "context"),
+            category=checked_category(category),
             author=self._user,
             valid_from=self._parts.clock(),
         )
+        visibility = checked_sharing(visibility)
         memory = self._parts.door.memory(self._scope, memory)
         weighed = _PRIVATE if visibility == "private" else await self._weighed(memory)
         shareable = weighed if isinstance(weighed, Shareable) else None
@@ -75,7 +75,7 @@ class KeyedMemories:
         checked_name(key, "key")
         if own := await self._own(key):
             return own
-        everyones = await self._parts.store.scan(self._scope.everyone, MEMORY, key=key, newest_first=True)
+        everyones = await self._parts.store.scan(self._everyone, MEMORY, key=key, newest_first=True)
         current = [memory for record in everyones if (memory := memory_of(record)).current]
         # the user's own word first, then the deployment's, then the newest of anyone's
         current.sort(key=lambda m: 0 if m.author == self._user else 1 if m.author is None else 2)
@@ -127,7 +127,7 @@ class KeyedMemories:
         await hide(self._parts.store, self._scope, await self.history(key), at=at)
         deleted = [
             await until_written(partial(self._end, scope, key, at), f"key {brief(key)}")
-            for scope in (self._scope, self._scope.everyone)
+            for scope in (self._scope, self._everyone)
         ]
         await self._withdraw(key)
         return any(deleted)
@@ -152,7 +152,7 @@ class KeyedMemories:
         """See `UserMemory.history`."""
         checked_name(key, "key")
         own = await scan_all(self._parts.store, self._scope, MEMORY, key=key)
-        everyones = await scan_all(self._parts.store, self._scope.everyone, MEMORY, key=key)
+        everyones = await scan_all(self._parts.store, self._everyone, MEMORY, key=key)
         shared = [memory for record in everyones if (memory := memory_of(record)).author == self._user]
         versions = [memory_of(record) for record in own] + shared
         return sorted(versions, key=lambda memory: memory.valid_from) if shared else versions
@@ -192,23 +192,23 @@ class KeyedMemories:
         # a context is free text that nothing judged
         shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
         if not await is_global_by_itself(
-            self._parts.store, self._scope.everyone, shareable, self._parts.global_kinds
+            self._parts.store, self._everyone, shareable, self._parts.global_kinds
         ):
             proposal = replace(shared, id=memory_id(self._user, memory.key or ""), visibility="proposed")
-            await self._parts.store.write(self._scope.everyone, [put_proposal(proposal)])
+            await self._parts.store.write(self._everyone, [put_proposal(proposal)])
             try:
                 kept = await self._set_own(replace(memory, visibility="proposed"))
             except QuotaExceeded:  # nobody is asked about what its author could not keep
                 await self._withdraw(memory.key or "")
                 raise
             return await still_proposed(self._parts.store, self._scope, kept, proposal.id)
-        kept = await self._set_in(self._scope.everyone, replace(shared, visibility="global"))
+        kept = await self._set_in(self._everyone, replace(shared, visibility="global"))
         await self._end_older(self._scope, memory)
         return kept
 
     async def _set_own(self, memory: Memory, *, judged: bool = False) -> Memory:
         kept = await self._set_in(self._scope, memory, judged=judged)
-        await self._end_older(self._scope.everyone, memory)
+        await self._end_older(self._everyone, memory)
         return kept
 
     async def _set_in(self, scope: Scope, memory: Memory, *, judged: bool = False) -> Memory:
@@ -244,5 +244,5 @@ class KeyedMemories:
     async def _withdraw(self, key: str) -> None:
         """What the user proposed under `key` is proposed no longer."""
         name = memory_id(self._user, key)
-        if await self._parts.store.read(self._scope.everyone, PROPOSAL, [name]):
-            await self._parts.store.write(self._scope.everyone, [Drop(kind=PROPOSAL, id=name)])
+        if await self._parts.store.read(self._everyone, PROPOSAL, [name]):
+            await self._parts.store.write(self._everyone, [Drop(kind=PROPOSAL, id=name)])

@@ -17,8 +17,7 @@ from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
-from echoic.memory.ledger import memory_id
-from echoic.memory.records import CONVERSATION, LINK_GUESSES, PHONE_LINE, PHONE_OF, scan_all
+from echoic.memory.records import CONVERSATION, LINK_GUESSES, PHONE_LINE, PHONE_OF, memory_id, scan_all
 from echoic.stores.base import Drop, Erased, Put, Record, Store
 from echoic.types import Scope
 

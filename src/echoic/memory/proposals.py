@@ -15,20 +15,88 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, Literal
 
 from echoic.errors import InvalidInput, StoreError, WriteConflict, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.decisions import Decided, Decision, decider, decisions, is_decided, put_decision
-from echoic.memory.ledger import Ledger
-from echoic.memory.records import MEMORY, PROPOSAL, memory_of, record_of_memory
+from echoic.memory.records import MEMORY, PROPOSAL, Ledger, memory_id, memory_of, record_of_memory, scan_all
 from echoic.memory.sharing import Shareable
 from echoic.stores.base import Drop, Put, Record, Store
-from echoic.types import Memory, Scope
+from echoic.types import Memory, Scope, checked_name
 
 log = logging.getLogger(__name__)
+
+DECISION: Final = "decision"
+_NAMELESS: Final = "operator"
+
+Decided = Literal["approved", "rejected", "withdrawn", "written"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One thing an operator decided."""
+
+    what: Decided
+    of: Literal["fact", "lesson"]
+    key: str
+    """Of a fact its key, of a lesson its agent."""
+    text: str | None
+    """What it was about; None where it was rejected: that is destroyed."""
+    by: str
+    """Who decided, as they were named."""
+    at: datetime
+    """When (aware, UTC)."""
+
+
+def put_decision(decision: Decision) -> Put:
+    """The change that keeps `decision`, to be written together with what it does."""
+    data: dict[str, Any] = {
+        "what": decision.what,
+        "of": decision.of,
+        "agent": decision.key if decision.of == "lesson" else None,
+        "text": decision.text,
+        "by": decision.by,
+        "at": decision.at.isoformat(),
+    }
+    name = memory_id(DECISION, decision.of, decision.key, decision.what, decision.text or "", data["at"])
+    kept = {field: value for field, value in data.items() if value is not None}
+    key = decision.key if decision.of == "fact" else None
+    return Put(record=Record(kind=DECISION, id=name, key=key, data=kept))
+
+
+async def decisions(store: Store, everyone: Scope) -> list[Decision]:
+    """All of a deployment, oldest first."""
+    return [_decision_of(record) for record in await scan_all(store, everyone, DECISION)]
+
+
+async def is_decided(store: Store, everyone: Scope, key: str) -> bool:
+    """Whether what is known under `key` is an operator's to say: they last wrote, rejected or withdrew it."""
+    last = await store.scan(everyone, DECISION, key=key, limit=1, newest_first=True)
+    return bool(last) and last[0].data["what"] != "approved"
+
+
+def decider(by: str | None) -> str:
+    """The name of who decides.
+
+    Raises:
+        InvalidInput: it cannot be kept.
+    """
+    return _NAMELESS if by is None else checked_name(by, "by")
+
+
+def _decision_of(record: Record) -> Decision:
+    data = record.data
+    return Decision(
+        what=data["what"],
+        of=data["of"],
+        key=record.key if record.key is not None else data.get("agent", ""),
+        text=data.get("text"),
+        by=data["by"],
+        at=datetime.fromisoformat(data["at"]),
+    )
+
 
 DECIDED: Final = "decided"
 """Stands in a proposal that was decided about, until its author's own copy knows: the id of what became

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding.base import Embedded, Embedder, held_documents
+from echoic.embedding.base import Embedded, Embedder
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
-from echoic.memory.concurrency import Deadline, checked_deadline
+from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
@@ -32,7 +33,7 @@ from echoic.temporal import NOTHING, Spans
 from echoic.types import Cut, Hit, Outcome, Recall, Scope, Turn, checked_name
 
 if TYPE_CHECKING:
-    from echoic.memory.user_timezone import TimeReader
+    from echoic.memory.profile import TimeReader
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +43,66 @@ _LEFT_OUT = 25
 """Hits looked at beyond the limit where something is left out."""
 _NARROWED = 200
 """Rows that each way of searching in a database hands over from a scope too large to load."""
-_INLINE_ROWS = 20_000
-"""Up to here ranking takes under about 3 ms and runs on the loop; above it goes to a thread."""
+_INLINE_ROWS = 4_000
+"""Up to here ranking runs on the loop; above it goes to a thread: an agent's audio moves on that loop."""
 _ON_THEIR_WAY = 32
 """Rows without a vector that say nothing: what was said just now has none for some milliseconds. More are a
 backlog, as after an import, another model or an embedder that was away."""
+_LEAST_MS = 0.01
+
+T = TypeVar("T")
+
+
+def checked_deadline(after_ms: object) -> float | None:
+    """`after_ms` as a deadline from now; None is none.
+
+    Raises:
+        InvalidInput: it is no number above 0.
+    """
+    if after_ms is None:
+        return None
+    number = float(after_ms) if isinstance(after_ms, Real) else 0.0
+    if not number > 0:  # not a number is none above 0 either
+        raise InvalidInput(f"deadline_ms must be a number above 0, not {brief(after_ms)}")
+    return number
+
+
+class Deadline:
+    """Counts from when it is made. What is late goes on by itself: asked for again, it is there."""
+
+    def __init__(self, after_ms: float | None) -> None:
+        """`after_ms` from now on; None is never."""
+        self._at = None if after_ms is None else asyncio.get_running_loop().time() + after_ms / 1000
+        self.missed = False
+        """Whether anything waited for was late."""
+
+    @property
+    def left_ms(self) -> float | None:
+        """Until it, a little at least; None is forever."""
+        if self._at is None:
+            return None
+        return max(1000 * (self._at - asyncio.get_running_loop().time()), _LEAST_MS)
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The outcome of `work`, begun now; None, and `missed`, if it is not there in time."""
+        if self._at is None:
+            return await work  # without a task: most recalls have no deadline, and most work no need to wait
+        return await self.wait(asyncio.ensure_future(work))
+
+    async def wait(self, work: asyncio.Future[T]) -> T | None:
+        """The outcome of `work`; None, and `missed`, if it is not there in time. Its failure is raised."""
+        if work.done():
+            return work.result()
+        try:
+            async with asyncio.timeout_at(self._at):
+                return await asyncio.shield(work)
+        except TimeoutError:
+            # a store or model of its own may time out: that is its failure, and not this deadline
+            if work.done():
+                return work.result()
+            self.missed = True
+            work.add_done_callback(noted)
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +127,8 @@ class SearchOptions:
         limit = self.limit
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
             raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {brief(limit)}")
-        checked_deadline(self.deadline_ms)
+        if self.deadline_ms is not None:
+            checked_deadline(self.deadline_ms)
         checked_relevance(self.min_relevance)
         for name in self.left_out:
             checked_name(name, "an id in besides")
@@ -99,9 +156,13 @@ class _Ready:
     """What is there to be ranked, by the deadline."""
 
     scope: Scope
+    """Who asks."""
     text: str
     works: Sequence[asyncio.Future[Embedded]]
+    asked_in: Sequence[Scope]
+    """Where to search: the user's own scope, what is global there, what is shared."""
     places: dict[Scope, Partition]
+    """Those that are loaded."""
     newest: bool
     spans: Spans | None
     made: Embedded | None
@@ -109,7 +170,10 @@ class _Ready:
 
 
 class Recaller:
-    """Searches a user's own memory, what is global and what is shared, as one ranking."""
+    """Searches a user's own memory, what is global and what is shared, as one ranking.
+
+    It reads `store` itself, not what guards it: every search begins by asking `home` whether it may.
+    """
 
     def __init__(
         self,
@@ -156,17 +220,18 @@ class Recaller:
             InvalidInput: an option is not valid.
         """
         asked = asked.checked()
-        release = held_documents(self._embedder)
+        release = self._embedder.hold_documents()
         try:
             self._home.check()  # before anything is under way in a loop that is not ours
             works = [self._embedder.begin(each) for each in (text, asked.meanwhile) if each]
             until = Deadline(asked.deadline_ms)
-            places, newest = await self._load(scope, until)
+            asked_in = self._shares.places(scope)
+            places, newest = await self._load(asked_in, until)
             reading = times.read(scope, text, asked.timezone) if times is not None else None
             spans = NOTHING if reading is None else await until.run(reading)
             made, outcome = await self._wait(works, until)
             return await self._found(
-                _Ready(scope, text, works, places, newest, spans, made, outcome), asked, until
+                _Ready(scope, text, works, asked_in, places, newest, spans, made, outcome), asked, until
             )
         finally:
             release()
@@ -175,7 +240,7 @@ class Recaller:
         self, scope: Scope, group: str, text: str, asked: SearchOptions
     ) -> tuple[list[tuple[Record, float]], Outcome]:
         """The items of the kind `group` that `text` finds, with their relevance; see `Items.search`."""
-        release = held_documents(self._embedder)
+        release = self._embedder.hold_documents()
         try:
             self._home.check()
             work = self._embedder.begin(text)
@@ -198,10 +263,11 @@ class Recaller:
 
     async def _found(self, ready: _Ready, asked: SearchOptions, until: Deadline) -> Recall:
         """Rank what is ready, and say what is not."""
-        scope, places, spans, made = ready.scope, ready.places, ready.spans or NOTHING, ready.made
+        places, spans, made = ready.places, ready.spans or NOTHING, ready.made
         vector = made.vectors[0] if made else None
         past = asked.include_past or spans.past
-        await self._narrow(scope, places, until, text=ready.text, vector=vector, include_past=past)
+        if self._narrows is not None:
+            await self._narrow(self._narrows, ready, until, vector=vector, include_past=past)
         own_vector = _made(ready.works[0])
         exact = made.pieces[0] if made and made.pieces and own_vector else None  # of these very words
         query = partial(query_of, ready.text, vector, pieces=exact)
@@ -214,18 +280,19 @@ class Recaller:
         if "newest" in cut or "unembedded" in cut or spans.assumed:
             outcome = "unavailable"
         return Recall(
-            hits=_unsigned(_without(hits, asked.left_out)[: asked.limit], scope),
+            hits=_unsigned(_without(hits, asked.left_out)[: asked.limit], ready.scope),
             outcome="deadline" if until.missed else outcome,
             cut=cut,
-            pipeline=self._done(scope, places, made, asked.limit, closely=exact is not None),
+            pipeline=self._done(ready, asked.limit, closely=exact is not None),
         )
 
     def _cut(self, ready: _Ready, *, newest: bool, vector: bool, waiting: int) -> tuple[Cut, ...]:
         """The steps that were left out."""
+        own, everyones, *shared = ready.asked_in
         there: dict[Cut, bool] = {
-            "own": ready.scope in ready.places,
-            "global": ready.scope.everyone in ready.places,
-            "shared": all(at in ready.places for at in self._shares.of(ready.scope)),
+            "own": own in ready.places,
+            "global": everyones in ready.places,
+            "shared": all(at in ready.places for at in shared),
             "newest": newest,
             "vector": vector,
             "date": ready.spans is not None and not ready.spans.assumed,
@@ -233,21 +300,18 @@ class Recaller:
         }
         return tuple(name for name, is_there in there.items() if not is_there)
 
-    def _done(
-        self,
-        scope: Scope,
-        places: Mapping[Scope, Partition],
-        made: Embedded | None,
-        limit: int,
-        *,
-        closely: bool,
-    ) -> tuple[dict[str, Any], ...]:
+    def _done(self, ready: _Ready, limit: int, *, closely: bool) -> tuple[dict[str, Any], ...]:
         """What a search did, as JSON."""
         spec = self._embedder.spec
-        embedded = {"model": spec.model, "dimensions": spec.dimensions, "embedded": made is not None}
+        embedded = {"model": spec.model, "dimensions": spec.dimensions, "embedded": ready.made is not None}
         chosen = FUSIONS.get(self._fusion) if isinstance(self._fusion, str) else self._fusion
         plan = chosen.plan if chosen is not None else ()
-        searched = {_named(at, scope): _looked_into(partition) for at, partition in places.items()}
+        own, everyones, *_ = ready.asked_in
+        names = {own: "own", everyones: "global"}
+        searched = {
+            names.get(at) or f"shared by {at.deployment}": _looked_into(partition)
+            for at, partition in ready.places.items()
+        }
         fused = (step for step in plan if closely or "weighClosely" not in step)
         return ({"embed": embedded}, {"search": searched}, *fused, {"limit": limit})
 
@@ -264,14 +328,19 @@ class Recaller:
         await self._embedder.stop()
 
     async def partitions(self, scope: Scope) -> list[Partition | None]:
-        """Where a recall looks, as it stands; None for what is too large to load: it is looked into anew."""
+        """Where a recall looks, as it stands; None for what is too large to load: it is looked into anew.
+
+        Raises:
+            NotOpen: from another event loop than the service's.
+        """
+        self._home.check()
         always = Deadline(None)
         return [
             None if await self._is_large(at, always) else await self._store.load(at)
             for at in self._shares.places(scope)
         ]
 
-    async def _load(self, scope: Scope, until: Deadline) -> tuple[dict[Scope, Partition], bool]:
+    async def _load(self, places: Sequence[Scope], until: Deadline) -> tuple[dict[Scope, Partition], bool]:
         """What is loaded whole, all but scopes that are too large for it; and whether it is the newest."""
         loaded: dict[Scope, Partition] = {}
         newest = True
@@ -280,7 +349,7 @@ class Recaller:
             # whether it is, is asked at once: when the next is loaded, the database may be back
             return await self._store.load(at), self._newest()
 
-        for at in self._shares.places(scope):
+        for at in places:
             if not await self._is_large(at, until) and (found := await until.run(load(at))) is not None:
                 loaded[at] = found[0]
                 newest = newest and found[1]
@@ -288,22 +357,21 @@ class Recaller:
 
     async def _narrow(
         self,
-        scope: Scope,
-        places: dict[Scope, Partition],
+        store: Narrows,
+        ready: _Ready,
         until: Deadline,
         *,
-        text: str,
         vector: NDArray[np.float32] | None,
         include_past: bool,
     ) -> None:
-        """Add what the store finds in scopes too large to load, to be ranked like the rest."""
-        for at in self._shares.places(scope) if self._narrows is not None else ():
-            if self._narrows is not None and at not in places and await self._is_large(at, until):
+        """Add what `store` finds in scopes too large to load, to be ranked like the rest."""
+        for at in ready.asked_in:
+            if at not in ready.places and await self._is_large(at, until):
                 found = await until.run(
-                    self._narrows.narrow(at, text, vector, limit=_NARROWED, include_past=include_past)
+                    store.narrow(at, ready.text, vector, limit=_NARROWED, include_past=include_past)
                 )
                 if found is not None:
-                    places[at] = found
+                    ready.places[at] = found
 
     async def _waiting_in(self, narrowed: Collection[Scope]) -> int:
         """How many of the rows that wait longest are of scopes in which a database looked, and found nothing.
@@ -459,13 +527,6 @@ def _with_versions(
 def _is_memory(one: RankedRow, partitions: Sequence[Partition]) -> bool:
     kinds = partitions[one.place].rows["kind"]
     return any(kinds[row] == MEMORY_ROW for row in (one.row, *one.beside))
-
-
-def _named(at: Scope, scope: Scope) -> str:
-    """What a place is to whoever asks."""
-    if at == scope:
-        return "own"
-    return "global" if at == scope.everyone else f"shared by {at.deployment}"
 
 
 def _looked_into(partition: Partition) -> dict[str, Any]:

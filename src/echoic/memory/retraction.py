@@ -18,12 +18,12 @@ from echoic.memory.distilling.changes import Change as Proposed
 from echoic.memory.distilling.changes import TakeBack
 from echoic.memory.distilling.turns import Stretch
 from echoic.memory.distilling.withheld import RECENT, hushes, of_user, takes_back
-from echoic.memory.ledger import Ledger
 from echoic.memory.mentions import Span, joined, masked, said_in, said_in_text
 from echoic.memory.records import (
     CONVERSATION,
     MEMORY,
     TURN,
+    Ledger,
     conversation_of,
     cursor_of,
     hidden_in,

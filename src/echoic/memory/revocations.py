@@ -11,8 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from echoic.memory.concurrency import until_written
-from echoic.memory.ledger import memory_id
-from echoic.memory.records import scan_all
+from echoic.memory.records import memory_id, scan_all
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Scope, checked_name, checked_time
 

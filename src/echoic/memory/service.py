@@ -15,12 +15,11 @@ from echoic.embedding.base import Embedder
 from echoic.embedding.cached import CachedEmbedder
 from echoic.errors import InvalidInput, brief
 from echoic.memory.background import Background
+from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.distil import EVERY, Distiller, Jobs
 from echoic.memory.door import Door, Secrets
-from echoic.memory.guarded_store import HomeLoop, ObservedEmbedder, observed_store
+from echoic.memory.guarded_store import HomeLoop, Meter, ObservedEmbedder, Quota, observed_store
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
-from echoic.memory.orphaned_calls import RESUMABLE_FOR_S, AbandonedCalls
-from echoic.memory.quota import Meter, Quota
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
 from echoic.memory.service_context import GlobalWrites, Parts
@@ -110,10 +109,10 @@ class MemoryService:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
         kinds, door = _kinds(global_writes, global_kinds), _door(store, secrets)
         self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
-        store = observed_store(store, telemetry, door, meter=self._meter, home=self._home)
+        backend, store = store, observed_store(store, telemetry, door, meter=self._meter, home=self._home)
         # a cache is left as it is: whoever forgets must find the words in it
         if not isinstance(embedder, CachedEmbedder):
-            embedder = ObservedEmbedder(embedder, telemetry, hooks)
+            embedder = ObservedEmbedder(embedder, telemetry)
         distiller = Distiller(
             store,
             extractor=extractor,
@@ -130,9 +129,9 @@ class MemoryService:
             store=store,
             door=door,
             embedder=embedder,
-            recaller=Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home),
+            recaller=Recaller(backend, embedder, fusion=fusion, shares=shared, home=self._home),
             distiller=distiller,
-            background=Background(store, embedder, distiller, self._home),
+            background=Background(store, embedder, distiller, self._home, hooks),
             classifier=classifier,
             judge=_judge(store, second_judge, kinds, clock),
             hooks=hooks,
@@ -273,8 +272,7 @@ class MemoryService:
         Raises:
             InvalidInput: `user` or `deployment` is empty or cannot be kept exactly.
         """
-        # None would be everyone's scope; nobody gets there by leaving the user out
-        return UserMemory(self._parts, Scope(deployment, checked_name(user, "user")))
+        return UserMemory(self._parts, Scope(deployment, user))
 
     async def users(self, deployment: str = "default") -> list[str]:
         """Every user that something is kept about. For operators."""

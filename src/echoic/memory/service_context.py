@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from echoic.memory.telemetry import Telemetry
     from echoic.stores.base import Store
 
+
 GlobalWrites = Literal["auto", "propose"]
 """What a caller's global memory does. propose: its author sees it, until an operator approved it. auto: all
 see it at once if it states nothing but the deployment's `global_kinds`; what states more is proposed."""

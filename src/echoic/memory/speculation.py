@@ -3,6 +3,7 @@
     listening = ana.listen()
     listening.partial("what is the name")              # as the recogniser writes
     listening.partial("what is the name of my dog")
+    early = await listening.peek()                     # None, or what is known for that so far
     recall = await listening.final("What is the name of my dog?", deadline_ms=150)
 
 It guesses nothing: what `final` gives at once is what was found for the same question, and only while nothing
@@ -22,8 +23,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen
-from echoic.memory.concurrency import Deadline, checked_deadline
-from echoic.memory.recall import SearchOptions
+from echoic.memory.recall import Deadline, SearchOptions, checked_deadline
 from echoic.partition import Partition
 from echoic.ranking.query import Query, query_of
 from echoic.temporal import may_mean_time
@@ -238,6 +238,20 @@ class Speculation:
         if self._heard == heard:  # else somebody speaks again already
             self._heard, self._last = "", None
         return recall
+
+    async def peek(self) -> Recall | None:
+        """What is known for what was heard so far, if that was found already; else None.
+
+        The utterance goes on: this is for a reply that is prepared before it has ended. Never searches, and
+        never waits for a search.
+
+        Raises:
+            NotOpen: after `aclose()`.
+            StoreUnavailable: it cannot be told whether what was found still stands.
+        """
+        self._check_open()
+        known = self._answering(self._heard) if self._heard else None
+        return known.recall if known is not None and known.state == await self._state() else None
 
     def reset(self) -> None:
         """Drop the utterance: it was noise, or the caller began anew. What was embedded stays at hand."""

@@ -13,13 +13,13 @@ from typing import Any, Final, Literal
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.ledger import memory_id
 from echoic.memory.records import (
     CONVERSATION,
     DISTILLED,
     TURN,
     conversation_of,
     cursor_of,
+    memory_id,
     record_of_conversation,
     scan_all,
     turn_of,

@@ -1,16 +1,21 @@
 """Traces and metrics of memory at work, through OpenTelemetry's API. Without an SDK all of it does nothing.
 
+Operations on memories follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.memory.*`): the
+names of spans, attributes and units. What they have no name for begins with "echoic.".
+
 Spans and metrics say what was done, how it ended, how long it took and how much it was. They hold no text, no
-key, no query and no message of an error. A user appears as a pseudonym, in spans alone.
+key, no query and no message of an error, unless content is asked for. A user appears as a pseudonym, in spans
+alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -26,7 +31,21 @@ if TYPE_CHECKING:
 
     from echoic.memory.distilling.reconcile import Distilled
 
-OperationName = Literal["recall", "write", "embed", "distil", "erase"]
+OperationName = Literal["recall", "set", "remember", "delete", "write", "embed", "distil", "erase"]
+
+_CONVENTIONAL: Final[Mapping[OperationName, str]] = {
+    "recall": "search_memory",
+    "set": "upsert_memory",
+    "remember": "create_memory",
+    "delete": "delete_memory",
+    "distil": "upsert_memory",
+    "erase": "delete_memory",
+}
+"""`gen_ai.operation.name` of what the conventions know, which is the name of the span as well."""
+_CONVENTIONAL_BOUNDARIES: Final = (
+    0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
+)  # fmt: skip
+"""Of `gen_ai.client.operation.duration`, as the conventions advise."""
 
 _BOUNDARIES: Final = (
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0,
@@ -37,25 +56,27 @@ _EVERYONE: Final = "everyone"
 
 
 class OperationSpan:
-    """One thing being done; what is noted on it becomes attributes of its span."""
+    """One operation under way. What is set on it is recorded when the operation ends."""
 
-    def __init__(self, span: Span) -> None:
-        self._span = span
+    def __init__(self) -> None:
         self._started = time.perf_counter()
         self.outcome = "ok"
         """How it ended: "ok", a recall's outcome, "conflict", "failed", "cancelled" or "error"."""
         self.error = ""
         """The kind of what went wrong, such as "StoreUnavailable"."""
+        self.count = 0
+        """Memories it is about; of a write changes, of an embedding texts."""
+        self.record: str | None = None
+        """Id or key of the one memory it is about. Unless content is captured, a hash stands for it."""
+        self.attributes: Mapping[str, str | float] = {}
+        """Attributes of the span, each prefixed "echoic.": counts and names of ours, nothing anybody said."""
+        self.content: Mapping[str, str] = {}
+        """Attributes that hold what memories say and what was asked; set only where content is captured."""
 
     @property
     def duration_ms(self) -> float:
         """How long it has taken so far."""
         return (time.perf_counter() - self._started) * 1000
-
-    def note(self, **attributes: str | float) -> None:
-        """Add attributes, each prefixed "echoic.". Counts and names of ours only: nothing anybody said."""
-        if self._span.is_recording():
-            self._span.set_attributes({f"echoic.{name}": value for name, value in attributes.items()})
 
 
 class Telemetry:
@@ -66,6 +87,8 @@ class Telemetry:
         meter_provider: where metrics go; None: the global one.
         pseudonym_key: keys the hash that stands for a user, 16 bytes at least, so that traces of several
             processes name a user alike. None: a random one, which nobody can undo once the process has ended.
+        capture_content: whether spans also hold questions, and memories with their keys and ids. Whoever
+            reads the traces reads what people said.
 
     Raises:
         InvalidInput: the key is too short to hide anything.
@@ -77,12 +100,14 @@ class Telemetry:
         meter_provider: MeterProvider | None = None,
         *,
         pseudonym_key: bytes | None = None,
+        capture_content: bool = False,
     ) -> None:
         if pseudonym_key is not None and len(pseudonym_key) < _MIN_KEY_BYTES:
             raise InvalidInput(
                 f"pseudonym_key has {len(pseudonym_key)} bytes, {_MIN_KEY_BYTES} at least: "
                 "names of users can be guessed and tried"
             )
+        self.captures_content = capture_content
         # blake2b takes keys of up to 64 bytes; a longer one counts in full by its hash
         self._key = blake2b(pseudonym_key or secrets.token_bytes(32), digest_size=32).digest()
         self._tracer = trace.get_tracer("echoic", tracer_provider=tracer_provider)
@@ -93,27 +118,39 @@ class Telemetry:
             "How long recalls, writes, embeddings, distillings and erasures take.",
             explicit_bucket_boundaries_advisory=_BOUNDARIES,
         )
-        self._hits = meter.create_counter("echoic.recall.hits", "{hit}", "What recalls found.")
-        self._changes = meter.create_counter("echoic.write.changes", "{change}", "Changes made durable.")
-        self._texts = meter.create_counter("echoic.embed.texts", "{text}", "Texts given a vector.")
+        self._conventional = meter.create_histogram(
+            "gen_ai.client.operation.duration",
+            "s",
+            "GenAI operation duration.",
+            explicit_bucket_boundaries_advisory=_CONVENTIONAL_BOUNDARIES,
+        )
+        self._counters: Mapping[OperationName, metrics.Counter] = {
+            "recall": meter.create_counter("echoic.recall.hits", "{hit}", "What recalls found."),
+            "write": meter.create_counter("echoic.write.changes", "{change}", "Changes made durable."),
+            "embed": meter.create_counter("echoic.embed.texts", "{text}", "Texts given a vector."),
+            "erase": meter.create_counter("echoic.erase.records", "{record}", "Records destroyed."),
+        }
         self._memories = meter.create_counter(
             "echoic.distil.memories", "{memory}", "What distilling changed."
         )
-        self._erased = meter.create_counter("echoic.erase.records", "{record}", "Records destroyed.")
 
     @contextlib.contextmanager
     def operation(self, name: OperationName, scope: Scope | None = None) -> Iterator[OperationSpan]:
         """Trace and time what happens inside. What is raised passes through, noted by its kind alone."""
+        conventional = _CONVENTIONAL.get(name)
         with self._tracer.start_as_current_span(
+            conventional or f"echoic.{name}",
+            attributes={"gen_ai.operation.name": conventional} if conventional else None,  # samplers see it
             # an exception's message may hold what was said, so OpenTelemetry does not get to see it
-            f"echoic.{name}",
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
             if scope is not None and span.is_recording():
-                span.set_attribute("echoic.deployment", scope.deployment)
-                span.set_attribute("echoic.user", self.pseudonym(scope))
-            doing = OperationSpan(span)
+                user = self.pseudonym(scope)
+                span.set_attributes({"echoic.deployment": scope.deployment, "echoic.user": user})
+                if conventional:
+                    span.set_attribute("gen_ai.memory.store.id", f"{scope.deployment}/{user}")
+            doing = OperationSpan()
             try:
                 yield doing
             except BaseException as error:
@@ -126,9 +163,22 @@ class Telemetry:
         about: dict[str, str] = {"echoic.operation": name, "echoic.outcome": done.outcome}
         if done.error:
             about["error.type"] = done.error
-        self._duration.record(done.duration_ms / 1000, about)
+        elif (counter := self._counters.get(name)) is not None:
+            kind = done.attributes.get("kind")  # a "document" or a "query"
+            counter.add(done.count, {} if kind is None else {"echoic.kind": kind})
+        seconds = done.duration_ms / 1000
+        self._duration.record(seconds, about)
+        conventional = _CONVENTIONAL.get(name)
+        if conventional:
+            error = {"error.type": done.error} if done.error else {}
+            self._conventional.record(seconds, {"gen_ai.operation.name": conventional, **error})
         if span.is_recording():
-            span.set_attributes(about)
+            span.set_attributes(about | {f"echoic.{key}": value for key, value in done.attributes.items()})
+            if conventional and not done.error:
+                span.set_attributes({"gen_ai.memory.record.count": done.count, **done.content})
+                if done.record is not None:
+                    shown = done.record if self.captures_content else self.hidden(done.record)
+                    span.set_attribute("gen_ai.memory.record.id", shown)
             if done.outcome in {"error", "failed"}:
                 span.set_status(Status(StatusCode.ERROR, done.error))
 
@@ -136,22 +186,11 @@ class Telemetry:
         """What stands for the user of `scope` in a span: 64 bits of a keyed hash, 16 hexadecimal digits."""
         if scope.user is None:
             return _EVERYONE
-        named = f"{scope.deployment}\0{scope.user}".encode()
-        return blake2b(named, digest_size=8, key=self._key).hexdigest()
+        return self.hidden(f"{scope.deployment}\0{scope.user}")
 
-    # -- counts, by what they count
-
-    def found(self, hits: int) -> None:
-        """Count the hits of a recall."""
-        self._hits.add(hits)
-
-    def written(self, changes: int) -> None:
-        """Count changes that are durable."""
-        self._changes.add(changes)
-
-    def embedded(self, texts: int, kind: str) -> None:
-        """Count texts that got a vector, by whether they are a "document" or a "query"."""
-        self._texts.add(texts, {"echoic.kind": kind})
+    def hidden(self, name: str) -> str:
+        """What stands for `name` in a span: 64 bits of a keyed hash."""
+        return blake2b(name.encode(errors="surrogatepass"), digest_size=8, key=self._key).hexdigest()
 
     def distilled(self, reader: str, changed: Distilled) -> None:
         """Count what a run of distilling changed."""
@@ -165,9 +204,16 @@ class Telemetry:
             if count:
                 self._memories.add(count, {"echoic.change": change, "echoic.reader": reader})
 
-    def erased(self, records: int) -> None:
-        """Count records that were destroyed."""
-        self._erased.add(records)
+
+def content_of(records: Iterable[Mapping[str, object]], query: str | None = None) -> dict[str, str]:
+    """What memories say, and what was asked, as `OperationSpan.content`.
+
+    Args:
+        records: each with its "content", and its "id" and "score" where it has them.
+        query: the question, without secrets.
+    """
+    told = {"gen_ai.memory.records": json.dumps([*records], ensure_ascii=False)}
+    return told if query is None else told | {"gen_ai.memory.query.text": query}
 
 
 def _ended(error: BaseException) -> str:

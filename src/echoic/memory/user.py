@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from echoic.checks import checked_query, checked_time
@@ -15,13 +17,13 @@ from echoic.memory.conversation import OpenConversation, Transcript, find_transc
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.items import Items
 from echoic.memory.keyed_memories import KeyedMemories
-from echoic.memory.profile import change_directives, model_profile, profile_of, read_directives
+from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.memory.service_context import Parts
 from echoic.memory.speculation import InterimSearches, Speculation
 from echoic.memory.tasks import Result, Task
-from echoic.memory.user_timezone import TimeReader
+from echoic.memory.telemetry import OperationSpan, content_of
 from echoic.stores.base import Store
 from echoic.types import (
     Category,
@@ -81,7 +83,15 @@ class UserMemory:
         memory returned it says who sees it, and `reason` why. `context` is when the value applies.
         What cannot be kept raises InvalidInput. After StoreUnavailable nothing was kept: set it again.
         """
-        return await self._keyed.set(key, value, category, context, visibility)
+        with self._parts.telemetry.operation("set", self.scope) as doing:
+            kept = await self._keyed.set(key, value, category, context, visibility)
+            self._note(doing, kept)
+        return kept
+
+    def _note(self, doing: OperationSpan, kept: Memory) -> None:
+        doing.count, doing.record = 1, kept.id
+        if self._parts.telemetry.captures_content:
+            doing.content = content_of([_recorded(kept)])
 
     async def get(self, key: str) -> Memory | None:
         """The current memory under `key`: the user's own, else a global, else a shared one."""
@@ -104,7 +114,10 @@ class UserMemory:
         """
         if (key is None) == (id is None):
             raise InvalidInput("delete takes either a key or an id")
-        return await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
+        with self._parts.telemetry.operation("delete", self.scope) as doing:
+            found = await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
+            doing.count, doing.record = int(found), key if key is not None else id
+        return found
 
     async def history(self, key: str) -> list[Memory]:
         """Every version the user kept under `key`, oldest first, retracted ones included."""
@@ -119,7 +132,10 @@ class UserMemory:
         said_at: datetime | None = None,
     ) -> Memory:
         """Keep one sentence about the user, without a key. Repeating the call changes nothing."""
-        return await self._keyed.remember(text, category, context, said_at)
+        with self._parts.telemetry.operation("remember", self.scope) as doing:
+            kept = await self._keyed.remember(text, category, context, said_at)
+            self._note(doing, kept)
+        return kept
 
     async def facts(self, *, with_global: bool = False) -> list[Memory]:
         """Every current memory of the user, oldest first, `with_global` those of everyone as well."""
@@ -192,16 +208,19 @@ class UserMemory:
         with parts.telemetry.operation("recall", self.scope) as doing:
             recall = await parts.recaller.search(self.scope, text, asked, self._times)
             doing.outcome = recall.outcome
-            doing.note(hits=len(recall.hits), cut=",".join(recall.cut))
-        parts.telemetry.found(len(recall.hits))
+            doing.count, doing.attributes = len(recall.hits), {"cut": ",".join(recall.cut)}
+            if parts.telemetry.captures_content:
+                query = parts.door.value(self.scope, text)
+                doing.content = content_of(map(_found, recall.hits), query)
         parts.hooks.emit(Recalled(scope=self.scope, recall=recall, duration_ms=doing.duration_ms))
         return recall
 
     async def warm(self) -> None:
-        """Load what a recall needs, as when the phone rings: partitions and encoder.
+        """Load what a recall and a brief need, as when the phone rings: partitions, encoder and modules.
 
         An embedder that cannot be reached is no error here: words and sounds answer without it.
         """
+        await asyncio.to_thread(import_module, "echoic.memory.block")  # else the first turn waits for it
         await self._search(_GREETING, SearchOptions(limit=1))
 
     def listen(
@@ -236,7 +255,7 @@ class UserMemory:
         it. Where nothing is known, or the search was incomplete, the text says so. `budget_tokens` is the
         maximum length, counted as for `Block`; other arguments as for `recall`.
         """
-        from echoic.memory.answering import hits_for
+        from echoic.memory.block import hits_for
 
         limit = hits_for(text, budget_tokens)
         asked = SearchOptions(limit, deadline_ms, False, timezone, min_relevance, besides)
@@ -251,7 +270,7 @@ class UserMemory:
         Raises:
             InvalidInput: the budget is not a whole number above 0, or a hit belongs to another user.
         """
-        from echoic.memory.answering import packed
+        from echoic.memory.block import packed
 
         zone = partial(self._times.zone, self.scope, timezone)
         return await packed(self._parts, self.scope, recall, budget_tokens, zone)
@@ -496,6 +515,15 @@ class UserMemory:
         if used.scope != self.scope:
             raise InvalidInput("this tool was used for another user: tell it by their memory")
         self._parts.tell_tool_use(used)
+
+
+def _recorded(memory: Memory) -> dict[str, object]:
+    return {"id": memory.id, "content": memory.text}
+
+
+def _found(hit: Hit) -> dict[str, object]:
+    named = hit.memory or hit.turn
+    return {"id": named.id if named else "", "content": hit.text, "score": hit.relevance}
 
 
 __all__ = ["ANSWER_TOKENS", "BLOCK_TOKENS", "MAX_LIMIT", "P", "UserMemory"]

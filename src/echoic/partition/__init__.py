@@ -15,7 +15,7 @@ from echoic.partition.partition import (
     checked_tokens,
     unpacked,
 )
-from echoic.partition.segment import SEGMENT_ROWS, Segment
+from echoic.partition.segment import SEGMENT_ROWS, Segment, distinct
 
 __all__ = [
     "AXES",
@@ -34,6 +34,7 @@ __all__ = [
     "Vocabulary",
     "as_packed",
     "checked_tokens",
+    "distinct",
     "number_of",
     "unpacked",
 ]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
 from echoic.partition.entry import ITEM, MEMORY, ROW, TURN, Flag, number_of
-from echoic.partition.segment import SEGMENT_ROWS, Listing, Segment
+from echoic.partition.segment import SEGMENT_ROWS, Listing, Segment, distinct
 
 AXES = 64
 """Directions in which a piece is kept. LoCoMo: 64 find as much as 128, and 384 find 0.4 of R@10 more."""
@@ -243,7 +243,7 @@ class Partition:
             return kept
         rows = self.rows
         wanted = (rows["kind"] == ITEM) & (rows["session"] == number_of(group)) & (rows["characters"] > 0)
-        segments = np.unique(np.flatnonzero(wanted) // SEGMENT_ROWS)
+        segments = distinct(np.flatnonzero(wanted) // SEGMENT_ROWS)
         origin = (segments[:, None] * SEGMENT_ROWS + np.arange(SEGMENT_ROWS)).reshape(-1)
         here = wanted[origin]
         made = Partition(self._vectors.shape[1])

@@ -7,6 +7,7 @@ instead of 10,000: measured 5 to 20 times faster than a row at a time from 1,000
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,12 @@ from echoic.partition.entry import ROW, Entry, Flag
 SEGMENT_ROWS = 32
 _MAGIC = b"ECS1"
 _HEADER = struct.Struct("<4sIIII")  # magic, words, postings, bytes of words, bytes of codes
+
+
+def distinct(numbers: NDArray[Any]) -> NDArray[Any]:
+    """The different `numbers`, ascending. `np.unique` loads a module of numpy's first, which takes 50 ms."""
+    ordered = np.sort(numbers, axis=None)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
 
 
 class Listing:
@@ -154,7 +161,7 @@ class Segment:
             self.vectors[slot] = 0
         keep = self.slots != slot
         self.slots, self.which, self.counts = self.slots[keep], self.which[keep], self.counts[keep]
-        used = np.unique(self.which)
+        used = distinct(self.which)
         if len(used) < len(self.words):
             self.listing = Listing.of([self.words[i] for i in used], [self.codes[i] for i in used])
             self.terms = self.terms[used]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import AXES, Flag, Pieces, as_packed
+from echoic.partition import AXES, Flag, Pieces, as_packed, distinct
 from echoic.ranking.candidates import Candidates
 from echoic.ranking.layout import REACH, Floats
 from echoic.words import content_words, cut, fold
@@ -153,7 +153,7 @@ def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tup
         _hush(own, share, place, rows)
         return own, own
     around = place.layout.row_at[slots[in_session, None] + _OFFSETS]
-    wanted = np.unique(np.concatenate([rows, around.ravel()]))
+    wanted = distinct(np.concatenate([rows, around.ravel()]))
     said = _of_rows(axes, place, wanted)
     _hush(said, share, place, wanted)
     own = said[np.searchsorted(wanted, rows)]

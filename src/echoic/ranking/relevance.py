@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import SEGMENT_ROWS, Flag, number_of
+from echoic.partition import SEGMENT_ROWS, Flag, distinct, number_of
 from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels, LookedAt
 from echoic.ranking.indexing import AGENT
@@ -331,7 +331,7 @@ def _saying(channels: Channels, rows: Rows, terms: int, *, beside: bool) -> tupl
             continue
         local = rows[here] - channels.starts[number]
         near = _neighbours(place, local) if beside else local[:, None]
-        wanted = np.unique(near)  # -1, a gap, says nothing
+        wanted = distinct(near)  # -1, a gap, says nothing
         at = np.minimum(np.searchsorted(wanted, said.row), len(wanted) - 1)
         kept = (wanted[at] == said.row) & (said.count > 0)
         table = np.zeros((len(wanted), terms), np.float32)

@@ -10,9 +10,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic_ai import Agent, RunContext, Tool, ToolDefinition
+from pydantic_ai.agent import AgentRealtime
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.realtime import RealtimeModel, RealtimeModelSettings
+from pydantic_ai.toolsets import FunctionToolset
 
 from echoic.english.slots import sentence_of, with_context
 from echoic.errors import InvalidInput, brief
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
 
 TRANSFER_TOOL = "transfer_call"
+_BEING_HANDED_OVER = "The call is being handed over."
 Hook = Callable[["CallContext"], Awaitable[None]]
 TurnHook = Callable[["CallContext", str], Awaitable[None]]
 
@@ -56,6 +59,10 @@ class VoiceAgent:
     """Another model than the session's."""
     settings: RealtimeModelSettings | None = None
     """Of the model, such as its voice."""
+    base: Agent[Any, str] | None = None
+    """An agent of PydanticAI's that speaks: it keeps its own instructions and tools, which get the session's
+    `deps` as theirs, and is given those above besides.
+    """
     toolbox: Mapping[str, Tool[CallContext]] = field(init=False, repr=False, compare=False)
     """`tools` by name."""
 
@@ -72,13 +79,39 @@ class VoiceAgent:
                 f"idempotent names tools that {brief(self.name)} does not have: {sorted(unknown)}"
             )
 
-    def built(self, said: str, others: Sequence[str]) -> Agent[CallContext, str]:
-        """As an agent of PydanticAI, that is told `said` and may hand over to `others`."""
-        allowed = [name for name in others if self.transfers is None or name in self.transfers]
+    def realtime(
+        self,
+        model: RealtimeModel,
+        context: CallContext,
+        *,
+        instructions: str,
+        others: Sequence[str],
+        **options: Any,
+    ) -> AgentRealtime[Any]:
+        """As PydanticAI opens a session for it.
+
+        Args:
+            model: that speaks.
+            context: of the call.
+            instructions: its own.
+            others: agents of the same call.
+            options: of `Agent.realtime`.
+        """
+        allowed = tuple(name for name in others if self.transfers is None or name in self.transfers)
         tools = list(self.toolbox.values())
-        if allowed:
-            tools.append(_transfer_tool(tuple(allowed)))
-        return Agent(name=self.name, deps_type=CallContext, instructions=said or None, tools=tools)
+        if self.base is not None:
+            tools += [transfer_tool(allowed, context.transfer, _BEING_HANDED_OVER)] if allowed else []
+            options["toolsets"] = [FunctionToolset[Any](tools, id="call")] if tools else []
+            return self.base.realtime(model, deps=context.deps, instructions=instructions or None, **options)
+        tools += [_transfer_tool(allowed)] if allowed else []
+        agent = Agent(name=self.name, deps_type=CallContext, instructions=instructions or None, tools=tools)
+        return agent.realtime(model, deps=context, **options)
+
+
+class Restart(Exception):
+    """What was being answered must be answered anew, by a model that has seen nothing so far: somebody else
+    speaks. Raised by a tool.
+    """
 
 
 class InCall(Protocol):
@@ -186,9 +219,33 @@ def _transfer_tool(names: tuple[str, ...]) -> Tool[CallContext]:
             ctx.deps.transfer(agent)
         except InvalidInput:
             return f"There is no colleague called so. There are: {', '.join(names)}."
-        return "The call is being handed over."
+        return _BEING_HANDED_OVER
 
     return Tool(transfer_call, name=TRANSFER_TOOL, description=transfer_description(names))
+
+
+def transfer_tool(names: tuple[str, ...], transfer: Callable[[str], None], told: str) -> Tool[Any]:
+    """A tool by which an agent hands the call over to one of `names`, for an agent with `deps` of its own.
+
+    Args:
+        names: the others.
+        transfer: hands it over; raises InvalidInput where there is none of that name.
+        told: to the model once it was.
+    """
+
+    async def transfer_call(agent: str) -> dict[str, Any]:
+        """Hand the call over to a colleague.
+
+        Args:
+            agent: the colleague's name.
+        """
+        try:
+            transfer(agent)
+        except InvalidInput:
+            return {"success": False, "note": f"There are these colleagues: {', '.join(names)}."}
+        return {"success": True, "note": told}
+
+    return Tool(transfer_call, takes_ctx=False, name=TRANSFER_TOOL, description=transfer_description(names))
 
 
 def transfer_description(names: Sequence[str]) -> str:
@@ -213,6 +270,8 @@ class ToolShield(AbstractCapability[Any]):
     """Around every tool of one agent on one call."""
 
     timeout_s: float = 10.0
+    on_restart: Callable[[Restart], Awaitable[None]] | None = None
+    """Awaited where a tool raised `Restart`."""
     id: str | None = "tool-shield"
     _runs: dict[str, asyncio.Task[Any]] = field(default_factory=dict, init=False, repr=False)
     _stopped: bool = field(default=False, init=False, repr=False)
@@ -250,6 +309,9 @@ class ToolShield(AbstractCapability[Any]):
     ) -> Any:
         """Say that it failed instead of ending the call."""
         del ctx, args
+        if isinstance(error, Restart) and self.on_restart is not None:
+            await self.on_restart(error)
+            return FAILED
         # its message may quote what was said
         log.warning("the tool %s failed: %s", tool_def.name, type(error).__name__)
         self._runs.pop(call.tool_call_id, None)  # the same call made again is tried again

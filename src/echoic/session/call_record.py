@@ -164,6 +164,11 @@ class CallLog:
             Given(exchange=number, role=role, name=name, text=text, tokens=estimate_tokens(text))
         )
 
+    def clear(self) -> None:
+        """Nothing that happened so far is to be written."""
+        self._first += len(self.exchanges)
+        self.exchanges, self._given, self._changed, self._call_changed = [], [], {}, True
+
     async def write(self, store: Store, scope: Scope) -> None:
         """Keep what is new. What could not be kept is tried again with the next.
 

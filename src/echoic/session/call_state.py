@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
-from echoic.session.agents import InCall, VoiceAgent
+from echoic.session.agents import InCall, Restart, VoiceAgent
 from echoic.session.asr_confidence import THRESHOLD, Confidences
 from echoic.session.call_record import CallLog
 from echoic.session.call_summary import Digest
 from echoic.session.checkpoints import SessionStore
+from echoic.session.history import masked_messages
 from echoic.session.hooks import CallHooks
 from echoic.session.playback import Playback
 from echoic.session.provider_session import Leg
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
 from echoic.stores.base import Store
 from echoic.types import Turn
+
+if TYPE_CHECKING:
+    from echoic.capability import CallerMemory
+    from echoic.session.text_recorder import TextRecorder
 
 State = Literal["created", "connecting", "active", "reconnecting", "transferring", "closed"]
 RecallMode = Literal["before_reply", "beside", "off"]
@@ -107,7 +116,9 @@ class CallState:
     session_id: str
     settings: SessionSettings
     memory: UserMemory
-    conversation: OpenConversation
+    """Where the words of the call are kept."""
+    opened: OpenConversation | None
+    """What they are kept in; None where a host keeps them."""
     store: Store
     sessions: SessionStore
     playback: Playback
@@ -130,11 +141,32 @@ class CallState:
     sound_at_s: float = field(default_factory=time.monotonic)
     lost: bool = False
     """Whether the call was taken over by another process, or forgotten: nothing more is kept."""
+    host: SessionHost | None = None
+    """The call that this is the voice of."""
 
     @property
     def leg(self) -> Leg:
         """The one that listens."""
         return self.legs[-1]
+
+    @property
+    def conversation(self) -> OpenConversation:
+        """What the words of the call are kept in."""
+        assert self.opened is not None
+        return self.opened
+
+    @property
+    def learning(self) -> OpenConversation | None:
+        """The conversation that is learned from; None: none of it is kept yet."""
+        return self.opened if self.host is None else self.host.recorder.opened
+
+    def masked(self, said: str) -> str:
+        """What the caller said, as it may be kept and searched for."""
+        return said if self.host is None else self.host.masked(said)
+
+    def history_so_far(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+        """`messages` as they may be kept and shown to another model."""
+        return list(messages) if self.host is None else masked_messages(messages, self.host.masked)
 
     def sounds(self) -> None:
         """Somebody says something."""
@@ -148,6 +180,55 @@ class CallState:
         return task
 
 
+class SessionHost(Protocol):
+    """A call that finds out who is speaking and keeps its own words, such as a telephone's.
+
+    A session that is its voice reads the memory it is given, and hands over what was said. When the host
+    serves somebody else, which shows in another `recorder`, the session is over.
+    """
+
+    recorder: TextRecorder
+    """What lasts of the call, in the memory of whom it serves."""
+
+    @property
+    def history(self) -> Sequence[ModelMessage]:
+        """What was said before the session began."""
+        ...
+
+    @property
+    def usage(self) -> RunUsage:
+        """To which the session's is added."""
+        ...
+
+    def capabilities(self, agent: str) -> tuple[CallerMemory, Sequence[AbstractCapability[Any]]]:
+        """Memory as `agent` is given it, and what it is given besides."""
+        ...
+
+    def masked(self, said: str) -> str:
+        """What the caller said, without what proves who they are."""
+        ...
+
+    def caller_speaks(self) -> None:
+        """The caller began to say something."""
+        ...
+
+    async def overheard(self, turn: Turn) -> Turn:
+        """Keep what the caller said, screened before; how it is kept."""
+        ...
+
+    async def spoke(self, turn: Turn) -> None:
+        """Keep what the agent said, as far as it was heard."""
+        ...
+
+    async def restarted(self, why: Restart) -> None:
+        """A tool found that somebody else is speaking: serve them."""
+        ...
+
+    def transferred(self, agent: str) -> None:
+        """The call was handed to `agent`."""
+        ...
+
+
 class Session(InCall, Protocol):
     """The whole that a part belongs to."""
 
@@ -156,6 +237,8 @@ class Session(InCall, Protocol):
     settings: SessionSettings
     deps: Any
     """The application's own."""
+    host: SessionHost | None
+    """The call that the session is the voice of, if it is part of one."""
 
     def agent(self, name: str) -> VoiceAgent:
         """One of the session's agents.

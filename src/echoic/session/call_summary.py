@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,6 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart
 from echoic.english.slots import sentence_of, with_context
 from echoic.errors import EchoicError
 from echoic.memory.checkpoints import Checkpoint
-from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.prompt.budget import estimate_tokens
@@ -58,7 +57,7 @@ class Digest:
 
     Args:
         memory: the caller's.
-        conversation: what is said in it.
+        turns: what was said in the call, and before it in the same conversation.
         summarizer: a language model's; None: there is none.
         budget_tokens: of the messages that are handed on.
     """
@@ -66,7 +65,7 @@ class Digest:
     def __init__(
         self,
         memory: UserMemory,
-        conversation: OpenConversation,
+        turns: Callable[[], Awaitable[Sequence[Turn]]],
         summarizer: Summarizer | None,
         *,
         budget_tokens: int,
@@ -74,7 +73,7 @@ class Digest:
         self.text: str | None = None
         """What was evicted was about; None: nothing was."""
         self._memory = memory
-        self._conversation = conversation
+        self._turns = turns
         self._summarizer = summarizer
         self._budget = budget_tokens
         self._evicted = 0
@@ -108,12 +107,12 @@ class Digest:
 
         Args:
             evicted: turns of the call, as `condensed` counted them.
-            kept: turns that the conversation has of this call.
+            kept: how many of the turns are of this call.
         """
         if evicted <= self._told:
             return
         try:
-            turns = await self._conversation.turns()
+            turns = await self._turns()
             call = turns[max(0, len(turns) - kept) :]
             facts = [
                 with_context(sentence_of(fact), fact.context)

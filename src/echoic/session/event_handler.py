@@ -93,7 +93,7 @@ class Pump:
         self._belongs(said.turn_id, exchange)
         self.prompted()
         self._open[leg.name] = said
-        self._live.sounds()
+        self._caller_begins()
 
     def take(self, leg: Leg, event: RealtimeEvent) -> None:
         """Take in an event of a leg, which has taken it in itself."""
@@ -158,7 +158,7 @@ class Pump:
         if ended and "transcript" not in exchange.stages:
             self._live.log.stamp("transcript", exchange)
             self._live.sounds()
-            task = self._live.spawn(self._turn_ended(leg, said.text, exchange))
+            task = self._live.spawn(self._turn_ended(leg, self._live.masked(said.text), exchange))
             self._live.recalls.add(task)
             task.add_done_callback(self._live.recalls.discard)
 
@@ -185,6 +185,12 @@ class Pump:
         if not self._words_are_due:
             self._open[leg.name] = said
         self._words_are_due = False
+        self._caller_begins()
+
+    def _caller_begins(self) -> None:
+        self._live.sounds()
+        if self._live.host is not None:
+            self._live.host.caller_speaks()
 
     def _heard_more(self, leg: Leg, index: int, delta: SpeechPartDelta) -> None:
         log_ = self._live.log
@@ -201,11 +207,11 @@ class Pump:
                 exchange.partials += 1
                 log_.stamp("first_partial", exchange)
                 if self._live.settings.recalls:
-                    self._live.recall.hear(delta.transcript)
+                    self._live.recall.hear(self._live.masked(delta.transcript))
             self._live.sounds()
 
     def _caller_speaks(self, leg: Leg, item: str | None) -> None:
-        self._live.sounds()
+        self._caller_begins()
         self.barge_in(leg)
         exchange = self._live.log.begin(leg.setup.agent.name)
         self._live.log.stamp("speech_began", exchange)
@@ -404,6 +410,7 @@ async def _hooked(work: Awaitable[None]) -> None:
 
 async def _checked(live: CallState) -> None:
     try:
-        await live.conversation.learn_soon()
+        if live.learning is not None:
+            await live.learning.learn_soon()
     except EchoicError as error:
         log.warning("a checkpoint of what is learned failed: %s", type(error).__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -153,6 +153,24 @@ def as_heard(
         _heard(message, waiting, so_far=so_far) if isinstance(message, ModelResponse) else message
         for message in messages
         if isinstance(message, (ModelRequest, ModelResponse))
+    ]
+
+
+def masked_messages(messages: Sequence[ModelMessage], masked: Callable[[str], str]) -> list[ModelMessage]:
+    """`messages` in which what the caller said is as `masked` leaves it."""
+
+    def of(part: Any) -> Any:
+        if isinstance(part, SpeechPart) and part.speaker == "user" and part.transcript:
+            return replace(part, transcript=masked(part.transcript))
+        if isinstance(part, UserPromptPart) and isinstance(part.content, str):
+            return replace(part, content=masked(part.content))
+        return part
+
+    return [
+        replace(message, parts=[of(part) for part in message.parts])
+        if isinstance(message, ModelRequest)
+        else message
+        for message in messages
     ]
 
 

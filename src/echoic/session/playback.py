@@ -17,6 +17,8 @@ from echoic.errors import InvalidInput, brief
 from echoic.session.heard import DEFAULT_MS_PER_UNIT, Heard, SpeechTrace, divide
 
 SAMPLE_BYTES: Final = 2
+_PATIENCE_S: Final = 1.0
+"""How much longer than it sounds what was handed out may take to be reported as played."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,21 +153,43 @@ class Playback:
         utterance.fed_bytes += len(pcm)
         self._news.set()
 
-    async def media(self) -> AsyncIterator[Frame | Flush]:
-        """Frames in order, and where the caller interrupted, the order to drop what was not played."""
+    async def media(self, ahead_bytes: int | None = None) -> AsyncIterator[Frame | Flush]:
+        """Frames in order, and where the caller interrupted, the order to drop what was not played.
+
+        Args:
+            ahead_bytes: that may be handed out and not reported as played; None: as many as there are.
+        """
         while True:
             if not self._reports:
                 self._advance(self._handed)  # the one before was played, or this would not be asked for
+            self._news.clear()
             if self._flush:
                 self._flush = False
                 yield Flush()
+            elif ahead_bytes is not None and self._waiting and self._handed - self._position > ahead_bytes:
+                await self._wait_played(ahead_bytes)
             elif self._waiting:
                 yield Frame(pcm=self._hand_out())
             elif self._closed:
                 return
             else:
-                self._news.clear()
                 await self._news.wait()
+
+    async def wait_idle(self) -> None:
+        """Wait until nothing is left to be played."""
+        while not self.idle:
+            self.moved.clear()
+            await self.moved.wait()
+
+    async def _wait_played(self, ahead_bytes: int) -> None:
+        """Wait for a report, or an interruption; whoever does not report has played all of it by then."""
+        of = self._spans[-1].of
+        patience_s = ahead_bytes / (SAMPLE_BYTES * of.trace.rate_hz) + _PATIENCE_S
+        try:
+            async with asyncio.timeout(patience_s):
+                await self._news.wait()
+        except TimeoutError:
+            self._advance(self._handed)
 
     def played(self, total_bytes: int, *, flushed: bool = False) -> None:
         """Take the device's word: of all it was given it has played so much, dropped audio not counted.
@@ -239,6 +263,7 @@ class Playback:
             if position < span.end:
                 break
             self._spans.popleft()
+        self._news.set()
         self.moved.set()
 
     def _correct(self, total_bytes: int) -> None:

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelRequest
 from pydantic_ai.realtime import RealtimeEvent, RealtimeModel, WebRTCSession
 from pydantic_ai.usage import UsageLimits
@@ -111,17 +112,22 @@ class ProviderConnections:
             model, profile = observed(model, playback.heed), profile.beside()
         told, behind = ([], history) if call is not None and call.knows else (list(history), ())
         settings = profile.settings(agent.settings, recall_first=session.settings.recalls_first)
-        memory = self._memory(agent) if session.settings.memory else None
-        shield = ToolShield(timeout_s=agent.tool_timeout_s)
+        memory, more = self._capabilities(agent)
+        shield = ToolShield(
+            timeout_s=agent.tool_timeout_s, on_restart=session.host.restarted if session.host else None
+        )
         others = [name for name in session.agents if name != agent.name]
         said = agent.instructions(context) if callable(agent.instructions) else agent.instructions
-        bound = agent.built(said, others).realtime(
+        bound = agent.realtime(
             model,
-            deps=context,
+            context,
+            instructions=said,
+            others=others,
             model_settings=settings,
-            capabilities=[shield] if memory is None else [memory, shield],
+            capabilities=[*([] if memory is None else [memory]), *more, shield],
             conversation_id=session.conversation_id,
             message_history=told or None,
+            usage=session.host.usage if session.host else None,
             usage_limits=_NO_LIMIT,
         )
         return Setup(
@@ -138,10 +144,17 @@ class ProviderConnections:
             opening_texts=[(agent.name, said)] if said else [],
         )
 
-    def _memory(self, agent: VoiceAgent) -> CallerMemory:
+    def _capabilities(
+        self, agent: VoiceAgent
+    ) -> tuple[CallerMemory | None, Sequence[AbstractCapability[Any]]]:
+        """Memory as `agent` is given it, and what it is given besides."""
+        if self._session.host is not None:
+            return self._session.host.capabilities(agent.name)
+        if not self._session.settings.memory:
+            return None, ()
         scope = self._session.memory.scope
         user = scope.user or ""
-        return CallerMemory(
+        memory = CallerMemory(
             service=self._service,
             user=lambda _: user,
             deployment=scope.deployment,
@@ -151,6 +164,7 @@ class ProviderConnections:
             capture=False,
             memory=self._session.memory,
         )
+        return memory, ()
 
     async def enter(self, leg: Leg, *, history: Sequence[ModelMessage], resumed: bool = False) -> None:
         """An agent takes over: its hook, then its first words."""

@@ -39,7 +39,7 @@ from pydantic_ai.realtime import (
 from echoic.capability import CallerMemory
 from echoic.errors import NotOpen
 from echoic.memory.checkpoints import PendingTool
-from echoic.memory.ledger import memory_id
+from echoic.memory.records import memory_id
 from echoic.session.agents import CallContext, ToolShield, VoiceAgent
 from echoic.session.heard import SpeechTrace, Stamp, lead_of
 from echoic.session.history import as_heard

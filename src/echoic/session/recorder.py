@@ -6,6 +6,7 @@ One task does all of it, in order. Nothing that carries audio ever waits for it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import time
@@ -23,7 +24,7 @@ from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint
 from echoic.prompt.budget import estimate_tokens
 from echoic.session.asr_confidence import affirms, weigh
 from echoic.session.call_record import Exchange
-from echoic.session.call_state import CallState
+from echoic.session.call_state import CallState, SessionHost
 from echoic.session.call_summary import Condensed
 from echoic.session.history import written
 from echoic.session.playback import Utterance
@@ -46,6 +47,7 @@ log = logging.getLogger(__name__)
 _FINISH_S: Final = 10.0
 """How long ending a call waits for the store to take what was said."""
 _RETRY_S: Final = 0.5
+_LOOK_S: Final = 0.02
 _TURNS: Final = 200
 _UNSEEN_S: Final = 10.0
 
@@ -90,12 +92,25 @@ class Keeper:
         self._saved = ""
         self._sign_due_s = 0.0
         self._finishing = False
+        self._cycling = asyncio.Lock()
+        self._recorder = live.host.recorder if live.host is not None else None
+        """The host's, for as long as it serves the same caller."""
         self._unseen: dict[tuple[str, int], float] = {}
         """Parts by leg and place that were recorded before their events were taken in, and since when."""
 
     def start(self) -> None:
         """Begin."""
         self._task = asyncio.create_task(self._run(), name="echoic-keeper")
+
+    async def caught_up(self, within_s: float) -> None:
+        """Wait until what was said so far is kept, or that long."""
+        self._live.dirty.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self._live.dirty.is_set():  # noqa: ASYNC110 - whoever clears it holds the lock from then on
+                    await asyncio.sleep(_LOOK_S)
+                async with self._cycling:
+                    return
 
     async def finish(self, *, keep_checkpoint: bool) -> bool:
         """Keep what is left, now that nobody speaks; whether all of it was kept.
@@ -109,7 +124,7 @@ class Keeper:
         while True:
             try:
                 await self._cycle(checkpoint=keep_checkpoint)
-                if not keep_checkpoint and not self._live.lost:
+                if not keep_checkpoint and not self._live.lost and self._live.host is None:
                     try:
                         await self._live.sessions.delete(self._live.memory.scope, self._live.session_id)
                     except WriteConflict:  # another process has the call by now: it is not ours to end
@@ -135,9 +150,10 @@ class Keeper:
                     await live.dirty.wait()
             except TimeoutError:
                 self._look_at_the_clock()
-            live.dirty.clear()
             try:
-                await self._cycle(checkpoint=True)
+                async with self._cycling:
+                    live.dirty.clear()
+                    await self._cycle(checkpoint=True)
             except Exception as error:  # noqa: BLE001 - nobody else would keep the rest of the call
                 log.warning("a call is not kept yet: %s", type(error).__name__)
                 live.hooks.tell(live.leg.setup.context, "error", kind=type(error).__name__)
@@ -164,7 +180,7 @@ class Keeper:
         await self._keep_turns()
         if checkpoint and not self._live.lost:
             await self._save()
-        if not self._live.lost:
+        if not self._live.lost and self._live.host is None:
             try:
                 await self._live.log.write(self._live.store, self._live.memory.scope)
             except WriteConflict:
@@ -175,6 +191,9 @@ class Keeper:
     async def _keep_turns(self) -> None:
         ripe = self._ripe()
         self._note_given()
+        if self._live.host is not None:
+            await self._hand_on(ripe, self._live.host)
+            return
         turns = [each.turn for each in ripe if each.turn is not None]
         settings = self._live.settings
         try:
@@ -191,6 +210,28 @@ class Keeper:
                 self._kept(each.turn, each)
         self._drop_legs()
         if turns and settings.history and settings.memory:
+            await self._learn(turns)
+
+    async def _hand_on(self, ripe: Sequence[_Ripe], host: SessionHost) -> None:
+        """Have the host keep what was said; it may find out by it that somebody else is speaking."""
+        turns: list[Turn] = []
+        for each in ripe:
+            if host.recorder is not self._recorder:
+                break
+            if (turn := each.turn) is not None:
+                if turn.speaker == "user":
+                    turn = await host.overheard(turn)
+                else:
+                    await host.spoke(turn)
+                turns.append(turn)
+            each.leg.kept = each.place  # not before: where this is cancelled, what was not kept comes again
+            if turn is not None:
+                self._kept(turn, each)
+        if host.recorder is not self._recorder:
+            self._lose("another caller")
+            return
+        self._drop_legs()
+        if turns:
             await self._learn(turns)
 
     def _ripe(self) -> list[_Ripe]:
@@ -288,7 +329,9 @@ class Keeper:
         if not any(turn.speaker == "user" for turn in new):
             return
         live = self._live
-        learned = await live.conversation.learn()
+        if live.learning is None:
+            return
+        learned = await live.learning.learn()
         doubted = await weigh(
             live.store,
             live.memory.scope,
@@ -341,7 +384,12 @@ class Keeper:
 
     async def _save(self) -> None:
         live = self._live
-        condensed = self._condensed()
+        if live.host is not None:
+            await live.host.recorder.save(
+                live.leg.setup.agent.name, self._history(), self._unkept(), pending=live.leg.pending_tools()
+            )
+            return
+        condensed = live.digest.condensed(self._history())
         await live.digest.summarize(condensed.evicted, live.kept)
         checkpoint = self._checkpoint(condensed)
         fingerprint = str(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
@@ -363,9 +411,9 @@ class Keeper:
         self._live.lost = True
         self._on_lost(reason)
 
-    def _condensed(self) -> Condensed:
+    def _history(self) -> list[ModelMessage]:
         leg = self._live.leg
-        return self._live.digest.condensed([*leg.heard_messages(so_far=True), *unrecorded(leg)])
+        return self._live.history_so_far([*leg.heard_messages(so_far=True), *unrecorded(leg)])
 
     def _checkpoint(self, condensed: Condensed) -> Checkpoint:
         live, leg = self._live, self._live.leg
@@ -404,5 +452,10 @@ class Keeper:
                 for open_ in said
                 if open_.text.strip()
             ]
-        new = [turn for turn in turns if turn is not NOTHING and turn.id not in self._live.turns]
+        masked = self._live.masked
+        new = [
+            replace(turn, text=masked(turn.text)) if turn.speaker == "user" else turn
+            for turn in turns
+            if turn is not NOTHING and turn.id not in self._live.turns
+        ]
         return sorted(new, key=lambda turn: turn.said_at)

@@ -16,6 +16,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.realtime import RealtimeModel
 
 from echoic.memory.checkpoints import Checkpoint, PendingTool
+from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
 from echoic.session.agents import LATE, CallContext, VoiceAgent
 from echoic.session.asr_confidence import Confidences
@@ -55,19 +56,20 @@ class Beginning:
             StoreUnavailable: could not look, or could not keep that the call began.
         """
         session = self.session
+        host = session.host
         _, conversation = await asyncio.gather(
-            session.memory.warm() if session.settings.memory else asyncio.sleep(0),
-            session.memory.conversation(session.conversation_id, agent=self.agent.name),
+            session.memory.warm() if session.settings.memory else asyncio.sleep(0), self._conversation()
         )
+        memory = session.memory if host is None else host.recorder.memory
         return CallState(
             session_id=session.session_id,
             settings=session.settings,
-            memory=session.memory,
-            conversation=conversation,
-            store=store_of(session.memory),
+            memory=memory,
+            opened=conversation,
+            store=store_of(memory),
             sessions=self.sessions,
             playback=playback,
-            log=await self._log(),
+            log=await self._log() if host is None else host.recorder.log,
             hooks=CallHooks(self.listener),
             recall=CallRecall(
                 session.memory,
@@ -76,12 +78,27 @@ class Beginning:
                 deadline_ms=session.settings.recall_deadline_ms,
             ),
             confidences=confidences,
-            digest=Digest(
-                session.memory,
-                conversation,
-                self.summarizer,
-                budget_tokens=session.settings.history_tokens,
-            ),
+            digest=self._digest(conversation),
+            host=host,
+            kept=len(host.recorder.turns) if host is not None and host.history else 0,
+        )
+
+    async def _conversation(self) -> OpenConversation | None:
+        session = self.session
+        if session.host is not None:  # it is opened with the first words that are kept, if any are
+            return None
+        return await session.memory.conversation(session.conversation_id, agent=self.agent.name)
+
+    def _digest(self, conversation: OpenConversation | None) -> Digest:
+        session = self.session
+        if session.host is not None:
+            return session.host.recorder.digest
+        assert conversation is not None
+        return Digest(
+            session.memory,
+            conversation.turns,
+            self.summarizer,
+            budget_tokens=session.settings.history_tokens,
         )
 
     async def _log(self) -> CallLog:

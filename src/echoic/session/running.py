@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,10 +83,7 @@ class Plans:
             live.hooks.tell(live.leg.setup.context, "error", kind=type(error).__name__)
 
     async def _end_when_played(self, reason: str) -> None:
-        playback = self._live.playback
-        while not playback.idle:
-            playback.moved.clear()
-            await playback.moved.wait()
+        await self._live.playback.wait_idle()
         self._end(reason)
 
 
@@ -128,10 +126,11 @@ async def wind_up(
     if reason not in STAYS_UP:
         await lines.hang_up()
     live.playback.close()
-    live.log.call.ended_at, live.log.call.reason = datetime.now(UTC), reason
-    live.log.changed()
+    if live.host is None:  # else the call may go on
+        live.log.call.ended_at, live.log.call.reason = datetime.now(UTC), reason
+        live.log.changed()
     kept = await keeper.finish(keep_checkpoint=keep_checkpoint) if keeper is not None else False
-    if kept and not keep_checkpoint and not live.lost:
+    if kept and not keep_checkpoint and not live.lost and live.host is None:
         with contextlib.suppress(EchoicError):  # it is distilled by the next process then
             await live.conversation.complete()
     if live.legs:
@@ -209,15 +208,17 @@ class Running:
         """Connect, and have the agent enter."""
         beginning, lines = self._beginning, self._lines
         agent, resumed = beginning.agent, beginning.resumed
-        session = self._session
-        await kept_of_earlier_calls(session.memory, session.session_id, session.settings.checkpoint_every_s)
+        session, host = self._session, self._session.host
+        if host is None:
+            every_s = session.settings.checkpoint_every_s
+            await kept_of_earlier_calls(session.memory, session.session_id, every_s)
         context = await lines.context(agent)
         beside = lines.call is not None
         playback = RemotePlayback() if beside else Playback(self._session.settings.frame_ms)
         live = self._live = await beginning.live(self._confidences, playback, self._given)
         plans = self._plans = Plans(live, transfer=self.transfer_to, end=self.end_soon)
         pump = self._pump = Pump(live, on_state=self.become, on_pause=plans.carry_out)
-        history: list[ModelMessage] = []
+        history: list[ModelMessage] = [] if host is None else list(host.history)
         if resumed is not None:
             history = await taken_up(resumed, live, agent, context, beginning.model)
         leg = await lines.open(agent, context, without_requests(history), playback, self._take)
@@ -231,10 +232,16 @@ class Running:
         self._watch = asyncio.create_task(self._watch_line())
         self.become("active")
         live.hooks.tell(context, "session_start", agent=agent.name, resumed=resumed is not None)
-        await lines.enter(leg, history=history, resumed=resumed is not None)
+        if host is None or history:  # else it is in the middle of a call, which was greeted
+            await lines.enter(leg, history=history, resumed=resumed is not None or host is not None)
         live.dirty.set()
         self._entered = True
         self.planned()
+
+    async def caught_up(self, within_s: float) -> None:
+        """Wait until what was said so far is kept, or that long."""
+        if self._keeper is not None:
+            await self._keeper.caught_up(within_s)
 
     def become(self, state: State) -> None:
         """Enter a state, and have listeners told."""
@@ -304,7 +311,10 @@ class Running:
         if isinstance(event, RealtimeOutputSpeechStartEvent):
             self._sounds(leg)
         if self._captions is not None and (caption := caption_of(leg, event)) is not None:
-            self._captions(caption)
+            said_by_caller = caption.speaker == "user"
+            self._captions(
+                replace(caption, text=self.live.masked(caption.text)) if said_by_caller else caption
+            )
 
     def _sounds(self, leg: Leg) -> None:
         """The provider plays to the caller: the first audio of a reply, where none of it comes here."""

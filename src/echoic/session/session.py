@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 from uuid import uuid4
 
 from pydantic_ai.messages import SystemPromptPart
@@ -23,17 +24,20 @@ from echoic.errors import InvalidInput, NotOpen, brief
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
-from echoic.session.call_state import CallState, SessionSettings, State
+from echoic.session.call_state import CallState, SessionHost, SessionSettings, State
 from echoic.session.checkpoints import NoSessionStore, RecordSessionStore, SessionStore, store_of
 from echoic.session.history import request as marked
 from echoic.session.hooks import Captions, Listener
 from echoic.session.limits import CallLimits
-from echoic.session.playback import Flush, Frame
+from echoic.session.playback import SAMPLE_BYTES, Flush, Frame
 from echoic.session.profile import ProviderProfile
+from echoic.session.provider_connections import GO_ON
 from echoic.session.resume import Beginning
 from echoic.session.running import Running
 from echoic.session.sideband import CallCheckpoints, ProviderCall, call_of
 from echoic.types import checked_name, checked_text
+
+_LOOK_S: Final = 0.02
 
 
 class VoiceSession:
@@ -56,6 +60,7 @@ class VoiceSession:
         provider_call: the provider's id of a call whose audio goes between it and the caller, as by WebRTC:
             the session steers it from beside. Empty: audio goes through `send_audio` and `media`.
         captions: told what is being said, while it is said.
+        host: the call that the session is the voice of, if it is part of one; see `SessionHost`.
 
     Raises:
         InvalidInput: no agents, two of one name, or a start that is none of them.
@@ -79,6 +84,7 @@ class VoiceSession:
         limits: CallLimits | None = None,
         provider_call: str = "",
         captions: Captions | None = None,
+        host: SessionHost | None = None,
     ) -> None:
         self.agents: Mapping[str, VoiceAgent] = {agent.name: agent for agent in agents}
         if not agents or len(self.agents) < len(agents):
@@ -90,12 +96,14 @@ class VoiceSession:
         self.memory = service.user(user, deployment)
         self.settings = settings or SessionSettings()
         self.deps = deps
+        self.host = host
         self._service = service
         self._model = model
         self._listener = listener
         if sessions is not None and not self.settings.checkpoints:
             raise InvalidInput("sessions keeps checkpoints, and the settings say that there are none")
-        kept = RecordSessionStore(store_of(self.memory)) if self.settings.checkpoints else NoSessionStore()
+        saved = self.settings.checkpoints and host is None
+        kept = RecordSessionStore(store_of(self.memory)) if saved else NoSessionStore()
         self._sessions: SessionStore = sessions or kept
         self._call = ProviderCall(id=provider_call) if provider_call else None
         self._captions = captions
@@ -103,6 +111,8 @@ class VoiceSession:
         self._resumed: Checkpoint | None = None
         self._running: Running | None = None
         self._closed = asyncio.Event()
+        self._broken = False
+        """Whether the caller's end of the line broke while the agent spoke."""
 
     @classmethod
     async def resume(
@@ -221,9 +231,11 @@ class VoiceSession:
 
     @property
     def reason(self) -> str | None:
-        """Why it ended: "ended", "idle", "too long", "left", "lost", "suspended", "taken over", "forgotten".
+        """Why it ended: "ended", "idle", "too long", "left", "lost", "suspended", "taken over", "forgotten",
+        "another caller".
 
-        "left": the caller's end of the line was gone, and may come back.
+        "left": the caller's end of the line was gone, and may come back. "another caller": the host serves
+        somebody else from now on.
         """
         return None if self._running is None else self._running.reason
 
@@ -251,13 +263,18 @@ class VoiceSession:
             with contextlib.suppress(RealtimeError, NotOpen):  # the leg's task tells what became of the line
                 await leg.session.send_audio(pcm)
 
-    async def media(self) -> AsyncIterator[Frame | Flush]:
+    async def media(self, *, ahead_ms: int | None = None) -> AsyncIterator[Frame | Flush]:
         """What to play, in order, at `profile.output_hz`, across transfers, until the call is over.
 
         `Flush` means that the caller interrupted: drop what was not played, then say how much was.
+
+        Args:
+            ahead_ms: of audio at most that was handed out and not reported as played. For a device that
+                reports; one that has reported nothing for so long and a second is taken to have played all.
         """
         live = self._at().live
-        async for item in live.playback.media():
+        most = None if ahead_ms is None else SAMPLE_BYTES * self.profile.output_hz * ahead_ms // 1000
+        async for item in live.playback.media(most):
             if isinstance(item, Frame) and live.log.exchanges:
                 live.log.stamp("first_played")
             yield item
@@ -271,6 +288,42 @@ class VoiceSession:
     def played(self, total_bytes: int, *, flushed: bool = False) -> None:
         """How much a device has played of all it was given, in bytes; see `Playback.played`."""
         self._at().live.playback.played(total_bytes, flushed=flushed)
+
+    def hold(self) -> None:
+        """The caller's end of the line is gone for a moment: what nobody hears is cut off."""
+        if self._call is None and self._running is not None and not self._closed.is_set():
+            live = self._running.live
+            self._broken = self._broken or not live.playback.idle or live.leg.speaking
+            self.barge_in()
+
+    async def take_up(self, played_bytes: int) -> None:
+        """It is back, on a device that has played so much of all of them; the agent goes on where it was.
+
+        Raises:
+            NotOpen: the call is over.
+            RealtimeError: the model could not be asked.
+        """
+        if self._call is None:
+            self.played(played_bytes)
+            broken, self._broken = self._broken, False
+            if broken:
+                await self.prompt(GO_ON)
+
+    async def wait_spoken(self, within_s: float) -> None:
+        """Wait until the agent has said what it is to say, and all of it was played.
+
+        Args:
+            within_s: how long it may take to say it.
+        """
+        call = self._at()
+        until_s = time.monotonic() + within_s
+        while not call.pump.at_rest(call.live.leg) and time.monotonic() < until_s:  # noqa: ASYNC110 - see `hand_over`
+            await asyncio.sleep(_LOOK_S)
+        await call.live.playback.wait_idle()
+
+    async def caught_up(self, within_s: float) -> None:
+        """Wait until what was said so far is kept, or that long."""
+        await self._at().caught_up(within_s)
 
     def barge_in(self) -> None:
         """The caller interrupts, as the channel noticed by itself. Nothing happens while nobody speaks."""

@@ -12,11 +12,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.usage import RunUsage
 
 from echoic.capability.memory import CallerMemory
 from echoic.checks import storable
@@ -24,6 +27,7 @@ from echoic.errors import EchoicError
 from echoic.memory.concurrency import noted as retrieved
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
+from echoic.session.agents import Restart
 from echoic.session.call_record import Exchange
 from echoic.session.hooks import CallTasks, Caption, Captions
 from echoic.session.text_playback import SpokenReply, TextPlayback
@@ -42,12 +46,6 @@ Out = Callable[[str], Awaitable[None]]
 Excuse = Literal["failed", "too_long", "left"]
 """Why something is said in place of a reply: the model or a tool failed, it took too long, or the agent hung
 up without a word."""
-
-
-class Restart(Exception):
-    """What was being answered must be answered anew, by a model that has seen nothing so far: somebody else
-    speaks. Raised by a tool.
-    """
 
 
 class TextCall(CallTasks):
@@ -101,6 +99,8 @@ class TextCall(CallTasks):
         """Set once the agent asked to hang up: the line ends the call when its last words were spoken."""
         self.moment = ""
         """What the caller said last, as it may be kept."""
+        self.to_say = ""
+        """The call's own answer to what a voice model heard, if any."""
         self.opened: asyncio.Task[None] = asyncio.ensure_future(self._open())
 
     # -- for whom
@@ -166,7 +166,7 @@ class TextCall(CallTasks):
         """
         return "", said
 
-    def _masked(self, said: str) -> str:
+    def masked(self, said: str) -> str:
         """What was said, as memory may be searched for it before it was screened."""
         return said
 
@@ -177,15 +177,18 @@ class TextCall(CallTasks):
         """What is said in place of a reply."""
         raise NotImplementedError
 
+    async def _hush(self) -> None:
+        """Have nobody speak any more: the call is over."""
+
     async def _ended(self) -> None:
         """Keep what else is to be kept before the call is marked as over."""
 
-    def _memory(self, memory: UserMemory) -> CallerMemory:
-        """Memory as the agent is given it in one run."""
+    def _memory(self, memory: UserMemory, agent: str) -> CallerMemory:
+        """Memory as `agent` is given it in one run."""
         raise NotImplementedError
 
-    def _more(self) -> Sequence[AbstractCapability[Any]]:
-        """What the agent is given besides."""
+    def _more(self, agent: str) -> Sequence[AbstractCapability[Any]]:  # noqa: ARG002 - for those who derive
+        """What `agent` is given besides."""
         return ()
 
     # -- a turn
@@ -195,7 +198,7 @@ class TextCall(CallTasks):
         self.leaving.clear()
         if not self.opened.done() or self.over:
             return
-        partial = self._masked(partial)
+        partial = self.masked(partial)
         self.ear.hear(partial)
         self._caption("user", "", partial, final=False)
 
@@ -250,7 +253,7 @@ class TextCall(CallTasks):
 
     async def _answer(self, said: str, turn: str, confidence: float | None, out: Out) -> None:
         ear = self.ear
-        memory = await ear.final(self._masked(said), self._recall_ms)  # before anything is written
+        memory = await ear.final(self.masked(said), self._recall_ms)  # before anything is written
         async with self._settling:  # what broke off before is noted before what follows it is answered
             await self.hear(keep=False)  # whoever answers has heard what was said before
         own, said = await self._screened(said)
@@ -281,8 +284,8 @@ class TextCall(CallTasks):
         made: list[CallerMemory] = []
 
         def capabilities() -> list[AbstractCapability[Any]]:
-            made.append(self._memory(memory))
-            return [made[-1], *self._more()]
+            made.append(self._memory(memory, self.talk.current))
+            return [made[-1], *self._more(self.talk.current)]
 
         try:
             async with aclosing(self.talk.reply(said, capabilities)) as words:
@@ -302,28 +305,49 @@ class TextCall(CallTasks):
         await self.durably(self.recorder.add(turn))
         return exchange
 
-    # -- what a voice model says and hears, which answers by itself
+    # -- with a `VoiceSession` for its voice: see `SessionHost`
 
-    def capabilities(self) -> list[AbstractCapability[Any]]:
-        """What it is given."""
-        return [self._memory(self.memory), *self._more()]
+    @property
+    def history(self) -> Sequence[ModelMessage]:
+        """What was said before the session began."""
+        return self.talk.history
 
-    async def overhear(self, said: str, turn: str) -> str:
-        """Keep what the caller said to it; words to answer all the same, if any."""
-        own, kept = await self._screened(said)
+    @property
+    def usage(self) -> RunUsage:
+        """What its models took."""
+        return self.talk.usage
+
+    def capabilities(self, agent: str) -> tuple[CallerMemory, Sequence[AbstractCapability[Any]]]:
+        """Memory as `agent` is given it, and what it is given besides."""
+        return self._memory(self.memory, agent), self._more(agent)
+
+    def caller_speaks(self) -> None:
+        """The caller began to say something: nobody hangs up on them."""
+        self.leaving.clear()
+
+    async def overheard(self, turn: Turn) -> Turn:
+        """Keep what the caller said to a voice model, which answers by itself; how it is kept."""
+        self.to_say, kept = await self._screened(turn.text)
         self.moment = kept
-        await self._take_in(turn_of(kept, "user", f"{self._id(turn)}:user"))
-        self._save_soon()
-        return own
+        kept_turn = replace(turn, text=storable(kept))
+        self._turns += 1
+        await self.durably(self.recorder.add(kept_turn))
+        return kept_turn
 
-    async def spoke(self, heard: str, turn: str, *, interrupted: bool) -> None:
+    async def spoke(self, turn: Turn) -> None:
         """Keep what was heard of a voice model's words."""
-        self._interruptions += interrupted
-        if heard.strip():
-            said = turn_of(heard, "agent", f"{self._id(turn)}:agent")
-            self.recorder.spoken(self._exchange, said, heard, self.playback.ms_per_character)
-            await self.durably(self.recorder.add(said))
-            self._save_soon()
+        self._interruptions += turn.heard is not None
+        if turn.heard_text.strip():
+            heard = replace(turn, text=turn.heard_text, heard=None)
+            await self.durably(self.recorder.add(heard))
+
+    async def restarted(self, why: Restart) -> None:
+        """A tool of a voice model found that somebody else is speaking: serve them."""
+        await self._restarted(why)
+
+    def transferred(self, agent: str) -> None:
+        """The voice is another agent's from now on."""
+        self.talk.current = agent
 
     # -- what was heard
 
@@ -414,7 +438,9 @@ class TextCall(CallTasks):
         if said is None:
             return
         with suppress(EchoicError):
-            await self.overhear(said, turn)
+            _, self.moment = await self._screened(said)
+            await self._take_in(turn_of(self.moment, "user", f"{self._id(turn)}:user"))
+            self._save_soon()
             self.talk.ask(self.moment)
 
     # -- its end
@@ -433,6 +459,7 @@ class TextCall(CallTasks):
 
     async def _end(self) -> None:
         try:
+            await self._hush()
             await self.cut_off()
             if self._saving is not None:
                 self._saving.cancel()

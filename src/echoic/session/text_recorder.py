@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent,
 from echoic.capability.runner import history_of
 from echoic.checks import storable
 from echoic.errors import EchoicError, InvalidInput, WriteConflict
-from echoic.memory.checkpoints import Checkpoint
+from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.concurrency import until_written
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
@@ -82,7 +83,9 @@ class TextRecorder:
         self._agent, self._model = agent, model
         self._summarizer = summarizer
         self._opened: OpenConversation | None = None
-        self._digest: Digest | None = None
+        self.digest = self._new_digest()
+        """What the call was about before the messages that a checkpoint holds."""
+        self._saved, self._sign_due_s = "", 0.0
         self._sessions = RecordSessionStore(store_of(memory))
         self._durable = 0
         self._cuts: dict[str, tuple[str, str | None]] = {}
@@ -92,6 +95,11 @@ class TextRecorder:
         self._given = 0
         """Messages of the history that were looked through for what the model was given."""
         self._writing = asyncio.Lock()
+
+    @property
+    def opened(self) -> OpenConversation | None:
+        """The conversation that the call is kept in; None: none of it is kept yet."""
+        return self._opened
 
     @property
     def durable(self) -> bool:
@@ -148,19 +156,21 @@ class TextRecorder:
         """
         self.keeping = False
         async with self._writing:
-            self.log = self._new_log(self._agent, self._model)
+            self.log.clear()
             if not self._durable:
                 return
             said = {turn.id for turn in self.turns}
             # the conversation first: whoever is distilling it then writes nothing more
             await self.memory.forget(conversation=self.name)
             await self.memory.forget(learned_from=said)
-            self._durable, self._cuts, self._opened, self._digest = 0, {}, None, None
+            self._durable, self._cuts, self._opened, self.digest = 0, {}, None, self._new_digest()
+            self._saved = ""
             self._sessions = RecordSessionStore(store_of(self.memory))
 
     def let_go(self) -> None:
         """Let go of every word: the call is over, and what was to be kept is."""
-        self.turns, self._digest, self._exchange = [], None, None
+        self.turns, self._exchange = [], None
+        self.digest = self._new_digest()
         self.log = self._new_log(self._agent, self._model)
 
     async def complete(self) -> None:
@@ -179,8 +189,7 @@ class TextRecorder:
         except EchoicError as error:
             log.error("a call could not be marked as completed: %s", type(error).__name__)  # noqa: TRY400 - no content
         finally:
-            if self._digest is not None:
-                await self._digest.aclose()
+            await self.digest.aclose()
 
     # -- the record
 
@@ -255,20 +264,33 @@ class TextRecorder:
 
     # -- for whoever goes on with the call
 
-    async def save(self, agent: str, messages: Sequence[ModelMessage], speaking: Turn | None = None) -> None:
+    async def save(
+        self,
+        agent: str,
+        messages: Sequence[ModelMessage],
+        saying: Sequence[Turn] = (),
+        *,
+        pending: Sequence[PendingTool] = (),
+    ) -> None:
         """Write the checkpoint and what is new of the record, where the call is kept.
 
         Args:
             agent: who serves.
             messages: the history of the call, the agent's words as far as they were heard.
-            speaking: what the agent is saying, as far as it was heard, where that is no turn yet.
+            saying: what is being said, as far as it was heard, where that is no turn yet.
+            pending: calls of tools that have no result yet.
         """
         async with self._writing:
             if self._over or not (self.keeping and self._durable and self._opened is not None):
                 return
-            unkept = [*self.turns[self._durable :], *([speaking] if speaking is not None else [])]
+            unkept = [*self.turns[self._durable :], *saying]
+            checkpoint = replace(await self._checkpoint(agent, messages, unkept), pending=tuple(pending))
+            fingerprint = str(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
+            due = fingerprint != self._saved or time.monotonic() > self._sign_due_s
             try:
-                await self._sessions.save(self.memory.scope, await self._checkpoint(agent, messages, unkept))
+                if due:
+                    await self._sessions.save(self.memory.scope, checkpoint)
+                    self._saved, self._sign_due_s = fingerprint, time.monotonic() + _SIGN_EVERY_S
                 await self.log.write(store_of(self.memory), self.memory.scope)
             except WriteConflict:
                 self._lose("another process has it, or it was forgotten")
@@ -281,14 +303,14 @@ class TextRecorder:
         while True:
             so_far, left_s = playback.so_far()
             messages = list(talk.history) or history_of(self.turns)
-            speaking: Turn | None = None
+            saying: list[Turn] = []
             if reply is not None and reply is playback.reply:
                 heard = reply.kept(so_far)
                 if reply.start is not None:
                     messages = trimmed(messages, reply.start, heard)
                 if heard.strip():
-                    speaking = Turn(speaker="agent", text=storable(heard), said_at=reply.said_at, id=reply.id)
-            await asyncio.shield(self.save(talk.current, messages, speaking))
+                    saying = [Turn(speaker="agent", text=storable(heard), said_at=reply.said_at, id=reply.id)]
+            await asyncio.shield(self.save(talk.current, messages, saying))
             if reply is None or reply is not playback.reply or so_far.rstrip() == reply.text.rstrip():
                 return
             await asyncio.sleep(max(0.05, left_s))
@@ -319,8 +341,7 @@ class TextRecorder:
         there = settled(read(checkpoint.messages), {}, checkpoint.pending)
         messages = with_summary([*there, *history_of(later)], checkpoint.summary)
         kept += [turn for turn in checkpoint.unkept if turn.id not in {each.id for each in kept}]
-        self._digest = self._new_digest(opened)
-        self._digest.take_up(checkpoint)
+        self.digest.take_up(checkpoint)
         await self._go_on_recording()
         self.turns = [*kept, *self.turns]
         self._durable, self._given = len(kept), len(messages)
@@ -345,8 +366,11 @@ class TextRecorder:
         )
         return CallLog(call)
 
-    def _new_digest(self, opened: OpenConversation) -> Digest:
-        return Digest(self.memory, opened, self._summarizer, budget_tokens=_HISTORY_TOKENS)
+    def _new_digest(self) -> Digest:
+        return Digest(self.memory, self._said, self._summarizer, budget_tokens=_HISTORY_TOKENS)
+
+    async def _said(self) -> Sequence[Turn]:
+        return self.turns
 
     async def _taken_over(self, kept: Sequence[Turn]) -> Checkpoint:
         """The checkpoint, written anew: a process that still has the call finds that it has it no longer.
@@ -382,12 +406,9 @@ class TextRecorder:
     async def _checkpoint(
         self, agent: str, messages: Sequence[ModelMessage], unkept: Sequence[Turn]
     ) -> Checkpoint:
-        assert self._opened is not None
-        if self._digest is None:
-            self._digest = self._new_digest(self._opened)
-        digest = self._digest
+        digest = self.digest
         condensed = digest.condensed(messages)
-        await digest.summarize(condensed.evicted, self._durable)
+        await digest.summarize(condensed.evicted, len(self.turns))
         summary = digest.text if condensed.evicted else None
         return Checkpoint(
             session=self.name,

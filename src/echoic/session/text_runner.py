@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic_ai import Agent, Tool
+from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
@@ -25,11 +25,11 @@ from pydantic_ai.usage import RunUsage
 
 from echoic.capability.runner import TextPiece, pieces
 from echoic.errors import InvalidInput, brief
-from echoic.session.agents import TRANSFER_TOOL, transfer_description
+from echoic.session.agents import transfer_tool
 from echoic.session.history import trimmed
 
-Capabilities = Callable[[], Sequence[AbstractCapability[Any]]]
 _HANDED_OVER = "The call was handed over. It is yours now: go on with it, and say who you are."
+Capabilities = Callable[[], Sequence[AbstractCapability[Any]]]
 
 
 @dataclass(kw_only=True)
@@ -160,21 +160,7 @@ class TextRunner:
         if not others:
             return []
 
-        async def transfer_call(agent: str) -> dict[str, Any]:
-            """Hand the call over to a colleague.
-
-            Args:
-                agent: the colleague's name.
-            """
-            if agent not in others:
-                return {"success": False, "note": f"There are these colleagues: {', '.join(others)}."}
-            self.transfer(agent)
-            return {"success": True, "note": _HANDED_OVER}
-
-        tool = Tool(
-            transfer_call, takes_ctx=False, name=TRANSFER_TOOL, description=transfer_description(others)
-        )
-        return [FunctionToolset([tool], id="transfer")]
+        return [FunctionToolset([transfer_tool(others, self.transfer, _HANDED_OVER)], id="transfer")]
 
     async def _until_transfer(self, events: Any) -> AsyncGenerator[Any, None]:
         """The events of a run; where it hands the call over, up to the last result of that response."""

@@ -18,7 +18,7 @@ from pydantic_ai.messages import SpeechPart, SystemPromptPart
 from pydantic_ai.realtime import RealtimeEvent
 
 from echoic.prompt.quoting import quoted
-from echoic.session.agents import VoiceAgent
+from echoic.session.agents import CallContext, VoiceAgent
 from echoic.session.call_state import CallState
 from echoic.session.call_summary import with_summary
 from echoic.session.history import settled, without_requests
@@ -53,7 +53,7 @@ async def hand_over(
     await _until(lambda: not old.pending_tools(), _TOOLS_S)
     known = len(old.new_messages())
     history = settled(without_requests(old.heard_messages()), {}, old.pending_tools())
-    condensed = live.digest.condensed(history)
+    condensed = live.digest.condensed(live.history_so_far(history))
     await live.digest.summarize(condensed.evicted, live.kept)
     history = with_summary(condensed.messages, live.digest.text)
     context = await lines.context(agent)
@@ -66,15 +66,22 @@ async def hand_over(
     except BaseException:
         await new.stop()  # hung up meanwhile: nobody else knows of it yet
         raise
-    gap_ms = 1000 * (time.perf_counter() - began)
-    live.log.call.agents.append(agent.name)
-    live.log.call.gaps_ms.append(round(gap_ms, 3))
-    live.log.changed()
-    live.hooks.tell(context, "transfer", **{"from": old.setup.agent.name, "to": agent.name, "gap_ms": gap_ms})
-    live.dirty.set()
+    _note_transfer(live, old, context, 1000 * (time.perf_counter() - began))
     await _leave(live, lines, old)
     await _tell_farewell(old, new, known)
     await lines.enter(new, history=history)
+    live.dirty.set()
+
+
+def _note_transfer(live: CallState, old: Leg, context: CallContext, gap_ms: float) -> None:
+    live.log.call.agents.append(context.agent)
+    live.log.call.gaps_ms.append(round(gap_ms, 3))
+    live.log.changed()
+    if live.host is not None:
+        live.host.transferred(context.agent)
+    live.hooks.tell(
+        context, "transfer", **{"from": old.setup.agent.name, "to": context.agent, "gap_ms": gap_ms}
+    )
     live.dirty.set()
 
 
@@ -136,11 +143,7 @@ async def reattach(
     new.before = old
     old.fall_silent()
     live.legs.append(new)
-    live.log.call.agents.append(agent.name)
-    live.log.call.gaps_ms.append(0.0)  # no frame of the caller's passes here, so none waits
-    live.log.changed()
-    live.hooks.tell(context, "transfer", **{"from": old.setup.agent.name, "to": agent.name, "gap_ms": 0.0})
-    live.dirty.set()
+    _note_transfer(live, old, context, 0.0)  # no frame of the caller's passes here, so none waits
     await lines.leave(old)
     await old.stop()
     await lines.enter(new, history=())

@@ -12,8 +12,7 @@ import echoic
 from echoic.memory import door, keyed_memories
 from echoic.memory.sharing import MAX_FACT_CHARACTERS, Shareable, Verdict, gate, share, weigh
 from echoic.memory.sharing.business import personal_in
-from echoic.memory.sharing.contacts import contacts
-from echoic.memory.sharing.gate import holds_secret
+from echoic.memory.sharing.gate import contacts, holds_secret
 from echoic.memory.sharing.wording import names_among, words_of
 
 from .conftest import lines
@@ -191,10 +190,10 @@ async def test_a_set_is_searched_for_secrets_once_and_weighed_once(url, monkeypa
         for module, name in (
             (door, "mask_named"),
             (keyed_memories, "weigh"),
-            (gate, "contacts"),
+            (gate, "without_contacts"),
             (gate, "mask"),
         ):
             count(module, name)
         kept = await memory.user("ana").set("opening_hours", FACT)
     assert kept.visibility == "global"
-    assert counted == {"mask_named": 1, "weigh": 1, "contacts": 1}
+    assert counted == {"mask_named": 1, "weigh": 1, "without_contacts": 1}

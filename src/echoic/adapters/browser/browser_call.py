@@ -17,12 +17,10 @@ from echoic.adapters.browser.wire import REPLACED, RESUMABLE, captioned, told
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreError
 from echoic.session import CallContext, Event, Frame, VoiceSession
 from echoic.session.hooks import Caption
-from echoic.session.provider_connections import GO_ON
 
 log = logging.getLogger(__name__)
 
 _UNREACHED: Final = "the voice model could not be reached; try again in a moment"
-_LOOK_S: Final = 0.05
 _DOUBTS: Final = 3
 _UNTOLD: Final = 100
 """Times it could not be seen whether an identity is good, before it is taken for one that is not."""
@@ -90,8 +88,6 @@ class BrowserCall:
         """By turn: the transcript of what was said while no page was connected."""
         self._heard = 0
         """Bytes of audio that all sockets together have played."""
-        self._broken = False
-        """Whether the line broke while the agent spoke."""
 
     # -- what the session tells
 
@@ -140,7 +136,6 @@ class BrowserCall:
             return
         self._heard = max(self._heard, line.offset + line.played_bytes)
         self._session.played(self._heard, flushed=flushed)
-        line.moved.set()
 
     # -- lifecycle
 
@@ -225,7 +220,8 @@ class BrowserCall:
             await asyncio.gather(writing, return_exceptions=True)
             self._served.set()
             if not self.over:
-                self._hold()
+                if self._session is not None:
+                    self._session.hold()
                 self.wait_for_caller()
 
     # -- one socket
@@ -327,54 +323,22 @@ class BrowserCall:
 
     async def _take_up(self, session: VoiceSession) -> None:
         """Go on where the line broke."""
-        if self.transport == "webrtc":
-            return
-        session.played(self._heard)
-        if self._broken:
-            self._broken = False
-            with contextlib.suppress(NotOpen, *FAILED):
-                await session.prompt(GO_ON)
-
-    def _hold(self) -> None:
-        """The line is gone for a moment: what nobody hears is cut off."""
-        session = self._session
-        if session is None or self.transport == "webrtc":
-            return
-        with contextlib.suppress(NotOpen):
-            live = session.live
-            self._broken = self._broken or not live.playback.idle or live.leg.speaking
-            session.barge_in()
+        with contextlib.suppress(NotOpen, *FAILED):
+            await session.take_up(self._heard)
 
     async def _speak(self, line: CallSocket, session: VoiceSession) -> None:
         if self.transport == "webrtc":
             return
         line.offset = self._heard
-        media = session.media()
-        most = 2 * session.profile.output_hz * self._manners.ahead_ms // 1000
+        media = session.media(ahead_ms=self._manners.ahead_ms)
         try:
-            while True:
-                await self._room(line, session, most)
-                item = await anext(media, None)
-                if item is None:
-                    return
+            async for item in media:
                 if isinstance(item, Frame):
                     line.sound(item.pcm)
                 else:
                     line.flush()
         finally:
             await media.aclose()  # type: ignore[attr-defined]  # a generator; typed as what it iterates
-
-    async def _room(self, line: CallSocket, session: VoiceSession, most: int) -> None:
-        """Wait until so little is on its way that more may be sent, or the page is to drop it."""
-        playback, loop = session.live.playback, asyncio.get_running_loop()
-        patience_s = loop.time() + self._manners.ahead_ms / 1000 + 1
-        while line.sent_bytes - line.played_bytes > most and not playback.flush_due:
-            line.moved.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(line.moved.wait(), _LOOK_S)
-                patience_s = loop.time() + self._manners.ahead_ms / 1000 + 1
-            if loop.time() > patience_s:  # it does not report: by now it has played all
-                return
 
     # -- its end
 

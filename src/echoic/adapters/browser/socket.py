@@ -96,8 +96,6 @@ class CallSocket:
         """What earlier sockets of the call had played."""
         self.ending = False
         """Whether it is closed once all that waits was sent."""
-        self.moved = asyncio.Event()
-        """Set when the page played more; whoever waits for it clears it."""
 
     @property
     def gone(self) -> bool:

@@ -17,9 +17,8 @@ from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.adapters.twilio.pins import Guesses
 from echoic.errors import WriteConflict
 from echoic.memory.concurrency import until_written
-from echoic.memory.ledger import memory_id
 from echoic.memory.phone_registry import nonce
-from echoic.memory.records import LINK_CODE, scan_all
+from echoic.memory.records import LINK_CODE, memory_id, scan_all
 from echoic.memory.service import MemoryService
 from echoic.stores.base import Drop, Put, Record
 from echoic.types import checked_name

@@ -1,8 +1,8 @@
-"""A call whose audio goes to a voice model and back: Twilio Media Streams and a PydanticAI realtime session.
+"""Twilio Media Streams as a transport of a voice session: audio from a telephone to a voice model, and back.
 
-Protocol: Twilio's "Media Streams WebSocket messages". In: connected, start, media, mark, stop. Out: media,
-mark, clear. Audio is mu-law at 8 kHz. A mark comes back when what was sent before it has been played: that is
-the playback clock, and what was not played when the caller cut in is neither history nor memory.
+Protocol: Twilio's "Media Streams WebSocket messages". In: connected, start, media, mark, dtmf, stop. Out:
+media, mark, clear. Audio is mu-law at 8 kHz. A mark comes back when what was sent before it has been played:
+by this playback clock the session knows what was heard.
 """
 
 from __future__ import annotations
@@ -12,20 +12,12 @@ import base64
 import binascii
 import logging
 import time
+from collections import deque
 from contextlib import suppress
 from typing import Any, Final
 
-from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import (
-    ModelMessage,
-    PartStartEvent,
-    RealtimeInputSpeechStartEvent,
-    RealtimeInputTranscriptionErrorEvent,
-    RealtimeTurnCompleteEvent,
-    SpeechPart,
-    SystemPromptPart,
-)
-from pydantic_ai.realtime.model import RealtimeError
+from pydantic_ai.exceptions import ModelAPIError, UserError
+from pydantic_ai.realtime import RealtimeError
 from starlette.websockets import WebSocket
 
 from echoic.adapters.audio import (
@@ -39,29 +31,28 @@ from echoic.adapters.audio import (
 from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.adapters.twilio.phone import Phone
 from echoic.adapters.twilio.phone_call import PhoneCall
-from echoic.adapters.twilio.phone_tools import AnotherCaller
 from echoic.adapters.twilio.relay import closed, expect_another, messages, opened_socket, sent
-from echoic.capability.runner import history_of
-from echoic.session.heard import estimated_part
+from echoic.errors import EchoicError, NotOpen
+from echoic.session import Frame, VoiceSession
+from echoic.session.playback import SAMPLE_BYTES
 
 log = logging.getLogger(__name__)
 
-PIECE_MS: Final = 100
-"""Of audio between two marks: what was heard is known to a word."""
 AHEAD_MS: Final = 400
 """Of audio at most on its way: enough for a bad moment of the network, and little to throw away."""
+_LITTLE_MS: Final = 200
+"""Of audio whose marks may be on their way when a socket ends."""
+_EARLY: Final = 500
+"""Messages of audio that may wait while a session is opened: ten seconds. Of more the last are heard."""
 _START_S: Final = 10.0
-_LAST_WORDS_S: Final = 1.0
-"""How long a model may take to stop once the caller has hung up: until then its words are not all known."""
 _FAREWELL_S: Final = 20.0
 """How long a model may take to say good-bye once it asked to hang up."""
-_SAY: Final = "Say this to the caller now, in these words, and nothing else: {words}"
 _SESSIONS: Final = 5
-"""Voice sessions at most in one call: each new one is because somebody else speaks."""
+"""Voice sessions at most on one socket: each new one is because somebody else speaks."""
 
 
 async def serve_media(phone: Phone, socket: WebSocket, token: str) -> None:
-    """Serve one socket until it ends."""
+    """Serve one socket until it ends; the call may go on with another."""
     call = await opened_socket(phone, socket, token)
     if call is None:
         return
@@ -73,7 +64,7 @@ async def serve_media(phone: Phone, socket: WebSocket, token: str) -> None:
         return
     call.lines += 1
     try:
-        await Bridge(phone, call, socket, stream).run()
+        await MediaStream(phone, call, socket, stream).run()
         if call.leaving.is_set():  # before the socket closes: it is asked then whether the call goes on
             await call.hang_up()
     finally:
@@ -93,108 +84,89 @@ async def _started(socket: WebSocket, call: PhoneCall) -> str | None:
     return None
 
 
-class Bridge:
-    """Audio both ways between one socket and a voice model."""
+class MediaStream:
+    """One socket of a call: what the caller says goes to the voice session, what that says to the caller."""
 
     def __init__(self, phone: Phone, call: PhoneCall, socket: WebSocket, stream: str) -> None:
         self._phone = phone
         self._call = call
         self._socket = socket
         self._stream = stream
-        self._sent = self._played = 0  # bytes of the model's audio
-        self._era = 0  # how often what was on its way was thrown away
-        self._marked = asyncio.Event()
-        self._silent = asyncio.Event()  # the model is not saying anything
-        self._noted = 0
-        self._unheard = 0
-        """How often the recogniser gave up on what the caller said, and it was not passed over yet."""
-        self._session: Any = None
-        self._line: asyncio.Task[None] | None = None
-        self._keys = ""
-        self._keyed = 0
-        self._other = asyncio.Event()  # by the keys they pressed the caller proved to be somebody else
+        self._session: VoiceSession | None = None
         self._up: Resampler | None = None
+        self._offset = 0
+        """What the caller had heard of the session on earlier sockets, in bytes of the model's audio."""
+        self._sent = self._played = 0
+        """Of it on this socket; what was thrown away is not counted."""
+        self._era = 0
+        """How often what was on its way was thrown away."""
+        self._keys = ""
+        self._early: deque[bytes] = deque(maxlen=_EARLY)
+        """What the caller said and no session has heard."""
 
     async def run(self) -> None:
-        """Until the socket ends; another session of the model for every other caller."""
-        await asyncio.shield(self._call.opened)
-        self._line = asyncio.ensure_future(self._listen())
-        # on another socket, or in another process, the call goes on; whoever else speaks begins anew
-        before = history_of(self._call.recorder.turns)
+        """Until the socket or the call ends; another session for every other caller."""
+        model = self._phone.realtime
+        assert model is not None
+        line = asyncio.ensure_future(self._listen())
         try:
             for _ in range(_SESSIONS):
-                if await self._serve(before):
+                try:
+                    session = await self._call.open_voice(model)
+                    reason = await self._serve(session, line)
+                except NotOpen:
+                    return  # it is just ending
+                if reason != "another caller" or line.done():
                     return
-                before = []
-        finally:
-            self._line.cancel()
-            await asyncio.wait({self._line})
-
-    async def _serve(self, before: list[ModelMessage]) -> bool:
-        """One session, of a model that knows what was said `before`; whether the call is over with it."""
-        assert self._line is not None
-        call, model = self._call, self._phone.realtime
-        assert model is not None
-        live = self._phone.agent.realtime(
-            model,
-            deps=call.talk.deps,
-            capabilities=call.capabilities(),
-            conversation_id=call.name,
-            instructions=call.talk.instructions,
-            message_history=before or None,
-            usage=call.talk.usage,
-        )
-        self._noted = self._sent = self._played = self._unheard = 0
-        self._silent.set()
-        self._other.clear()
-        try:
-            async with live.session() as session:
-                self._session = session
-                self._up = Resampler(TELEPHONE_HZ, session.audio_input_sample_rate)
-                await self._tell(session, respond=True)
-                watch = asyncio.ensure_future(self._watch(session))
-                speak = asyncio.ensure_future(self._speak(session))
-                other = asyncio.ensure_future(self._other.wait())
-                leave = asyncio.ensure_future(self._last_words(session))
-                working = {watch, speak, self._line, other, leave}
-                await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
-                self._session = None
-                left = leave.done()
-                if self._line.done() and not speak.done() and not left:
-                    with suppress(RealtimeError, UserError, TimeoutError):
-                        async with asyncio.timeout(_LAST_WORDS_S):
-                            await self._hung_up(session)
-                for task in (watch, speak, other, leave):
-                    task.cancel()
-                ended = await asyncio.gather(watch, speak, leave, return_exceptions=True)
-                if self._line.done() or left:
-                    await self._note(session.all_messages(), final=True)
-                for error in ended:
-                    if isinstance(error, Exception):
-                        raise error
-        except AnotherCaller as found:
-            await call.is_another(found)
-            await self._clear()
-            return False
-        except (RealtimeError, UserError) as error:
+                await self._clear()
+        except (EchoicError, RealtimeError, ModelAPIError, UserError) as error:
             log.error("a voice session failed: %s", type(error).__name__)  # noqa: TRY400 - its message may hold words
-            return True
-        else:
-            return (
-                self._line.done() or left or (watch.done() and not watch.cancelled() and not watch.result())
-            )
+        finally:
+            line.cancel()
+            await asyncio.wait({line})
 
-    async def _last_words(self, session: Any) -> None:
-        """Until the agent has asked to hang up and its last words were played; a caller who cuts in stays."""
+    async def _serve(self, session: VoiceSession, line: asyncio.Task[None]) -> str | None:
+        """Serve one session until it or the socket ends; why it ended, None: it goes on on another socket."""
+        self._offset, self._sent, self._played = self._call.voice_played, 0, 0
+        self._up = Resampler(TELEPHONE_HZ, session.profile.input_hz)
+        await session.take_up(self._offset)
+        while self._early:  # what was said while the session was being opened
+            await session.send_audio(self._pcm(self._early.popleft()))
+        self._session = session
+        works: list[asyncio.Task[Any]] = [
+            asyncio.ensure_future(work)
+            for work in (session.wait_closed(), self._speak(session), self._leave(session))
+        ]
+        try:
+            await asyncio.wait({works[0], line}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._settle(session)
+            self._session = None
+            session.hold()
+            for work in works:
+                work.cancel()
+            ended = await asyncio.gather(*works, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, Exception) and not isinstance(error, NotOpen):
+                raise error
+        return session.reason
+
+    def _settle(self, session: VoiceSession) -> None:
+        """Take the end of what was said as played, where only its last marks had not come back."""
+        with suppress(NotOpen):
+            little = _LITTLE_MS * SAMPLE_BYTES * session.profile.output_hz // 1000
+            if not session.live.leg.speaking and self._sent - self._played <= little:
+                self._played = self._sent
+                self._report()
+
+    async def _leave(self, session: VoiceSession) -> None:
+        """End the call once the agent asked to and its last words were played; a caller who cuts in stays."""
         leaving = self._call.leaving
         while True:
             await leaving.wait()
-            with suppress(TimeoutError):  # a model that says nothing more keeps no line
-                async with asyncio.timeout(_FAREWELL_S):
-                    await session.wait_for_reply()
-            await session.wait_for_playback()
-            await self._room(0)
+            await session.wait_spoken(_FAREWELL_S)
             if leaving.is_set():
+                await session.close("ended")
                 return
 
     async def _listen(self) -> None:
@@ -212,159 +184,66 @@ class Bridge:
             elif kind == "stop":
                 return
 
-    async def _key(self, digit: str) -> None:
-        """Gather keys: so many as a PIN or a code has are one, which the model never hears."""
-        self._call.touched = time.monotonic()
-        self._call.leaving.clear()
-        self._keys = self._keys + digit if digit in set("0123456789") else ""
-        if len(self._keys) < CODE_DIGITS:
-            return
-        keys, self._keys = self._keys, ""
-        self._keyed += 1
-        if not await self._call.overheard(keys, f"{id(self):x}-keys{self._keyed}"):
-            await self._clear()
-            self._other.set()
-        elif self._session is not None:
-            await self._tell(self._session, respond=True)
-
-    async def _tell(self, session: Any, *, respond: bool) -> None:
-        """Have the model say what the phone itself answers to a proof."""
-        words, self._call.to_say = self._call.to_say, ""
-        if words:
-            with suppress(RealtimeError, UserError):
-                await session.send(SystemPromptPart(_SAY.format(words=words)), respond=respond)
-
     async def _heard(self, message: dict[str, Any]) -> None:
         self._call.touched = time.monotonic()
         media = message.get("media")
-        if self._session is None or self._up is None or not isinstance(media, dict):
+        if not isinstance(media, dict):
             return
         try:
             audio = base64.b64decode(str(media.get("payload", "")), validate=True)
         except (binascii.Error, ValueError):
             return
-        with suppress(UserError):  # the session is just ending
-            await self._session.send_audio(pcm_of(self._up(mulaw_decode(audio))))
+        if self._session is None:
+            self._early.append(audio)
+            return
+        with suppress(NotOpen):  # the session is just ending
+            await self._session.send_audio(self._pcm(audio))
+
+    def _pcm(self, audio: bytes) -> bytes:
+        """`audio` of the telephone as the model listens to it."""
+        assert self._up is not None
+        return pcm_of(self._up(mulaw_decode(audio)))
+
+    async def _key(self, digit: str) -> None:
+        """Gather keys: so many as a PIN or a code has are one, which the model never hears."""
+        self._call.touched = time.monotonic()
+        self._call.leaving.clear()
+        self._keys = self._keys + digit if digit in set("0123456789") else ""
+        if len(self._keys) == CODE_DIGITS:
+            keys, self._keys = self._keys, ""
+            await self._call.keyed(keys)
 
     def _mark(self, name: str) -> None:
         era, _, position = name.partition(":")
         # a clear makes all marks that were waiting come back, though nothing was played
         if era == str(self._era) and position.isdecimal():
             self._played = max(self._played, min(int(position), self._sent))
-            self._marked.set()
+            self._report()
 
-    async def _speak(self, session: Any) -> None:
+    def _report(self, *, flushed: bool = False) -> None:
+        self._call.voice_played = self._offset + self._played
+        if self._session is not None:
+            with suppress(NotOpen):
+                self._session.played(self._call.voice_played, flushed=flushed)
+
+    async def _speak(self, session: VoiceSession) -> None:
         """From the model to the caller, no more ahead than can be taken back."""
-        rate = session.audio_output_sample_rate
-        down = Resampler(rate, TELEPHONE_HZ)
-        size = rate * PIECE_MS // 1000 * 2
-        async for pcm in session.stream_audio():
-            era = self._era
-            for at in range(0, len(pcm), size):
-                piece = pcm[at : at + size]
-                await self._room(rate)
-                if era != self._era:
-                    # the caller cut in: the rest of it is not said, but was taken out of the stream
-                    self._sent += len(pcm) - at
-                    self._played = self._sent
-                    break
-                self._sent += len(piece)
-                await self._send("media", media={"payload": _text(mulaw_encode(down(samples_of(piece))))})
+        down = Resampler(session.profile.output_hz, TELEPHONE_HZ)
+        async for item in session.media(ahead_ms=AHEAD_MS):
+            if isinstance(item, Frame):
+                self._sent += len(item.pcm)
+                audio = mulaw_encode(down(samples_of(item.pcm)))
+                await self._send("media", media={"payload": base64.b64encode(audio).decode()})
                 await self._send("mark", mark={"name": f"{self._era}:{self._sent}"})
-
-    async def _room(self, rate: int) -> None:
-        """Wait until so little is on its way that more may be sent."""
-        while self._sent - self._played > rate * AHEAD_MS // 1000 * 2:
-            self._marked.clear()
-            try:
-                async with asyncio.timeout(AHEAD_MS / 1000 + 1):
-                    await self._marked.wait()
-            except TimeoutError:  # a mark got lost: by now all of it was played
-                self._played = self._sent
-
-    async def _watch(self, session: Any) -> bool:
-        """Follow the session; whether the caller stayed the same to its end."""
-        async for event in session:
-            if isinstance(event, RealtimeInputSpeechStartEvent):
-                await self._cut_in(session)
-            elif isinstance(event, RealtimeInputTranscriptionErrorEvent):
-                self._unheard += 1
-            elif isinstance(event, RealtimeTurnCompleteEvent):
-                self._silent.set()
-            elif isinstance(event, PartStartEvent) and _is_models(event.part):
-                self._silent.clear()
-            if not await self._note(session.all_messages(), final=False):
+            else:
                 await self._clear()
-                return True
-            await self._tell(session, respond=False)  # it is answering what it heard already
-        return False
-
-    async def _cut_in(self, session: Any) -> None:
-        """The caller speaks: what is on its way is taken back, and the model is told what was played."""
-        self._call.leaving.clear()
-        played, self._played = self._played, self._sent
-        await self._clear()
-        await session.interrupt(played_bytes=played)
-
-    async def _hung_up(self, session: Any) -> None:
-        """What was not played was not heard; what was being said is known once the model has stopped."""
-        little = 2 * PIECE_MS * session.audio_output_sample_rate * 2 // 1000
-        if self._silent.is_set() and self._sent - self._played <= little:
-            return  # the last mark was on its way
-        played = self._played
-        while not await session.interrupt(played_bytes=played) and not self._silent.is_set():
-            with suppress(TimeoutError):  # all there is was played: what comes next was not
-                await asyncio.wait_for(self._silent.wait(), PIECE_MS / 1000)
-        await self._silent.wait()
+                self._report(flushed=True)
 
     async def _clear(self) -> None:
+        """Have the telephone drop what it has not played."""
         self._era += 1
-        self._marked.set()
+        self._sent = self._played
         await self._send("clear")
-
-    async def _note(self, history: list[ModelMessage], *, final: bool) -> bool:
-        """Keep what was said and heard, as far as it is settled; whether it is still the same caller.
-
-        The model's words are settled once the caller spoke again, or the call is over.
-        """
-        spoken = [part for message in history for part in message.parts if isinstance(part, SpeechPart)]
-        last_user = max((n for n, part in enumerate(spoken) if part.speaker == "user"), default=-1)
-        settled = len(spoken) if final else last_user + 1
-        while self._noted < settled:
-            part, turn = spoken[self._noted], f"{id(self):x}-{self._noted}"
-            if _is_wordless(part):
-                # it is not told whose words will not come: known once nobody else's are waited for
-                if not final and sum(map(_is_wordless, spoken[self._noted :])) > self._unheard:
-                    return True
-                self._unheard -= 1
-            if part.speaker != "user":
-                cut = part.interrupted_at_ms is not None
-                await self._call.spoke(self._heard_of(part), turn, interrupted=cut)
-            elif part.transcript and not await self._call.overheard(part.transcript, turn):
-                self._noted += 1
-                return False
-            self._noted += 1  # not before: at a hang-up this is cancelled, and what was not kept comes again
-        return True
-
-    def _heard_of(self, part: SpeechPart) -> str:
-        """The words of `part` that were played: by their times where the provider gives them."""
-        words = part.transcript or ""
-        if part.interrupted_at_ms is None:
-            return words
-        speed = self._phone.settings.pace.characters_per_s
-        return estimated_part(words, part.interrupted_at_ms / 1000, speed)
 
     async def _send(self, event: str, **fields: Any) -> None:
         await sent(self._socket, {"event": event, "streamSid": self._stream, **fields})
-
-
-def _is_models(part: object) -> bool:
-    return isinstance(part, SpeechPart) and part.speaker == "assistant"
-
-
-def _is_wordless(part: SpeechPart) -> bool:
-    return part.speaker == "user" and part.transcript is None
-
-
-def _text(audio: bytes) -> str:
-    return base64.b64encode(audio).decode()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
 from typing import Any, Final, Protocol, cast
 
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability, Caching
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.realtime import RealtimeError, RealtimeModel
 from pydantic_ai.settings import ModelSettings
 
 from echoic.adapters.twilio.caller_session import CalledNumber, Serving
@@ -19,13 +23,26 @@ from echoic.adapters.twilio.phone_lines import RECORD
 from echoic.adapters.twilio.phone_tools import AnotherCaller, PhoneMemory
 from echoic.adapters.twilio.phrases import Phrases
 from echoic.adapters.twilio.settings import CacheFor
+from echoic.capability.runner import history_of
+from echoic.errors import NotOpen
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
+from echoic.session.agents import Restart, VoiceAgent
+from echoic.session.call_state import SessionSettings
 from echoic.session.hooks import Caption
-from echoic.session.text_call import Excuse, Restart, TextCall
+from echoic.session.session import VoiceSession
+from echoic.session.text_call import Excuse, TextCall
+from echoic.session.text_recorder import turn_of
+from echoic.types import Turn
 
 _RECALL_SHARE: Final = 0.5
 """Of a tool's time, what the recall for a turn may take."""
+_VOICE: Final = SessionSettings(frame_ms=100, idle_timeout_s=None, max_duration_s=None)
+"""Of a voice model's session. What was heard is known to a tenth of a second; the phone ends idle calls."""
+_SAY: Final = "Say this to the caller now, in these words, and nothing else: {words}"
+_TAKE_OVER: Final = "The call was handed over to you. Go on with it, and say who you are."
+_KEEP_S: Final = 2.0
+"""How long what was said may take to be kept, before it is found to be somebody else's."""
 
 
 class Answering(CalledNumber, Protocol):
@@ -76,8 +93,13 @@ class PhoneCall(TextCall):
         """Who is calling, and what follows from it."""
         self.dialogue: Any = None
         """What webhooks keep of it; nobody else looks into it."""
-        self.to_say = ""
-        """The phone's own answer to what a voice model heard, if any."""
+        self.voice: VoiceSession | None = None
+        """A voice model's, over a media stream."""
+        self.voice_played = 0
+        """How many bytes of it the caller has heard."""
+        self._served = self.recorder
+        """Of whom the voice serves."""
+        self._keyed = 0
         self.touched = time.monotonic()
         self.lines = 0
         """Sockets that carry it."""
@@ -136,19 +158,87 @@ class PhoneCall(TextCall):
         if tag is not None:
             self.serving.language = tag
 
-    async def overheard(self, said: str, turn: str) -> bool:
-        """Keep what the caller said to a voice model, which answers by itself; whether they are the same.
+    # -- its voice
 
-        Where they are not, what the model was told is another's: its session must end.
+    async def open_voice(self, model: RealtimeModel) -> VoiceSession:
+        """The session in which a voice model serves whoever is calling; it outlives the socket it began on.
+
+        Raises:
+            RealtimeError, ModelAPIError, UserError: the model could not be reached, or refused.
+            StoreUnavailable: could not look.
         """
-        before = self.caller
-        self.to_say = await self.overhear(said, turn)
-        return self.caller.user == before.user
+        await asyncio.shield(self.opened)
+        if self.voice is None or self.voice.state == "closed":
+            if self.voice is not None and self._served is self.recorder:  # its line was lost
+                self.talk.resume(self.talk.current, history_of(self.recorder.turns))
+            self._served, self.voice_played = self.recorder, 0
+            self.voice = self._new_voice(model)
+            await self.voice.__aenter__()  # left by `_hush`, or the session itself
+        await self.say_own(respond=True)
+        return self.voice
 
-    async def is_another(self, found: AnotherCaller) -> None:
-        """The model found that somebody else is speaking."""
+    def _new_voice(self, model: RealtimeModel) -> VoiceSession:
+        settings = self._phone.settings
+        agents = [
+            VoiceAgent(
+                name=name, base=agent, instructions=lambda _: self.talk.instructions, greeting=_TAKE_OVER
+            )
+            for name, agent in self._phone.agents.items()
+        ]
+        return VoiceSession(
+            self._phone.service,
+            user=self.caller.user,
+            agents=agents,
+            model=model,
+            deployment=settings.deployment,
+            start=self.talk.current,
+            session_id=self.name,
+            deps=self.talk.deps,
+            settings=_VOICE,
+            captions=self._captions,
+            host=self,
+        )
+
+    async def say_own(self, *, respond: bool) -> None:
+        """Have the voice model say what the phone itself answers to a proof."""
+        words, self.to_say = self.to_say, ""
+        if words and self.voice is not None:
+            told = _SAY.format(words=words)
+            with suppress(NotOpen, RealtimeError, UserError):
+                await (self.voice.prompt(told) if respond else self.voice.inject(told))
+
+    async def overheard(self, turn: Turn) -> Turn:
+        """See `TextCall`. Where the caller proved to be somebody else, the next session says so to them."""
+        kept = await super().overheard(turn)
+        if self._served is self.recorder:
+            await self.say_own(respond=False)  # the model is answering what it heard already
+        return kept
+
+    async def keyed(self, keys: str) -> None:
+        """Take in keys that were pressed while a voice model serves, which never hears of them."""
+        self._keyed += 1
+        await super().overheard(turn_of(keys, "user", f"{self._id(f'keys{self._keyed}')}:user"))
+        if self._served is self.recorder:
+            await self.say_own(respond=True)
+        else:
+            await self._change_voice()
+
+    async def restarted(self, why: Restart) -> None:
+        """See `TextCall`. The words that showed it are kept first: they are whose they turn out to be."""
         self.leaving.clear()
-        await self._restarted(found)
+        if self.voice is not None:
+            await self.voice.caught_up(_KEEP_S)
+        if self._served is self.recorder:  # else that was found out already
+            await super().restarted(why)
+        await self._change_voice()
+
+    async def _change_voice(self) -> None:
+        if self.voice is not None:
+            await self.voice.close("another caller")
+
+    async def _hush(self) -> None:
+        if self.voice is not None:
+            await self.voice.close("ended")
 
     def forget_words(self) -> None:
         """See `TextCall`."""
@@ -168,7 +258,8 @@ class PhoneCall(TextCall):
         await self.serving.meet_next()
         return await self.serving.before(said)
 
-    def _masked(self, said: str) -> str:
+    def masked(self, said: str) -> str:
+        """What was said, without digits that may prove something."""
         return masked(said, self.language)
 
     async def _restarted(self, why: Restart) -> None:
@@ -182,13 +273,13 @@ class PhoneCall(TextCall):
         await self.recorder.add_result(RECORD, {**self.figures.as_json(), **self.serving.origin})
         await self.serving.forget_guest()
 
-    def _memory(self, memory: UserMemory) -> PhoneMemory:
+    def _memory(self, memory: UserMemory, agent: str) -> PhoneMemory:
         settings = self._phone.settings
         return PhoneMemory(
             self._phone.service,
             user=lambda _deps: self.caller.user,
             deployment=settings.deployment,
-            agent=self.talk.current,
+            agent=agent,
             budget_tokens=settings.budget_tokens,
             timeout_s=settings.timeout_s,
             capture=False,
@@ -197,9 +288,12 @@ class PhoneCall(TextCall):
             stored=self.serving.stored,
         )
 
-    def _more(self) -> Sequence[AbstractCapability[Any]]:
+    def _more(self, agent: str) -> Sequence[AbstractCapability[Any]]:
         more = self._phone.capabilities
-        return [*caching_of(self.talk.agent, more, self._phone.settings.prompt_cache, self.name), *more]
+        return [
+            *caching_of(self.talk.agents[agent], more, self._phone.settings.prompt_cache, self.name),
+            *more,
+        ]
 
 
 @dataclass

@@ -18,7 +18,7 @@ from echoic.capability.memory import CallerMemory
 from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, ToolUse
 from echoic.errors import NotAllowed
 from echoic.memory.user import UserMemory
-from echoic.session.text_call import Restart
+from echoic.session.agents import Restart
 from echoic.session.text_recorder import TextRecorder
 from echoic.types import Conversation
 

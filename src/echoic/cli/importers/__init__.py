@@ -7,8 +7,7 @@ sample becomes the user, a session a conversation, a `dia_id` a turn's id. Times
 UTC. Observations were written by a model and are read only on request.
 bodhi: `<userId>.json` with {"directives", "facts"}, or a folder of them. Timestamps are milliseconds since
 1970; 0 means unknown.
-mem0: what its `get_all` and exports give, a list, or {"results": […]}, of {"id", "memory", "user_id", …}. A
-memory counts as said when it was last updated. Metadata, hashes and graph relations are left out.
+What other memory products export is read and written by `products`.
 """
 
 from __future__ import annotations
@@ -38,6 +37,7 @@ from echoic.cli.importers.base import (
     source_at,
     time_of,
 )
+from echoic.cli.importers.products import PRODUCT_READERS, WRITERS, product_of, written_for
 from echoic.errors import InvalidInput
 from echoic.types import PRESETS, Directives, Turn, checked_name, checked_text
 
@@ -270,39 +270,6 @@ def _bodhi_fact(fact: Mapping[str, Any], user: str | None) -> ImportedMemory:
     return ImportedMemory(text=text, category=category_of(fact.get("category")), said_at=said_at, user=user)
 
 
-def read_mem0(source: ImportSource) -> Iterator[Item]:
-    """Every memory, of whichever user."""
-    document = source.document
-    memories = document.get("results") if isinstance(document, Mapping) else document
-    if not isinstance(memories, list):
-        raise InvalidInput(
-            f"{source.name} is no export of mem0: it is neither a list nor an object with a list of results"
-        )
-    for place, item in enumerate(memories):
-        try:
-            yield _mem0_memory(item)
-        except FLAWS as error:
-            yield Skipped(where=f"results[{place}]", reason=reason_of(error))
-
-
-def _mem0_memory(item: Mapping[str, Any]) -> ImportedMemory:
-    user = item.get("user_id")
-    return ImportedMemory(
-        text=checked_text(item["memory"], "memory"),
-        category=_mem0_category(item),
-        said_at=time_of(item.get("updated_at") or item.get("created_at"), naive_is_utc=True),
-        user=None if user is None else checked_name(user, "user_id"),
-    )
-
-
-def _mem0_category(item: Mapping[str, Any]) -> Any:
-    """The first of its categories that is one of ours; the platform's own have no meaning here."""
-    metadata = item.get("metadata")
-    named = [metadata.get("category")] if isinstance(metadata, Mapping) else []
-    named += item["categories"] if isinstance(item.get("categories"), list) else []
-    return next((name for name in named if category_of(name) == name), "fact")
-
-
 def read_own(source: ImportSource) -> Iterator[Item]:
     """The export, as one item. A JSON document that holds it as its `data` (`export --json`) does as well."""
     document = source.document
@@ -318,7 +285,7 @@ READERS: Mapping[str, Reader] = {
     "turns": read_turns,
     "locomo": read_locomo,
     "bodhi": read_bodhi,
-    "mem0": read_mem0,
+    **PRODUCT_READERS,
     "echoic": read_own,
 }
 _FIRST_LINES = 20
@@ -378,14 +345,15 @@ def _document_format(document: object) -> str | None:
     if isinstance(document, Mapping):
         if "format" in document or document.get("command") == "export":
             return "echoic"
-        if "results" in document:
-            return "mem0"
-        return "bodhi" if document.keys() & {"directives", "facts"} else None
-    if not isinstance(document, list) or not document or not isinstance(document[0], Mapping):
-        return None
-    if {"sample_id", "conversation"} <= document[0].keys():
-        return "locomo"
-    return "mem0" if "memory" in document[0] else None
+        bodhi = "directives" in document or _is_bodhis(document.get("facts"))
+        return "bodhi" if bodhi else product_of(document)
+    first = document[0] if isinstance(document, list) and document else None
+    is_locomo = isinstance(first, Mapping) and {"sample_id", "conversation"} <= first.keys()
+    return "locomo" if is_locomo else product_of(document)
+
+
+def _is_bodhis(facts: object) -> bool:
+    return isinstance(facts, list) and not any(isinstance(fact, Mapping) and "fact" in fact for fact in facts)
 
 
 def _hint() -> str:
@@ -394,6 +362,7 @@ def _hint() -> str:
 
 __all__ = [
     "READERS",
+    "WRITERS",
     "Directed",
     "Exported",
     "ImportSource",
@@ -406,9 +375,9 @@ __all__ = [
     "read_bodhi",
     "read_locomo",
     "read_locomo_facts",
-    "read_mem0",
     "read_own",
     "read_turns",
     "reader_of",
     "source_at",
+    "written_for",
 ]

@@ -32,8 +32,7 @@ from echoic.memory.distilling.turns import (
     stretch_of,
 )
 from echoic.memory.distilling.withheld import of_user, withheld
-from echoic.memory.ledger import Ledger
-from echoic.memory.records import TURN, conversation_of, is_unlearned, turn_of
+from echoic.memory.records import TURN, Ledger, conversation_of, is_unlearned, turn_of
 from echoic.memory.retraction import hide_taken_back
 from echoic.stores.base import Record, Store
 from echoic.types import Scope

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from echoic.errors import WriteConflict
-from echoic.memory.ledger import memory_id
+from echoic.memory.records import memory_id
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Scope
 

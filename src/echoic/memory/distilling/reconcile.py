@@ -15,8 +15,8 @@ from echoic.memory.distilling.changes import Add, Change, Confirm, Fact, Retract
 from echoic.memory.distilling.doubt import affirmed, is_doubted, is_sure, mentions
 from echoic.memory.distilling.duplicates import same_words, statement_of
 from echoic.memory.distilling.withheld import of_user
-from echoic.memory.ledger import Ledger
-from echoic.memory.user_timezone import remembered_zone
+from echoic.memory.profile import remembered_zone
+from echoic.memory.records import Ledger
 from echoic.temporal import ZONE_KEYS, dated, mentions_a_day
 from echoic.types import Memory, Turn
 

@@ -18,8 +18,7 @@ from echoic.memory.distilling.rules import RuleExtractor
 from echoic.memory.distilling.turns import conversation_record, marked, stretch_of
 from echoic.memory.distilling.withheld import withheld
 from echoic.memory.forget_targets import obey
-from echoic.memory.ledger import Ledger
-from echoic.memory.records import conversation_of, cursor_of, record_of_conversation
+from echoic.memory.records import Ledger, conversation_of, cursor_of, record_of_conversation
 from echoic.memory.retraction import hide_taken_back
 from echoic.stores.base import Put, Store
 from echoic.types import Scope

@@ -11,14 +11,13 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from echoic.english.lexicon import COMMON
-from echoic.memory.sharing.contacts import contacts
-from echoic.memory.sharing.gate import hides_something, holds_secret
-from echoic.memory.sharing.persons import about_a_person
+from echoic.memory.sharing.gate import contacts, hides_something, holds_secret
 from echoic.memory.sharing.wording import (
     LISTS,
     NAMES,
     VOCABULARY,
     JudgedWord,
+    about_a_person,
     names_among,
     stem,
     stems,

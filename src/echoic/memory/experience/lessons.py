@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.decisions import Decided, Decision, decider, put_decision
 from echoic.memory.experience.check import objection, repeats, suspects
-from echoic.memory.ledger import memory_id
-from echoic.memory.records import MEMORY, memory_of, scan_all
+from echoic.memory.proposals import Decided, Decision, decider, put_decision
+from echoic.memory.records import MEMORY, memory_id, memory_of, scan_all
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import (
     EXPERIENCE_KINDS,

@@ -6,15 +6,33 @@ learned first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from echoic.english import listen
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.keyless.steps import Steps
 from echoic.memory.keyless.wording import acknowledged, listed, said_back
 from echoic.memory.user import UserMemory
 from echoic.types import Memory, Turn
+
+
+class Steps:
+    """Times named steps. A step that runs twice counts once, with the sum."""
+
+    def __init__(self) -> None:
+        self.timings_ms: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time what happens inside as `name`."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            elapsed_ms = (time.perf_counter() - started) * 1000
+            self.timings_ms[name] = self.timings_ms.get(name, 0.0) + elapsed_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 `fact_in` looks for one kind, which is enough for a text to be proposed. `kinds_stated` finds every kind,
 clause by clause, so that a deployment can say which need no operator: "Open from 9 to 5, and refunds are
 never given" states hours and a policy. What the rules do not understand is "other". Whether a text speaks
-of a person is asked elsewhere (`persons`).
+of a person is asked elsewhere (`wording`).
 """
 
 from __future__ import annotations
@@ -179,20 +179,12 @@ def fact_in(
     `contact`: whether a phone number or an address was taken out of the text; then the fact can only be how
     the business is reached.
     """
-    return next(_facts(words, subject, contact=contact), None)
+    return next(_facts(words, phrase_stems(subject), contact=contact), None)
 
 
-def facts_in(
-    words: Sequence[JudgedWord], subject: Sequence[JudgedWord], *, contact: bool = False
-) -> frozenset[str]:
-    """Every kind of fact that `words` state; see `fact_in`."""
-    return frozenset(_facts(words, subject, contact=contact))
-
-
-def _facts(words: Sequence[JudgedWord], subject: Sequence[JudgedWord], *, contact: bool) -> Iterator[str]:
-    said = _KeyedWords(
-        " ".join(word.text for word in words if word.text not in _SILENT).strip(), phrase_stems(subject)
-    )
+def _facts(words: Sequence[JudgedWord], key: frozenset[str], *, contact: bool) -> Iterator[str]:
+    """Each kind of fact that `words` state, under a key with these stems."""
+    said = _KeyedWords(" ".join(word.text for word in words if word.text not in _SILENT).strip(), key)
     if contact:
         if said.names(listed_stems("trade_reached")) and said.names(listed_stems("trade_business")):
             yield "contact"
@@ -340,8 +332,9 @@ _NUMBER = re.compile(r"[0-9][0-9.,:]*")
 def kinds_stated(words: Sequence[JudgedWord], subject: Sequence[JudgedWord]) -> frozenset[str]:
     """Each of `GLOBAL_KINDS` that `words` state, under a key whose words are `subject`."""
     stated: set[str] = {"other"} if len(subject) > _KEY_WORDS else set()
+    key = phrase_stems(subject)
     for clause in _clauses(words):
-        facts = facts_in(clause, subject, contact=any(word.text.startswith("[") for word in clause))
+        facts = set(_facts(clause, key, contact=any(word.text.startswith("[") for word in clause)))
         stated |= facts or {"other"}
         if facts <= DEFAULT_GLOBAL_KINDS and _says_more(clause):
             stated.add("other")

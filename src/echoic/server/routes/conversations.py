@@ -74,9 +74,15 @@ async def begin_conversation(
 
 
 class HeardPart(RequestBody):
-    """The part of an answer that the caller heard."""
+    """The part of an answer that the caller heard: one of `heard`, `fraction` and `words`."""
 
-    heard: str = Field(description="The words up to the interruption; empty for none.")
+    heard: str | None = Field(
+        default=None,
+        description="The words up to the interruption, as they are written or as speech output reads them; "
+        "empty for none.",
+    )
+    fraction: float | None = Field(default=None, ge=0, le=1, description="How much of the answer was played.")
+    words: int | None = Field(default=None, ge=0, description="How many words of the answer were played.")
     after: str | None = Field(
         default=None, description="The id of the user's turn that was answered; null for the greeting."
     )
@@ -98,7 +104,7 @@ async def truncate_answer(caller: AsCaller, conversation: str, asked: HeardPart)
     and no memory.
     """
     opened = await known_conversation(caller, conversation)
-    turns = await opened.truncate(asked.heard, after=asked.after)
+    turns = await opened.truncate(asked.heard, after=asked.after, fraction=asked.fraction, words=asked.words)
     return Truncated(turns=[ShownTurn.of(turn) for turn in turns])
 
 

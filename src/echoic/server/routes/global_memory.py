@@ -12,8 +12,8 @@ from fastapi import APIRouter, Body, Query
 from pydantic import Field
 
 from echoic.errors import InvalidInput
-from echoic.memory.decisions import Decided
 from echoic.memory.global_facts import GlobalFact
+from echoic.memory.proposals import Decided
 from echoic.server.models import RequestBody, Shown, ShownMemory
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsOperator, OperatedDeployment, Shared

@@ -315,7 +315,7 @@ class BriefRequest(RecallOptions):
 @router.post("/brief", summary="Search memory, as text for a prompt", responses=_ASKS)
 async def brief(caller: AsCaller, asked: BriefRequest) -> BriefAnswer:
     """A few quoted lines with their age, within a budget, to put into the prompt before the question."""
-    from echoic.memory.answering import hits_for
+    from echoic.memory.block import hits_for
 
     options = asked.model_dump(exclude={"query", "budget_tokens"})
     limit = hits_for(asked.query, asked.budget_tokens)

@@ -1,0 +1,178 @@
+"""How much of what was said was heard, by the words that speech output reports. Pure.
+
+What reads an answer aloud writes it its own way first: "$5.00" becomes "five dollars", "Dr." "doctor", and
+signs and emoji are left out. So words must be the same, but for case and signs; what has digits or signs in
+it may have become any words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from echoic.errors import InvalidInput
+from echoic.text.spoken import views_of
+
+_SYLLABLES = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Of scripts without blanks between words: each counts as one."""
+_CHUNK = re.compile(rf"\[[^\[\]]*\]\S*|[{_SYLLABLES}][^\s\w]*|[^\s{_SYLLABLES}]+")
+"""A word with its signs, or a marker that stands for what is not kept."""
+_WORD = re.compile(rf"[{_SYLLABLES}]|[^\W_{_SYLLABLES}]+(?:['’][^\W_{_SYLLABLES}]+)*")
+_ABBREVIATION: Final = 4
+"""Characters, with its full stop."""
+_ABSORBED: Final = 12
+"""Words that one number or sign may have become, at most."""
+
+
+_WAYS: Final = 48
+"""In which an answer and a report are compared at once, at most: a report of numbers alone has many."""
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """A word as it stands in what was said."""
+
+    words: tuple[str, ...]
+    text: str
+    place: int
+    """Of the text it is in."""
+    end: int
+
+    @property
+    def is_marker(self) -> bool:
+        """Whether it stands in place of what was said."""
+        return self.text.startswith("[")
+
+    @cached_property
+    def is_loose(self) -> bool:
+        """Whether it may have been read as other words: it has digits, or signs within it."""
+        inside = self.text.strip(",;:!?…\"'“”‘’()*_~`#")
+        # a full stop behind a longer word ends a sentence; "Dr." and "No." are read as other words
+        plain = inside.removesuffix(".") if len(inside) > _ABBREVIATION else inside
+        is_acronym = len(plain) > 1 and plain.isupper()
+        return self.is_marker or is_acronym or not all(c.isalpha() or c in "'’-—–" for c in plain)
+
+    def is_broken_off(self, heard: Sequence[str]) -> bool:
+        """Whether `heard`, the last words there were, are only the beginning of it."""
+        if self.is_marker:
+            return True
+        said = re.sub(r"\D", "", re.sub(r"[.,]00\b", "", self.text))
+        told = re.sub(r"\D", "", views_of(" ".join(heard))[-1].text)
+        return bool(told) and told != said and said.startswith(told)
+
+
+def heard_ends(said: Sequence[str], heard: str) -> list[int]:
+    """Of each text of an answer, how many characters were heard; a word that was broken off does not count.
+
+    Args:
+        said: the texts of the answer, in order.
+        heard: what of them is reported as heard, from the beginning.
+
+    Raises:
+        InvalidInput: the answer does not begin like that.
+    """
+    chunks = [
+        _Chunk(_words(found.group()), found.group(), place, found.end())
+        for place, text in enumerate(said)
+        for found in _CHUNK.finditer(text)
+    ]
+    count = _heard_chunks(chunks, _words(heard))
+    while count < len(chunks) and count and not any(chunk.words for chunk in chunks[count:]):
+        count += 1  # signs at the end are not heard by themselves
+    ends = [0] * len(said)
+    for chunk in chunks[:count]:
+        ends[chunk.place] = chunk.end
+    return ends
+
+
+def share_ends(said: Sequence[str], *, fraction: float | None = None, words: int | None = None) -> list[int]:
+    """The same by how much was played, as a fraction of the answer's letters or as a number of words."""
+    chunks = [(place, found.end()) for place, text in enumerate(said) for found in _CHUNK.finditer(text)]
+    if words is not None:
+        count = min(words, len(chunks))
+    else:
+        before = [sum(map(len, said[:place])) for place in range(len(said))]
+        room = (fraction or 0.0) * sum(map(len, said))
+        count = len(chunks) if fraction == 1 else sum(before[place] + end <= room for place, end in chunks)
+    ends = [0] * len(said)
+    for place, end in chunks[:count]:
+        ends[place] = end
+    return ends
+
+
+def _words(text: str) -> tuple[str, ...]:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return tuple(re.sub("['’]", "", word) for word in _WORD.findall(folded))
+
+
+def _heard_chunks(chunks: Sequence[_Chunk], heard: Sequence[str]) -> int:
+    """How many of `chunks` were heard whole: the way through them on which fewest words differ."""
+    reached, last = {0: 0}, 0
+    """How far in what was heard one can be before this chunk, and how many words differ until there."""
+    endings: list[tuple[int, int]] = []
+    for place, chunk in enumerate(chunks):
+        endings += _endings(chunk, place, heard, reached)
+        reached = _passed(chunk, heard, reached)
+        if not reached:
+            break
+        last = max(reached)
+    if len(heard) in reached:
+        endings.append((reached[len(heard)], len(chunks)))
+    if endings:
+        return min(endings)[1]
+    if reached:
+        more = len(heard) - last
+        raise InvalidInput(
+            f"the agent's answer is {more} words shorter than what was heard: give what it said"
+        )
+    raise InvalidInput(
+        "the agent's answer does not begin with what was heard: give the words as it said them, or as they "
+        "were read aloud"
+    )
+
+
+def _endings(
+    chunk: _Chunk, place: int, heard: Sequence[str], reached: Mapping[int, int]
+) -> Iterator[tuple[int, int]]:
+    """The ways on which what was heard ends before or within `chunk`: words that differ, and its place."""
+    for at, cost in reached.items():
+        if at == len(heard):
+            yield cost, place
+            continue
+        if _begins(chunk.words, heard[at:]):
+            yield cost, place
+        for to, more in _steps(chunk, heard, at):
+            if to == len(heard) and more and chunk.is_broken_off(heard[at:]):
+                yield cost + more, place
+
+
+def _passed(chunk: _Chunk, heard: Sequence[str], reached: Mapping[int, int]) -> dict[int, int]:
+    """How far one can be behind `chunk`, on the likeliest ways."""
+    ahead: dict[int, int] = {}
+    for at, cost in reached.items():
+        for to, more in _steps(chunk, heard, at):
+            if not (to == len(heard) and more and chunk.is_broken_off(heard[at:])):
+                ahead[to] = min(ahead.get(to, cost + more), cost + more)
+    return dict(sorted(ahead.items(), key=lambda way: (way[1], way[0]))[:_WAYS])
+
+
+def _begins(words: Sequence[str], heard: Sequence[str]) -> bool:
+    """Whether `heard` ends within `words`, in the middle of the last one or before it."""
+    if len(heard) > len(words):
+        return False
+    *whole, last = heard
+    same = tuple(whole) == tuple(words[: len(whole)]) and words[len(whole)].startswith(last)
+    return same and (len(heard) < len(words) or last != words[-1])
+
+
+def _steps(chunk: _Chunk, heard: Sequence[str], at: int) -> list[tuple[int, int]]:
+    """Where in `heard` one may be behind `chunk`, and how many words differ."""
+    end = at + len(chunk.words)
+    steps = [(end, 0)] if tuple(heard[at:end]) == chunk.words else []
+    if not steps and at < len(heard) and chunk.is_loose:
+        steps += [(at + count, 1 + count) for count in range(min(_ABSORBED, len(heard) - at) + 1)]
+    return steps

@@ -1,0 +1,84 @@
+"""An agent's audio moves on the loop that memory is asked in: what takes long does not run there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import echoic
+from echoic import Turn
+from echoic.memory import recall as recalling
+from echoic.partition import distinct
+
+TURNS = 120
+
+
+async def _asked(service):
+    ana = service.user("ana")
+    call = await ana.conversation("call")
+    said = [f"On day {n} I took train {n * 7 % 31} to town {n % 17}." for n in range(TURNS)]
+    await call.append(*(Turn(speaker="user", text=text) for text in said), learn=False)
+    await service.settle()
+    found = await ana.recall("which train did I take on day 40?")
+    return [hit.text for hit in found.hits], (await ana.brief("which train did I take on day 40?")).text
+
+
+async def test_a_memory_of_5000_turns_is_ranked_beside_the_loop_and_finds_the_same(monkeypatch):
+    assert recalling._INLINE_ROWS < 5000
+    threads, here = [], threading.current_thread()
+
+    def seen(*asked, **options):
+        threads.append(threading.current_thread())
+        return rank(*asked, **options)
+
+    rank = recalling.rank
+    monkeypatch.setattr(recalling, "rank", seen)
+    answers = []
+    for rows, beside in ((4 * TURNS, False), (TURNS - 1, True)):
+        monkeypatch.setattr(recalling, "_INLINE_ROWS", rows)
+        threads.clear()
+        async with echoic.open("memory://", embedder="lexical") as service:
+            answers.append(await _asked(service))
+        assert [thread is not here for thread in threads] == [beside] * len(threads)
+    assert answers[0] == answers[1]
+    assert answers[0][0]
+
+
+@pytest.mark.parametrize("asked", ["recall", "brief"])
+def test_once_warm_the_first_question_of_a_call_loads_no_module(asked):
+    """One takes the loop 50 ms and more."""
+    program = f"""
+        import asyncio, sys, echoic
+        from echoic import Turn
+        async def main():
+            async with echoic.open("memory://", embedder="lexical") as service:
+                ana = service.user("ana")
+                call = await ana.conversation("call")
+                await call.append(Turn(speaker="user", text="My dog is called Rex."), learn=False)
+                await service.settle()
+                await ana.warm()
+                before = set(sys.modules)
+                found = await ana.{asked}("what is my dog called?")
+                print(sorted(set(sys.modules) - before), "Rex" in str(found))
+        asyncio.run(main())
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert ran.stdout == "[] True\n"
+
+
+def test_distinct_numbers_are_those_that_numpy_finds():
+    chance = np.random.default_rng(5)
+    for size in (0, 1, 2, 40):
+        numbers = chance.integers(-3, 9, (size, 3), dtype=np.int32)
+        assert distinct(numbers).tolist() == np.unique(numbers).tolist()
