@@ -14,7 +14,7 @@ help:
 	@echo "make demo              set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"
 	@echo "make test              set up, then every check and test: twelve minutes on two cores"
 	@echo "make test-packages     the tests of what is in packages/: corpus, stand-ins, benchmarks"
-	@echo "make integrations      each integration with the real framework, oldest and newest; ONLY=mcp for one of them"
+	@echo "make integrations      each integration with the real framework, oldest and newest; ONLY=mcp, or CHANGED=1"
 	@echo "make setup             only .venv, with .venv/bin/echoic in it"
 	@echo "make quick             lint, types, and the tests without browser, database, sockets and kills: a minute"
 	@echo "make soak MINUTES=15   random histories, kills and power cuts, more and larger for as long as it is given"
@@ -62,7 +62,7 @@ test-packages: .venv/.dev
 	$(PYTEST) packages
 
 integrations: .venv/.dev
-	@scripts/integrations $(ONLY)
+	@scripts/integrations $(if $(CHANGED),--changed,$(ONLY))
 
 soak: .venv/.dev
 	@scripts/system-packages

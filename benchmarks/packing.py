@@ -30,9 +30,8 @@ from echoic.embedding import embedder_from
 from echoic.embedding.weights import find
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
+from echoic.prompt import estimate_tokens, quoted
 from echoic.prompt.answer import Packed
-from echoic.prompt.budget import estimate_tokens
-from echoic.prompt.quoting import quoted
 from echoic.stores import store_from
 from echoic.types import Turn
 from echoic_bench.locomo import CATEGORIES

@@ -210,7 +210,10 @@ class BlockingUserMemory(Protocol):
         """Search as `query` does, within a deadline, and say with which outcome."""
 
     def warm(self) -> None:
-        """Load what a recall needs, as when the phone rings: partitions and encoder."""
+        """Load what a recall and a brief need, as when the phone rings: partitions, encoder and modules."""
+
+    def check_loop(self) -> None:
+        """Nothing, where the memory is open in the running event loop; for what is begun now and asked later."""
 
     def listen(
         self,
@@ -322,6 +325,8 @@ class BlockingUserMemory(Protocol):
         id: str | None = None,
         asked: str | None = None,
         learned_from: Collection[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
     ) -> Receipt:
         """Destroy everything kept about the user, or only what one argument names."""
 

@@ -1,18 +1,19 @@
-"""Checks of names, texts and times where they enter, so that no layer below has to doubt them.
+"""Checks of names, texts, times and speakers where they enter, so that no layer below has to doubt them.
 
 Text is any Unicode except NUL and lone surrogates, and comes back exactly as it went in; times are aware.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from echoic.errors import InvalidInput
 
 MAX_KEY_CHARACTERS = 256
 MAX_TEXT_BYTES = 32 * 1024
-"""Of one value or utterance, in UTF-8. Longer texts belong in documents, not in memory."""
+"""The largest value or utterance, in UTF-8. Longer texts belong in documents, not in memory."""
 
 
 def checked_name(value: object, what: str) -> str:
@@ -113,3 +114,55 @@ class AsDict:
         schema = handler.generate_schema(dict[keys, values])  # type: ignore[valid-type]
         plain = core_schema.wrap_serializer_function_ser_schema(lambda value, dump: dump(dict(value)))
         return core_schema.no_info_before_validator_function(dict, schema, serialization=plain)
+
+
+USER: Final = "user"
+AGENT: Final = "agent"
+
+_NAMES: Final = {
+    USER: ("user", "human", "caller", "customer", "client", "end user"),
+    AGENT: (
+        *("agent", "assistant", "ai", "bot", "chatbot", "voicebot", "model", "llm", "language model"),
+        *(f"{kind} {role}" for kind in ("ai", "voice", "virtual") for role in ("agent", "assistant")),
+    ),
+}
+ROLES: Final = {name: role for role, names in _NAMES.items() for name in names}
+"""What frameworks and transcripts call the two roles, in small letters with single spaces."""
+_NOBODY: Final = frozenset(
+    "system developer tool tools function memory context unknown speaker person participant".split()
+)
+"""What is no utterance of anybody's, and labels that do not say whose it is."""
+_GAP: Final = re.compile(r"[\s_-]+")
+_NUMBERED: Final = re.compile(r"(.*?)[ #]*[0-9]+")
+_LABEL: Final = re.compile(r"[a-z0-9_.@+-]+")
+"""A role nobody told us of, or an id: people's names have a capital, a space or letters of another script."""
+
+
+def role_of(speaker: str) -> str | None:
+    """The role, "user" or "agent", that goes by the name `speaker`; None: it is no name of a role."""
+    return ROLES.get(_folded(speaker))
+
+
+def checked_speaker(speaker: str) -> str:
+    """`speaker` as it is kept: "user" or "agent" by whatever name, or a person's own name as it is written.
+
+    Raises:
+        InvalidInput: it names neither a role nor a person.
+    """
+    folded = _folded(speaker)
+    if folded in ROLES:
+        return ROLES[folded]
+    numbered = _NUMBERED.fullmatch(folded)
+    without_number = numbered[1] if numbered else folded
+    if (numbered and without_number in ROLES) or without_number in _NOBODY or _LABEL.fullmatch(speaker):
+        raise InvalidInput(
+            f"speaker {speaker!r:.40} is neither a role nor a person's name. Say 'user' (also "
+            f"{', '.join(_NAMES[USER][1:])}) for whoever is remembered, 'agent' (also "
+            f"{', '.join(_NAMES[AGENT][1:9])}), or, where several people talk, a name with a capital such as "
+            "'Ana'. Nothing is learned from other people's turns; what a system or a tool says is no turn"
+        )
+    return speaker
+
+
+def _folded(speaker: str) -> str:
+    return _GAP.sub(" ", speaker.strip().casefold())

@@ -84,7 +84,7 @@ class StoreFull(StoreUnavailable):
 
 
 class QuotaExceeded(StoreError):
-    """As much is kept of a user or a deployment as may be. Nothing was written; a retry does not help.
+    """The quota of a user or a deployment is used up. Nothing was written; a retry does not help.
 
     What is there can be read, corrected, taken back and forgotten.
     """

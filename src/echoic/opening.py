@@ -9,6 +9,7 @@ from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote
 
 from echoic.errors import InvalidInput, brief
 
@@ -42,6 +43,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     resumable_for_s: float | None = 24 * 3600.0,
     quota: Quota | None = None,
     secrets: Literal["mask", "keep"] = "mask",
+    compliance: str | Path | None = None,
 ) -> MemoryService:
     """The memory kept at `url`. Nothing is opened before `async with`, or `await` of its `open()`.
 
@@ -66,15 +68,19 @@ def open(  # noqa: A001 - echoic.open is the way in
         quota: the most that may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`.
         secrets: "mask" keeps a marker such as "[card ending 4242]" in place of card numbers, passwords, PINs,
             codes and keys; "keep" keeps them word for word.
+        compliance: the folder that lists erasures, so that a restored backup forgets again (docs/backup.md).
+            None: beside a SQLite file or a folder of files, "echoic.db.compliance"; none for other stores.
 
     Raises:
         InvalidInput: an argument is unknown or contradicts another.
     """
     from echoic.embedding import embedder_from
+    from echoic.memory.compliance import Compliance
     from echoic.memory.service import MemoryService
     from echoic.memory.shares import shares_from
     from echoic.stores import store_of
 
+    folder = compliance if compliance is not None else compliance_folder(url)
     return MemoryService(
         store_of(url),
         embedder_from(embedder),
@@ -86,8 +92,18 @@ def open(  # noqa: A001 - echoic.open is the way in
         resumable_for_s=resumable_for_s,
         quota=quota,
         secrets=secrets,
+        compliance=None if folder is None else Compliance(folder),
         **_of_model(model),
     )
+
+
+def compliance_folder(url: object) -> Path | None:
+    """The compliance folder beside the store that `url` names; None where it has no place of its own."""
+    scheme, _, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
+    place = unquote(rest.partition("?")[0].removeprefix("/")).rstrip("/")
+    if scheme.lower() not in {"sqlite", "files"} or not place:
+        return None
+    return Path(place).with_name(Path(place).name + ".compliance")
 
 
 def _of_model(model: str | Model | None) -> dict[str, Any]:

@@ -160,14 +160,14 @@ class BlockingService(Blocking):
 
 def _blocking(make: Callable[P, MemoryService]) -> Callable[P, BlockingMemoryService]:
     def opened(*args: P.args, **kwargs: P.kwargs) -> BlockingMemoryService:
-        """As `echoic.open`, to be used with `with`."""
+        """Open a memory as `echoic.open` does, to be used with `with`."""
         return cast("BlockingMemoryService", BlockingService(lambda: make(*args, **kwargs)))
 
     return opened
 
 
 open = _blocking(opening.open)  # noqa: A001 - as echoic.open
-"""As `echoic.open`, with the same arguments, to be used with `with`."""
+"""Opens a memory as `echoic.open` does, with the same arguments, to be used with `with`."""
 
 
 def _wrapped(result: Any, thread: _Thread) -> Any:

@@ -16,11 +16,11 @@ from echoic.checks import (
     AsDict,
     checked_name,
     checked_query,
+    checked_speaker,
     checked_text,
     checked_time,
 )
 from echoic.errors import InvalidInput, brief
-from echoic.speakers import checked_speaker
 
 Category = Literal["preference", "entity", "decision", "requirement", "fact", "experience"]
 Visibility = Literal["private", "proposed", "global"]
@@ -192,9 +192,9 @@ class Hit:
     """
 
     text: str
-    """Of the memory, where there is one, else what was heard of the turn."""
+    """The memory's text; without a memory, what was heard of the turn."""
     score: float
-    """Of the fusion; comparable only within one query."""
+    """The score of the fusion; comparable only within one query."""
     ranks: Annotated[Mapping[str, Rank], AsDict()]
     """By channel: "vector", "text", "fuzzy", …; a channel that did not find it is absent."""
     scope: Scope

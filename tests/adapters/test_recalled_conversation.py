@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from echoic.adapters.twilio.recalled_conversation import meant_by, page, passages, sound_alike
-from echoic.prompt.budget import estimate_tokens
+from echoic.prompt import estimate_tokens
 from echoic.session.heard import estimated_part, heard_part
 from echoic.types import Conversation, Turn
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from echoic.embedding import Embedder, LexicalEmbedder
-from echoic.embedding.cached import CachedEmbedder
+from echoic.embedding.base import CachedEmbedder
 from echoic.errors import InvalidInput
 from echoic.testing.embedder_conformance import EmbedderConformance
 

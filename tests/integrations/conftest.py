@@ -14,6 +14,7 @@ FRAMEWORKS = {
     "test_livekit.py": "livekit.agents",
     "test_mcp.py": "mcp",
     "test_openai_agents.py": "agents",
+    "test_peers.py": "hindsight_pipecat",
     "test_pipecat.py": "pipecat",
     "test_tools.py": "langchain_core",
 }

@@ -209,6 +209,15 @@ async def test_an_empty_user_is_refused(memory):
             await service.search_memory(app_name="films", user_id=user, query="anything")
 
 
+async def test_a_service_made_in_another_event_loop_than_the_memorys_says_so(memory):
+    async def ask():
+        service = EchoicMemoryService(memory)
+        await service.search_memory(app_name="films", user_id="ana", query="anything")
+
+    with pytest.raises(echoic.NotOpen, match="event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(ask()))
+
+
 async def test_the_blocking_runner_is_served_from_the_loop_that_memory_is_open_in(memory):
     await memory.user("ana", "films").set("allergy", "peanuts")
     kit = Kit(memory)

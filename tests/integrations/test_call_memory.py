@@ -9,7 +9,7 @@ import pytest
 
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.errors import InvalidInput, StoreUnavailable
+from echoic.errors import InvalidInput, NotOpen, StoreUnavailable
 from echoic.integrations.call_memory import NOTHING, UNAVAILABLE, CallMemory, TurnMemory
 from echoic.memory.conversation import OpenConversation
 from echoic.prompt.answer import NOT_ALL_SEEN
@@ -322,3 +322,18 @@ async def test_what_no_store_can_hold_is_kept_as_far_as_it_can_be(ana):
 def test_a_deadline_that_leaves_no_time_is_refused():
     with pytest.raises(InvalidInput, match="deadline"):
         CallMemory(echoic.open("memory://", embedder="lexical").user("ana"), deadline_ms=0)
+
+
+async def test_a_call_in_another_event_loop_than_the_memorys_is_refused_before_a_word_is_lost(ana):
+    async def begin():
+        call_of(ana)
+
+    with pytest.raises(NotOpen, match="event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(begin()))
+    made_outside = await asyncio.to_thread(call_of, ana)  # where no loop runs yet
+
+    async def ring():
+        made_outside.warm()
+
+    with pytest.raises(NotOpen, match="event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(ring()))

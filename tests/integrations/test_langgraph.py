@@ -312,3 +312,11 @@ async def test_a_store_of_langgraphs_own_is_imported_item_by_item(tmp_path):
         assert (first.key, first.score is not None) == ("k0", True)
         await ours.aput(NAMESPACES[1], "k0", VALUES[1])  # in place of what was imported, not beside it
         assert len(await ours.asearch(("ana",), limit=ALL)) == 2
+
+
+async def test_a_store_made_in_another_event_loop_than_the_memorys_says_so(memory):
+    async def ask():
+        await EchoicStore(memory).aget(("ana", "prefs"), "a")
+
+    with pytest.raises(echoic.NotOpen, match="event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(ask()))

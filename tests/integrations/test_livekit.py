@@ -18,7 +18,7 @@ from livekit.agents.voice.transcription.synchronizer import TranscriptSynchroniz
 
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.errors import StoreUnavailable
+from echoic.errors import NotOpen, StoreUnavailable
 from echoic.integrations.livekit import EchoicAgent, remember, with_memory
 from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD
 
@@ -346,6 +346,14 @@ async def test_what_is_asked_is_looked_up_before_the_user_has_ended(service, ana
         statistics = call.memory.statistics
     assert statistics.finals == len(questions)
     assert statistics.ready >= 0.9 * statistics.finals
+
+
+async def test_a_session_in_another_event_loop_than_the_memorys_is_refused(ana):
+    async def begin():
+        remember(AgentSession(), ana)
+
+    with pytest.raises(NotOpen, match="event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(begin()))
 
 
 @pytest.mark.parametrize("filler", ["Okay.", "Thanks, bye!", "Can you hear me?"])

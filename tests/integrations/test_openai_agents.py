@@ -525,3 +525,17 @@ async def test_the_realtime_call_in_the_documents_is_kept(memory):
     (kept,) = await memory.user("ana").conversations()
     said = await (await memory.user("ana").conversation(kept.id)).turns()
     assert [turn.text for turn in said] == ["Hi, I am allergic to peanuts.", SAID]
+
+
+async def test_a_run_in_another_event_loop_than_the_memorys_is_refused(memory):
+    ana = memory.user("ana")
+
+    async def keep():
+        await EchoicSession(ana, "s").add_items(ITEMS[:1])
+
+    async def ask():
+        await run(memory, "ana", "s", "What is my dog called?", session=SQLiteSession("s"))
+
+    for use in (keep, ask):
+        with pytest.raises(echoic.NotOpen, match="event loop"):
+            await asyncio.to_thread(lambda use=use: asyncio.run(use()))

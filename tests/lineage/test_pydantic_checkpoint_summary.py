@@ -12,7 +12,7 @@ from pydantic_ai.models.function import FunctionModel
 import echoic
 from echoic.errors import InvalidInput
 from echoic.memory.checkpoints import as_json, from_json
-from echoic.prompt.budget import estimate_tokens
+from echoic.prompt import estimate_tokens
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.agents import TRANSFER_TOOL
 from echoic.session.checkpoints import CHECKPOINT, store_of

@@ -10,7 +10,7 @@ import pytest
 
 from echoic import InvalidInput, NotOpen, Recall, StoreUnavailable, Turn
 from echoic.embedding import embedder_from
-from echoic.embedding.cached import CachedEmbedder
+from echoic.embedding.base import CachedEmbedder
 from echoic.errors import EmbedderUnavailable
 from echoic.memory.service import MemoryService
 from echoic.memory.speculation import PATIENCE_S, REFRESH_S, Speculation

@@ -293,7 +293,7 @@ async def test_an_error_passes_through_as_it_was(observatory):
 
 
 async def test_an_embedder_keeps_whatever_else_it_can_do(url):
-    from echoic.embedding.cached import CachedEmbedder
+    from echoic.embedding.base import CachedEmbedder
 
     store, embedder = store_from(url), LexicalEmbedder()
     async with MemoryService(store, embedder) as memory:

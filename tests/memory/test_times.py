@@ -19,9 +19,8 @@ from echoic.memory.service import MemoryService
 from echoic.ranking.time_filter import in_time
 from echoic.stores import store_from
 from echoic.temporal import NamedEvent, Spans, dates, may_mean_time, spans_of_phrase, zone_of
-from echoic.temporal.calendar import FEASTS
 from echoic.temporal.questions import EARLIEST_MS, moment_of
-from echoic.temporal.rules import RULES
+from echoic.temporal.rules import FEASTS, RULES
 from scale import many
 
 LISBON, NEW_YORK = ZoneInfo("Europe/Lisbon"), ZoneInfo("America/New_York")

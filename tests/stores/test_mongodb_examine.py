@@ -12,8 +12,8 @@ from pymongo import AsyncMongoClient
 from echoic.stores import store_from
 from echoic.stores.base import Examines, Finding
 from echoic.stores.mongodb import MongoDBStore
-from echoic.stores.mongodb import examine as mongodb_examine
-from echoic.stores.mongodb.examine import _NEEDED
+from echoic.stores.mongodb import maintenance as mongodb_examine
+from echoic.stores.mongodb.maintenance import _NEEDED
 from echoic.stores.mongodb.schema import TEXT_INDEX, VECTOR_INDEX, search_states
 from echoic.testing.store_subject import ANA, memory, opened, put
 from echoic_loopback.mongodb import MongoServer

@@ -26,7 +26,7 @@ from echoic.stores import store_from
 from echoic.stores.base import Attach, Drop, Narrows, Record, Store
 from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.postgres import NARROW_ABOVE
-from echoic.stores.postgres import erase as postgres_erase
+from echoic.stores.postgres import maintenance as postgres_erase
 from echoic.stores.postgres import schema as postgres_schema
 from echoic.testing.store_subject import (
     ANA,

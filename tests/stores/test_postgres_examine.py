@@ -10,7 +10,7 @@ import pytest
 
 from echoic.stores import store_from
 from echoic.stores.base import Examines, Finding
-from echoic.stores.postgres import examine as postgres_examine
+from echoic.stores.postgres import maintenance as postgres_examine
 from echoic.stores.postgres.database import Connection, Database
 from echoic.testing.store_subject import ANA, memory, opened, put
 from stores.postgres_between import pgbouncer

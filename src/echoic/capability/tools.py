@@ -23,7 +23,7 @@ from echoic.memory.conversation import Transcript
 from echoic.memory.hooks import ToolUsed
 from echoic.memory.sharing import REASONS
 from echoic.memory.user import UserMemory
-from echoic.prompt.budget import estimate_tokens
+from echoic.prompt import estimate_tokens
 from echoic.types import Hit, Memory, Recall, Sharing
 
 log = logging.getLogger(__name__)

@@ -170,7 +170,7 @@ _BULLET: Final = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?:\[[ xX]\][ 
 _NO_FACT: Final = re.compile(r"#{1,6}(?:\s|$)|[-*_=|: ]{3,}$|```|~~~|<!--.*-->$|-$")
 _EMPHASIS: Final = re.compile(r"(\*\*|__|`)(?=\S)(.+?)(?<=\S)\1")
 _MOST_BYTES: Final = 4 * MAX_TEXT_BYTES
-"""Of one line; what is longer is no fact."""
+"""The longest line; what is longer is no fact."""
 _FIELDS: Final = frozenset({"key", "text", "value", "category", "context"})
 
 

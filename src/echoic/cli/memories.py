@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import partial
 
 import click
@@ -342,6 +343,13 @@ def _hits(recall: Recall, *, past: bool, explain: bool) -> Table:
 @click.option(
     "--asked", metavar="ID", help="Destroy what the user asked to forget in one turn, by the id of that turn."
 )
+@click.option(
+    "--since",
+    "first",
+    metavar="TIME",
+    help="Destroy everything said or stored then or later; with --until, only what lies between.",
+)
+@click.option("--until", "last", metavar="TIME", help="Destroy everything said or stored before then.")
 @click.option("--all", "everything", is_flag=True, help="Destroy everything stored about the user.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 @click.pass_context
@@ -352,34 +360,41 @@ def forget_command(
     conversation: str | None,
     name: str | None,
     asked: str | None,
+    first: str | None,
+    last: str | None,
     everything: bool,
     yes: bool,
 ) -> int:
     """Destroy memories for good, and print a receipt.
 
     The receipt says what was removed, and whether the bytes are verified to be gone. Give exactly one of
-    --key, --conversation, --id, --asked and --all. For a key or an id, the words that stated it are removed
-    from every turn; the rest of the turn stays and counts as rewritten.
+    --key, --conversation, --id, --asked, --all and a span of time. For a key or an id, the words that stated
+    it are removed from every turn; the rest of the turn stays and counts as rewritten. TIME is ISO 8601, as
+    2026-03-14T09:00Z, or a date alone; without a zone it is UTC.
 
     You are asked to confirm; without a terminal, pass --yes. Forgetting cannot be undone. To retract
     something that merely stopped being true, use `echoic delete`.
     """
+    began, ended = _moment("--since", first), _moment("--until", last)
     named = {
         f"key {key!r}": key,
         f"conversation {conversation!r}": conversation,
         f"memory or turn {name!r}": name,
         f"what turn {asked!r} asks to forget": asked,
+        f"everything from {first or 'the beginning'} to {last or 'now'}": first or last,
         "everything": everything or None,
     }
     given = [what for what, value in named.items() if value is not None]
     if len(given) != 1:
-        raise click.UsageError("give one of --key KEY, --conversation ID, --id ID, --asked ID and --all", ctx)
+        raise click.UsageError("give one of --key, --conversation, --id, --asked, --all and a span", ctx)
     what = given[0]
     if not yes:
         _ask_first(f"{what} of user {settings_of(ctx).user!r}")
 
     async def work(desk: Desk) -> CommandResult:
-        receipt = await desk.user.forget(key=key, conversation=conversation, id=name, asked=asked)
+        receipt = await desk.user.forget(
+            key=key, conversation=conversation, id=name, asked=asked, since=began, until=ended
+        )
         desk.output.say(f"forgot {what} of user {desk.settings.user!r}")
         if not receipt.verified:
             desk.output.note("not every byte could be verified to be gone: run the command again")
@@ -387,6 +402,21 @@ def forget_command(
         return CommandResult(data=receipt, text=_receipt_lines(receipt), count=receipt.records, code=code)
 
     return run(ctx, work)
+
+
+def _moment(option: str, text: str | None) -> datetime | None:
+    """The time that `text` names.
+
+    Raises:
+        InvalidInput: it names none.
+    """
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(f"{option} must be a time as 2026-03-14T09:00Z, or a date") from error
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _ask_first(what: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from echoic.cli.backup import backup_command, restore_command
 from echoic.cli.calls import calls_group, why_command
 from echoic.cli.chat import chat_command
 from echoic.cli.command import CommandGroup
-from echoic.cli.copy_store import copy_command
 from echoic.cli.doctor import doctor_command
 from echoic.cli.global_memory import global_group, lessons_group, proposals_group
 from echoic.cli.import_export import export_command, import_command
@@ -25,7 +25,7 @@ from echoic.cli.memories import (
 from echoic.cli.output import DONE
 from echoic.cli.phone import phone_group
 from echoic.cli.serve import serve_command
-from echoic.cli.upkeep import distil_command, reindex_command, users_command
+from echoic.cli.upkeep import copy_command, distil_command, reindex_command, users_command
 
 
 def _version() -> str:
@@ -62,6 +62,8 @@ root.add_section(
     "Operate",
     [
         doctor_command,
+        backup_command,
+        restore_command,
         users_command,
         global_group,
         proposals_group,

@@ -1,4 +1,4 @@
-"""`echoic serve`: run the HTTP server and its page."""
+"""`echoic serve`: run the HTTP server, its page, and the webhooks of hosted voice platforms."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import secrets
 import socket
 import threading
 import webbrowser
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.command import command
-from echoic.cli.hooks import PlatformHooks, webhook_options
 from echoic.cli.hosting import (
     SECRET,
     agent_keys,
@@ -36,14 +35,70 @@ from echoic.cli.hosting import (
     voice_transport_option,
 )
 from echoic.cli.output import CommandResult, Output
-from echoic.cli.settings import Settings, model_option
+from echoic.cli.settings import Settings, model_option, variable
 from echoic.errors import EmbedderError, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fastapi import APIRouter
+
     from echoic.memory.guarded_store import Quota
+    from echoic.memory.service import MemoryService
     from echoic.server import CellLimiter, ServerSettings
+
+
+def webhook_options(command: Any) -> Any:
+    """Add the options for the platforms' secrets to `command`."""
+    for name, text in (
+        ("elevenlabs-secret", "The secret of ElevenLabs' post-call webhook."),
+        ("retell-key", "The Retell API key that is marked as the webhook's."),
+        ("vapi-assistant", "The id of the Vapi assistant that takes incoming calls."),
+        ("vapi-secret", "The secret of Vapi's server URL."),
+    ):
+        envvar = variable(name.replace("-", "_"))
+        command = click.option(
+            f"--{name}", metavar="TEXT", default="", envvar=envvar, show_envvar=True, help=text
+        )(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformHooks:
+    """Which platforms are served, by their secrets."""
+
+    vapi_secret: str
+    vapi_assistant: str
+    retell_key: str
+    elevenlabs_secret: str
+
+    def router(self, memory: MemoryService, settings: ServerSettings) -> APIRouter | None:
+        """The routes; None: no platform has a secret."""
+        if not self.urls(""):
+            return None
+        from echoic.integrations.hosted.webhooks import by_number, webhooks
+
+        deployment = settings.default_deployment
+        trusted = settings.phone_trust == "any"
+        return webhooks(
+            memory,
+            whose=by_number(memory, settings.secret, deployment=deployment, trust_incoming=trusted),
+            vapi_secret=self.vapi_secret,
+            vapi_assistant=self.vapi_assistant,
+            retell_key=self.retell_key,
+            elevenlabs_secret=self.elevenlabs_secret,
+            deployment=deployment,
+        )
+
+    def urls(self, base: str) -> dict[str, str]:
+        """What to paste where, below `base`."""
+        paths = {"vapi": self.vapi_secret, "retell": self.retell_key}
+        found = {name: f"{base}hooks/{name}" for name, secret in paths.items() if secret}
+        if self.elevenlabs_secret:
+            for step in ("start", "tools/search_memory", "ended"):
+                found[f"elevenlabs_{step.partition('/')[0]}"] = f"{base}hooks/elevenlabs/{step}"
+        return found
+
 
 _EXTRA = "the server needs packages that are not installed ({name}): pip install 'echoic[server]'"
 

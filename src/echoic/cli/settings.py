@@ -34,6 +34,8 @@ class Settings:
     fusion: str = "blend"
     shares: str = ""
     keep_secrets: bool = False
+    compliance: Path | None = None
+    """The compliance folder; None: the one beside a local store."""
     json: bool = False
     quiet: bool = False
     debug: bool = False
@@ -84,12 +86,18 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "",
         "Store card numbers, passwords, PINs and codes word for word; by default they are masked.",
     ),
+    "compliance": (
+        "--compliance",
+        "DIR",
+        "The folder that lists erasures for restored backups. Default: beside a SQLite file or folder store.",
+    ),
     "json": ("--json", "", "Print one JSON document, also for an error."),
     "quiet": ("--quiet", "", "Print only errors on stderr."),
     "debug": ("--debug", "", "Print the traceback of an error."),
 }
 _TYPES: dict[str, Any] = {
     "weights": click.Path(path_type=Path),
+    "compliance": click.Path(path_type=Path),
     "global_writes": click.Choice(["propose", "auto"]),
 }
 
@@ -109,7 +117,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             is_flag=not metavar,
             type=_TYPES.get(name),
             default=getattr(defaults, name),
-            show_default=bool(metavar) and name not in {"weights", "shares", "global_kinds"},
+            show_default=bool(metavar) and name not in {"weights", "shares", "global_kinds", "compliance"},
             envvar=variable(name),
             show_envvar=True,
             help=text,
@@ -155,4 +163,4 @@ model_option = click.option(
     show_envvar=True,
     help="A language model that talks, and joins the rules in forming memories.",
 )
-"""Of the commands that talk."""
+"""The options of the commands that talk."""

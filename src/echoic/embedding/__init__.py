@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, PieceEmbedder, Vectors, embedded
-from echoic.embedding.cached import CachedEmbedder
+from echoic.embedding.base import (
+    CachedEmbedder,
+    Embedded,
+    Embedder,
+    EmbeddingSpec,
+    Kind,
+    PieceEmbedder,
+    Vectors,
+    embedded,
+)
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import InvalidInput
 

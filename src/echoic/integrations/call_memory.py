@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from echoic.checks import MAX_KEY_CHARACTERS, checked_name, storable
+from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER, checked_name, storable
 from echoic.errors import EchoicError, InvalidInput, QuotaExceeded
 from echoic.memory.concurrency import noted
 from echoic.memory.conversation import OpenConversation
@@ -33,7 +33,6 @@ from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD
 from echoic.prompt.block import directives_draft
 from echoic.session.heard import heard_part, says
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
-from echoic.speakers import AGENT, USER
 from echoic.text.heard import heard_ends
 from echoic.types import Outcome, Turn
 
@@ -84,6 +83,7 @@ class CallMemory:
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
+        NotOpen: the memory is open in another event loop: nothing of the call would be kept.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class CallMemory:
         agent: str | None = None,
         deadline_ms: float = DEFAULT_DEADLINE_MS,
     ) -> None:
+        user.check_loop()
         self.call = checked_name(call, "call") if call else uuid4().hex
         self._user, self._agent = user, agent
         self._recall = CallRecall(user, self.call, None, deadline_ms=deadline_ms)
@@ -122,7 +123,12 @@ class CallMemory:
         return self._recall.statistics
 
     def warm(self) -> None:
-        """Load in the background what the first turn needs, as when the phone rings."""
+        """Load in the background what the first turn needs, as when the phone rings.
+
+        Raises:
+            NotOpen: the memory is open in another event loop.
+        """
+        self._user.check_loop()
         if self._warming is None:
             self._warming = asyncio.get_running_loop().create_task(self._warm())
             self._warming.add_done_callback(noted)  # the first turn looks again, and says so

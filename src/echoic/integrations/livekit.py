@@ -51,6 +51,7 @@ def remember(
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
+        NotOpen: the memory is open in another event loop.
     """
     memory = CallMemory(user, call, agent=agent, deadline_ms=deadline_ms)
     ends: list[asyncio.Task[None]] = []

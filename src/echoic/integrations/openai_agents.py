@@ -29,7 +29,7 @@ from agents.realtime import RealtimePlaybackTracker, RealtimeSession
 from agents.run import CallModelData, ModelInputData
 
 from echoic.checks import MAX_TEXT_BYTES
-from echoic.errors import EchoicError, InvalidInput
+from echoic.errors import EchoicError, InvalidInput, NotOpen
 from echoic.integrations.call_memory import UNAVAILABLE, CallMemory, TurnMemory
 from echoic.integrations.tools import call, exported, refusal
 from echoic.memory.records import TURN
@@ -178,6 +178,8 @@ async def _known(user: UserMemory, question: str, options: dict[str, Any], budge
         if not recall.hits and recall.outcome == "complete":
             return ""
         return TurnMemory((await user.pack(recall, budget_tokens=budget_tokens)).text).message
+    except NotOpen:
+        raise  # a mistake in how it is set up, which no words to a model mend
     except InvalidInput:  # a message of megabytes is no question
         return ""
     except EchoicError:

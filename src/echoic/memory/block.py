@@ -14,6 +14,7 @@ from echoic.memory.recall import SearchOptions
 from echoic.memory.records import TURN, recalled_turn
 from echoic.memory.service_context import Parts
 from echoic.memory.sharing import LESSON
+from echoic.prompt import checked_budget, counter_of
 from echoic.prompt.answer import Around, Packed
 from echoic.prompt.answer import pack as pack_answer
 from echoic.prompt.block import (
@@ -28,7 +29,6 @@ from echoic.prompt.block import (
     pack,
     profile_draft,
 )
-from echoic.prompt.budget import checked_budget, counter_of
 from echoic.ranking.query import asks_list
 from echoic.stores.base import Record, Store
 from echoic.types import (
@@ -47,7 +47,7 @@ from echoic.types import (
 
 DEFAULT_BUDGET_TOKENS: Final = 600
 _MOMENT_CHARACTERS: Final = 2000
-"""Of what was just said; a recall reads no more of it."""
+"""Characters of what was just said that a recall reads."""
 _HITS: Final = 8
 _SOURCES: Final = 200
 """Memories whose turns are looked up to see which agent heard them; older ones count as heard by another."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rapidfuzz import fuzz
 from rapidfuzz.distance import DamerauLevenshtein
 
-from echoic.checks import MAX_KEY_CHARACTERS
+from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER
 from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import (
@@ -28,7 +28,6 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.service_context import Parts
-from echoic.speakers import AGENT, USER
 from echoic.stores.base import Put, Record, Require
 from echoic.text.heard import heard_ends, share_ends
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
@@ -302,7 +301,7 @@ def _answer(
 def _heard_ends(
     said: Sequence[str], heard: str | None, fraction: float | None, words: int | None
 ) -> list[int]:
-    """Of each text, how many characters were heard, by whichever of the three is given."""
+    """How many characters of each text were heard, by whichever of the three is given."""
     if (heard is not None) + (fraction is not None) + (words is not None) != 1:
         raise InvalidInput("truncate takes one of heard, fraction and words")
     if heard is not None:
@@ -324,7 +323,7 @@ def _cut(turn: Turn, end: int) -> Turn:
 
 
 ENOUGH = 0.6
-"""Of the words of the shorter key, the share that must be found in the other, by spelling or sound."""
+"""The share of the shorter key's words that must be found in the other, by spelling or sound."""
 
 
 def match_keys(spoken: str, keys: Mapping[str, str]) -> list[tuple[str, float]]:

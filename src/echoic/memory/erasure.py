@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ from echoic.memory.records import (
     MEMORY,
     PROPOSAL,
     TURN,
+    conversation_of,
     hidden_in,
     is_unlearned,
     memory_of,
@@ -49,7 +51,7 @@ from echoic.memory.retraction import derived_from, named
 from echoic.memory.service_context import Parts
 from echoic.memory.tasks import RESULT
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
-from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name
+from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
 from echoic.words import FORGOTTEN, content_words, fold
 
 
@@ -104,19 +106,21 @@ class Erasing:
         name: str | None,
         asked: str | None = None,
         *,
+        names: Sequence[str] = (),
         alone: bool = True,
     ) -> Receipt:
-        """See `UserMemory.forget`; `alone`: nothing else is asked for."""
+        """See `UserMemory.forget`; `names`: ids of several; `alone`: nothing else is asked for."""
         if not alone:
-            raise InvalidInput("forget takes `learned_from` alone: call it again for anything else")
+            raise InvalidInput("forget takes `learned_from` or a span alone: call it again for anything else")
         if name is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
         if asked is not None and not (key is conversation is name is None):
             raise InvalidInput("forget takes `asked` alone: call it again for anything else")
         what: Forgetting = "everything" if conversation is None else "conversation"
-        what = "id" if name is not None or asked is not None else what if key is None else "key"
+        names = (name,) if name is not None else names
+        what = "id" if names or asked is not None else what if key is None else "key"
         with self._parts.telemetry.operation("erase", self._scope) as doing:
-            receipt = await self._forget(key, conversation, name, asked)
+            receipt = await self._forget(key, conversation, names, asked)
             doing.count = receipt.records
             doing.record = next((one for one in (name, asked, key) if one is not None), None)
             doing.attributes = {
@@ -149,14 +153,54 @@ class Erasing:
         receipts += [await self.forget(None, None, name) for name in unkeyed]
         return _total(receipts)
 
+    async def forget_span(self, since: datetime | None, until: datetime | None) -> Receipt:
+        """See `UserMemory.forget`: what was said or kept from `since` on and before `until`."""
+        first = None if since is None else checked_time(since, "since")
+        last = None if until is None else checked_time(until, "until")
+        if first is not None and last is not None and last <= first:
+            raise InvalidInput("until must be later than since: nothing lies between them")
+
+        def within(moment: datetime) -> bool:
+            return (first is None or moment >= first) and (last is None or moment < last)
+
+        store, scope = self._parts.store, self._scope
+        said: dict[str, list[str]] = {}
+        stays: set[str] = set()
+        for record in await scan_all(store, scope, TURN):
+            turn = turn_of(record)
+            if within(turn.said_at):
+                said.setdefault(turn.conversation, []).append(turn.id)
+            else:
+                stays.add(turn.conversation)
+        receipts = [await self.forget_learned([turn for turns in said.values() for turn in turns])]
+        begun = [conversation_of(record) for record in await scan_all(store, scope, CONVERSATION)]
+        whole = {one.id for one in begun if within(one.started_at)} | said.keys()
+        receipts += [await self.forget(None, conversation, None) for conversation in sorted(whole - stays)]
+        rest = [turn for conversation in said.keys() & stays for turn in said[conversation]]
+        memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
+        rest += [memory.id for memory in memories if within(memory.valid_from)]
+        if rest:
+            receipts.append(await self.forget(None, None, None, names=rest))
+        # values an integrator kept then; what goes with a conversation is gone with it
+        items = [*await scan_all(store, scope, ITEM), *await scan_all(store, scope, INDEXED_ITEM)]
+        drops = [
+            Drop(kind=item.kind, id=item.id)
+            for item in items
+            if within(datetime.fromisoformat(item.data["updated_at"]))
+        ]
+        if drops:
+            receipts.append(_receipt([await store.erase(scope, drops)], {}))
+        return _total(receipts)
+
     async def _forget(
-        self, key: str | None, conversation: str | None, name: str | None, asked: str | None
+        self, key: str | None, conversation: str | None, names: Sequence[str], asked: str | None
     ) -> Receipt:
-        everything = key is None and conversation is None and name is None and asked is None
+        everything = key is None and conversation is None and not names and asked is None
         memories = await self._versions(key) if key is not None else []
         whole: list[str] = []
-        if name is not None:
-            memories, whole = await named(self._parts.store, self._scope, checked_name(name, "id"))
+        for name in names:
+            more, turns = await named(self._parts.store, self._scope, checked_name(name, "id"))
+            memories, whole = [*memories, *more], [*whole, *turns]
         meant = await self._meant(asked)
         memories += [*meant.memories, *said_by(meant)]
         if memories or whole or meant.spans:

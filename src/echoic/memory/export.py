@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, get_args
 
 from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
+from echoic.memory.compliance import ERASURE
 from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.progress import LEASE, PROGRESS
 from echoic.memory.experience.lessons import EXPERIENCE
@@ -354,6 +355,7 @@ KINDS = (
     PHONE_LINE,
     PHONE_OF,
     PHONE_PIN,
+    ERASURE,
 )
 """Every kind of record that is not searchable."""
 
@@ -394,15 +396,15 @@ async def copy_memory(
         WriteConflict: somebody wrote to either meanwhile; copy again.
         StoreError: either cannot be opened, read or written; once it can, copy again: it goes on from there.
     """
-    async with _opened(source, embedding) as (taken, theirs):
+    async with opened(source, embedding) as (taken, theirs):
         wanted = embedding if named else theirs
-        async with _opened(target, wanted, as_it_is=not named) as (given, its):
+        async with opened(target, wanted, as_it_is=not named) as (given, its):
             copied = await copy_store(taken, given, KINDS, vectors=theirs == its, progress=progress)
     return CopiedMemory(copied=copied, source=theirs, target=its)
 
 
 @asynccontextmanager
-async def _opened(
+async def opened(
     make: Callable[[], Store], embedding: EmbeddingSpec, *, as_it_is: bool = True
 ) -> AsyncIterator[tuple[Store, EmbeddingSpec]]:
     """A store, open, and whose vectors it has: with `as_it_is` those it says it has."""
@@ -431,4 +433,5 @@ __all__ = [
     "check_memory",
     "check_record",
     "copy_memory",
+    "opened",
 ]

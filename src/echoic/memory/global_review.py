@@ -54,9 +54,9 @@ class _Case:
 
     scope: Scope
     record: Record
-    """Of the memory, as it was read."""
+    """The memory's record, as it was read."""
     waiting: Record
-    """Of its judgement."""
+    """The record that its judgement waits in."""
 
     @property
     def memory(self) -> Memory:

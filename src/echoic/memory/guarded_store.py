@@ -21,8 +21,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
-from echoic.embedding.base import Embedded, Embedder, Kind, Vectors, embedded
+from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
+from echoic.memory.compliance import Compliance
 from echoic.memory.door import Door
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
@@ -47,7 +48,7 @@ _ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, ITEM, 
 """Kinds of which there are more and more; a new one needs room. Whatever corrects, ends or marks does not."""
 _COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
 _RECORD_BYTES: Final = 100
-"""Of a record beside its text: its names, version and place."""
+"""Bytes a record takes beside its text: its names, version and place."""
 _MARK_BYTES: Final = 500
 """Which a record may grow by whenever it is marked: as read, ended, completed."""
 _USERS: Final = 10_000
@@ -70,9 +71,9 @@ class Quota:
     user_memories: int | None = None
     """Memories of one user, with earlier versions."""
     user_bytes: int | None = None
-    """Of one user: memories, turns, results, records of calls."""
+    """Bytes kept of one user: memories, turns, results, records of calls."""
     deployment_bytes: int | None = None
-    """Of all users of a deployment together, with what is global."""
+    """Bytes kept of all users of a deployment together, with what is global."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -89,7 +90,7 @@ class _Tally:
     bytes: int = 0
     pending_memories: int = 0
     pending_bytes: int = 0
-    """Of it, what is being written: whoever counts may not see it yet."""
+    """The part of it that is being written: whoever counts may not see it yet."""
     since_bytes: int = 0
     """What was added here since it was counted."""
     since_memories: int = 0
@@ -389,18 +390,29 @@ def observed_store(
     *,
     meter: Meter | None = None,
     home: HomeLoop | None = None,
+    compliance: Compliance | None = None,
 ) -> Store:
     """`store`, its writes masked at `door`, traced and counted, and refused where `meter` says so.
 
-    Its verbs are for the loop `home` alone.
+    Its verbs are for the loop `home` alone. What it erases is listed in `compliance`.
     """
     meter, home = meter or Meter(store, Quota()), home or HomeLoop()
-    return cast("Store", _ObservedStore(store, telemetry, door, meter, home))
+    return cast("Store", _ObservedStore(store, telemetry, door, meter, home, compliance=compliance))
 
 
 class _ObservedStore:
-    def __init__(self, store: Store, telemetry: Telemetry, door: Door, meter: Meter, home: HomeLoop) -> None:
+    def __init__(
+        self,
+        store: Store,
+        telemetry: Telemetry,
+        door: Door,
+        meter: Meter,
+        home: HomeLoop,
+        *,
+        compliance: Compliance | None,
+    ) -> None:
         self._observed: Any = store
+        self._compliance = compliance
         self._telemetry = telemetry
         self._door = door
         self._meter = meter
@@ -441,6 +453,8 @@ class _ObservedStore:
         self._home.check()
         self._door.forget(scope)
         try:
+            if self._compliance is not None:
+                return await self._compliance.erase(self._observed, scope, changes)
             return cast("Erased", await self._observed.erase(scope, changes))
         finally:
             self._meter.removed(scope)
@@ -452,12 +466,16 @@ class ObservedEmbedder:
     def __init__(self, embedder: Embedder, telemetry: Telemetry) -> None:
         self._observed = embedder
         self._telemetry = telemetry
-        self.spec = embedder.spec
         self.semantic = embedder.semantic
         self._pieces = getattr(embedder, "embed_pieces", None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._observed, name)
+
+    @property
+    def spec(self) -> EmbeddingSpec:
+        """The embedder's; one that is opened on first use may claim another for a while."""
+        return self._observed.spec
 
     async def open(self) -> None:
         """Open the embedder."""
@@ -468,11 +486,11 @@ class ObservedEmbedder:
         await self._observed.aclose()
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """As the embedder does."""
+        """Embed as the embedder does."""
         return (await embedded(self, texts, kind)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
-        """As the embedder does; without pieces where it has none."""
+        """Embed as the embedder does; without pieces where it has none."""
         with self._telemetry.operation("embed") as doing:
             doing.count = len(texts)
             doing.attributes = {"kind": kind, "texts": doing.count}

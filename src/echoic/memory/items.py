@@ -22,9 +22,9 @@ from echoic.stores.base import Drop, Put, Record
 from echoic.types import Outcome, Scope
 
 MAX_VALUE_BYTES: Final = 4_000_000
-"""Of one value as JSON, in UTF-8."""
+"""The largest value, as JSON in UTF-8."""
 _TEXT_CHARACTERS: Final = 8000
-"""Of what an item is found by: an embedder reads no more."""
+"""The longest text that an item is found by: an embedder reads no more."""
 _NOT_SEARCHABLE: Final = "items of kind {kind} are not searchable: open them with searchable=True"
 
 

@@ -17,7 +17,7 @@ LONG: Final = 4
 _SAYS_SO: Final = frozenset("yes no true false".split())
 """Values that say nothing: there the key does."""
 NUMBER_FIGURES: Final = 9
-"""Of a telephone number; what stands before them is dialled from one place and not from another."""
+"""Figures of a telephone number that count; those before them differ by where one dials from."""
 
 _GENERIC: Final = frozenset("user my our the a of and is current own main primary favourite favorite".split())
 # One line means one thing; what a key is called and how people speak of it.
@@ -96,7 +96,7 @@ class Claim:
     subject: frozenset[str]
     """Stems of which one at least shows that it is about the same; empty where it has no key."""
     stems: frozenset[str]
-    """Of the whole statement."""
+    """The stems of the whole statement."""
     sources: frozenset[str]
     """The turns it was learned from."""
     named: bool

@@ -41,7 +41,7 @@ class Decision:
     what: Decided
     of: Literal["fact", "lesson"]
     key: str
-    """Of a fact its key, of a lesson its agent."""
+    """The key of a fact, the agent of a lesson."""
     text: str | None
     """What it was about; None where it was rejected: that is destroyed."""
     by: str

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding.base import Embedded, Embedder
-from echoic.embedding.cached import CachedEmbedder
+from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
@@ -318,6 +317,10 @@ class Recaller:
     def _newest(self) -> bool:
         """Whether what the store gave last is not what it had in memory while its database was away."""
         return not self._tells_trouble or getattr(self._store, "trouble", None) is None
+
+    def check_loop(self) -> None:
+        """See `UserMemory.check_loop`."""
+        self._home.check()
 
     def forget(self) -> None:
         """Let go of what was asked lately: the words are somebody's."""

@@ -14,9 +14,9 @@ from hashlib import blake2b
 from itertools import count
 from typing import Any, cast
 
+from echoic.checks import USER, role_of
 from echoic.partition import Entry
 from echoic.ranking.indexing import entry_of_item, entry_of_memory, entry_of_turn
-from echoic.speakers import USER, role_of
 from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
 from echoic.words import TAKEN_BACK
@@ -246,7 +246,7 @@ CALL_PARTS = (CALL, EXCHANGE, GIVEN)
 LINK_CODE, LINK_GUESSES = "link-code", "link-guesses"
 """What a telephone adapter keeps of codes that prove who is calling. Named here likewise."""
 PHONE_LINE, PHONE_OF, PHONE_PIN = "phone-line", "phone-of", "phone-pin"
-"""Of a telephone line what happened to it (nobody's own); of a user which lines name them, and their PIN."""
+"""What happened to a telephone line (nobody's own); which lines name a user, and the user's PIN."""
 
 
 _LOOK_BACK = 64
@@ -268,7 +268,7 @@ class _PendingMemory:
     version: int
     """0: there is no such record yet."""
     number: int
-    """Of the version of its key; 0 without one."""
+    """The number of the version of its key; 0 without a key."""
     was: Mapping[str, Any] | None = None
     """What its record held when it was read."""
 

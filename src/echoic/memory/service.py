@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from echoic.embedding.base import Embedder
-from echoic.embedding.cached import CachedEmbedder
+from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput, brief
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
@@ -33,6 +32,7 @@ from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 
 if TYPE_CHECKING:
+    from echoic.memory.compliance import Compliance
     from echoic.memory.distilling.changes import Extractor, Summarizer
     from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.experience import AgentExperience
@@ -75,6 +75,8 @@ class MemoryService:
         quota: how much may be kept of a user and of a deployment; no limit by default.
         secrets: what becomes of card numbers, passwords, PINs, codes and keys that are said: "mask" keeps a
             marker such as "[PIN]" in their place, "keep" keeps them word for word (docs/secrets.md).
+        compliance: lists erasures apart from the store, so that a restored backup forgets again when it is
+            opened; None: nothing does.
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
@@ -102,6 +104,7 @@ class MemoryService:
         resumable_for_s: float | None = RESUMABLE_FOR_S,
         quota: Quota | None = None,
         secrets: Secrets = "mask",
+        compliance: Compliance | None = None,
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
@@ -109,7 +112,10 @@ class MemoryService:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
         kinds, door = _kinds(global_writes, global_kinds), _door(store, secrets)
         self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
-        backend, store = store, observed_store(store, telemetry, door, meter=self._meter, home=self._home)
+        backend = store
+        store = observed_store(
+            store, telemetry, door, meter=self._meter, home=self._home, compliance=compliance
+        )
         # a cache is left as it is: whoever forgets must find the words in it
         if not isinstance(embedder, CachedEmbedder):
             embedder = ObservedEmbedder(embedder, telemetry)
@@ -140,7 +146,10 @@ class MemoryService:
             clock=clock,
             new_id=new_id,
             shares=shared,
+            compliance=compliance,
         )
+        self.forgotten_again = 0
+        """How many erasures were carried out again when it was opened: its store came from a backup."""
         self._abandoned = AbandonedCalls(self._parts, resumable_for_s)
 
     async def open(self) -> Self:
@@ -162,17 +171,28 @@ class MemoryService:
             await self._parts.embedder.open()
             await self._parts.distiller.open()
             self._home.enter()
+            self.forgotten_again += await self._forget_again()
         except BaseException:
             try:
                 await self._parts.embedder.aclose()
             finally:
                 await self._parts.store.aclose()
+                self._home.leave()
             raise
         self._parts.background.start()
         if self._parts.judge is not None:
             self._parts.judge.start()
         self._abandoned.start()
         return self
+
+    async def _forget_again(self) -> int:
+        """Erase what was erased since the store's bytes were copied, before anybody asks for it."""
+        compliance = self._parts.compliance
+        if compliance is None or not await compliance.missing(self._parts.store):
+            return 0
+        from echoic.memory.forget_again import forget_again
+
+        return await forget_again(self._parts, compliance)
 
     async def aclose(self) -> None:
         """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice.

@@ -13,6 +13,7 @@ from echoic.memory.shares import Shares
 if TYPE_CHECKING:
     from echoic.embedding.base import Embedder
     from echoic.memory.background import Background
+    from echoic.memory.compliance import Compliance
     from echoic.memory.distil import Distiller
     from echoic.memory.door import Door
     from echoic.memory.global_review import Judge
@@ -47,6 +48,7 @@ class Parts:
     new_id: Callable[[], str]
     shares: Shares = field(default_factory=Shares)
     judge: Judge | None = None
+    compliance: Compliance | None = None
 
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Tell hooks that a model used a tool of memory, with a marker in place of each secret."""

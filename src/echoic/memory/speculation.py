@@ -32,7 +32,7 @@ from echoic.types import Hit, Recall, Scope, checked_query
 log = logging.getLogger(__name__)
 
 MAX_ALTERNATIVES = 3
-"""Of a recogniser's other readings, the first ones."""
+"""How many of a recogniser's other readings are searched for, the first ones."""
 PATIENCE_S = 0.05
 """How long one search may go on before a newer text begins beside it: longer than any local one takes."""
 REFRESH_S = 0.05
@@ -109,7 +109,7 @@ class ListeningStatistics:
     late: int = 0
     """Finals that were given what there was by their deadline."""
     added_delay_ms: float = 0.0
-    """Of the last final: from asking to answering."""
+    """How long the last final waited for its answer."""
 
 
 _State = tuple[object, ...]

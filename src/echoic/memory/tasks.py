@@ -65,11 +65,11 @@ class TaskMessage:
     text: str = ""
     """What was said and heard."""
     name: str = ""
-    """Of the tool, or of who spoke."""
+    """The name of the tool, or of who spoke."""
     value: Any = None
     """A call's arguments, or what came out."""
     id: str = ""
-    """Of the turn or the result; a call has that of its result."""
+    """The id of the turn or the result; a call has that of its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,12 +45,12 @@ _CONVENTIONAL: Final[Mapping[OperationName, str]] = {
 _CONVENTIONAL_BOUNDARIES: Final = (
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 )  # fmt: skip
-"""Of `gen_ai.client.operation.duration`, as the conventions advise."""
+"""Buckets of `gen_ai.client.operation.duration`, as the conventions advise."""
 
 _BOUNDARIES: Final = (
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0,
 )  # fmt: skip
-"""Of durations, in seconds: a recall takes milliseconds, a model tens of seconds."""
+"""Buckets of durations, in seconds: a recall takes milliseconds, a model tens of seconds."""
 _MIN_KEY_BYTES: Final = 16
 _EVERYONE: Final = "everyone"
 

@@ -223,6 +223,14 @@ class UserMemory:
         await asyncio.to_thread(import_module, "echoic.memory.block")  # else the first turn waits for it
         await self._search(_GREETING, SearchOptions(limit=1))
 
+    def check_loop(self) -> None:
+        """Nothing, where the memory is open in the running event loop; for what is begun now and asked later.
+
+        Raises:
+            NotOpen: it is open in another loop.
+        """
+        self._parts.recaller.check_loop()
+
     def listen(
         self,
         *,
@@ -450,6 +458,8 @@ class UserMemory:
         id: str | None = None,  # noqa: A002 - as it is called in what is found
         asked: str | None = None,
         learned_from: Collection[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
     ) -> Receipt:
         """Destroy everything kept about the user, or only what one argument names.
 
@@ -472,16 +482,23 @@ class UserMemory:
                 read the request may be wrong, it is destroyed only here, once the user agreed.
             learned_from: ids of turns, there or gone, such as those of a call that must not be kept: what was
                 learned from them alone. A key they corrected is retracted.
+            since: everything said or kept then (aware) or later, with what was learned from that alone.
+            until: with or without `since`: everything before then.
 
         Raises:
-            InvalidInput: `id`, `asked` or `learned_from` is combined with anything else, or no valid name.
+            InvalidInput: `id`, `asked`, `learned_from` or a span is combined with anything else, or no valid
+                name.
         """
         from echoic.memory.erasure import Erasing
 
         erasing = Erasing(self._parts, self.scope)
-        if learned_from is not None and key is conversation is id is asked is None:
-            return await erasing.forget_learned(learned_from)
-        return await erasing.forget(key, conversation, id, asked, alone=learned_from is None)
+        span = since is not None or until is not None
+        if key is conversation is id is asked is None and span != (learned_from is not None):
+            if learned_from is not None:
+                return await erasing.forget_learned(learned_from)
+            return await erasing.forget_span(since, until)
+        alone = learned_from is None and not span
+        return await erasing.forget(key, conversation, id, asked, alone=alone)
 
     async def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
         """The turns that a request to forget in `turn` means; None: it holds no such request.

@@ -164,7 +164,7 @@ def _key(slot: str, value: str) -> str | None:
 
 
 _TURN_CHARACTERS: Final = 2_000
-"""Of one row of a transcript."""
+"""Characters of one row of a transcript."""
 _KNOWN_CHARACTERS: Final = 200
 # Tools, recalled memories and whatever a framework writes into a transcript: what is shown is learned again,
 # and a memory that was recalled would confirm itself.

@@ -14,8 +14,7 @@ from functools import cache
 from typing import Self
 
 from echoic.partition import Flag
-from echoic.prompt.budget import Counter, checked_budget, trimmed
-from echoic.prompt.quoting import quoted
+from echoic.prompt import Counter, checked_budget, quoted, trimmed
 from echoic.ranking.indexing import AGENT, USER, flags_of, key_words
 from echoic.temporal.dates import MONTHS
 from echoic.types import Hit, Memory, Outcome, Recall, Turn

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, overload
 
-from echoic.prompt.budget import Counter, trimmed
-from echoic.prompt.quoting import quoted
+from echoic.prompt import Counter, quoted, trimmed
 from echoic.types import Conversation, Directives, Experience, Memory, Outcome, Profile
 
 BREAK: Final = "\n\n"

@@ -16,7 +16,7 @@ from echoic.ranking.query import Query
 from echoic.ranking.rank import RankedRow
 from echoic.ranking.relevance import TIMED
 from echoic.temporal import Spans
-from echoic.temporal.calendar import milliseconds
+from echoic.temporal.rules import milliseconds
 from echoic.types import Hit, Memory, Rank, Scope
 
 _SUBJECT = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGNORECASE)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from echoic.secrets import values
 from echoic.secrets.labels import CODE, LABELS, PLAIN_CODE, WORDED, Label, Secret, harmless, is_plain_code
 from echoic.secrets.values import Span
-from echoic.text.lists import END, any_of, word_lists
+from echoic.text import END, any_of, word_lists
 from echoic.text.views import View
 from echoic.words import STOP
 

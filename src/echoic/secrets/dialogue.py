@@ -39,7 +39,7 @@ from echoic.secrets.masking import (
     replaced,
 )
 from echoic.secrets.topics import DECLINES, REGRETS, hidden, is_scaled, mixed, names, near, read_out, topics
-from echoic.text.lists import word_lists
+from echoic.text import word_lists
 from echoic.text.spoken import is_bare, runs, views_of
 from echoic.text.views import View
 from echoic.words import STOP

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from echoic.secrets.labels import LABELS, Secret, harmless
 from echoic.secrets.masking import MARKER
-from echoic.text.lists import word_lists
+from echoic.text import word_lists
 from echoic.text.spoken import is_bare
 
 _LISTS = word_lists("echoic.secrets")

@@ -17,7 +17,7 @@ from datetime import date
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
-from echoic.text.lists import END, START, any_of
+from echoic.text import END, START, any_of
 from echoic.text.views import View
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from echoic.text.lists import END, START, any_of, word_lists
+from echoic.text import END, START, any_of, word_lists
 
 _LISTS = word_lists("echoic.secrets")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from echoic.text.lists import END, any_of, word_lists
+from echoic.text import END, any_of, word_lists
 from echoic.words import STOP
 
 _LISTS = word_lists("echoic.secrets")

@@ -2,7 +2,7 @@
 
 from echoic.server.app import MemoryServer, create_app, uvicorn_config
 from echoic.server.guards import CellLimiter, Rate
-from echoic.server.identity_tokens import IdentityTokens, Principal, TokenRefused
+from echoic.server.request_callers import IdentityTokens, Principal, TokenRefused
 from echoic.server.settings import RateLimiter, ServerSettings
 
 __all__ = [

@@ -22,8 +22,7 @@ from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.event_stream import EventStreams
 from echoic.server.guards import AddressLimit, BodyGuard, OriginGuard, RequestLog, SecurityHeaders
-from echoic.server.identity_tokens import IdentityTokens
-from echoic.server.request_callers import AppState, called, recognise
+from echoic.server.request_callers import AppState, IdentityTokens, called, recognise
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings

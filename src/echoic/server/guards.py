@@ -52,9 +52,9 @@ class Rate:
 
 
 USER: Final = Rate(requests=600, seconds=60.0)
-"""Of one caller: ten a second, sustained. A voice agent asks once or twice a turn."""
+"""The limit of one caller: ten a second, sustained. A voice agent asks once or twice a turn."""
 ADDRESS: Final = Rate(requests=60, seconds=60.0)
-"""Of one address, for what needs no identity: asking for one. Behind one address may be an office."""
+"""The limit of one address that asks for identities. Behind one address may be an office."""
 OPERATOR: Final = Rate(requests=600, seconds=60.0)
 AGENT: Final = Rate(requests=3000, seconds=60.0)
 """Tokens for users that the agent keys of one deployment ask for: one a call, fifty a second."""

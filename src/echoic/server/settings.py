@@ -85,7 +85,7 @@ class ServerSettings:
     limiter: RateLimiter | None = None
     """`limiting.CellLimiter` counts in this process."""
     limits: Limits = field(default_factory=Limits)
-    """Of connections, requests, streams and calls at once; and which proxies are believed."""
+    """How many connections, requests, streams and calls at once; and which proxies are believed."""
     model: str | Model | None = None
     """A language model that talks with callers, "provider:model" or one of PydanticAI's; None: rules do."""
     voice_model: str | RealtimeModel | None = None
@@ -103,7 +103,7 @@ class ServerSettings:
     voice_manners: Manners | None = None
     """How calls treat their pages: grace time, age of what is resumed."""
     voice_limits: CallLimits | None = None
-    """Of live calls at once; None: 2 of one caller, 100 in all."""
+    """How many live calls at once; None: 2 of one caller, 100 in all."""
     phone_trust: Trust = "a"
     """The level of the telephone that is answered for these deployments, for the page to say what it means.
     The telephone is another process, so give both the same ECHOIC_PHONE_TRUST."""

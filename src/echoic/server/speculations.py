@@ -28,7 +28,7 @@ HITS: Final = 10
 class _InterimListener:
     speculation: Speculation
     number: int = -1
-    """Of the newest transcript."""
+    """The number of the newest transcript."""
 
 
 class Speculations:

@@ -20,8 +20,7 @@ from echoic.errors import EchoicError
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
-from echoic.prompt.budget import estimate_tokens
-from echoic.prompt.quoting import quoted
+from echoic.prompt import estimate_tokens, quoted
 from echoic.session.history import recent, tokens_of, turns_in
 from echoic.types import Turn
 

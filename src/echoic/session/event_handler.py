@@ -30,7 +30,7 @@ from pydantic_ai.realtime import (
 )
 
 from echoic.errors import EchoicError
-from echoic.prompt.quoting import quoted
+from echoic.prompt import quoted
 from echoic.session.call_record import Exchange, ToolRun
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request

@@ -26,7 +26,7 @@ from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput
 from echoic.memory.checkpoints import PendingTool
-from echoic.prompt.budget import estimate_tokens
+from echoic.prompt import estimate_tokens
 from echoic.session.agents import FAILED, CallContext
 from echoic.session.playback import Utterance
 

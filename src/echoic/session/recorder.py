@@ -21,7 +21,7 @@ from pydantic_ai.realtime import RealtimeError
 from echoic.checks import storable
 from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
 from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint
-from echoic.prompt.budget import estimate_tokens
+from echoic.prompt import estimate_tokens
 from echoic.session.asr_confidence import affirms, weigh
 from echoic.session.call_record import Exchange
 from echoic.session.call_state import CallState, SessionHost

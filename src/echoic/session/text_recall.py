@@ -15,8 +15,8 @@ from typing import Final
 from echoic.errors import EchoicError
 from echoic.memory.speculation import Speculation
 from echoic.memory.user import UserMemory
+from echoic.prompt import quoted
 from echoic.prompt.block import memory_line
-from echoic.prompt.quoting import quoted
 from echoic.session.turn_recall import Fate, RecallTrace, found_of
 from echoic.types import Hit, Recall
 

@@ -23,7 +23,7 @@ from echoic.memory.concurrency import until_written
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
-from echoic.prompt.budget import estimate_tokens
+from echoic.prompt import estimate_tokens
 from echoic.session.call_record import (
     CallLog,
     CallRecord,

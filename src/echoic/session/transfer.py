@@ -17,7 +17,7 @@ from typing import Final
 from pydantic_ai.messages import SpeechPart, SystemPromptPart
 from pydantic_ai.realtime import RealtimeEvent
 
-from echoic.prompt.quoting import quoted
+from echoic.prompt import quoted
 from echoic.session.agents import CallContext, VoiceAgent
 from echoic.session.call_state import CallState
 from echoic.session.call_summary import with_summary

@@ -157,6 +157,8 @@ def told(record: Record) -> bytes:
     return json.dumps(said, sort_keys=True, ensure_ascii=True).encode()
 
 
+_ATTEMPTS = 20
+"""Copies of a scope that changes meanwhile. One takes milliseconds, and a call writes every few seconds."""
 _PLACEHOLDER = "echoic-copy-placeholder"
 
 Progress = Callable[[int, int], None]
@@ -260,6 +262,37 @@ async def copy_store(
             "meanwhile (copy again), or a newer version of Echoic did, in kinds that are not known here"
         )
     return result
+
+
+async def copy_while_written(
+    source: Store, target: Store, kinds: Sequence[str], *, progress: Progress = lambda _done, _total: None
+) -> Copied:
+    """Copy every scope of `source` to a new `target`, while others write to the source.
+
+    Each scope is as it was at one moment: one that changes while it is copied is copied again.
+
+    Raises:
+        WriteConflict: a scope changed at every attempt.
+        StoreError: as for `copy_store`.
+    """
+    total, done = await _countable(source), 0
+    copied: list[CopiedScope] = []
+    for at in await source.scopes():
+        for attempt in range(_ATTEMPTS):
+            writer = _ScopeWriter(target, at, _TargetProgress(), vectors=True)
+            try:
+                async with aclosing(all_pages(source, at, kinds)) as pages:
+                    async for page in pages:
+                        await writer.take(page)
+                copied.append(await _compared(source, target, at, kinds, new=writer.new, vectors=True))
+                break
+            except WriteConflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                await target.erase(at)
+        done += copied[-1].records
+        progress(done, max(total, done))
+    return Copied(scopes=tuple(one for one in copied if one.records))
 
 
 class _ScopeWriter:

@@ -7,9 +7,17 @@
 from __future__ import annotations
 
 from echoic.temporal.dates import NamedDate, dates_in, find_dates, spans_of
-from echoic.temporal.questions import NOTHING, NamedEvent, Span, Spans, may_mean_time, spans_of_phrase
-from echoic.temporal.relative import dated, mentions_a_day
-from echoic.temporal.zones import ZONE_KEYS, zone_of
+from echoic.temporal.expressions import dated, mentions_a_day
+from echoic.temporal.questions import (
+    NOTHING,
+    ZONE_KEYS,
+    NamedEvent,
+    Span,
+    Spans,
+    may_mean_time,
+    spans_of_phrase,
+    zone_of,
+)
 
 __all__ = [
     "NOTHING",

@@ -1,1 +1,43 @@
 """How people write and say numbers and letters, and tables of words. Pure; knows nothing of memories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
+
+START: Final = r"(?<![^\W_])"
+"""No letter or digit before."""
+END: Final = r"(?![^\W_])"
+"""No letter or digit after."""
+
+
+def any_of(words: str) -> str:
+    """A group that matches one of `words`, which are separated by white space.
+
+    A word may itself be a pattern; "_" stands for white space between the words of a phrase.
+    """
+    return "(?:" + "|".join(word.replace("_", r"\s+") for word in words.split()) + ")"
+
+
+@cache
+def word_lists(package: str) -> Mapping[str, str]:
+    """The lists in `words.txt` of `package`, by name, each with its words separated by white space.
+
+    A line "[name]" begins a list, and "#" a comment. A word that begins with "=" stands for all words of the
+    list of that name, which must come first.
+
+    Raises:
+        KeyError: a list refers to one that does not stand before it.
+    """
+    lists: dict[str, list[str]] = {}
+    here: list[str] = []
+    for line in files(package).joinpath("words.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            here = lists.setdefault(line.strip("[] "), [])
+            continue
+        for word in line.partition("#")[0].split():
+            here += lists[word[1:]] if word[0] == "=" else [word]
+    return MappingProxyType({name: " ".join(words) for name, words in lists.items()})

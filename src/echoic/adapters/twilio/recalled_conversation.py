@@ -9,8 +9,7 @@ from math import log
 from typing import Any, Final
 
 from echoic.memory.conversation import match_keys
-from echoic.prompt.budget import estimate_tokens
-from echoic.prompt.quoting import quoted
+from echoic.prompt import estimate_tokens, quoted
 from echoic.types import Conversation, Turn
 from echoic.words import STOP, content_words, cut, sound
 

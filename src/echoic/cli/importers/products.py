@@ -21,6 +21,7 @@ from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Any
 
+from echoic.checks import AGENT, USER
 from echoic.cli.importers.base import (
     FLAWS,
     Exported,
@@ -37,7 +38,6 @@ from echoic.cli.importers.base import (
 )
 from echoic.errors import InvalidInput
 from echoic.memory.items import name_of, texts_in
-from echoic.speakers import AGENT, USER
 from echoic.types import Turn, checked_name, checked_text
 
 Fields = Mapping[str, Any]

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from fastapi import APIRouter, HTTPException, Request
 
-from echoic.checks import storable
+from echoic.checks import AGENT, USER, storable
 from echoic.errors import EchoicError, StoreUnavailable
 from echoic.integrations import tools
 from echoic.integrations.hosted.signatures import (
@@ -32,7 +32,6 @@ from echoic.memory.records import PHONE_LINE, scan_all
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import UNREAD
-from echoic.speakers import AGENT, USER
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)

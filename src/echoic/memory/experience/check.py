@@ -23,7 +23,7 @@ from echoic.memory.sharing.wording import (
     stems,
     words_of,
 )
-from echoic.text.lists import word_lists
+from echoic.text import word_lists
 from echoic.words import cut
 
 MAX_LESSON_CHARACTERS: Final = 240
@@ -101,7 +101,7 @@ _LISTS: Final = word_lists("echoic.memory.experience")
 _STEMS: Final = stems(
     " ".join((*_LISTS.values(), *COMMON, *VOCABULARY, LISTS["known function"].replace("'", "")))
 )
-"""Of the words that lessons are said in. A name that no list holds cannot pass."""
+"""Stems of the words that lessons are said in. A name that no list holds cannot pass."""
 _DERIVED: Final = re.compile(
     r"[a-z]{3,}[st]ions?|[a-z]{4,}i[sz]ations?|[a-z]{5,}ments?|[a-z]{4,}[ai]bilit(?:y|ies)"
     r"|[a-z]{3,}(?:i|ed|ful|ive|less|ous)ness|[a-z]{3,}(?:al|ing|ous|ive|ful|ed|less)ly"

@@ -33,10 +33,10 @@ from echoic.words import STOP, content_words, cut
 EXPERIENCE: Final = "experience"
 """The kind of their records; they share their agent's name as key."""
 MAX_LESSONS_PER_KIND: Final = 12
-"""Of those an operator approved, of those that wait, of those withdrawn: in each the least often learned
+"""Lessons kept among those approved, those that wait, and those withdrawn: in each the least often learned
 makes room, the oldest of them first. So nothing that callers teach displaces what was approved."""
 ALIKE: Final = 0.8
-"""Of the stems of two lessons of a kind, the share they have in common (Jaccard) to be the same lesson."""
+"""The share of stems (Jaccard) that two lessons of a kind have in common if they are the same lesson."""
 _TEACHERS: Final = 32
 """Digests kept of those who taught the same; the count goes on."""
 _NAMES: Final = ("user_name", "last_name")

@@ -213,7 +213,7 @@ class Reply:
     """What was found, without the turn that asked, and nothing where nothing of it answers; None where
     nothing was searched for."""
     receipt: Receipt | None = None
-    """Of an erasure."""
+    """The receipt of an erasure."""
     timings: Mapping[str, float]
     """Milliseconds by step, in order."""
 

@@ -24,7 +24,7 @@ from echoic.memory.sharing.wording import (
     stems,
     unknown_names,
 )
-from echoic.text.lists import any_of
+from echoic.text import any_of
 
 _ADVERBS = """also only always usually currently generally normally now just proudly still never not do will
     can all both happily gladly typically fully even regularly"""

@@ -16,7 +16,7 @@ from typing import Final
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.wording import LISTS, JudgedWord, listed_stems, phrase_stems, stem, stems
-from echoic.text.lists import any_of
+from echoic.text import any_of
 
 
 def _phrase(pattern: str) -> re.Pattern[str]:

@@ -32,7 +32,7 @@ from echoic.memory.sharing.wording import (
     words_of,
 )
 from echoic.secrets import MARKER, mask
-from echoic.text.lists import END, START, any_of
+from echoic.text import END, START, any_of
 from echoic.text.spoken import readings, tokens
 from echoic.text.views import View, written
 from echoic.words import STOP

@@ -17,7 +17,7 @@ from typing import Final
 import Stemmer
 
 from echoic.english.lexicon import FIRMS, PLACES
-from echoic.text.lists import word_lists
+from echoic.text import word_lists
 from echoic.text.views import written
 from echoic.words import fold
 

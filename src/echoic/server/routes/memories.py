@@ -9,13 +9,13 @@ from fastapi import APIRouter, Body
 from fastapi import Query as Parameter
 from fastapi.openapi.models import Example
 from fastapi.responses import JSONResponse
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AwareDatetime, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from echoic.errors import InvalidInput
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.user import MAX_LIMIT, UserMemory
-from echoic.prompt.budget import counter_of
+from echoic.prompt import counter_of
 from echoic.server.models import (
     RequestBody,
     Shown,
@@ -368,7 +368,7 @@ erasure = APIRouter(tags=["erasure"])
 
 
 class Forget(RequestBody):
-    """What to destroy: exactly one of the five."""
+    """What to destroy: exactly one of the five, or a span of time."""
 
     everything: Literal[True] | None = Field(default=None, description="Everything stored about the caller.")
     key: str | None = Field(default=None, description="One key and its history.")
@@ -377,6 +377,10 @@ class Forget(RequestBody):
     asked: str | None = Field(
         default=None, description="What the caller asked to forget in one turn, by the id of that turn."
     )
+    since: AwareDatetime | None = Field(
+        default=None, description="Everything said or kept then or later, up to `until` where it is given."
+    )
+    until: AwareDatetime | None = Field(default=None, description="Everything before then, from `since` on.")
 
 
 @erasure.post("/api/forget", summary="Destroy memories", responses=responses(401, 413, 422, 429, 503))
@@ -384,13 +388,20 @@ async def forget(caller: AsCaller, asked: Forget) -> ShownReceipt:
     """Removes records, words, sounds and vectors from every file and table of the store. This cannot be
     undone, so erasing everything must be explicit: `{"everything": true}`.
     """
-    named = (asked.everything, asked.key, asked.conversation, asked.id, asked.asked)
+    span = True if asked.since is not None or asked.until is not None else None
+    named = (asked.everything, asked.key, asked.conversation, asked.id, asked.asked, span)
     if sum(name is not None for name in named) != 1:
         raise InvalidInput(
-            "name exactly one of 'everything', 'key', 'conversation', 'id' and 'asked'; nothing was destroyed"
+            "name exactly one of 'everything', 'key', 'conversation', 'id' and 'asked', or a span by 'since' "
+            "and 'until'; nothing was destroyed"
         )
     receipt = await caller.memory.forget(
-        key=asked.key, conversation=asked.conversation, id=asked.id, asked=asked.asked
+        key=asked.key,
+        conversation=asked.conversation,
+        id=asked.id,
+        asked=asked.asked,
+        since=asked.since,
+        until=asked.until,
     )
     return ShownReceipt.of(receipt)
 

@@ -6,7 +6,7 @@ rest of its data. The mark tells whether a person changed the fact since we wrot
 version. A fact without our fields is somebody's own; it becomes a memory, and gets our fields at the next
 write. What we do not know is kept as it is.
 
-`json_layout` and `markdown_layout` lay the document out as text.
+`layouts` lays the document out as text.
 """
 
 from __future__ import annotations

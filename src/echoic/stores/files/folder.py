@@ -28,8 +28,7 @@ from echoic.errors import InvalidInput, StoreCorrupt, StoreError, StoreTooNew
 from echoic.stores.base import check_model
 from echoic.stores.files import disk
 from echoic.stores.files.document import FORMAT, Document, DocumentOrigin
-from echoic.stores.files.json_layout import JsonDocument
-from echoic.stores.files.markdown_layout import MarkdownDocument
+from echoic.stores.files.layouts import JsonDocument, MarkdownDocument
 from echoic.stores.scope_state import Clock
 from echoic.types import EmbeddingSpec, Scope
 

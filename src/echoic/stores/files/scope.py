@@ -36,10 +36,10 @@ from echoic.stores.base import (
     Waiting,
 )
 from echoic.stores.files import disk
+from echoic.stores.files.disk import Stored, VectorFile
 from echoic.stores.files.document import Document, DocumentOrigin, json_of
 from echoic.stores.files.folder import Folder
 from echoic.stores.files.register import Register
-from echoic.stores.files.vectors import Stored, VectorFile
 from echoic.stores.scope_state import HeldScope, Staged
 from echoic.types import EmbeddingSpec, Scope
 

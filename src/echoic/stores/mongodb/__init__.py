@@ -40,9 +40,8 @@ from echoic.stores.mongodb.article import Adoption
 from echoic.stores.mongodb.changes import WITHOUT_VECTORS, Clock, MongoScopeChanges, claim, index_again
 from echoic.stores.mongodb.connection import ChangeStream, DatabaseClient, connect, stopped
 from echoic.stores.mongodb.documents import Document, moment, record_of, scope_fields, scope_of
-from echoic.stores.mongodb.erase import erase
-from echoic.stores.mongodb.examine import BUILT_S, examined, facts, not_allowed
 from echoic.stores.mongodb.load import Moved, catch_up, head_of, likely_rows, narrowed, pipelines, shown
+from echoic.stores.mongodb.maintenance import BUILT_S, erase, examined, facts, not_allowed
 from echoic.stores.mongodb.schema import (
     FUSING_SERVER,
     Collections,

@@ -1,9 +1,8 @@
-"""The store for many processes: PostgreSQL with pgvector. The writers of a scope queue at the lock of its
-row.
+"""The store for many processes: PostgreSQL with pgvector. Writers of a scope queue at the lock of its row.
 
-`schema` has the tables, `database` the connections and what happens when one is lost, `fresh` the cache of
-partitions, `erase` erasure and what it can promise. The store works through PgBouncer in transaction mode: it
-detects it, and then prepares no statements and listens to nothing.
+`schema` has the tables, `database` the connections and their loss, `cache_invalidation` the
+cache of partitions, `maintenance` erasure and what it can promise. The store works through PgBouncer in
+transaction mode: it detects it, and then prepares no statements and listens to nothing.
 """
 
 from __future__ import annotations
@@ -39,13 +38,12 @@ from echoic.stores.base import (
     not_open,
     segments_around,
 )
-from echoic.stores.postgres import erase as erasure
-from echoic.stores.postgres import schema
+from echoic.stores.postgres import maintenance, schema
 from echoic.stores.postgres.cache_invalidation import PATIENCE_S, VERSION, FreshPartitions
 from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, index_again, record_of
 from echoic.stores.postgres.database import LOST, Connection, Database
-from echoic.stores.postgres.examine import examined
 from echoic.stores.postgres.load import compact, likely_rows, shown
+from echoic.stores.postgres.maintenance import examined
 from echoic.stores.scope_state import copied
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
@@ -212,10 +210,10 @@ class PostgresStore:
         async with self._at_work() as index:
             names = self._database.names
 
-            async def delete(connection: Connection) -> erasure.DeletedRows:
+            async def delete(connection: Connection) -> maintenance.DeletedRows:
                 if changes is None:
-                    return await erasure.delete_scope(connection, names, scope, self._channel)
-                return await erasure.delete_records(
+                    return await maintenance.delete_scope(connection, names, scope, self._channel)
+                return await maintenance.delete_records(
                     connection, names, index, scope, changes, channel=self._channel
                 )
 
@@ -225,9 +223,9 @@ class PostgresStore:
             self._fresh.drop(scope)
             if not gone.number:
                 return Erased(verified=True)
-            await erasure.vacuum(self._database)
+            await maintenance.vacuum(self._database)
             verified, searched = await self._database.read(
-                None, lambda connection: erasure.verify(connection, names, gone, index), snapshot=True
+                None, lambda connection: maintenance.verify(connection, names, gone, index), snapshot=True
             )
         return Erased(
             records=gone.kinds,

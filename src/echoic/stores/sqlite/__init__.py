@@ -37,6 +37,7 @@ from echoic.stores.base import (
 )
 from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.sqlite import schema, scrub
+from echoic.stores.sqlite.backup import write_snapshot
 from echoic.stores.sqlite.changes import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
 from echoic.stores.sqlite.writer import Writer
 from echoic.types import EmbeddingSpec, Scope
@@ -218,6 +219,15 @@ class SQLiteStore:
         erased = await asyncio.wrap_future(self._writer.alone(work))
         await self._read(lambda _connection: self._cache.drop(scope))  # loaded while it was still there
         return erased
+
+    async def snapshot(self, path: Path) -> None:
+        """Write the file as it is at one moment to `path`, which is not there yet, while writing goes on.
+
+        Raises:
+            StoreUnavailable: it could not be read, or written.
+            StoreCorrupt: what was written is not whole.
+        """
+        await self._read(lambda connection: write_snapshot(connection, path))
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         def work(connection: apsw.Connection) -> list[Scope]:

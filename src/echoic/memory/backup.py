@@ -1,0 +1,180 @@
+"""Backup and restore. A backup is a SQLite file that holds a whole store of any kind, its checksum beside it.
+
+It is made while others write, and read back before it counts. Restoring goes into an empty store, which then
+forgets again what was erased since the backup was made (`forget_again`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import file_digest
+from pathlib import Path
+
+from echoic.errors import InvalidInput, StoreCorrupt, StoreUnavailable
+from echoic.memory.compliance import MARKS
+from echoic.memory.export import KINDS, copy_memory, opened
+from echoic.stores.base import Store
+from echoic.stores.copying import Copied, Progress, copy_while_written
+from echoic.types import EmbeddingSpec
+
+SUFFIX = ".sha256"
+"""What the checksum's file is called, in the form that `sha256sum --check` reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackedUp:
+    """A backup that was made and read back."""
+
+    path: Path
+    bytes: int
+    sha256: str
+    scopes: int
+    records: int
+
+
+async def back_up(
+    source: Callable[[], Store], path: Path, embedding: EmbeddingSpec, *, progress: Progress
+) -> BackedUp:
+    """Write everything in a store to `path`, while others go on writing.
+
+    Args:
+        source: makes the store, not yet open.
+        path: the file; it must not be there, nor the one of its checksum.
+        embedding: the model of the store's vectors where it is not known.
+        progress: told how many records are done, of how many.
+
+    Raises:
+        InvalidInput: `path` is there already, or its folder is not.
+        StoreError: the store could not be read or the file not be written; no file is left.
+    """
+    checksum = path.with_name(path.name + SUFFIX)
+    await asyncio.to_thread(_check_free, path, checksum)
+    new = path.with_name(path.name + ".part")
+    await asyncio.to_thread(_remove, new)
+    try:
+        async with opened(source, embedding) as (store, spec):
+            if hasattr(store, "snapshot"):
+                await store.snapshot(new)
+            else:
+                await _copy_to_file(store, new, spec, progress)
+        scopes, records = await _counted(new, spec)
+        digest = await asyncio.to_thread(_digest, new)
+        await asyncio.to_thread(_publish, new, path, checksum, digest)
+    except BaseException:
+        await asyncio.to_thread(_remove, new)
+        raise
+    size = await asyncio.to_thread(lambda: path.stat().st_size)
+    return BackedUp(path=path, bytes=size, sha256=digest, scopes=scopes, records=records)
+
+
+async def restore(
+    path: Path, target: Callable[[], Store], *, checked: bool = True, progress: Progress
+) -> Copied:
+    """Copy a backup into an empty store, and compare them at the end. `path` stays as it is.
+
+    Whoever opens the store next must do so with its compliance folder: until then it holds what was erased
+    since. If it is interrupted, empty the target and start again.
+
+    Args:
+        path: the backup.
+        target: makes the store, not yet open.
+        checked: whether the checksum beside `path` has to be there.
+        progress: told how many records are done, of how many.
+
+    Raises:
+        InvalidInput: there is no such backup, its checksum is missing, or the target is not empty.
+        StoreCorrupt: the backup is not what was written.
+        StoreError: the target could not be written.
+    """
+    with tempfile.TemporaryDirectory(prefix="echoic-restore-") as folder:
+        copy = Path(folder) / "backup.db"  # opening it upgrades it and writes a log
+        await asyncio.to_thread(_verified_copy, path, copy, checked=checked)
+        source = _file_store(copy)
+        any_model = EmbeddingSpec("", 0)
+        async with opened(source, any_model) as (_, spec):
+            pass
+        async with opened(target, spec, as_it_is=False) as (store, _):
+            held = [scope for scope in await store.scopes() if scope != MARKS]
+            if held:
+                raise InvalidInput(
+                    f"the store holds {len(held)} users or deployments already: restore into an empty one, "
+                    "such as --store sqlite:///restored.db"
+                )
+        done = await copy_memory(source, target, spec, named=True, progress=progress)
+    return done.copied
+
+
+def _file_store(path: Path) -> Callable[[], Store]:
+    from echoic.stores import store_from
+
+    return lambda: store_from(f"sqlite:////{str(path.absolute()).lstrip('/')}")
+
+
+async def _copy_to_file(store: Store, path: Path, spec: EmbeddingSpec, progress: Progress) -> None:
+    async with opened(_file_store(path), spec) as (file, _):
+        await copy_while_written(store, file, KINDS, progress=progress)
+
+
+async def _counted(path: Path, spec: EmbeddingSpec) -> tuple[int, int]:
+    """Open the backup as a store, as whoever restores it will."""
+    async with opened(_file_store(path), spec) as (file, _):
+        facts = await file.check()
+        scopes = [scope for scope in await file.scopes() if scope != MARKS]
+        return len(scopes), int(facts["records"])
+
+
+def _check_free(path: Path, checksum: Path) -> None:
+    for each in (path, checksum):
+        if each.exists():
+            raise InvalidInput(f"{str(each)!r} is there already: name another file")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {str(path.parent)!r}: create it first")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _publish(new: Path, path: Path, checksum: Path, digest: str) -> None:
+    """Give the backup its name, on the disk, the checksum first: a backup without one is none."""
+    try:
+        fd = os.open(checksum, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(fd, "w") as file:
+            file.write(f"{digest}  {path.name}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with new.open("rb") as written:
+            os.fsync(written.fileno())
+        new.rename(path)
+    except OSError as error:
+        raise StoreUnavailable(f"{str(path)!r} cannot be written: {error.strerror}") from error
+    for beside in ("-wal", "-shm", "-lock"):
+        new.with_name(new.name + beside).unlink(missing_ok=True)
+
+
+def _verified_copy(path: Path, copy: Path, *, checked: bool) -> None:
+    if not path.is_file():
+        raise InvalidInput(f"there is no backup {str(path)!r}")
+    checksum = path.with_name(path.name + SUFFIX)
+    expected: str | None = None
+    if checksum.is_file():
+        expected = checksum.read_text(encoding="utf-8", errors="replace").split(maxsplit=1)[0]
+    elif checked:
+        raise InvalidInput(
+            f"{str(checksum)!r} is missing, so nobody can tell whether the backup is whole: "
+            "put it back, or use --without-checksum"
+        )
+    shutil.copyfile(path, copy)
+    if expected is not None and _digest(copy) != expected:
+        raise StoreCorrupt(f"{str(path)!r} is not the backup that was made: its checksum is another")
+
+
+def _remove(new: Path) -> None:
+    for beside in ("", "-wal", "-shm", "-lock"):
+        new.with_name(new.name + beside).unlink(missing_ok=True)

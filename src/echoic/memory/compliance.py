@@ -1,0 +1,224 @@
+"""The compliance folder: what must outlive the store and its backups. It holds nothing that anybody said.
+
+`key` is a random key that never leaves the folder, `erasures.jsonl` lists what was erased as keyed hashes of
+scopes and ids, so that a restored backup forgets again. The folder lies beside a store, never in it, and is
+no part of a backup.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import os
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
+from echoic.memory.chained_log import ChainedLog, locked
+from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
+from echoic.types import Scope
+
+ERASURE: Final = "erasure"
+"""The kind of a mark in a store: this erasure was carried out here. It says nothing of whom it was about."""
+MARKS: Final = Scope("echoic.erasures", None)
+"""Where the marks are. An erasure without a mark was made after this store's bytes were copied."""
+_KEY_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastErasure:
+    """An erasure as it is listed: hashes, which only say whether something that is at hand was meant."""
+
+    id: str
+    scope: str
+    gone: frozenset[str] | None
+    """The records that were destroyed; None: the whole scope."""
+    rewritten: frozenset[str]
+    """The records of which words were destroyed."""
+
+
+class Compliance:
+    """A compliance folder; made when it is first needed.
+
+    Args:
+        folder: where. Keep a copy of it apart from the store: without it a restored backup forgets nothing.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.log = ChainedLog(self.folder / "erasures.jsonl")
+        self._key: bytes | None = None
+        self._applying = False
+        self._failed: dict[Scope, list[str]] = {}
+
+    def __repr__(self) -> str:
+        return f"Compliance({str(self.folder)!r})"
+
+    # -- the key. Blocking
+
+    def key(self) -> bytes:
+        """The key of the folder, made when it is first asked for.
+
+        Raises:
+            StoreCorrupt: it is missing though things were hashed with it, or has the wrong length.
+            StoreUnavailable: it cannot be read or written.
+        """
+        if self._key is None:
+            try:
+                self._key = self._read_key()
+            except OSError as error:
+                raise StoreUnavailable(
+                    f"the compliance folder {str(self.folder)!r} cannot be used: {error.strerror}"
+                ) from error
+        return self._key
+
+    def _read_key(self) -> bytes:
+        path = self.folder / "key"
+        if not path.exists():
+            if self.log.path.exists():
+                raise StoreCorrupt(
+                    f"{str(path)!r} is missing, so nobody can tell whom the erasures beside it are about: "
+                    "put it back from a copy of the folder"
+                )
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked(self.folder / "key-lock"):
+                if not path.exists():  # two processes may be the first
+                    new = self.folder / "key-new"
+                    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                    with os.fdopen(fd, "wb") as file:
+                        file.write(secrets.token_hex(_KEY_BYTES).encode())
+                        file.flush()
+                        os.fsync(file.fileno())
+                    new.replace(path)
+        try:
+            key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+        except ValueError:
+            key = b""
+        if len(key) != _KEY_BYTES:
+            raise StoreCorrupt(f"{str(path)!r} holds no key: put it back from a copy of the folder")
+        return key
+
+    def derived(self, purpose: str) -> bytes:
+        """A key for one purpose, which says nothing about the others."""
+        return hmac.digest(self.key(), purpose.encode(), "sha256")
+
+    def pseudonym(self, scope: Scope) -> str:
+        """What stands for `scope` in lists, receipts and logs: 128 bits of a keyed hash."""
+        return self._hashed("scope", scope.deployment, scope.user or "")
+
+    def record(self, scope: Scope, kind: str, name: str) -> str:
+        """What stands for a record in the list of erasures."""
+        return self._hashed("record", scope.deployment, scope.user or "", kind, name)
+
+    def _hashed(self, *parts: str) -> str:
+        told = "\0".join(part.replace("\0", "\0\0") for part in parts).encode(errors="surrogatepass")
+        return hmac.new(self.derived("pseudonym"), told, sha256).hexdigest()[:32]
+
+    # -- erasures
+
+    async def erase(self, store: Store, scope: Scope, changes: Sequence[Erasable] | None) -> Erased:
+        """`store.erase`, listed before it happens and marked in the store once it has."""
+        if self._applying or (changes is not None and not changes):
+            return await store.erase(scope, changes)
+        async with self._holding(shared=True):
+            name = await asyncio.to_thread(self._list, scope, changes)
+            try:
+                erased = await store.erase(scope, changes)
+            except WriteConflict:  # nothing was destroyed, and nothing is to be
+                await asyncio.to_thread(self.log.append, {"id": name, "void": True})
+                raise
+            except BaseException:  # it may have happened; if not, it does when the store is opened next
+                self._failed.setdefault(scope, []).append(name)
+                raise
+            # what failed before is done as well, where all that there is has gone
+            done = self._failed.pop(scope, []) if changes is None else []
+            await mark(store, [name, *done])
+        return erased
+
+    def _list(self, scope: Scope, changes: Sequence[Erasable] | None) -> str:
+        name = uuid4().hex
+        puts = [change.record for change in changes or () if isinstance(change, Put)]
+        drops = [change for change in changes or () if isinstance(change, Drop)]
+        gone = [self.record(scope, drop.kind, drop.id) for drop in drops]
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.log.append(
+            {
+                "id": name,
+                "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "scope": self.pseudonym(scope),
+                "gone": None if changes is None else gone,
+                "rewritten": [self.record(scope, put.kind, put.id) for put in puts],
+            }
+        )
+        return name
+
+    def past(self) -> list[PastErasure]:
+        """Every erasure that is listed. Blocking."""
+        if not self.log.path.exists():
+            return []
+        self.key()
+        entries = self.log.entries()
+        void = {entry["id"] for entry in entries if entry.get("void")}
+        return [
+            PastErasure(
+                id=entry["id"],
+                scope=entry["scope"],
+                gone=None if entry["gone"] is None else frozenset(entry["gone"]),
+                rewritten=frozenset(entry["rewritten"]),
+            )
+            for entry in entries
+            if entry["id"] not in void
+        ]
+
+    async def missing(self, store: Store) -> list[PastErasure]:
+        """The erasures that this store's bytes know nothing of."""
+        past = await asyncio.to_thread(self.past)
+        if not past:
+            return []
+        marks = {mark.id for mark in await store.read(MARKS, ERASURE, [each.id for each in past])}
+        return [each for each in past if each.id not in marks]
+
+    @contextlib.asynccontextmanager
+    async def applying(self) -> AsyncIterator[None]:
+        """While erasures are carried out again: they are not listed anew, and no other process erases."""
+        async with self._holding():
+            self._applying = True
+            try:
+                yield
+            finally:
+                self._applying = False
+
+    @contextlib.asynccontextmanager
+    async def _holding(self, *, shared: bool = False) -> AsyncIterator[None]:
+        lock = contextlib.ExitStack()
+
+        def take() -> None:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock.enter_context(locked(self.folder / "applying-lock", shared=shared))
+
+        taking = asyncio.ensure_future(asyncio.to_thread(take))
+        try:
+            await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            taking.add_done_callback(lambda _: lock.close())  # the thread goes on waiting, and then holds it
+            raise
+        except OSError as error:
+            raise StoreUnavailable(
+                f"the compliance folder {str(self.folder)!r} cannot be used: {error.strerror}"
+            ) from error
+        try:
+            yield
+        finally:
+            lock.close()
+
+
+async def mark(store: Store, names: Sequence[str]) -> None:
+    """Note in `store` that these erasures were carried out in it."""
+    await store.write(MARKS, [Put(record=Record(kind=ERASURE, id=name, data={})) for name in names])

@@ -1,0 +1,70 @@
+"""`echoic backup` and `echoic restore`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_drill_of_the_docs(echoic, tmp_path):
+    drill = re.search(r"## The drill.*?```sh\n(.*?)```", (DOCS / "backup.md").read_text(), re.DOTALL)[1]
+    said = {}
+    for line in drill.splitlines():
+        words = shlex.split(line, comments=True)
+        if words[0] != "echoic":
+            subprocess.run(words, cwd=tmp_path, check=True)
+            continue
+        ran = echoic(*words[1:])
+        assert ran.code == 0, (line, ran.err)
+        said[words[1]] = ran
+    assert "made 1 erasures again" in said["restore"].err
+    assert said["users"].out.split() == ["ana"]
+    assert b"goat" in (tmp_path / "monday.db").read_bytes()  # the control: the backup held it
+    assert b"goat" not in b"".join(
+        path.read_bytes() for path in tmp_path.glob("echoic.db*") if path.is_file()
+    )
+    subprocess.run(["sha256sum", "--check", "monday.db.sha256"], cwd=tmp_path, check=True)
+
+
+@pytest.fixture
+def backup(echoic, tmp_path):
+    echoic("set", "pet", "a goat")
+    assert echoic("backup", "b.db").code == 0
+    return tmp_path / "b.db"
+
+
+def test_a_backup_goes_into_another_kind_of_store(echoic, backup):
+    assert echoic("restore", "b.db", "--store", "files:///people").code == 0
+    assert echoic("get", "pet", "--store", "files:///people").out == "a goat\n"
+    assert echoic("backup", "c.db", "--store", "files:///people").code == 0
+    assert echoic("get", "pet", "--store", "sqlite:///c.db").out == "a goat\n"
+
+
+def test_a_damaged_backup_and_a_full_target_are_refused(echoic, backup):
+    full = echoic("restore", "b.db")
+    assert (full.code, "an empty one" in full.err) == (64, True)
+    raw = backup.read_bytes()
+    backup.write_bytes(raw.replace(b"a goat", b"a bear"))
+    damaged = echoic("restore", "b.db", "--store", "sqlite:///new.db")
+    assert (damaged.code, "checksum" in damaged.err) == (2, True)
+    backup.with_name("b.db.sha256").unlink()
+    unchecked = echoic("restore", "b.db", "--store", "sqlite:///new.db")
+    assert (unchecked.code, "--without-checksum" in unchecked.err) == (64, True)
+    assert echoic("restore", "b.db", "--without-checksum", "--store", "sqlite:///new.db").code == 0
+
+
+def test_a_backup_replaces_no_file(echoic, backup):
+    before = backup.read_bytes()
+    again = echoic("backup", "b.db")
+    assert (again.code, backup.read_bytes() == before) == (64, True)
+
+
+def test_who_restores_without_the_list_of_erasures_is_told_so(echoic, backup):
+    ran = echoic("restore", "b.db", "--store", "sqlite:///new.db")
+    assert "no list of erasures" in ran.err

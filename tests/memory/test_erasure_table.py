@@ -1,0 +1,362 @@
+"""What of a person lies where, and that nothing of it is left: on bytes, on three stores, and after a restore."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import echoic
+from echoic.embedding import embedder_from
+from echoic.memory.backup import back_up, restore
+from echoic.memory.distilling.progress import LEASE, PROGRESS
+from echoic.memory.experience.lessons import EXPERIENCE, teacher
+from echoic.memory.global_review import JUDGEMENT
+from echoic.memory.phone_registry import happened, holding, line_key
+from echoic.memory.records import (
+    CALL,
+    CHECKPOINT,
+    EXCHANGE,
+    GIVEN,
+    LINK_CODE,
+    PHONE_OF,
+    PHONE_PIN,
+    PROPOSAL,
+    record_of_memory,
+)
+from echoic.stores import store_from
+from echoic.stores.base import Put, Record
+from echoic.types import EXPERIENCE_KINDS, Memory, Scope, Turn
+from stores import postgres_server
+
+USER, OTHER = "zanquserba", "benedikt"
+ANA = Scope("default", USER)
+AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
+PLACES = tuple(
+    """value corrected_value retracted_value statement context remembered turn unheard_words agents_echo
+    another_speaker taken_back_turn key conversation_id recall_key summary task_result tool_argument directive
+    agents_directive item_value item_name searchable_item turn_id checkpoint call_record call_turn
+    given_to_the_model reading_progress lease judgement proposal global_memory global_history lesson
+    person_on_a_line pointer_to_a_line pin code unproven_caller""".split()
+)
+WORD = {
+    place: f"zanq{'bcdfghjklmnpqrstvwxz'[n % 20]}{'aeiou'[n // 20]}rimo" for n, place in enumerate(PLACES)
+}
+
+
+def a(kind: str, name: str, data: dict[str, object], key: str | None = None) -> Put:
+    return Put(record=Record(kind=kind, id=name, key=key, data=data))
+
+
+async def plant(memory: echoic.MemoryService) -> None:
+    """A word that is nowhere else in every place that can hold something of a person."""
+    w, user, store = WORD, memory.user(USER), memory.user(USER).backing_store
+    for text in (w["corrected_value"], w["value"]):
+        await user.set("pet", f"my own {text}")
+    await user.set(f"my {w['key']}", "a thing")
+    await user.set("boat", f"my own {w['retracted_value']}")
+    await user.delete("boat")
+    await user.remember(f"Owns a {w['remembered']}")
+    first = await user.conversation(w["conversation_id"])
+    await first.append(Turn(speaker="user", text=f"I once saw a {w['turn']}.", id=f"t-{w['turn_id']}"))
+    await first.append(Turn(speaker="agent", text=f"A {w['agents_echo']}, I see.", id="t2"))
+    await first.append(Turn(speaker="agent", text=f"Well, the {w['unheard_words']}", heard="Well,", id="t3"))
+    await first.append(Turn(speaker="Olga", text=f"It was the {w['another_speaker']}.", id="t4"))
+    await first.append(Turn(speaker="user", text=f"My neighbour Olga fears {w['taken_back_turn']}.", id="t5"))
+    await first.append(Turn(speaker="user", text="Forget that, please.", id="t6"))
+    await first.store(key=f"the {w['recall_key']}", summary=f"About the {w['summary']}.")
+    await user.add_result(
+        w["conversation_id"], "look_up", {"found": w["task_result"]}, arguments={"what": w["tool_argument"]}
+    )
+    await user.set_directives(small_talk=f"about the {w['directive']}")
+    await user.set_directives(for_agent="concierge", tone=f"like a {w['agents_directive']}")
+    await user.items("order").set(f"order {w['item_name']}", {"of": w["item_value"]})
+    await user.items("note", searchable=True).set("n", {}, text=f"a {w['searchable_item']}")
+    known = partial(Memory, valid_from=AT)
+    own = known(id="m1", text="yes", statement=f"It is a {w['statement']}", context=f"on a {w['context']}")
+    records = [
+        a(CHECKPOINT, "s", {"conversation": "c", "messages": w["checkpoint"]}),
+        a(CALL, "c1", {"about": w["call_record"]}, "c"),
+        a(EXCHANGE, "c2", {"said": w["call_turn"]}, "c"),
+        a(GIVEN, "c3", {"bytes": w["given_to_the_model"]}, "c"),
+        a(PROGRESS, "p", {"reader": w["reading_progress"]}, "c"),
+        a(LEASE, "l", {"holder": w["lease"]}),
+        a(JUDGEMENT, "j", {"text": w["judgement"]}, "pet"),
+        a(PHONE_OF, line_key("line"), {"name": w["pointer_to_a_line"]}),
+        a(PHONE_PIN, "pin", {"hash": w["pin"]}),
+        Put(record=record_of_memory(own)),
+    ]
+    await store.write(ANA, records)
+    said = partial(known, author=USER, visibility="global")
+    shared = [
+        Put(record=record_of_memory(said(id="g2", key="hours", text=f"from {w['global_memory']} on"))),
+        Put(
+            record=record_of_memory(
+                said(id="g1", key="hours", text=w["global_history"], valid_until=AT, superseded_by="g2")
+            )
+        ),
+        Put(record=record_of_memory(said(id="p1", text=f"the {w['proposal']}"), kind=PROPOSAL)),
+        a(
+            EXPERIENCE,
+            "lesson",
+            {
+                "kind": EXPERIENCE_KINDS[0],
+                "text": f"Offer the {w['lesson']} first.",
+                "times": 1,
+                "taught_by": [teacher(ANA)],
+                "adopted": False,
+            },
+            "concierge",
+        ),
+        a(LINK_CODE, "code", {"whose": USER, "code": w["code"]}),
+        Put(record=happened(line_key("line"), "person", AT, name=w["person_on_a_line"], user=USER)),
+        Put(record=happened(line_key("line"), "person", AT, name="benedikt", user=OTHER)),
+    ]
+    await store.write(ANA.everyone, shared)
+    held = memory.user(holding(line_key(USER)))
+    await (await held.conversation("x")).append(
+        Turn(speaker="user", text=f"It is me, {w['unproven_caller']}.", id="x1")
+    )
+    await memory.user(OTHER).set("pet", "a goat named benediktus")
+    await memory.distil()
+    await memory.settle()
+
+
+@dataclass
+class Place:
+    """A kind of store, and where its bytes lie."""
+
+    url: str
+    restored: str
+    bytes_of: Callable[[str], bytes]
+    wipe: Callable[[], None]
+
+
+def files_at(path: Path) -> bytes:
+    found = [path] if path.is_file() else []
+    found += [each for each in path.parent.rglob("*") if each.is_file() and each.name.startswith(path.name)]
+    found += [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else []
+    return b"".join(str(each).encode() + each.read_bytes() for each in {*found})
+
+
+def place_of(kind: str, tmp_path: Path) -> Place:
+    if kind == "postgres":
+        server = postgres_server.shared()
+        urls = (server.url(), server.url())
+
+        def in_heap(url: str) -> bytes:
+            schema = url.partition("schema=")[2].partition("&")[0]
+            server.sql("checkpoint")
+            listing = f"select pg_relation_filepath(c.oid) from pg_class c where relnamespace = '{schema}'::regnamespace and relkind in ('r', 'i', 't')"
+            toast = f"select pg_relation_filepath(reltoastrelid) from pg_class where relnamespace = '{schema}'::regnamespace and reltoastrelid <> 0"
+            run = subprocess.run(
+                [server._binaries / "psql", "-h", server.folder, "-U", "postgres", "-Atc", f"{listing} union {toast}"],
+                capture_output=True, text=True, check=True, **server._as,
+            )  # fmt: skip
+            paths = [server.folder / "data" / line for line in run.stdout.split()]
+            return b"".join(path.read_bytes() for path in paths if path.exists())
+
+        return Place(*urls, in_heap, lambda: server.sql("vacuum full"))
+    names = {"sqlite": ("sqlite:///{}/e.db", "sqlite:///{}/again.db")}
+    names["files"] = ("files:///{}/people", "files:///{}/again")
+    one, two = (name.format(tmp_path) for name in names[kind])
+
+    def on_disk(url: str) -> bytes:
+        return files_at(tmp_path / url.rpartition("/")[2])
+
+    return Place(one, two, on_disk, lambda: None)
+
+
+def places_in(raw: bytes) -> set[str]:
+    """Where a planted word was found."""
+    return {place for place, word in WORD.items() if word.encode() in raw} | (
+        {"user id"} if USER.encode() in raw else set()
+    )
+
+
+EVERYWHERE = {*PLACES, "user id"}
+
+
+@pytest.fixture(params=["sqlite", "files", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return place_of(request.param, tmp_path)
+
+
+def opened(url: str, folder: Path | None) -> echoic.MemoryService:
+    return echoic.open(url, embedder="lexical", compliance=folder)
+
+
+async def backed_up(place: Place, path: Path) -> None:
+    spec = embedder_from("lexical").spec
+    await back_up(partial(store_from, place.url), path, spec, progress=lambda _done, _total: None)
+
+
+async def test_a_person_is_in_no_place_after_erasure_nor_after_the_restore_of_a_backup(
+    place: Place, tmp_path: Path, tally
+):
+    compliance = tmp_path / "compliance"
+    async with opened(place.url, compliance) as memory:
+        await plant(memory)
+    before = places_in(place.bytes_of(place.url))
+    assert before == EVERYWHERE  # the control: every word is found where it was planted
+    await backed_up(place, tmp_path / "backup.db")
+    async with opened(place.url, compliance) as memory:
+        receipt = await memory.user(USER).forget()
+        assert receipt.records >= len(PLACES) - 10
+        left = places_in(str(await memory.user(OTHER).export()).encode())
+    place.wipe()
+    after = places_in(place.bytes_of(place.url)) | left
+    await restore(
+        tmp_path / "backup.db", partial(store_from, place.restored), progress=lambda _done, _total: None
+    )
+    returned = places_in(place.bytes_of(place.restored))
+    assert returned == EVERYWHERE  # the control: a backup holds all of it
+    async with opened(place.restored, compliance) as memory:
+        assert memory.forgotten_again > 0
+        assert "benediktus" in str(await memory.user(OTHER).facts())
+    place.wipe()
+    restored = places_in(place.bytes_of(place.restored))
+    listed = places_in(b"".join(each.read_bytes() for each in compliance.iterdir()))
+    tally(f"{len(before)} places, {len(after)} left, {len(restored)} left after a restore")
+    assert (after, restored, listed) == (set(), set(), set())
+    async with opened(place.restored, compliance) as memory:
+        assert memory.forgotten_again == 0  # once
+
+
+async def test_who_comes_back_after_being_erased_is_not_erased_when_the_store_is_opened_again(tmp_path: Path):
+    for told in ("before", "after", "later"):
+        async with opened(f"sqlite:///{tmp_path}/e.db", None) as memory:
+            assert [each.text for each in await memory.user(USER).facts()] == (
+                ["after"] if told == "later" else []
+            )
+            await memory.user(USER).set("pet", told)
+            if told == "before":
+                await memory.user(USER).forget()
+
+
+async def test_words_forgotten_since_are_forgotten_again_and_what_was_said_beside_them_stays(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/e.db"
+    async with opened(url, None) as memory:
+        call = await memory.user(USER).conversation("c")
+        await call.append(Turn(speaker="user", text="My sister is called Zanqrimo.", id="1"))
+        await call.append(Turn(speaker="user", text="I live in Porto.", id="2"))
+        await call.store(key="family", summary="Her sister is Zanqrimo.")
+        await memory.distil()
+    shutil.copy(tmp_path / "e.db", tmp_path / "old.db")
+    async with opened(url, None) as memory:
+        await memory.user(USER).forget(key="sister_name")
+    shutil.copy(tmp_path / "old.db", tmp_path / "e.db")
+    assert b"Zanqrimo" in (tmp_path / "e.db").read_bytes()
+    async with opened(url, None) as memory:
+        assert [each.text for each in await memory.user(USER).facts()] == ["Porto"]
+        task = await memory.user(USER).task("c")
+        assert task is not None
+        assert "I live in Porto." in [turn.text for turn in task.turns]
+    assert b"anqrimo" not in files_at(tmp_path / "e.db")
+
+
+async def test_without_its_key_the_list_of_erasures_is_refused(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/e.db"
+    async with opened(url, None) as memory:
+        await memory.user(USER).set("pet", "a goat")
+        await memory.user(USER).forget()
+    (tmp_path / "e.db.compliance" / "key").unlink()
+    with pytest.raises(echoic.StoreCorrupt, match="put it back"):
+        await opened(url, None).open()
+
+
+@pytest.mark.parametrize("harm", ["change", "remove", "insert"])
+async def test_a_list_of_erasures_that_was_tampered_with_is_refused(tmp_path: Path, harm: str):
+    url = f"sqlite:///{tmp_path}/e.db"
+    async with opened(url, None) as memory:
+        for name in ("a", "b", "c"):
+            await memory.user(name).set("pet", "a goat")
+            await memory.user(name).forget()
+    path = tmp_path / "e.db.compliance" / "erasures.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1:2] = {
+        "change": [lines[1].replace(b'"gone": ', b'"gone":')],
+        "remove": [],
+        "insert": lines[1:2] * 2,
+    }[harm]
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(echoic.StoreCorrupt, match="line"):
+        await opened(url, None).open()
+
+
+async def test_a_line_that_a_killed_process_left_unfinished_is_no_erasure(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/e.db"
+    async with opened(url, None) as memory:
+        for name in ("a", "b"):
+            await memory.user(name).set("pet", "a goat")
+        await memory.user("a").forget()
+    path = tmp_path / "e.db.compliance" / "erasures.jsonl"
+    with path.open("ab") as file:
+        file.write(b'{"n": 2, "prev": "00')
+    async with opened(url, None) as memory:
+        assert await memory.user("b").facts()
+        await memory.user("b").forget()
+    assert len(path.read_bytes().splitlines()) == 2
+
+
+async def test_an_erasure_whose_process_was_killed_is_finished_at_the_next_open(tmp_path: Path, monkeypatch):
+    url = f"sqlite:///{tmp_path}/e.db"
+    memory = opened(url, None)
+    async with memory:
+        await memory.user(USER).set("pet", "a goat")
+        store = memory.user(USER).backing_store
+
+        async def killed(*_: object) -> None:
+            raise echoic.StoreUnavailable("killed")
+
+        monkeypatch.setattr(store._observed, "erase", killed)
+        with suppress(echoic.StoreUnavailable):
+            await memory.user(USER).forget()
+    async with opened(url, None) as memory:
+        assert memory.forgotten_again >= 1
+        assert await memory.user(USER).facts() == []
+
+
+async def test_a_backup_made_while_others_write_holds_each_user_as_they_were_at_one_moment(tmp_path: Path):
+    """Each user's `b` is written after their `a`; a torn copy would hold a `b` without it."""
+    source = f"files:///{tmp_path}/people"
+    stop = asyncio.Event()
+
+    async def writing(memory: echoic.MemoryService) -> int:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            user = memory.user(f"u{number % 7}")
+            await user.set("a", str(number))
+            await user.set("b", str(number))
+            await asyncio.sleep(0)
+        return number
+
+    async with opened(source, None) as memory:
+        for number in range(7):
+            for key in ("a", "b"):
+                await memory.user(f"u{number}").set(key, "0")
+        task = asyncio.create_task(writing(memory))
+        await back_up(
+            partial(store_from, source),
+            tmp_path / "backup.db",
+            embedder_from("lexical").spec,
+            progress=lambda _done, _total: None,
+        )
+        stop.set()
+        assert await task > 0
+    async with opened(f"sqlite:///{tmp_path}/backup.db", None) as memory:
+        for number in range(7):
+            user = memory.user(f"u{number}")
+            first, last = await user.get("a"), await user.get("b")
+            assert first is not None
+            assert last is not None
+            assert len(await user.history("a")) - len(await user.history("b")) in {0, 1}
