@@ -173,3 +173,13 @@ async def test_the_documented_way_to_carry_out_calls_answers_or_says_why_not(mem
 async def test_the_documented_items_are_found(memory):
     found = await documented("## Values of your own")["notes_of"](memory.user("ana"))
     assert found == ("complete", [("trip", {"to": "Lisbon", "days": 4})])
+
+
+def test_every_check_that_the_documents_name_is_there():
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "integrations.md").read_text()
+    named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", page)
+    assert len(named) > 50
+    sources = [(path.name, path.read_text()) for path in (root / "tests").rglob("test_*.py")]
+    there = {(file, name) for file, text in sources for name in re.findall(r"def (test_\w+)\(", text)}
+    assert set(named) - there == set()

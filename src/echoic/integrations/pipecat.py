@@ -106,8 +106,15 @@ class EchoicMemory(FrameProcessor):
         if isinstance(frame, StartFrame):
             self.call.warm()
         elif isinstance(frame, LLMContextFrame) and direction is FrameDirection.DOWNSTREAM:
-            frame = replace(frame, context=await with_memory(frame.context, self.call))
+            frame = replace(frame, context=await self._told(frame.context))
         await self.push_frame(frame, direction)
+
+    async def _told(self, context: LLMContext) -> LLMContext:
+        """A copy of `context` with what is known: for the newest message, or at the start, of who calls."""
+        if any(isinstance(message, dict) and message.get("role") == "user" for message in context.messages):
+            return await with_memory(context, self.call)
+        block = await self.call.block()
+        return _copied(context, [*context.messages, {"role": "user", "content": block}]) if block else context
 
     async def cleanup(self) -> None:
         """The pipeline has ended: everything that was said is kept when this returns."""
@@ -160,6 +167,10 @@ async def with_memory(context: LLMContext, call: CallMemory) -> LLMContext:
         return context
     # the role of the user: nothing that people said may speak for the operator
     messages.insert(place, {"role": "user", "content": known.message})
+    return _copied(context, messages)
+
+
+def _copied(context: LLMContext, messages: list[Any]) -> LLMContext:
     return LLMContext(messages=messages, tools=context.tools, tool_choice=context.tool_choice)
 
 
