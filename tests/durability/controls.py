@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from echoic.stores.sqlite import SQLiteStore
-from echoic.stores.sqlite import changes as sqlite_changes
+from echoic.stores.sqlite import schema as sqlite_changes
 from echoic.stores.sqlite import schema as sqlite_schema
 from echoic.stores.sqlite.writer import Writer, _Job, _settle
 

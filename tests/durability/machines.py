@@ -16,7 +16,7 @@ from durability.workload import Found, State, found, index
 from echoic.stores.base import Change, Erasable, Erased, Index
 from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite import scrub as sqlite_scrub
-from echoic.stores.sqlite.changes import SqliteScopeChanges
+from echoic.stores.sqlite.schema import SqliteScopeChanges
 from echoic.stores.sqlite.writer import Writer
 from echoic.types import EmbeddingSpec, Scope
 from echoic_loopback.disks import Fault, Operation, PowerDisk, at_chance, broken

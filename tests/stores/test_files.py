@@ -20,9 +20,9 @@ from echoic.stores import files
 from echoic.stores.base import Attach, Drop
 from echoic.stores.files import FilesStore
 from echoic.stores.files import disk as files_disk
-from echoic.stores.files import register as files_register
+from echoic.stores.files import folder as files_register
 from echoic.stores.files.disk import Stored, VectorFile
-from echoic.stores.files.register import FileState, Register
+from echoic.stores.files.folder import FileState, Register
 from echoic.stores.files.scope import ScopeFiles
 from echoic.testing.store_subject import (
     ODD_NAMES,

@@ -11,7 +11,6 @@ from echoic.cli.command import CommandGroup
 from echoic.cli.doctor import doctor_command
 from echoic.cli.global_memory import global_group, lessons_group, proposals_group
 from echoic.cli.import_export import export_command, import_command
-from echoic.cli.integrations import mcp_command, tools_command
 from echoic.cli.memories import (
     delete_command,
     forget_command,
@@ -24,7 +23,7 @@ from echoic.cli.memories import (
 )
 from echoic.cli.output import DONE
 from echoic.cli.phone import phone_group
-from echoic.cli.serve import serve_command
+from echoic.cli.serve import mcp_command, serve_command, tools_command
 from echoic.cli.upkeep import copy_command, distil_command, reindex_command, users_command
 
 

@@ -3,7 +3,6 @@
 Stores keep segments as bytes and hand over partitions; ranking reads them. Neither knows the other.
 """
 
-from echoic.partition.entry import ITEM, MEMORY, ROW, TURN, Entry, Flag, number_of
 from echoic.partition.partition import (
     AXES,
     MAX_BYTES,
@@ -15,7 +14,18 @@ from echoic.partition.partition import (
     checked_tokens,
     unpacked,
 )
-from echoic.partition.segment import SEGMENT_ROWS, Segment, distinct
+from echoic.partition.segment import (
+    ITEM,
+    MEMORY,
+    ROW,
+    SEGMENT_ROWS,
+    TURN,
+    Entry,
+    Flag,
+    Segment,
+    distinct,
+    number_of,
+)
 
 __all__ = [
     "AXES",

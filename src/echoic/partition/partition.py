@@ -16,8 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
-from echoic.partition.entry import ITEM, MEMORY, ROW, TURN, Flag, number_of
-from echoic.partition.segment import SEGMENT_ROWS, Listing, Segment, distinct
+from echoic.partition.segment import (
+    ITEM,
+    MEMORY,
+    ROW,
+    SEGMENT_ROWS,
+    TURN,
+    Flag,
+    Listing,
+    Segment,
+    distinct,
+    number_of,
+)
 
 AXES = 64
 """Directions in which a piece is kept. LoCoMo: 64 find as much as 128, and 384 find 0.4 of R@10 more."""

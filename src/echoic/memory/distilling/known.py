@@ -1,24 +1,131 @@
-"""What holds of a user when a run begins, with its vectors: what an extractor is shown."""
+"""What holds of a user when a run begins, and whether something said is known already in other words.
+
+A wrong "yes" loses what was said, a wrong "no" keeps it twice. A vector alone cannot tell: all-MiniLM-L6-v2
+puts "moves to a bigger flat" and "moves to a smaller flat" at 0.98, "studies Italian" and "is learning
+Italian" at 0.82. So the words decide: both must say the same of the same things, and a vector only judges
+whether words that one of them has more add anything.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedder
 from echoic.errors import EmbedderError
-from echoic.memory.distilling.duplicates import known_as, same_words, statement_of
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.stores.base import Record, Store
 from echoic.types import Memory, Scope, Turn
-from echoic.words import content_words
+from echoic.words import content_words, cut, fold, word_of
 
 log = logging.getLogger(__name__)
+
+ALIKE: Final = 0.92
+"""Cosine (all-MiniLM-L6-v2) of two statements from which on the words that only one of them has add nothing.
+
+Chosen on the labelled pairs of `benchmarks/distilling.py`, where it calls no two different ones the same.
+"""
+
+# What turns a statement round, and what a vector hardly sees.
+_DECIDING: Final = frozenset(
+    """no not never none nothing without neither nor hardly except unless stopped quit former formerly
+    dislikes dislike hates hate avoids avoid allergic used ex until before after away left right less more
+    most least only first last next one two three four five six seven eight nine ten eleven twelve""".split()
+)
+# Verbs and nouns a statement can be built on without saying anything else: one line means one thing.
+_FRAMES: Final = """
+    like likes liked enjoy enjoys love loves prefer prefers preferred want wants wanted fond
+    live lives living home resides reside residence
+    work works working job profession occupation employed
+    need needs needed require requires required
+    learn learns learning study studies studying
+    afraid fear fears scared
+    end ends ended cancel cancels cancelled
+    drink drinks take takes eat eats
+"""
+_FRAME_OF: Final = {
+    word: f"={line.split()[0]}" for line in _FRAMES.strip().splitlines() for word in line.split()
+}
+_EMPTY: Final = frozenset("user user's name called named has have had own owns got decided decide".split())
+_COMPARES: Final = frozenset("than over rather instead to from".split())
+_NAME: Final = re.compile(r"(?<![.!?] )(?<!^)\b[^\W\d_a-z][\w'’-]*")
+
+
+def statement_of(memory: Memory) -> str:
+    """What a memory says, as a sentence where it has one."""
+    return memory.statement or memory.text
+
+
+def same_words(one: str, other: str) -> bool:
+    """Whether two statements say the same of the same things, in words that mean the same by themselves."""
+    return _decided_alike(one, other) and _told(one) == _told(other)
+
+
+def same_meaning(one: str, other: str, cosine: float) -> bool:
+    """Whether they do, or one only has words more that, at this likeness, add nothing."""
+    if not _decided_alike(one, other):
+        return False
+    left, right = _told(one), _told(other)
+    return left == right or (cosine >= ALIKE and (left < right or right < left))
+
+
+def known_as(
+    said: str,
+    known: Sequence[Memory],
+    vector: NDArray[np.float32] | None = None,
+    vectors: NDArray[np.float32] | None = None,
+) -> Memory | None:
+    """The memory of `known` that says what `said` says; None where none does.
+
+    Args:
+        said: one statement.
+        known: what holds.
+        vector: [dimensions] of `said`, unit length; None: go by words.
+        vectors: [len(known), dimensions] of what is known; zeros where there is none yet.
+    """
+    cosines = np.zeros(len(known), np.float32) if vector is None or vectors is None else vectors @ vector
+    found = [
+        (float(cosine), memory)
+        for cosine, memory in zip(cosines, known, strict=True)
+        if same_meaning(said, statement_of(memory), float(cosine))
+    ]
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _decided_alike(one: str, other: str) -> bool:
+    return _deciding(one) == _deciding(other) and _order(one) == _order(other)
+
+
+def _told(text: str) -> frozenset[str]:
+    words = (word for word in content_words(text) if word.text not in _EMPTY)
+    return frozenset(_FRAME_OF.get(word.text, word.stem) for word in words)
+
+
+def _deciding(text: str) -> frozenset[str]:
+    """Numbers, names and words that turn a meaning round."""
+    words = [word.replace("’", "'") for word in cut(text)]
+    found = {"not" if word.endswith("n't") else word for word in words if word in _DECIDING}
+    found |= {"not" for word in words if word.endswith("n't")}
+    found |= {word for word in words if any(map(str.isdigit, word))}
+    return frozenset(found | {fold(name).removesuffix("'s") for name in _NAME.findall(text)})
+
+
+def _order(text: str) -> tuple[str, ...]:
+    """What follows a comparison, or "from … to", in order: "tea over coffee" is not "coffee over tea"."""
+    words = cut(text)
+    at = next((at for at, word in enumerate(words) if word in _COMPARES), None)
+    compares = {"prefer", "prefers", "than", "over", "rather", "instead"} & set(words)
+    if at is None or not (compares or {"from", "to"} <= set(words)):
+        return ()
+    return tuple(word_of(word).stem for word in words[at + 1 :])
+
 
 SHOWN = 100
 """Memories an extractor is shown: about 2,500 tokens of a model's prompt."""

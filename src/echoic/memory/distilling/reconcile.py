@@ -13,7 +13,7 @@ from datetime import UTC, datetime, tzinfo
 
 from echoic.memory.distilling.changes import Add, Change, Confirm, Fact, Retract, Supersede, TakeBack, Unlearn
 from echoic.memory.distilling.doubt import affirmed, is_doubted, is_sure, mentions
-from echoic.memory.distilling.duplicates import same_words, statement_of
+from echoic.memory.distilling.known import same_words, statement_of
 from echoic.memory.distilling.withheld import of_user
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import Ledger

@@ -17,9 +17,8 @@ from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, Retract, Supersede
 from echoic.memory.distilling.clause_reader import MODEL, Clause, Floats, Read, clauses, read_clauses, weights
-from echoic.memory.distilling.consistent import MOST_CHANGES
-from echoic.memory.distilling.duplicates import statement_of
-from echoic.memory.distilling.grounded import instructs
+from echoic.memory.distilling.grounded import MOST_CHANGES, instructs
+from echoic.memory.distilling.known import statement_of
 from echoic.memory.distilling.replacing import Statement, may_replace, replaces
 from echoic.memory.distilling.withheld import of_user
 from echoic.types import Memory, Turn

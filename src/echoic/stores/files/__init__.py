@@ -36,8 +36,7 @@ from echoic.stores.base import (
     Wanted,
     not_open,
 )
-from echoic.stores.files.folder import LAYOUTS, Folder
-from echoic.stores.files.register import FileState, Register
+from echoic.stores.files.folder import LAYOUTS, FileState, Folder, Register
 from echoic.stores.files.scope import ScopeFiles
 from echoic.stores.scope_state import HeldScope
 from echoic.types import EmbeddingSpec, Scope

@@ -38,8 +38,7 @@ from echoic.stores.base import (
 from echoic.stores.files import disk
 from echoic.stores.files.disk import Stored, VectorFile
 from echoic.stores.files.document import Document, DocumentOrigin, json_of
-from echoic.stores.files.folder import Folder
-from echoic.stores.files.register import Register
+from echoic.stores.files.folder import Folder, Register
 from echoic.stores.scope_state import HeldScope, Staged
 from echoic.types import EmbeddingSpec, Scope
 

@@ -32,7 +32,7 @@ from echoic.stores.apply import (
 )
 from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Index, Put, Record
 from echoic.stores.sqlite import schema
-from echoic.stores.sqlite.changes import SCOPE_BITS, SqliteScopeChanges, find_scope, select_records
+from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, select_records
 from echoic.stores.sqlite.writer import truncate_log
 from echoic.types import Scope
 
