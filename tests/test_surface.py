@@ -24,7 +24,6 @@ HEAVY = (
     "httpx2",
     "fastapi",
     "uvicorn",
-    "phonenumbers",
     "onnx",
     "torch",
     "echoic_bench",

@@ -37,7 +37,6 @@ from echoic.cli.importers.base import (
     time_of,
 )
 from echoic.errors import InvalidInput
-from echoic.memory.items import name_of, texts_in
 from echoic.types import Turn, checked_name, checked_text
 
 Fields = Mapping[str, Any]
@@ -200,6 +199,8 @@ LANGGRAPH = "langgraph"
 
 
 def _store_item(record: Fields, around: _Around) -> Iterator[Item]:
+    from echoic.memory.items import name_of, texts_in
+
     place = record["namespace"] if "namespace" in record else str(record["prefix"]).split(".")
     namespace = [checked_name(label, "a label of the namespace") for label in place]
     if not namespace:
