@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hmac
 import json
 import os
 import re
 import socket
 import sys
+import time
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
 import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from mcp.client.auth.utils import (
+    build_protected_resource_metadata_discovery_urls,
+    extract_resource_metadata_from_www_auth,
+)
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import ProtectedResourceMetadata
 from mcp.shared.exceptions import MCPError
 
 import echoic
@@ -24,6 +34,7 @@ from echoic.integrations.mcp import BLOCK_URI, PROMPT
 from echoic.integrations.tools import TOOLS
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
 from echoic.server.request_callers import IdentityTokens
+from echoic.server.settings import AuthorizationServer
 
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 SECRET = "of these tests, and long enough for HS256"
@@ -280,3 +291,117 @@ async def test_the_configuration_in_the_documents_starts_the_server(tmp_path):
     )
     async with Client(stdio_client(started), mode="auto") as client:
         assert await the_tour(client) == REVISIONS["auto"]
+
+
+# -- an authorization server of one's own
+
+ISSUER = "https://auth.example.com"
+RESOURCE = "https://memory.example.com/mcp"
+
+
+class Issuer:
+    """An authorization server: it signs, and publishes its keys in a file."""
+
+    def __init__(self, path):
+        self.path, self.keys = path, {}
+        self.rotate("one")
+
+    def rotate(self, *names):
+        self.keys = {name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for name in names}
+        public = [
+            json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key())) | {"kid": name, "alg": "RS256"}
+            for name, key in self.keys.items()
+        ]
+        self.path.write_text(json.dumps({"keys": public}))
+
+    def token(self, key="one", *, headers=None, without=(), **changes):
+        claims = {"iss": ISSUER, "aud": RESOURCE, "sub": "ana", "exp": int(time.time()) + 600, **changes}
+        kept = {name: value for name, value in claims.items() if name not in without}
+        return jwt.encode(kept, self.keys[key], algorithm="RS256", headers={"kid": key, **(headers or {})})
+
+
+@pytest.fixture
+async def issuer(tmp_path):
+    return Issuer(tmp_path / "jwks.json")
+
+
+@pytest.fixture
+async def guarded(issuer):
+    given = AuthorizationServer(issuer=ISSUER, jwks_file=issuer.path, resource=RESOURCE)
+    async with serving(echoic.open("memory://", embedder="lexical"), mcp_authorization=given) as here:
+        yield here
+
+
+@pytest.mark.parametrize("mode", REVISIONS)
+async def test_a_token_of_the_authorization_server_opens_the_memory_of_its_subject_alone(
+    guarded, issuer, mode
+):
+    async with guarded.client(issuer.token(), mode) as client:
+        await the_tour(client)
+        await client.call_tool("set_memory", {"key": "pet", "value": "a dog called Bruno"})
+    async with guarded.client(issuer.token(sub="bob"), mode) as client:
+        assert (await client.call_tool("get_memory", {"key": "pet"})).structured_content["memory"] is None
+    async with guarded.client(guarded.token("ana"), mode) as client:  # as before
+        assert (await client.call_tool("get_memory", {"key": "pet"})).structured_content["memory"]
+
+
+async def test_a_client_without_a_token_learns_where_to_get_one(guarded):
+    refused = await guarded.post({})
+    assert refused.status_code == 401
+    where = extract_resource_metadata_from_www_auth(refused)
+    assert where == "https://memory.example.com/.well-known/oauth-protected-resource/mcp"
+    base = guarded.url.removesuffix("/mcp")
+    looked = build_protected_resource_metadata_discovery_urls(None, guarded.url)
+    assert looked[0] == f"{base}/.well-known/oauth-protected-resource/mcp"
+    async with httpx2.AsyncClient() as http:
+        about = ProtectedResourceMetadata.model_validate((await http.get(looked[0])).json())
+    assert str(about.resource) == RESOURCE
+    assert [str(server).rstrip("/") for server in about.authorization_servers] == [ISSUER]
+
+
+async def test_a_token_that_is_not_for_here_or_not_of_the_issuer_is_refused(guarded, issuer, tmp_path):
+    forger = Issuer(tmp_path / "others.json")
+    public = issuer.keys["one"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    claims = {"iss": ISSUER, "aud": RESOURCE, "sub": "ana", "exp": int(time.time()) + 600}
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+    signed = hmac.new(public, b"x", "sha256").hexdigest()
+    bad = {
+        "another issuer": issuer.token(iss="https://auth.example.org"),
+        "another resource": issuer.token(aud="https://other.example.com/mcp"),
+        "expired": issuer.token(exp=int(time.time()) - 10),
+        "no expiry": issuer.token(without=["exp"]),
+        "no subject": issuer.token(without=["sub"]),
+        "an empty subject": issuer.token(sub=" "),
+        "another key of that name": forger.token(),
+        "a key that is not there": issuer.token(headers={"kid": "two"}),
+        "unsigned": jwt.encode(claims, "", algorithm="none"),
+        "signed with the public key": f"eyJhbGciOiJIUzI1NiIsImtpZCI6Im9uZSJ9.{body}.{signed}",
+        "damaged": issuer.token()[:-4] + "AAAA",
+    }
+    statuses = {
+        why: (await guarded.post({"Authorization": f"Bearer {token}"})).status_code
+        for why, token in bad.items()
+    }
+    assert statuses == dict.fromkeys(bad, 401)
+    assert (await guarded.post({"Authorization": f"Bearer {issuer.token()}"})).status_code == 200
+
+
+async def test_keys_that_were_changed_count_from_the_next_token_on(guarded, issuer):
+    before = issuer.token()
+    issuer.rotate("two")
+    os.utime(issuer.path, ns=(1, 1))
+    assert (await guarded.post({"Authorization": f"Bearer {issuer.token('two')}"})).status_code == 200
+    assert (await guarded.post({"Authorization": f"Bearer {before}"})).status_code == 401
+
+
+async def test_a_file_without_keys_to_verify_with_is_refused_at_the_start(tmp_path):
+    path = tmp_path / "jwks.json"
+    secret = {"kty": "oct", "k": base64.urlsafe_b64encode(b"x" * 32).decode(), "kid": "one", "alg": "HS256"}
+    for contents in ("", "{}", json.dumps({"keys": [secret]})):
+        path.write_text(contents)
+        given = AuthorizationServer(issuer=ISSUER, jwks_file=path, resource=RESOURCE)
+        settings = ServerSettings(secret=SECRET, mcp_authorization=given)
+        with pytest.raises(echoic.InvalidInput, match=r"jwks\.json holds no"):
+            create_app(echoic.open("memory://", embedder="lexical"), settings, mcp=True)
+    with pytest.raises(echoic.InvalidInput, match="https"):
+        AuthorizationServer(issuer="http://auth.example.com", jwks_file=path, resource=RESOURCE)

@@ -22,10 +22,12 @@ from pipecat.frames.frames import (
     CancelFrame,
     EndFrame,
     EndWorkerFrame,
+    InputAudioRawFrame,
     InterimTranscriptionFrame,
     InterruptionFrame,
     LLMContextFrame,
     LLMFullResponseEndFrame,
+    LLMRunFrame,
     LLMTextFrame,
     StartFrame,
     TranscriptionFrame,
@@ -41,6 +43,8 @@ from pipecat.processors.aggregators.llm_response_universal import (
 from pipecat.processors.filters.identity_filter import IdentityFilter
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.openai.llm import OpenAILLMService
+from pipecat.services.openai.realtime import events
+from pipecat.services.openai.realtime.llm import OpenAIRealtimeLLMService
 from pipecat.tests.utils import SleepFrame, run_test
 from pipecat.turns.user_start import TranscriptionUserTurnStartStrategy
 from pipecat.turns.user_stop import SpeechTimeoutUserTurnStopStrategy
@@ -54,6 +58,8 @@ from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import NotOpen, StoreUnavailable
 from echoic.integrations.pipecat import EchoicMemory, with_memory
 from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Says, Script, UserSays, silence
 
 logger.remove()
 logger.add(sys.stderr, level="WARNING")
@@ -471,3 +477,62 @@ async def test_the_pipeline_in_the_documents_keeps_what_is_said(endpoint, tmp_pa
     async with echoic.open("sqlite:///echoic.db") as service:
         (kept,) = await service.user("ana").conversations()
         assert [turn.text for turn in await turns(service.user("ana"), kept.id)] == [TEACHES, "Noted."]
+
+
+# -- speech to speech
+
+
+@contextlib.asynccontextmanager
+async def speaking(script, user, name):
+    """A call with OpenAI's own service for speech to speech, against a server that plays `script`."""
+    transcription = events.InputAudioTranscription(model="whisper-1")
+    audio = events.AudioConfiguration(input=events.AudioInput(transcription=transcription))
+    settings = OpenAIRealtimeLLMService.Settings(
+        model="gpt-realtime", session_properties=events.SessionProperties(audio=audio)
+    )
+    async with OpenAIRealtimeServer(script) as server:
+        url = f"{server.base_url.replace('http', 'ws', 1)}/realtime"
+        model = OpenAIRealtimeLLMService(api_key="x", base_url=url, settings=settings)
+        aggregators = LLMContextAggregatorPair(LLMContext([SYSTEM]))
+        memory = EchoicMemory(user, aggregators, call=name, agent="pip")
+        chain = [memory.ear, aggregators.user(), memory, model, memory.mouth, aggregators.assistant()]
+        worker = PipelineWorker(Pipeline(chain), cancel_on_idle_timeout=False, enable_rtvi=False)
+
+        async def speak():
+            await worker.queue_frame(LLMRunFrame())
+            while True:
+                await worker.queue_frame(InputAudioRawFrame(silence(100, 24_000), 24_000, 1))
+                await asyncio.sleep(0.1)
+
+        runner = WorkerRunner(handle_sigint=False)
+        await runner.add_workers(worker)
+        running, speaking = asyncio.ensure_future(runner.run()), asyncio.ensure_future(speak())
+        try:
+            yield server
+        finally:
+            speaking.cancel()
+            await worker.queue_frame(EndFrame())
+            await running
+
+
+async def until_kept(user, name, count):
+    async with asyncio.timeout(60):
+        while await user.find_conversation(name) is None or len(await turns(user, name)) < count:
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.timeout(150)
+async def test_a_speech_to_speech_service_is_told_who_calls_and_its_turns_are_kept(service, ana):
+    taught = Script(Says("Good morning."), UserSays(TEACHES), Says("Noted, no peanuts."))
+    async with speaking(taught, ana, "call-1") as server:
+        await until_kept(ana, "call-1", 3)
+        first = next(iter((await server.session(0)).conversation)).wire
+        assert first["role"] == "assistant", "nothing is known yet, so nothing is told"
+    said = [("agent", "Good morning."), ("user", TEACHES), ("agent", "Noted, no peanuts.")]
+    assert [(turn.speaker, turn.text) for turn in await turns(ana)] == said
+    await service.distil()
+    async with speaking(Script(Says("Welcome back, Ana.")), ana, "call-2") as server:
+        await until_kept(ana, "call-2", 1)
+        told = next(iter((await server.session(0)).conversation)).wire
+    assert told["role"] == "user", "memory speaks for nobody but users"
+    assert "peanuts" in told["content"][0]["text"]

@@ -10,6 +10,7 @@ import socket
 import threading
 import webbrowser
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from echoic.memory.guarded_store import Quota
     from echoic.memory.service import MemoryService
     from echoic.server import CellLimiter, ServerSettings
+    from echoic.server.settings import AuthorizationServer
 
 
 def webhook_options(command: Any) -> Any:
@@ -134,6 +136,9 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
 @phone_trust_option
 @webhook_options
 @click.option("--mcp", is_flag=True, help="Also speak the Model Context Protocol, at /mcp.")
+@click.option("--mcp-issuer", metavar="URL", help="An authorization server whose tokens /mcp takes as well.")
+@click.option("--mcp-jwks", metavar="FILE", help="Its public keys, a JSON Web Key Set.")
+@click.option("--mcp-resource", metavar="URL", help="The URL of /mcp, which its tokens must be for.")
 @click.pass_context
 def serve_command(
     ctx: click.Context,
@@ -151,6 +156,9 @@ def serve_command(
     voice_transport: Literal["websocket", "webrtc"],
     phone_trust: Literal["a", "any"],
     mcp: bool,
+    mcp_issuer: str | None,
+    mcp_jwks: str | None,
+    mcp_resource: str | None,
     vapi_secret: str,
     vapi_assistant: str,
     retell_key: str,
@@ -167,7 +175,8 @@ def serve_command(
     Callers talk to rules, or to the model that --model names, whose answers are streamed. --voice enables
     voice calls with a realtime model. Both read their provider's own variables, such as OPENAI_API_KEY and
     OPENAI_BASE_URL. --mcp gives MCP clients the memory of whoever holds the identity that they send as a
-    bearer token.
+    bearer token; with --mcp-issuer, --mcp-jwks and --mcp-resource also of whoever has a token of your
+    authorization server, whose subject is the user.
 
     With the secret of a hosted voice platform its webhooks are served, and their URLs printed. Callers are
     known by their number where the agent called them; with --phone-trust any, also where they call.
@@ -184,6 +193,7 @@ def serve_command(
             voice_model=voice,
             voice_transport=voice_transport,
             phone_trust=phone_trust,
+            mcp_authorization=_authorization(mcp_issuer, mcp_jwks, mcp_resource),
         )
         with contextlib.closing(bound(host, port)) as listening:
             hooks = PlatformHooks(vapi_secret, vapi_assistant, retell_key, elevenlabs_secret)
@@ -212,6 +222,16 @@ def _settings(
         allowed_hosts=tuple(dict.fromkeys((*LOOPBACK, *own, *names))),
         allowed_origins=origins,
     )
+
+
+def _authorization(issuer: str | None, jwks: str | None, resource: str | None) -> AuthorizationServer | None:
+    if issuer is None and jwks is None and resource is None:
+        return None
+    if not (issuer and jwks and resource):
+        raise InvalidInput("--mcp-issuer, --mcp-jwks and --mcp-resource belong together: give all three")
+    from echoic.server.settings import AuthorizationServer
+
+    return AuthorizationServer(issuer=issuer, jwks_file=Path(jwks), resource=resource)
 
 
 def _limiter(rate: str) -> CellLimiter:

@@ -15,6 +15,7 @@ from functools import wraps
 from importlib.metadata import version
 from typing import Any, Final, ParamSpec, TypeVar
 
+from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -37,7 +38,9 @@ from mcp.types import (
     Tool,
     ToolAnnotations,
 )
+from pydantic import AnyHttpUrl
 from starlette.requests import Request
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from echoic.errors import EchoicError
@@ -182,6 +185,13 @@ class HttpEndpoint:
         assert self._manager is not None, "HttpEndpoint.running is not open"
         scope[_USER] = await self._recognised(Request(scope))
         await self._manager.handle_request(scope, receive, send)
+
+
+def resource_metadata(resource: str, issuer: str) -> tuple[str, list[BaseRoute]]:
+    """Where a client learns which authorization server gives tokens for `resource`, and the route of it."""
+    url = AnyHttpUrl(resource)
+    routes = create_protected_resource_routes(url, [AnyHttpUrl(issuer)], resource_name="Echoic")
+    return str(build_resource_metadata_url(url)), [*routes]
 
 
 def _tool(tool: ToolDefinition) -> Tool:

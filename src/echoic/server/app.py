@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -13,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.staticfiles import StaticFiles
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
@@ -133,7 +134,7 @@ def create_app(
         talker=_talker(memory, settings),
         voice=voice.switchboard(memory, settings),
     )
-    endpoint = _mcp(served) if mcp else None
+    endpoint, protocol = _mcp(served) if mcp else (None, [])
 
     from echoic import __version__
 
@@ -158,8 +159,7 @@ def create_app(
     app.include_router(voice.sockets)
     if webhooks is not None:
         app.include_router(webhooks, prefix="/hooks", include_in_schema=False)
-    if endpoint is not None:
-        app.router.routes.append(Route("/mcp", endpoint, methods=["POST"]))
+    app.router.routes.extend(protocol)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 
@@ -182,16 +182,32 @@ async def _opened(served: AppState, endpoint: HttpEndpoint | None) -> AsyncItera
         yield
 
 
-def _mcp(served: AppState) -> HttpEndpoint:
-    """The Model Context Protocol, for whoever holds an identity token."""
-    from echoic.integrations.mcp import HttpEndpoint
+def _mcp(served: AppState) -> tuple[HttpEndpoint, list[BaseRoute]]:
+    """The Model Context Protocol, for whoever holds an identity token, or one of the authorization server."""
+    from echoic.integrations.mcp import HttpEndpoint, resource_metadata
+
+    ours, issued, about = served.settings, None, ""
+    routes: list[BaseRoute] = []
+    if ours.mcp_authorization is not None:
+        from echoic.server.authorization import IssuedTokens
+
+        issued = IssuedTokens(ours.mcp_authorization, ours.default_deployment)
+        about, routes = resource_metadata(ours.mcp_authorization.resource, ours.mcp_authorization.issuer)
 
     async def recognised(request: Request) -> UserMemory:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        principal = await recognise(served, request, token.strip() if scheme.lower() == "bearer" else None)
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        verify = issued.verify if issued is not None and issued.is_one(token) else None
+        try:
+            principal = await recognise(served, request, token, verify=verify)
+        except problems.Refused as refused:
+            if about and refused.status == HTTPStatus.UNAUTHORIZED:  # where to get a token
+                refused.headers = {"WWW-Authenticate": f'Bearer resource_metadata="{about}"'}
+            raise
         return (await called(served, request, principal)).memory
 
-    return HttpEndpoint(recognised)
+    endpoint = HttpEndpoint(recognised)
+    return endpoint, [Route("/mcp", endpoint, methods=["POST"]), *routes]
 
 
 def _talker(memory: MemoryService, settings: ServerSettings) -> Talker | None:

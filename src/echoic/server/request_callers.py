@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -242,9 +242,14 @@ def address(connection: HTTPConnection) -> str:
 
 
 async def recognise(
-    shared: AppState, request: HTTPConnection, token: str | None, deployment: str | None = None
+    shared: AppState,
+    request: HTTPConnection,
+    token: str | None,
+    deployment: str | None = None,
+    *,
+    verify: Callable[[str, str | None], Principal] | None = None,
 ) -> Principal:
-    """Who holds `token`.
+    """Who holds `token`, by `verify`; None: an identity token of this server.
 
     Raises:
         Refused: 401, none was given, it is not good here, or it was revoked; 429, too many were not good.
@@ -253,7 +258,7 @@ async def recognise(
     if not token:
         raise unauthorised("no identity was sent; POST /api/identity gives one")
     try:
-        principal = shared.tokens.verify(token, deployment)
+        principal = (verify or shared.tokens.verify)(token, deployment)
     except TokenRefused as error:
         await _count_refused(shared, request)
         raise unauthorised(str(error)) from error

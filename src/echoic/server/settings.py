@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from echoic.adapters.connections import Limits
 from echoic.errors import InvalidInput, brief
@@ -42,6 +44,29 @@ class RateLimiter(Protocol):
                 not good. An address is an IPv4 one, or the /64 of an IPv6 one.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationServer:
+    """Who gives MCP clients their tokens, beside this server.
+
+    Raises:
+        InvalidInput: issuer or resource is no https URL (http on this machine alone).
+    """
+
+    issuer: str
+    """As its tokens name it (`iss`)."""
+    jwks_file: Path
+    """Its public keys, a JSON Web Key Set; read again when it changed and a token names a key not in it."""
+    resource: str
+    """The URL of /mcp as clients reach it, for which a token must be (`aud`)."""
+
+    def __post_init__(self) -> None:
+        for name, url in (("issuer", self.issuer), ("resource", self.resource)):
+            read = urlsplit(url)
+            near = read.hostname in {"127.0.0.1", "localhost", "::1"}
+            if read.scheme != "https" and not (read.scheme == "http" and near):
+                raise InvalidInput(f"{name} must be an https URL, not {brief(url)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +132,8 @@ class ServerSettings:
     phone_trust: Trust = "a"
     """The level of the telephone that is answered for these deployments, for the page to say what it means.
     The telephone is another process, so give both the same ECHOIC_PHONE_TRUST."""
+    mcp_authorization: AuthorizationServer | None = None
+    """An authorization server whose tokens /mcp takes, beside identity tokens; their `sub` is the user."""
     beat_s: float = 15.0
     """How often a page that listens is sent a sign of life: proxies end what is silent for long."""
 
