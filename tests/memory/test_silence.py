@@ -176,3 +176,27 @@ async def test_a_block_for_a_moment_knows_what_was_asked_in_the_running_conversa
     moment = "When does the ferry to Aran sail?"
     block = await ana.block(conversation="now", moment=moment)
     assert "noon" in block.text
+
+
+async def test_an_agents_own_phrases_are_no_memory_and_statements_come_before_questions(memory):
+    ana = memory.user("ana")
+    call = await ana.conversation("before")
+    await call.append(
+        Turn(speaker="agent", text="Hello. I know nothing about you yet. What should I call you?"),
+        Turn(speaker="user", text="What time did I say the train to Leeds leaves on Monday?"),
+        Turn(speaker="agent", text="I don't know when your train leaves."),
+        Turn(speaker="user", text="The train to Leeds leaves at 7:40."),
+        Turn(speaker="agent", text="The train to Leeds leaves at 7:40, noted."),
+        Turn(speaker="agent", text="I have booked seat 14 on the train to Leeds."),
+        learn=False,
+    )
+    for asked in ("What do you know about me?", "What time does the train to Leeds leave?", "train to Leeds"):
+        told = [hit.text for hit in await ana.query(asked, min_relevance=0.001)]
+        assert not [
+            text for text in told if "know nothing" in text or "don't know" in text or "noted" in text
+        ]
+    told = [hit.text for hit in await ana.query("What time did I say the train to Leeds leaves?")]
+    assert told[0] == "The train to Leeds leaves at 7:40."
+    assert "I have booked seat 14 on the train to Leeds." in told
+    everything = [hit.text for hit in await ana.query("train to Leeds", min_relevance=0)]
+    assert "The train to Leeds leaves at 7:40, noted." in everything

@@ -19,6 +19,7 @@ from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
+from echoic.memory.recalled import worth_telling
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
 from echoic.partition import MEMORY as MEMORY_ROW
@@ -414,7 +415,10 @@ class Recaller:
         else:
             found = _with_versions(found, partitions, limit)
         found = relevant(found, asked.min_relevance)
-        return in_time(await self._read(scopes, as_stored(found, partitions)), spans)[:limit], waiting
+        hits = in_time(await self._read(scopes, as_stored(found, partitions)), spans)
+        if asked.min_relevance != 0:
+            hits = worth_telling(hits, query.text)
+        return hits[:limit], waiting
 
     async def _wait(
         self, works: Sequence[asyncio.Future[Embedded]], until: Deadline

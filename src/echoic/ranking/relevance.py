@@ -266,6 +266,11 @@ def _exceptions(channels: Channels, rows: Rows, known: Mapping[str, Any], found:
     return np.where(asking & says_all & (lengths <= len(query.words) + 1), ECHO * found, found)
 
 
+def is_phatic(text: str) -> bool:
+    """Whether a text holds a conversation together and is about nothing: a greeting, a backchannel."""
+    return all(word.stem in _PHATIC for word in content_words(text))
+
+
 def _is_rare(channels: Channels) -> bool:
     """Whether few rows say some word of the question, so that whoever names it means those."""
     rows = channels.rows
