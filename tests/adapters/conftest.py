@@ -99,8 +99,8 @@ async def line(tmp_path):
             if service is None:
                 service = await stack.enter_async_context(echoic.open(store, embedder="lexical"))
             script = Script(answer)
-            # simulated speech takes no time
-            at_once = Pace(characters_per_s=1e9)
+            # simulated speech takes no time, and a busy machine as much as there is to answer in
+            at_once = Pace(characters_per_s=1e9, answer_within_s=1.5)
             given = {"channel": "gather", "auth_token": AUTH_TOKEN, "salt": SALT, "pace": at_once, **settings}
             phone = Phone(service, Agent(script.model, name="robin"), PhoneSettings(**given))
             listening = stack.enter_context(socket.socket(proto=socket.IPPROTO_TCP))

@@ -48,7 +48,7 @@ async def page(tmp_path):
         while not server.started:
             await asyncio.sleep(0.01)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=30))
+        client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=30, verify=False))
         yield client
         server.should_exit = True
         await running

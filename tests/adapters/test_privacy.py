@@ -12,7 +12,14 @@ SECRET = "I am Quillhilda Zanzibarro, I live in Wexcombe."
 
 async def test_a_caller_who_asks_for_the_one_before_gets_nothing_even_from_a_model_that_tells_all(line):
     phone = await line(lambda said, given: said)
-    phone.script.answer = lambda said, given: (phone.script.sent[-1] if phone.script.sent else "") + said
+
+    def all_of_it(said, _given):
+        """Its instructions, and the end of what was said: whole, they would double with every answer."""
+        sent = phone.script.sent[-1]
+        instructions, *_ = sent.partition("\n[")
+        return f"{instructions} {sent[-1000:]} {said}"
+
+    phone.script.answer = all_of_it
     first = await phone.call()
     await first.say(SECRET)
     await first.say("Store this as Wexcombe.")

@@ -265,8 +265,7 @@ async def test_a_reply_longer_than_any_answer_may_be_is_heard_in_several(line, w
             return status, text
 
     reply = word * (60_000 // len(word))
-    patient = Pace(characters_per_s=1e9, answer_within_s=1.5)  # no sound in place of a late answer
-    phone = await line(lambda _said, _given: reply, pace=patient)
+    phone = await line(lambda _said, _given: reply)
     async with Counting(phone.url, AUTH_TOKEN) as call:
         await call.dial()
         heard = await call.say("Tell me everything.")

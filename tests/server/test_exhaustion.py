@@ -59,9 +59,9 @@ async def flood(server, count, first_bytes=b""):
 def client_from(server, address):
     """A client that opens a connection a request, as somebody does who comes anew."""
     transport = httpx.AsyncHTTPTransport(
-        local_address=address, limits=httpx.Limits(max_keepalive_connections=0)
+        verify=False, local_address=address, limits=httpx.Limits(max_keepalive_connections=0)
     )
-    return httpx.AsyncClient(base_url=server.url, transport=transport, timeout=60)
+    return httpx.AsyncClient(base_url=server.url, transport=transport, timeout=60, trust_env=False)
 
 
 HALF = b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
@@ -112,7 +112,9 @@ async def test_health_has_room_where_everything_else_is_taken(start):
         ana = await server.identity()
         await server.client.aclose()  # its connection is idle, and would be let go
         listening = await held.enter_async_context(
-            httpx.AsyncClient(base_url=server.url, timeout=60, limits=httpx.Limits(max_connections=None))
+            httpx.AsyncClient(
+                base_url=server.url, timeout=60, verify=False, limits=httpx.Limits(max_connections=None)
+            )
         )
         for _ in range(32):
             stream = await held.enter_async_context(
@@ -134,9 +136,11 @@ async def test_one_identity_holds_few_event_streams_however_many_it_opens(start)
         ended = Counter()
 
         async def listen(number):
-            transport = httpx.AsyncHTTPTransport()
+            transport = httpx.AsyncHTTPTransport(verify=False)
             async with (
-                httpx.AsyncClient(base_url=server.url, transport=transport, timeout=60) as client,
+                httpx.AsyncClient(
+                    base_url=server.url, transport=transport, timeout=60, trust_env=False
+                ) as client,
                 client.stream("GET", "/api/events", headers=eve.headers) as stream,
             ):
                 if stream.status_code == 200:

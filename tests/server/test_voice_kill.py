@@ -54,7 +54,7 @@ class Process:
         threading.Thread(target=lambda: lines.put(self._process.stdout.readline()), daemon=True).start()
         self.url = (await asyncio.to_thread(lines.get, timeout=60)).strip().rstrip("/")
         assert self.url, self._process.communicate()[1][-2000:]
-        self.client = httpx.AsyncClient(base_url=self.url, timeout=30)
+        self.client = httpx.AsyncClient(base_url=self.url, timeout=30, verify=False)
 
     async def kill(self):
         await self._end(signal.SIGKILL)

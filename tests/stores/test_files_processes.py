@@ -55,14 +55,16 @@ def process(folder: Path, mode: str, number: int = 0) -> Iterator[subprocess.Pop
             running.wait()
 
 
-def killed_at_random(folder: Path, mode: str, start: int, dice: random.Random) -> int:
+def killed_at_random(
+    folder: Path, mode: str, start: int, dice: random.Random, *, within_s: float = 0.004
+) -> int:
     """The last number that a child acknowledged before it was killed; `start` - 1 if none was."""
     with process(folder, mode, start) as running:
         assert running.stdout is not None
         last = start - 1
         for _ in range(dice.randrange(12)):
             last = int(running.stdout.readline())
-        time.sleep(dice.random() * 0.004)
+        time.sleep(dice.random() * within_s)
         running.send_signal(signal.SIGKILL)
         running.wait()
         rest = running.stdout.read().split(b"\n")
@@ -109,11 +111,11 @@ async def test_writing_in_place_loses_or_halves_what_was_acknowledged(tmp_path: 
     dice = random.Random(7)
     async with opened(FilesStore(tmp_path)) as store:  # large enough that writing takes a while
         for place, scope in enumerate(child.USERS):
-            filler = [put(memory(f"m{n}", "tea " * 300)) for n in range(place, 1200, 2)]
-            await store.write(scope, [*filler, put(note("count", n=1198 + place))])
-    start = 1200
+            filler = [put(memory(f"m{n}", "tea" * 2000)) for n in range(place, 200, 2)]
+            await store.write(scope, [*filler, put(note("count", n=198 + place))])
+    start = 200
     for _ in range(4 * ROUNDS):
-        last = await asyncio.to_thread(killed_at_random, tmp_path, "in-place", start, dice)
+        last = await asyncio.to_thread(killed_at_random, tmp_path, "in-place", start, dice, within_s=0.02)
         try:
             async with opened(FilesStore(tmp_path)) as store:
                 found = [(await store.read(scope, "note", ["count"]))[0].data["n"] for scope in child.USERS]

@@ -301,7 +301,7 @@ class TestAnErasure:
 async def test_the_same_corpus_gives_the_same_ranking_as_sqlite(server: MongoServer, tmp_path: Path) -> None:
     words = "tea rain Porto sister Katherine jazz bread winter garden canoe chess train".split()
     random.seed(3)
-    texts = [" ".join(random.choices(words, k=6)) + ("?" if n % 7 == 0 else "") for n in range(300)]
+    texts = [" ".join(random.choices(words, k=6)) + ("?" if n % 7 == 0 else "") for n in range(120)]
     stores = [SQLiteStore(tmp_path / "echoic.db"), store_from(server.url("echoic", "timeout_ms=60000"))]
     found = []
     for store in stores:
