@@ -36,7 +36,7 @@ from echoic.ranking import FLOOR, query_of
 from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels
 from echoic.ranking.fusion import FUSIONS
-from echoic.ranking.relevance import ANSWERED_BY, CLOSE, KINDS, RIGHT_BY, features, hits_of
+from echoic.ranking.relevance import ANSWERED_BY, CLOSE, IDLE_FROM, KINDS, RIGHT_BY, features, hits_of
 from echoic.stores.sqlite import SQLiteStore
 from echoic.types import Memory, Scope, Turn
 from echoic_bench.attributes import ATTRIBUTES
@@ -420,12 +420,39 @@ def idle(parts: Sequence[Learned], vectors: dict[str, NDArray[np.float32]]) -> F
         here = folds == fold
         found = logistic(table[~here], labels[~here], weights[~here], penalty=IDLE_PENALTY, scale=False)
         scores = table[here] @ found[:-1] + found[-1]
-        known |= dict(zip(np.array(texts)[here].tolist(), np.clip(scores, -8, 8).tolist(), strict=True))
+        known |= dict(
+            zip(np.array(texts)[here].tolist(), np.clip(scores + IDLE_FROM, 0, 8).tolist(), strict=True)
+        )
     for part in parts:
         for text, row in zip(part.texts, part.rows, strict=True):
             row["idle"] = np.full_like(row["idle"], known[text])
     found = logistic(table, labels, weights, penalty=IDLE_PENALTY, scale=False)
     return np.append(VECTOR_SCALE * found[:-1], found[-1])
+
+
+def scale_of(parts: Sequence[Learned], kind: str, answered: Floats, right: Floats) -> float:
+    """What makes the product of both models as high as hits are right on the average.
+
+    Over own questions and those about others: of the rest nobody asks as many.
+    """
+    promised = there = 0.0
+    for part in parts:
+        for row, is_right, asked in zip(part.rows, part.right, part.kinds, strict=True):
+            if asked in {"own", "plain", "others", "others' plain"}:
+                table = np.column_stack([row[name] for name in RIGHT_BY[kind]])
+                likely = sigmoid(np.nan_to_num(table) @ right[:-1] + right[-1])
+                first = np.array([row[name][0] for name in ANSWERED_BY[kind]])
+                best = likely[row["first"] > 0].max()
+                promised += float(
+                    (sigmoid(first @ answered[:-1] + answered[-1]) * likely / np.sqrt(best)).sum()
+                )
+                there += float(is_right.sum())
+    return there / promised
+
+
+def sigmoid(odds: Any) -> Any:
+    """The probability of log odds."""
+    return 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
 
 
 def logistic(
@@ -446,7 +473,7 @@ def logistic(
     ridge = np.diag([penalty] * wide + [1e-6])
     found = np.zeros(scaled.shape[1])
     for _ in range(40):
-        guessed = 1 / (1 + np.exp(-np.clip(scaled @ found, -30, 30)))
+        guessed = sigmoid(scaled @ found)
         slope = scaled.T @ (weights * (guessed - labels)) + ridge @ found
         curve = (scaled * (weights * guessed * (1 - guessed))[:, None]).T @ scaled + ridge
         step = np.linalg.solve(curve, slope)
@@ -457,13 +484,17 @@ def logistic(
     return np.append(by_column, found[-1] - by_column @ mean)
 
 
-def written(answered: dict[str, Floats], right: dict[str, Floats], idle_weights: Floats) -> str:
+def written(
+    answered: dict[str, Floats], right: dict[str, Floats], idle_weights: Floats, scale: dict[str, float]
+) -> str:
     """The file of weights: a line for each model."""
     models = []
     for name, by_kind in (("answered", answered), ("right", right)):
         lines = [f'    "{k}": [{", ".join(f"{weight:.4f}" for weight in ws)}]' for k, ws in by_kind.items()]
         models.append(f'  "{name}": {{\n' + ",\n".join(lines) + "\n  }")
     models.append(f'  "idle": [{", ".join(f"{weight:.2f}" for weight in idle_weights)}]')
+    told = ", ".join(f'"{kind}": {each:.4f}' for kind, each in scale.items())
+    models.append(f'  "scale": {{{told}}}')
     return "{\n" + ",\n".join(models) + "\n}\n"
 
 
@@ -496,7 +527,8 @@ def main() -> None:
     idle_weights = idle(close, asyncio.run(vectors_of(written_lines("service"), cache)))
     made = {kind: fitted(parts[kind], kind) for kind in KINDS}
     answered, right = ({kind: both[each] for kind, both in made.items()} for each in (0, 1))
-    TARGET.write_text(written(answered, right, idle_weights))
+    scale = {kind: scale_of(parts[kind], kind, answered[kind], right[kind]) for kind in CLOSE}
+    TARGET.write_text(written(answered, right, idle_weights, scale))
 
 
 if __name__ == "__main__":

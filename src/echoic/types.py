@@ -233,6 +233,8 @@ class Recall:
     pipeline: tuple[dict[str, Any], ...] = field(default=(), compare=False, repr=False)
     """What was done to find it, step by step as JSON: where was searched, and what each channel was worth.
     Of a scope searched in a database, what the database was asked. See docs/ranking.md."""
+    withheld: bool = False
+    """Whether something was found that may be told only once it is proved who asks."""
 
     def apart(self) -> Recall:
         """The same with each thing as a hit of its own: a memory, then the turn it was learned from."""

@@ -83,6 +83,7 @@ def memory_at(
         shares=settings.shares,
         quota=quota,
         secrets="keep" if settings.keep_secrets else "mask",
+        assurance=settings.assurance,
         compliance=settings.compliance,
     )
 

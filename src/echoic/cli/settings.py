@@ -33,6 +33,7 @@ class Settings:
     global_kinds: str = ""
     fusion: str = "blend"
     shares: str = ""
+    assurance: str = ""
     keep_secrets: bool = False
     compliance: Path | None = None
     """The compliance folder; None: the one beside a local store."""
@@ -81,6 +82,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "READER=NAME,…",
         "Deployments whose global memories another can read, as acme=kb,more;shop=kb. Default: none.",
     ),
+    "assurance": (
+        "--assurance",
+        "TABLE",
+        "What callers of a level are told at most, as attested=sensitive,device=open.",
+    ),
     "keep_secrets": (
         "--keep-secrets",
         "",
@@ -117,7 +123,8 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             is_flag=not metavar,
             type=_TYPES.get(name),
             default=getattr(defaults, name),
-            show_default=bool(metavar) and name not in {"weights", "shares", "global_kinds", "compliance"},
+            show_default=bool(metavar)
+            and name not in {"weights", "shares", "global_kinds", "assurance", "compliance"},
             envvar=variable(name),
             show_envvar=True,
             help=text,

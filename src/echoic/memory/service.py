@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput, brief
+from echoic.memory.assurance import Level, table_from
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.distil import EVERY, Distiller, Jobs
@@ -75,6 +76,8 @@ class MemoryService:
         quota: how much may be kept of a user and of a deployment; no limit by default.
         secrets: what becomes of card numbers, passwords, PINs, codes and keys that are said: "mask" keeps a
             marker such as "[PIN]" in their place, "keep" keeps them word for word (docs/secrets.md).
+        assurance: what differs from the default in the table of levels and what each is told, as
+            "attested=sensitive,device=open" (docs/assurance.md).
         compliance: lists erasures apart from the store, so that a restored backup forgets again when it is
             opened; None: nothing does.
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
@@ -104,6 +107,7 @@ class MemoryService:
         resumable_for_s: float | None = RESUMABLE_FOR_S,
         quota: Quota | None = None,
         secrets: Secrets = "mask",
+        assurance: str | Mapping[str, str] | None = None,
         compliance: Compliance | None = None,
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -146,6 +150,7 @@ class MemoryService:
             clock=clock,
             new_id=new_id,
             shares=shared,
+            assurance=table_from(assurance),
             compliance=compliance,
         )
         self.forgotten_again = 0
@@ -286,13 +291,18 @@ class MemoryService:
         """Tell `hook` of nothing more."""
         self._parts.hooks.remove(hook)
 
-    def user(self, user: str, deployment: str = "default") -> UserMemory:
+    def user(self, user: str, deployment: str = "default", *, level: Level = "account") -> UserMemory:
         """The memory of one user.
+
+        Args:
+            user: whose.
+            deployment: where they are known.
+            level: what is known of who asks; less is told the less it is (docs/assurance.md).
 
         Raises:
             InvalidInput: `user` or `deployment` is empty or cannot be kept exactly.
         """
-        return UserMemory(self._parts, Scope(deployment, user))
+        return UserMemory(self._parts, Scope(deployment, user), level)
 
     async def users(self, deployment: str = "default") -> list[str]:
         """Every user that something is kept about. For operators."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
+from echoic.memory.assurance import TABLE, Level, Sensitivity
 from echoic.memory.hooks import Hooks, ToolUsed
 from echoic.memory.shares import Shares
 
@@ -47,6 +48,8 @@ class Parts:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     shares: Shares = field(default_factory=Shares)
+    assurance: Mapping[Level, Sensitivity] = field(default_factory=lambda: TABLE)
+    """The most that somebody of each level is told."""
     judge: Judge | None = None
     compliance: Compliance | None = None
 

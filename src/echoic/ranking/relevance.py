@@ -3,8 +3,9 @@
 Two small logistic models, multiplied: whether memory holds an answer at all, which the question and the best
 of the candidates tell, and whether it is this hit, if there is one. There are four pairs of them: where word
 pieces are known, of calls and of conversations between people; where vectors alone are, and where nothing but
-words is. Nothing here looks at how large a store is but for one feature that says so, and cosines are
-measured from where unrelated texts lie.
+words is. Of the first two the second model is damped by the square root of what it gives the first hit: both
+look at how like that is. Nothing here looks at how large a store is but for one feature that says so, and
+cosines are measured from where unrelated texts lie.
 
 `scripts/fit_relevance.py` makes the weights in `relevance.json`; docs/relevance.md says what they are worth.
 """
@@ -12,6 +13,7 @@ measured from where unrelated texts lie.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -33,7 +35,7 @@ Rows = NDArray[np.intp]
 Features = Mapping[str, Floats | float]
 """Features by name, one for each row, or one of the question for all of them."""
 
-SILENCE, SILENCE_AMONG_PEOPLE = 0.03, 0.15
+SILENCE, SILENCE_AMONG_PEOPLE = 0.035, 0.2
 """Where no hit reaches this, nothing is known of it: in calls, and in conversations between people who are
 called by their names. Either loses about a point of R@10, of callers who ask in plain words and of LoCoMo's
 development half. docs/relevance.md has the curves."""
@@ -128,7 +130,11 @@ WEIGHTS: Mapping[str, Mapping[str, Floats]] = {
 """The weights of either model ("answered", "right") by kind, in the order of features, then the constant."""
 _IDLE = np.array(_FITTED["idle"], np.float32)
 """What of a question's vector (all-MiniLM-L6-v2) says that it asks memory for nothing, then the constant."""
-_MOST_IDLE = 8.0
+IDLE_FROM, _MOST_IDLE = 2.0, 8.0
+"""Log odds of 1 to so many, below which a question is like any other."""
+_SCALE: Mapping[str, float] = _FITTED["scale"]
+"""By kind, what makes the product of both models as high as hits are right on the average."""
+_LEAST_RIGHT, _MOST_LIKELY = 1e-3, 0.99
 
 
 class Hits(NamedTuple):
@@ -239,13 +245,13 @@ def of_query(query: Query) -> dict[str, float]:
 
 
 def _idle(vector: Floats | None) -> float:
-    """How much a question is like those that ask memory for nothing: log odds.
+    """How much a question is like those that ask memory for nothing: log odds, from 0.
 
-    Of vectors that another model made, what is usual of questions.
+    0 of vectors that another model made, as of most questions.
     """
     if vector is None or len(vector) != len(_IDLE) - 1:
-        return -_MOST_IDLE / 2
-    return float(np.clip(vector @ _IDLE[:-1] + _IDLE[-1], -_MOST_IDLE, _MOST_IDLE))
+        return 0.0
+    return float(np.clip(vector @ _IDLE[:-1] + _IDLE[-1] + IDLE_FROM, 0, _MOST_IDLE))
 
 
 def _exceptions(channels: Channels, rows: Rows, known: Mapping[str, Any], found: Floats) -> Floats:
@@ -494,7 +500,17 @@ def _joined(channels: Channels, rows: Rows, by_place: Sequence[NDArray[Any]]) ->
 
 def _modelled(kind: str, known: Features, rows: int) -> Floats:
     answered = _logistic(known, ANSWERED_BY[kind], WEIGHTS["answered"][kind], 1)
-    return answered * _logistic(known, RIGHT_BY[kind], WEIGHTS["right"][kind], rows)
+    right = _logistic(known, RIGHT_BY[kind], WEIGHTS["right"][kind], rows)
+    if kind in CLOSE:
+        right *= np.float32(damping(kind, right, np.asarray(known["first"], np.bool_)))
+    likely: Floats = np.minimum(answered * right, np.float32(_MOST_LIKELY))
+    return likely
+
+
+def damping(kind: str, right: Floats, first: NDArray[np.bool_]) -> float:
+    """What `right` is multiplied by: how like the best hit is, the other model knows already."""
+    best = float(np.fmax.reduce(right[first], initial=_LEAST_RIGHT))
+    return _SCALE[kind] / math.sqrt(best)
 
 
 def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int) -> Floats:

@@ -23,6 +23,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
 from echoic.adapters.connections import address_of
+from echoic.memory.assurance import Level
 from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
@@ -58,6 +59,11 @@ class Principal:
     expires_at: datetime
     renewable: bool = True
     """Whether its holder may ask for a new term. A token that a backend got for a user ends when it says."""
+
+    @property
+    def level(self) -> Level:
+        """What is known of its holder: a backend's own sign-in, or a page's anonymous identity."""
+        return "device" if self.renewable else "account"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +327,8 @@ async def called(shared: AppState, request: HTTPConnection, principal: Principal
         raise too_many_at_once()
     held: ExitStack = request.scope[AddressLimit.HELD]
     held.enter_context(counted(shared.busy, name))
-    return RequestCaller(principal=principal, memory=shared.memory.user(principal.user, principal.deployment))
+    memory = shared.memory.user(principal.user, principal.deployment, level=principal.level)
+    return RequestCaller(principal=principal, memory=memory)
 
 
 async def caller(shared: Shared, credentials: Credentials, request: Request) -> RequestCaller:

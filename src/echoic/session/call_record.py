@@ -85,7 +85,7 @@ class Given:
 
     exchange: int
     role: str
-    """Such as "instructions", "instruction-delta", "system-prompt", "tool-return"."""
+    """Such as "instructions", "memory", "system-prompt", "tool-return"."""
     name: str
     text: str
     tokens: int

@@ -187,6 +187,8 @@ class SessionHost(Protocol):
     serves somebody else, which shows in another `recorder`, the session is over.
     """
 
+    memory: UserMemory
+    """Of whom it serves, as far as they may be told of it."""
     recorder: TextRecorder
     """What lasts of the call, in the memory of whom it serves."""
 

@@ -15,7 +15,6 @@ from pydantic_ai.messages import (
     PartStartEvent,
     SpeechPart,
     SpeechPartDelta,
-    SystemPromptPart,
 )
 from pydantic_ai.realtime import (
     RealtimeError,
@@ -31,11 +30,12 @@ from pydantic_ai.realtime import (
 
 from echoic.errors import EchoicError
 from echoic.prompt import quoted
+from echoic.prompt.block import framed
 from echoic.session.call_record import Exchange, ToolRun
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request
 from echoic.session.provider_connections import GO_ON
-from echoic.session.provider_session import CallerUtterance, Leg
+from echoic.session.provider_session import CallerUtterance, Leg, Note
 
 log = logging.getLogger(__name__)
 
@@ -269,15 +269,16 @@ class Pump:
         )
         if not recalled.text:
             return
+        note = framed("recalled", recalled.text.splitlines())
         if leg.setup.waits_to_be_asked and live.settings.recalls_first:
             try:
-                await _tell(leg, recalled.text)
+                await _tell(leg, note)
             except RealtimeError:
-                leg.notes.append(recalled.text)  # told once the line is back
+                leg.notes.append(note)  # told once the line is back
             else:
                 live.log.stamp("handed_over", exchange)
         else:
-            leg.notes.append(recalled.text)
+            leg.notes.append(note)
 
     async def _completed(self, leg: Leg, text: str) -> None:
         hook = leg.setup.agent.on_turn_completed
@@ -298,7 +299,7 @@ class Pump:
             self._unasked.add(leg.name)
             log.warning("a reply could not be asked for: %s", type(error).__name__)
 
-    async def _ask_again(self, leg: Leg, notes: list[str], *, begun: bool) -> None:
+    async def _ask_again(self, leg: Leg, notes: list[Note], *, begun: bool) -> None:
         """On a line dialled anew, have the model answer what the broken one left unanswered, once."""
         await _tell_all(leg, notes)
         unasked = leg.name in self._unasked
@@ -314,16 +315,18 @@ class Pump:
                 await leg.session.create_response()
             else:
                 self._asked = True
-                await leg.session.send(request(self._go_on(leg)), respond=True)
+                if (last := self._said_last(leg)) is not None:
+                    await _tell(leg, last)
+                await leg.session.send(request(GO_ON), respond=True)
         except Exception as error:  # noqa: BLE001 - broken once more: the next line is asked
             log.warning("a reply could not be asked for again: %s", type(error).__name__)
 
-    def _go_on(self, leg: Leg) -> str:
-        """What to ask for. A line that is resumed, not told its history, may lack what was said last."""
+    def _said_last(self, leg: Leg) -> str | None:
+        """What a line that is resumed, not told its history, may lack: the caller's last words."""
         said = self._open.get(leg.name)
         if said is None or not said.text.strip() or leg.setup.profile.asked_to_reply:
-            return GO_ON
-        return f"{GO_ON} The caller said last: {quoted(said.text)}"
+            return None
+        return framed("meanwhile", [f"The caller said last: {quoted(said.text)}"])
 
     def _forget_timer(self, leg: Leg) -> None:
         if (timer := self._late.pop(leg.name, None)) is not None:
@@ -382,11 +385,11 @@ class Pump:
             live.hooks.tell(leg.setup.context, "error", kind=event.code or event.type or "provider")
 
 
-async def _tell(leg: Leg, text: str) -> None:
-    await leg.session.send(SystemPromptPart(text), respond=False)
+async def _tell(leg: Leg, note: Note) -> None:
+    await leg.session.send(note, respond=False)
 
 
-async def _tell_all(leg: Leg, notes: list[str]) -> None:
+async def _tell_all(leg: Leg, notes: list[Note]) -> None:
     try:
         for note in notes:
             await _tell(leg, note)

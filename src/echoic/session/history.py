@@ -27,6 +27,7 @@ from pydantic_ai.usage import RunUsage
 from echoic.errors import InvalidInput
 from echoic.memory.checkpoints import PendingTool
 from echoic.prompt import estimate_tokens
+from echoic.prompt.block import is_memory, parts_in
 from echoic.session.agents import FAILED, CallContext
 from echoic.session.playback import Utterance
 
@@ -38,6 +39,7 @@ anew every two seconds; what came before is in the conversation, and found like 
 _MESSAGE_TOKENS: Final = 4
 """Of a message besides its words: who says it, and where it ends."""
 _ONCE: Final = "echoic.once"
+_PASSING: Final = frozenset({"recalled", "meanwhile"})
 UNFINISHED: Final = (
     "The line broke before this call was finished, and it is not known whether it took effect. "
     "Say so to the caller before trying it again."
@@ -84,7 +86,8 @@ def turns_in(messages: Sequence[ModelMessage]) -> int:
         part
         for message in messages
         for part in message.parts
-        if isinstance(part, UserPromptPart) or (isinstance(part, SpeechPart) and part.transcript)
+        if (isinstance(part, UserPromptPart) and not looked_up(part))
+        or (isinstance(part, SpeechPart) and part.transcript)
     )
     answers = sum(any(isinstance(part, TextPart) for part in message.parts) for message in messages)
     return sum(1 for _ in said) + answers
@@ -119,6 +122,31 @@ def without_requests(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
         elif parts:
             kept.append(replace(message, parts=parts))
     return kept
+
+
+def looked_up(part: object) -> str:
+    """The text of a part of a message that comes from memory, said by nobody; empty for any other part."""
+    content = part.content if isinstance(part, UserPromptPart) else ""
+    return content if isinstance(content, str) and is_memory(content) else ""
+
+
+def without_standing(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """`messages` without what is told anew to whoever goes on: the memory block and the call's summary.
+
+    What was recalled for a turn stays where it was told.
+    """
+    kept: list[ModelMessage] = []
+    for message in messages:
+        parts: Any = [part for part in message.parts if not _stands(looked_up(part))]
+        if len(parts) == len(message.parts):
+            kept.append(message)
+        elif parts:
+            kept.append(replace(message, parts=parts))
+    return kept
+
+
+def _stands(text: str) -> bool:
+    return bool(text) and parts_in(text).keys().isdisjoint(_PASSING)
 
 
 def written(messages: Sequence[ModelMessage]) -> str:
@@ -272,7 +300,8 @@ async def run_again(
 def _is_the_callers(message: ModelMessage) -> bool:
     if not isinstance(message, ModelRequest):
         return False
-    return any(isinstance(part, (SpeechPart, UserPromptPart)) for part in message.parts) and not any(
+    said = (part for part in message.parts if not looked_up(part))
+    return any(isinstance(part, (SpeechPart, UserPromptPart)) for part in said) and not any(
         isinstance(part, ToolReturnPart) for part in message.parts
     )
 

@@ -16,6 +16,7 @@ from pydantic_ai.usage import UsageLimits
 
 from echoic.capability import CallerMemory
 from echoic.memory.service import MemoryService
+from echoic.prompt.block import OPENING
 from echoic.session.agents import CallContext, Hook, ToolShield, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
 from echoic.session.call_state import Session
@@ -84,7 +85,7 @@ class ProviderConnections:
         playback: Playback,
         on_event: Callable[[Leg, RealtimeEvent], None],
     ) -> Leg:
-        """A line for `agent`, with the block in its instructions.
+        """A line for `agent`, told the block before anything else.
 
         Raises:
             RealtimeError: the provider could not be reached, or refused.
@@ -141,7 +142,10 @@ class ProviderConnections:
                 provider_session=WebRTCSession(model.system, session_id=call.id) if call else None
             ),
             behind=behind,
-            opening_texts=[(agent.name, said)] if said else [],
+            opening_texts=[
+                *([(agent.name, said)] if said else []),
+                *([(OPENING.name, OPENING.text)] if memory is not None else []),
+            ],
         )
 
     def _capabilities(

@@ -18,13 +18,13 @@ from typing import Any, Final
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
     FunctionToolResultEvent,
-    InstructionPart,
     ModelMessage,
     PartDeltaEvent,
     PartEndEvent,
     PartStartEvent,
     SpeechPart,
     SpeechPartDelta,
+    SystemPromptPart,
     ToolCallPart,
     ToolReturnPart,
 )
@@ -55,6 +55,10 @@ _WHILE_SENDING: Final = "connection failed while sending"
 """What PydanticAI says of a line that a background task found broken before its reader did."""
 
 
+Note = str | SystemPromptPart
+"""What a model is told without being asked to reply: data in the user's role, or the operator's words."""
+
+
 @dataclass(slots=True, eq=False)
 class CallerUtterance:
     """What the caller says or types, as far as it is known."""
@@ -81,11 +85,12 @@ class Setup:
     behind: Sequence[ModelMessage] = ()
     """What was said before and the provider knows already: its history, not told it again."""
     opening_texts: list[tuple[str, str]] = field(default_factory=list)
-    """What its instructions consist of when it is opened, by name: the agent's, and the block by section."""
+    """What its instructions consist of when it is opened, by name: the agent's, and what marks mean."""
 
-    def instructions(self) -> list[InstructionPart]:
+    @property
+    def block(self) -> str:
         """What memory has the model told, as it stands."""
-        return [] if self.memory is None else [part() for part in self.memory.get_instructions()]
+        return "" if self.memory is None else "\n".join(self.memory.texts.values())
 
     async def refresh(self) -> None:
         """Have what memory tells the model brought up to date."""
@@ -118,7 +123,7 @@ class Leg:
         """What the caller says, likewise; what is typed has a number below 0."""
         self.kept = 0
         """How many parts of its history became turns, or nothing."""
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         """What waits to be told to the model until its turn is over."""
         self.speaking = False
         """Whether the model is in the middle of a turn."""
@@ -190,13 +195,13 @@ class Leg:
         self.silent = True
 
     async def tell_changes(self) -> None:
-        """Have the model told now what changed in its instructions, where it is not speaking.
+        """Have the model told now what changed in its memory, where it is not speaking.
 
-        PydanticAI does so by itself after each response; what was learned a moment too late for that would
-        miss the next one. It has no public way to ask; `tests/session/test_leg.py` fails when this one moves.
+        It is told by itself after each response; what was learned a moment too late for that would miss the
+        next one.
         """
-        if self.is_open and not self.speaking:
-            await self.session._refresh_instructions()  # noqa: SLF001 - see above
+        if self.is_open and not self.speaking and self.setup.memory is not None:
+            await self.setup.memory.tell(self.session)
 
     def is_asked(self) -> bool:
         """Whether PydanticAI asked by itself, on a line dialled anew, for a reply the old one had not begun.
@@ -265,8 +270,8 @@ class Leg:
         try:
             async with self.setup.opening as session:
                 self._session = session
-                parts = self.setup.instructions()
-                self.setup.opening_texts.extend((p.name or "", p.content) for p in parts if p.content)
+                if self.setup.memory is not None:
+                    await self.setup.memory.tell(session)  # before anything else is said
                 carrier = asyncio.create_task(self._carry(session))
                 ready.set_result(None)
                 try:

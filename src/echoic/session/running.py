@@ -304,7 +304,7 @@ class Running:
         """The block, as the model has it."""
         if self._live is None or not self._live.legs:
             return ""
-        return "\n".join(part.content for part in self._live.leg.setup.instructions())
+        return self._live.leg.setup.block
 
     def _take(self, leg: Leg, event: RealtimeEvent) -> None:
         self.pump.take(leg, event)

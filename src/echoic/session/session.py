@@ -21,6 +21,7 @@ from pydantic_ai.messages import SystemPromptPart
 from pydantic_ai.realtime import RealtimeError, RealtimeModel
 
 from echoic.errors import InvalidInput, NotOpen, brief
+from echoic.memory.assurance import Level
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
@@ -61,6 +62,7 @@ class VoiceSession:
             the session steers it from beside. Empty: audio goes through `send_audio` and `media`.
         captions: told what is being said, while it is said.
         host: the call that the session is the voice of, if it is part of one; see `SessionHost`.
+        level: what is known of who is calling: they are told as much as that allows (docs/assurance.md).
 
     Raises:
         InvalidInput: no agents, two of one name, or a start that is none of them.
@@ -85,6 +87,7 @@ class VoiceSession:
         provider_call: str = "",
         captions: Captions | None = None,
         host: SessionHost | None = None,
+        level: Level = "account",
     ) -> None:
         self.agents: Mapping[str, VoiceAgent] = {agent.name: agent for agent in agents}
         if not agents or len(self.agents) < len(agents):
@@ -93,7 +96,7 @@ class VoiceSession:
         self.agent(self._start)
         self.session_id = checked_name(session_id or uuid4().hex, "session")
         self.conversation_id = checked_name(conversation_id or self.session_id, "conversation id")
-        self.memory = service.user(user, deployment)
+        self.memory = host.memory if host is not None else service.user(user, deployment, level=level)
         self.settings = settings or SessionSettings()
         self.deps = deps
         self.host = host
@@ -344,7 +347,7 @@ class VoiceSession:
         """Tell the model something without having it reply; see `CallContext.inject_system_message`."""
         leg = self._at().live.leg
         if leg.speaking and not leg.setup.profile.takes_notes:
-            leg.notes.append(text)
+            leg.notes.append(SystemPromptPart(text))
         else:
             await leg.session.send(SystemPromptPart(text), respond=False)
 

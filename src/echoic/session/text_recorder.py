@@ -235,10 +235,6 @@ class TextRecorder:
         """
         if self._exchange is None:
             return
-        if not self._given:
-            for name, text in block.items():
-                if text:
-                    self.log.give("instructions", name, text)
         for role, name, text in given_in(history[self._given :]):
             self.log.give(role, name, text)
         self._given = len(history)

@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from pydantic_ai.messages import SpeechPart, SystemPromptPart
+from pydantic_ai.messages import SpeechPart
 from pydantic_ai.realtime import RealtimeEvent
 
 from echoic.prompt import quoted
+from echoic.prompt.block import framed
 from echoic.session.agents import CallContext, VoiceAgent
 from echoic.session.call_state import CallState
 from echoic.session.call_summary import with_summary
@@ -103,8 +104,8 @@ async def _tell_farewell(old: Leg, new: Leg, known: int) -> None:
         if isinstance(part, SpeechPart) and part.transcript
     ]
     if said:
-        lines = "\n".join(f"{who} said: {quoted(part.transcript or '')}" for who, part in said)
-        await new.session.send(SystemPromptPart(f"Said meanwhile:\n{lines}"), respond=False)
+        lines = [f"{who} said: {quoted(part.transcript or '')}" for who, part in said]
+        await new.session.send(framed("meanwhile", lines), respond=False)
 
 
 async def _until(done: Callable[[], bool], seconds: float) -> None:

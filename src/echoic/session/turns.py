@@ -21,8 +21,9 @@ from pydantic_ai.messages import (
 )
 
 from echoic.checks import storable
+from echoic.prompt.block import parts_in
 from echoic.session.call_record import Exchange, Spoken
-from echoic.session.history import utterance_of
+from echoic.session.history import looked_up, utterance_of
 from echoic.session.playback import Utterance
 from echoic.session.provider_session import CallerUtterance, Leg
 from echoic.types import Turn
@@ -47,7 +48,7 @@ def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]
         (message, part)
         for message in messages
         for part in message.parts
-        if isinstance(part, (SpeechPart, UserPromptPart))
+        if isinstance(part, (SpeechPart, UserPromptPart)) and not looked_up(part)
     ]
 
 
@@ -125,7 +126,9 @@ def given_in(messages: Sequence[ModelMessage]) -> list[tuple[str, str, str]]:
     """What a model was given in `messages` beside what was spoken: role, name and text of each."""
     given: list[tuple[str, str, str]] = []
     for part in (part for message in messages if isinstance(message, ModelRequest) for part in message.parts):
-        if isinstance(part, SystemPromptPart):
+        if memory := looked_up(part):
+            given += [("memory", name, text) for name, text in parts_in(memory).items()]
+        elif isinstance(part, SystemPromptPart):
             given.append(("system-prompt", "", part.content))
         elif isinstance(part, ToolReturnPart):
             given.append(("tool-return", part.tool_name, part.model_response_str()))

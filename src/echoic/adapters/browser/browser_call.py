@@ -15,6 +15,7 @@ from typing import Any, Final
 from echoic.adapters.browser.socket import FAILED, CallSocket, Manners, Socket, Transport, Uplink
 from echoic.adapters.browser.wire import REPLACED, RESUMABLE, captioned, told
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreError
+from echoic.memory.assurance import Level
 from echoic.session import CallContext, Event, Frame, VoiceSession
 from echoic.session.hooks import Caption
 
@@ -57,6 +58,8 @@ class BrowserCall:
         self.name = name
         self.conversation = conversation
         self.transport = transport
+        self.level: Level = "device"
+        """What is known of who calls."""
         self.provider_call = ""
         """The provider's, that the caller's media go to; empty: none yet, or as the checkpoint says."""
         self.resumed = False

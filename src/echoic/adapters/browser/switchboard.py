@@ -22,6 +22,7 @@ from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 from echoic.adapters.browser.browser_call import BrowserCall, IsKnown
 from echoic.adapters.browser.socket import FAILED, Manners, Socket, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
+from echoic.memory.assurance import Level
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session import (
@@ -133,6 +134,7 @@ class Switchboard:
         resume: str = "",
         keeps_media: bool = False,
         is_known: IsKnown | None = None,
+        level: Level = "device",
         address: str = "",
     ) -> CallAdmission:
         """Let a caller open a call, or go on with one.
@@ -144,6 +146,7 @@ class Switchboard:
             resume: the session to go on with.
             keeps_media: their audio still goes to the provider, as it did before.
             is_known: whether their identity is still good; asked while the call goes on.
+            level: what is known of them.
             address: from where they ask.
 
         A call that was let in and that nobody came for yet makes room, where there are too many: the oldest
@@ -166,7 +169,7 @@ class Switchboard:
         else:
             name = uuid4().hex
             call = self._placed(scope, name, name, address, agent=agent)
-        call.is_known = is_known
+        call.is_known, call.level = is_known, level
         ticket = self._ticket(call)
         return CallAdmission(session=call.name, conversation=call.conversation, ticket=ticket)
 
@@ -292,6 +295,7 @@ class Switchboard:
             "listener": call.listen,
             "captions": call.caption,
             "provider_call": call.provider_call,
+            "level": call.level,
         }
         user = scope.user or ""
         if call.resumed:

@@ -25,7 +25,6 @@ from echoic.memory.phone_registry import line_key
 from echoic.memory.user import UserMemory
 from echoic.session.text_call import TextCall
 from echoic.session.text_recorder import TextRecorder
-from echoic.types import Conversation
 
 log = logging.getLogger(__name__)
 
@@ -97,14 +96,12 @@ class Serving:
         """Whom the call serves from the next turn on."""
         self._not_mine = False
         """What was said so far was never said to whom the call serves now."""
-        self.stored: list[Conversation] = []
-        """What can be recalled, as it stood when the caller was known."""
         self.serve(phone.callers.guest())
 
     @property
     def memory(self) -> UserMemory:
-        """Of whoever is calling."""
-        return self._phone.memory_of(self.caller.user)
+        """Of whoever is calling, as far as they may be told of it."""
+        return self._memory
 
     @property
     def is_guest(self) -> bool:
@@ -146,6 +143,7 @@ class Serving:
         rest of the call once they prove who they are.
         """
         self.caller = caller
+        self._memory = self._phone.memory_of(caller.user).at(caller.level)
         held = caller.line is not None and caller.unproven
         owner = self._phone.callers.lines.held(caller.line) if caller.line and held else caller.user
         keeping = self._phone.settings.retention == "keep" and (held or not caller.guest)
@@ -154,14 +152,12 @@ class Serving:
     async def prepare(self) -> None:
         """What of the caller's memory must stand still for the rest of the call."""
         self._call.talk.deps = self._deps()
-        self.stored = []
         if not self.is_guest:
             try:
-                self.stored = [c for c in await self.memory.conversations() if c.recall_key]
                 preferred = (await self.memory.directives()).language
                 self.language = (preferred and self._phone.settings.spoken_as(preferred)) or self.language
             except EchoicError as error:
-                log.warning("what a caller stored could not be listed: %s", type(error).__name__)
+                log.warning("what a caller prefers could not be read: %s", type(error).__name__)
             self._phone.later(_warmed(self.memory))
         asking = self._phone.settings.retention == "ask" and not self.is_guest
         other = self.language != self._phone.settings.language
@@ -178,8 +174,9 @@ class Serving:
         if not self.is_guest:
             return
         try:
-            if await self.memory.facts():
-                await self.memory.forget()
+            noted = self._phone.memory_of(self.caller.user)
+            if await noted.facts():
+                await noted.forget()
         except EchoicError as error:
             log.error("a guest could not be forgotten: %s", type(error).__name__)  # noqa: TRY400 - no content
 
@@ -237,7 +234,7 @@ class Serving:
         if caller is not None and (denied or caller.user != self.caller.user):
             await self.change(caller, denied=denied)
         elif caller is not None:
-            self.caller = caller
+            self._raise_to(caller)
 
     async def before(self, said: str) -> tuple[str, str]:
         """What rules settle before a model is asked: proofs, and who is speaking.
@@ -271,9 +268,14 @@ class Serving:
     async def _become(self, caller: Caller) -> None:
         """Serve whom the caller proved to be: if they are served already, nothing but that changes."""
         if caller.user == self.caller.user:
-            self.caller = caller
+            self._raise_to(caller)
         else:
             await self.change(caller, denied=False)
+
+    def _raise_to(self, caller: Caller) -> None:
+        """Go on with the same caller, of whom more was proved: they are told more from now on."""
+        self.caller = caller
+        self._memory.step_up(caller.level)
 
     async def _told(self) -> None:
         """The greeting was heard, and with it that the line was linked or unlinked."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from echoic.adapters.twilio.phone_lines import AGENT, RECORD, PhoneLine, PhoneLi
 from echoic.adapters.twilio.pins import Pins
 from echoic.adapters.twilio.settings import PhoneSettings, Trust
 from echoic.errors import NotAllowed
+from echoic.memory.assurance import Level
 from echoic.memory.phone_registry import identity_of, line_key
 from echoic.memory.service import MemoryService
 from echoic.session.text_recorder import TextRecorder
@@ -25,6 +27,8 @@ FULL_ATTESTATION: Final = "TN-Validation-Passed-A"
 """Twilio's StirVerstat where the carrier vouches for the caller's right to the number, and the call was not
 diverted on its way. Compared as a whole: whatever else begins like it means something else."""
 _FAILED: Final = "TN-Validation-Failed"
+_RECYCLED: Final = "recycled:"
+"""Begins the user of a number that was not called from for long: nothing before is theirs."""
 
 
 def proves_number(attestation: str, trust: Trust) -> bool:
@@ -55,6 +59,8 @@ class Caller:
     name: str | None = None
     people: Mapping[str, str] | None = None
     """Who else calls from there: name -> user."""
+    level: Level = "unattested"
+    """How sure it is who they are: what of their memory they are told (docs/assurance.md)."""
     changed: bool = False
     """The line was linked or unlinked, and nobody who called from it was told yet."""
 
@@ -101,6 +107,10 @@ class Callers:
     async def _on_proven(self, line: str) -> Caller:
         """Who calls from a line whose number is proven."""
         known = await self.lines.read(line)
+        if await self._is_recycled(line, known):
+            await self.lines.link(line, f"{_RECYCLED}{uuid4().hex}", proved={line, *known.people.values()})
+            await self.lines.told(line)
+            known = await self.lines.read(line)
         if known.people and known.linked is None:
             people = await self._everybody(line, known)
             guest = self.guest(line, number_proven=True)
@@ -110,12 +120,29 @@ class Callers:
             user=user,
             line=line,
             number_proven=True,
+            level="attested" if known.linked is None or known.linked.startswith(_RECYCLED) else "linked",
             # alone on their line they are whom it is linked to and who called first
             proved=frozenset({user} if known.people else {user, line}),
             name=await self._name(user),
             people=known.people or None,
             changed=known.changed,
         )
+
+    async def _is_recycled(self, line: str, known: PhoneLine) -> bool:
+        """Whether nobody known by the number alone has called from it for so long that it may be another's.
+
+        Whoever called from it before can still prove it, by their PIN or a code.
+        """
+        days = self._settings.recycled_after_days
+        if days is None or (known.linked is not None and not known.linked.startswith(_RECYCLED)):
+            return False
+        users = [known.linked] if known.linked is not None else [line, *known.people.values()]
+        last = [
+            conversation.updated_at
+            for user in users
+            for conversation in await self._service.user(user, self._settings.deployment).conversations()
+        ]
+        return bool(last) and max(last) < datetime.now(UTC) - timedelta(days=days)
 
     def guest(self, line: str | None = None, *, number_proven: bool = False) -> Caller:
         """Somebody unknown, with a memory of their own for as long as the call lasts."""
@@ -171,6 +198,7 @@ class Callers:
             user=user,
             guest=False,
             number_proven=caller.number_proven or user in owners,
+            level="proved",
             proved=caller.proved | {user},
             name=await self._name(user),
             people=line.people or None,
@@ -261,12 +289,15 @@ class Callers:
             line=caller.line,
             number_proven=caller.number_proven,
             proved=caller.proved | {user},
+            level="proved",
             name=await self._name(user),
         )
 
     def _person(self, caller: Caller, user: str, name: str, people: Mapping[str, str]) -> Caller:
         """Somebody on a shared line, by the name they said: that opens their memory, and proves nothing."""
-        return Caller(user=user, line=caller.line, number_proven=True, name=name, people=people)
+        return Caller(
+            user=user, line=caller.line, number_proven=True, level="attested", name=name, people=people
+        )
 
     async def _everybody(self, line: str, known: PhoneLine) -> dict[str, str]:
         """Names of all who call from `line`: whom it was first, and who came after."""

@@ -243,7 +243,7 @@ class PhoneCall(TextCall):
     def forget_words(self) -> None:
         """See `TextCall`."""
         super().forget_words()
-        self.serving.stored, self.dialogue = [], None
+        self.dialogue = None
 
     # -- what the engine asks
 
@@ -285,7 +285,6 @@ class PhoneCall(TextCall):
             capture=False,
             memory=memory,
             call=self,
-            stored=self.serving.stored,
         )
 
     def _more(self, agent: str) -> Sequence[AbstractCapability[Any]]:

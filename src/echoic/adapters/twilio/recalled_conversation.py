@@ -9,14 +9,12 @@ from math import log
 from typing import Any, Final
 
 from echoic.memory.conversation import match_keys
-from echoic.prompt import estimate_tokens, quoted
+from echoic.prompt import estimate_tokens
 from echoic.types import Conversation, Turn
 from echoic.words import STOP, content_words, cut, sound
 
 CLOSE: Final = 0.05
 """Two keys whose likeness to what was said differs by no more are not told apart by it."""
-MAX_LISTED: Final = 12
-"""Keys in the description of a tool, the newest."""
 _OVERHEAD_TOKENS: Final = 12
 """Of a passage's frame: who said it, and the signs around it."""
 
@@ -64,16 +62,6 @@ def sound_alike(a: str, b: str) -> bool:
 def _words(key: str) -> list[str]:
     words = cut(key)
     return [word for word in words if word not in STOP] or words
-
-
-def listed(stored: Sequence[Conversation]) -> str:
-    """`stored` as lines for the description of a tool, the newest first; empty where there are none."""
-    lines = []
-    for conversation in reversed(stored[-MAX_LISTED:]):
-        key, summary = quoted(conversation.recall_key or "", 80), quoted(conversation.summary or "", 160)
-        if key:
-            lines.append(f"- {key}: {summary}" if summary else f"- {key}")
-    return "\n".join(lines)
 
 
 def passages(

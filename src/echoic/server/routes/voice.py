@@ -213,6 +213,7 @@ async def open_call(
             resume=asked.resume or "",
             keeps_media=asked.media,
             is_known=lambda: is_known_still(shared, who),
+            level=who.level,
             address=address(request),
         )
     except NoSuchCall as error:
