@@ -46,6 +46,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     assurance: str | Mapping[str, str] | None = None,
     keep_for: str | Mapping[str, float] | None = None,
     compliance: str | Path | None = None,
+    audit: bool = False,
 ) -> MemoryService:
     """The memory kept at `url`. Nothing is opened before `async with`, or `await` of its `open()`.
 
@@ -75,8 +76,10 @@ def open(  # noqa: A001 - echoic.open is the way in
             (docs/retention.md). None: until somebody forgets them.
         assurance: what callers of each level are told, where it differs from the default: also as
             "attested=sensitive,device=open" (docs/assurance.md).
-        compliance: the folder that lists erasures, so that a restored backup forgets again (docs/backup.md).
-            None: beside a SQLite file or a folder of files, "echoic.db.compliance"; none for other stores.
+        compliance: the folder that lists erasures, so that a restored backup forgets again (docs/backup.md),
+            and holds the key that signs receipts. None: beside a SQLite file or a folder of files,
+            "echoic.db.compliance"; none for other stores.
+        audit: whether every access is logged there, without content (docs/audit.md).
 
     Raises:
         InvalidInput: an argument is unknown or contradicts another.
@@ -102,6 +105,7 @@ def open(  # noqa: A001 - echoic.open is the way in
         assurance=assurance,
         keep_for=keep_for,
         compliance=None if folder is None else Compliance(folder),
+        audit=audit,
         **_of_model(model),
     )
 
