@@ -16,7 +16,8 @@ from this_machine import only_this_machine  # noqa: F401 - for every test
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 assert "numpy" not in sys.modules
 
-settings.register_profile("scaled", max_examples=scale.many(100, least=10))
+# no deadline for an example: a busy machine would miss it
+settings.register_profile("scaled", max_examples=scale.many(100, least=10), deadline=None)
 settings.load_profile("scaled")
 
 
@@ -77,6 +78,9 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(
+            7_000, 10, 10
+        )  # a tenth as often: most of what a test leaves is counted, not collected
         gc.enable()
 
 
