@@ -185,7 +185,7 @@ def _heard_by_claude(messages: Sequence[dict[str, Any]]) -> tuple[list[str], lis
     for message in messages:
         content = message["content"]
         for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
-            if message["role"] == "user" and part["type"] == "text" and "<system" not in part["text"]:
+            if message["role"] == "user" and part["type"] == "text" and "<memory part" not in part["text"]:
                 said.append(part["text"])
                 given = []
             elif part["type"] == "tool_result":
@@ -197,7 +197,7 @@ def _heard_by_gpt(messages: Sequence[dict[str, Any]]) -> tuple[list[str], list[s
     said: list[str] = []
     given: list[str] = []
     for message in messages:
-        if message["role"] == "user" and "<system" not in str(message["content"]):
+        if message["role"] == "user" and "<memory part" not in str(message["content"]):
             said.append(str(message["content"]))
             given = []
         elif message["role"] == "tool":

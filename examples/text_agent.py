@@ -16,7 +16,7 @@ import os
 from dataclasses import dataclass
 
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import echoic
@@ -30,9 +30,12 @@ class Caller:
     user_id: str
 
 
-def stand_in(_messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """No model: says what a model would have been told."""
-    return ModelResponse(parts=[TextPart(f"Before you spoke I was told:\n{info.instructions}")])
+def stand_in(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    """No model: says what a model would have been told before the user's words."""
+    told = [part.content for part in messages[-1].parts[:-1] if isinstance(part, UserPromptPart)]
+    return ModelResponse(
+        parts=[TextPart(f"Before you spoke I was told:\n{info.instructions}\n{''.join(map(str, told))}")]
+    )
 
 
 async def main(user: str, words: str) -> None:

@@ -43,7 +43,9 @@ def open(  # noqa: A001 - echoic.open is the way in
     resumable_for_s: float | None = 24 * 3600.0,
     quota: Quota | None = None,
     secrets: Literal["mask", "keep"] = "mask",
+    assurance: str | Mapping[str, str] | None = None,
     compliance: str | Path | None = None,
+    audit: bool = False,
 ) -> MemoryService:
     """The memory kept at `url`. Nothing is opened before `async with`, or `await` of its `open()`.
 
@@ -68,8 +70,12 @@ def open(  # noqa: A001 - echoic.open is the way in
         quota: the most that may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`.
         secrets: "mask" keeps a marker such as "[card ending 4242]" in place of card numbers, passwords, PINs,
             codes and keys; "keep" keeps them word for word.
-        compliance: the folder that lists erasures, so that a restored backup forgets again (docs/backup.md).
-            None: beside a SQLite file or a folder of files, "echoic.db.compliance"; none for other stores.
+        assurance: what callers of each level are told, where it differs from the default: also as
+            "attested=sensitive,device=open" (docs/assurance.md).
+        compliance: the folder that lists erasures, so that a restored backup forgets again (docs/backup.md),
+            and holds the key that signs receipts. None: beside a SQLite file or a folder of files,
+            "echoic.db.compliance"; none for other stores.
+        audit: whether every access is logged there, without content (docs/audit.md).
 
     Raises:
         InvalidInput: an argument is unknown or contradicts another.
@@ -92,7 +98,9 @@ def open(  # noqa: A001 - echoic.open is the way in
         resumable_for_s=resumable_for_s,
         quota=quota,
         secrets=secrets,
+        assurance=assurance,
         compliance=None if folder is None else Compliance(folder),
+        audit=audit,
         **_of_model(model),
     )
 

@@ -233,6 +233,8 @@ class Recall:
     pipeline: tuple[dict[str, Any], ...] = field(default=(), compare=False, repr=False)
     """What was done to find it, step by step as JSON: where was searched, and what each channel was worth.
     Of a scope searched in a database, what the database was asked. See docs/ranking.md."""
+    withheld: bool = False
+    """Whether something was found that may be told only once it is proved who asks."""
 
     def apart(self) -> Recall:
         """The same with each thing as a hit of its own: a memory, then the turn it was learned from."""
@@ -274,6 +276,9 @@ class Receipt:
     verified: bool = False
     """Whether the stored bytes were searched afterwards and held none of it."""
     bytes_searched: int = 0
+    signed: Annotated[Mapping[str, str], AsDict()] = field(default_factory=dict, compare=False)
+    """For an auditor: a `statement` of all this as JSON text, its Ed25519 `signature` and the public `key` in
+    base64. Empty without a compliance folder, or where `cryptography` is not installed (docs/audit.md)."""
 
     @property
     def kept(self) -> int:

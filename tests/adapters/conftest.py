@@ -13,6 +13,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 import echoic
 from echoic.adapters.twilio import Pace, Phone, PhoneSettings, phone_app, uvicorn_options
+from echoic.prompt.block import is_memory
 from echoic_loopback.twilio import SimulatedCall
 
 AUTH_TOKEN = "of the account of these tests"
@@ -41,8 +42,8 @@ class Script:
             for n, message in enumerate(reversed(messages), 1)
             if isinstance(message, ModelRequest)
             for part in reversed(message.parts)
-            # what changed in memory is announced as a prompt, too
-            if isinstance(part, UserPromptPart) and not part.content.startswith("<system>")
+            # what memory tells is a prompt, too
+            if isinstance(part, UserPromptPart) and not is_memory(part.content)
         )
         given = [
             json.loads(part.model_response_str())

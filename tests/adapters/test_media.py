@@ -1,4 +1,4 @@
-"""A call as audio: a voice model behind the real client and protocol, and a simulated caller with an ear."""
+"""A call as audio: a voice model behind the real client and protocol, and a simulated caller with an one."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Calls, Reply, Says, Script, ToolCall, UserSays, speech, words_heard
 
 BROKEN = {"{", "[]"}
+TOLD = "conversation.item.create"
 
 
 @pytest.fixture
@@ -272,10 +273,10 @@ async def test_a_voice_model_has_nobodys_memory_before_the_caller_proves_who_the
             await call.stream.listen()
             await call.press("482913")
         async with asyncio.timeout(60):
-            while len(server.sessions) < 2 or not server.sessions[1].record.received("session.update"):
+            while len(server.sessions) < 2 or not server.sessions[1].record.received(TOLD):
                 await asyncio.sleep(0.02)
         before, after = (
-            str([event.body for event in session.record.received("session.update")])
+            str([event.body for kind in ("session.update", TOLD) for event in session.record.received(kind)])
             for session in server.sessions[:2]
         )
         assert "Quillhilda" not in before

@@ -11,7 +11,7 @@ import pytest
 from echoic import InvalidInput
 from echoic.adapters.twilio.callers import proves_number
 from echoic.adapters.twilio.identity_claims import MASK, proof_in, wants_pin
-from echoic.adapters.twilio.pins import MAX_GUESSES, Pins
+from echoic.adapters.twilio.proofs import MAX_GUESSES, Pins
 from echoic.adapters.twilio.settings import PhoneSettings
 
 A = "TN-Validation-Passed-A"
@@ -39,7 +39,7 @@ async def ana_has_a_pin(line, answer=parrot, **settings):
 
 async def everything_kept(phone, tmp_path):
     await phone.service.settle()
-    return b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*") if path.is_file())
+    return b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
 def test_one_function_says_which_numbers_are_believed():
@@ -379,3 +379,37 @@ def test_other_digits_are_left_alone(said):
 def test_who_wants_a_pin_says_so():
     assert all(map(wants_pin, ["Set my PIN to 482913", "I want to change my pin", "can I have a PIN"]))
     assert not any(map(wants_pin, ["my pin is 482913", "I like pineapples", "set my alarm"]))
+
+
+async def test_a_pin_in_mid_call_opens_what_an_attested_number_does_not(line):
+    phone = await ana_has_a_pin(line)
+    await phone.memory().set("diagnosis", "I have diabetes")
+    await phone.memory().set("seat", "an aisle seat")
+    call = await phone.call(attestation=A)
+    await call.say("Good morning.")
+    assert "an aisle seat" in phone.script.sent[-1]
+    assert "diabetes" not in phone.script.sent[-1]
+    assert "once they prove who they are" in phone.script.sent[-1]
+    await call.say(SAID)
+    await call.say("And what else do you know?")
+    assert "diabetes" in phone.script.sent[-1]
+
+
+async def test_a_number_nobody_called_from_for_long_starts_as_a_strangers(line, monkeypatch):
+    phone = await ana_has_a_pin(line, recycled_after_days=180)
+    now = datetime.now(UTC)
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return now + timedelta(days=181)
+
+    assert "Ana" in await (await phone.caller(attestation=A)).dial()
+    monkeypatch.setattr("echoic.adapters.twilio.callers.datetime", Later)
+    call = await phone.caller(attestation=A)
+    assert "Ana" not in await call.dial()
+    await call.say("What is my sister called?")
+    assert "Quillhilda" not in phone.script.sent[-1]
+    await call.say(SAID)
+    await call.say("What is my sister called?")
+    assert "Quillhilda" in phone.script.sent[-1], "whoever called from it before can prove it"

@@ -55,8 +55,9 @@ async def test_a_menu_planned_in_one_call_is_recalled_in_the_next_by_a_misheard_
     assert "mushroom soup" in await second.say("Can you bring up my diner menue.")
     await second.hang_up()
     opening = next(sent for sent in phone.script.sent if "bring up" in sent)
-    assert "The menu for Saturday's dinner" in opening, (
-        "what can be recalled stands in the tool's description"
-    )
+    described, _, messages = opening.partition("[ModelRequest")
+    assert "dinner menu" in messages, "what can be recalled stands in the memory block"
+    assert "The menu for Saturday" in messages
+    assert "dinner menu" not in described
     stored = [c for c in await phone.memory().conversations() if c.recall_key]
     assert [(c.recall_key, c.status == "completed") for c in stored] == [("dinner menu", True)]

@@ -87,7 +87,7 @@ async def next_day(url, chat, caller):
         served, model = await chat(lambda _: {"content": "Welcome back."})
         await film_agent(model, service, caller).run("Hello", deps=caller("ana"))
         (request,) = served.requests
-        return "\n".join(m["content"] for m in request["messages"] if m["role"] in {"system", "developer"})
+        return "\n".join(m["content"] for m in request["messages"] if m["role"] == "user")
 
 
 @pytest.fixture

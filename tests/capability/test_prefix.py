@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.messages import InstructionPart, ModelMessagesTypeAdapter
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
 
 from echoic.capability import CallerMemory, Memory
 
@@ -92,17 +92,17 @@ async def test_each_change_is_sent_once_and_nothing_else_is_sent_again(memory, c
         seen += [
             (number, message["content"])
             for message in added
-            if message["role"] in {"system", "developer"} and "pyai:context" in message["content"]
+            if message["role"] == "user" and message["content"].startswith('<memory part="')
         ]
     named = [("profile", "Boston"), ("memories", "aisle"), ("profile", "Lisbon")]
     assert len(seen) == 3, seen
     for (_, content), (section, value) in zip(seen, named, strict=True):
-        assert f"capability:memory:{section}" in content
+        assert content.startswith(f'<memory part="{section}">')
         assert value in content
 
 
 class Rewriting(Memory):
-    """The same block, given as plain instructions that are rewritten in place."""
+    """The same block, put before each request and not into the history."""
 
     async def for_run(self, ctx):
         bound = await super().for_run(ctx)
@@ -111,11 +111,13 @@ class Rewriting(Memory):
 
 
 class RewritingCaller(CallerMemory):
-    def _instruction(self, name):
-        return lambda: InstructionPart(self._texts.get(name, ""), name=name)
+    async def before_model_request(self, ctx, request_context):
+        block = UserPromptPart("\n\n".join(self.texts.values()))
+        request_context.messages = [ModelRequest(parts=[block]), *request_context.messages]
+        return request_context
 
 
-async def test_control_instructions_that_are_rewritten_break_the_prefix(memory, caller, chat, call_tool):
+async def test_control_a_block_that_is_rewritten_breaks_the_prefix(memory, caller, chat, call_tool):
     served = await talk(memory, caller, chat, call_tool, Rewriting(memory, user="user_id"))
     assert len(breaks(served)) == 3
 

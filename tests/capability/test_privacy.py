@@ -103,8 +103,8 @@ class Model:
 
     def answer(self, messages, info):
         self.sent.append("\n".join([str(info.instructions), *(words(m) for m in messages)]))
-        last = messages[-1].parts[0]
-        if last.part_kind == "user-prompt":
+        last = messages[-1].parts[-1]
+        if not any(part.part_kind == "tool-return" for part in messages[-1].parts):
             arguments = {"operation": "set", "key": self.key, "value": str(last.content)}
             asking = [
                 {"operation": "query", "query": q} for q in ("name number address", "opening hours refund")

@@ -224,21 +224,20 @@ async def test_what_it_taught_is_in_no_prompt_before_an_operator_approved_it(mem
     told = {}
 
     def answer(messages, info):
-        told[messages[0].run_id] = info.instructions
-        return ModelResponse(parts=[TextPart("ok")])
+        return ModelResponse(parts=[TextPart(str([part.content for part in messages[-1].parts]))])
 
     agent = Agent(
         FunctionModel(answer), deps_type=caller, name="films", capabilities=[Memory(memory, user="user_id")]
     )
     for user in ("ana", "bob"):
-        await agent.run("hi", deps=caller(user), run_id=user)
+        told[user] = (await agent.run("hi", deps=caller(user))).output
     assert "Offer one title." not in told["ana"]
     assert "Offer one title." not in told["bob"]
     films = memory.experience("films")
     waiting = next(one for one in (await films.get()).lessons if one.text == "Offer one title.")
     await films.adopt(waiting.id)
-    await agent.run("hi", deps=caller("bob"), run_id="approved")
+    told["approved"] = (await agent.run("hi", deps=caller("bob"))).output
     assert "Offer one title." in told["approved"]
     await films.withdraw(waiting.id)
-    await agent.run("hi", deps=caller("bob"), run_id="withdrawn")
+    told["withdrawn"] = (await agent.run("hi", deps=caller("bob"))).output
     assert "Offer one title." not in told["withdrawn"]

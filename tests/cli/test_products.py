@@ -209,6 +209,24 @@ def test_a_chatgpt_conversation_whose_nodes_point_at_one_another_ends(tmp_path):
     assert len(turns(read("chatgpt", [looped], tmp_path))) == 3
 
 
+def test_a_message_that_cannot_be_read_costs_itself_and_one_that_is_too_long_is_cut(tmp_path):
+    long = " ".join(f"word{n}" for n in range(3000))
+    nodes = {
+        "broken": node("broken", None, "user", None, create_time="yesterday"),
+        "nobody": {**node("nobody", "broken", "user", ["x"]), "message": {"author": None}},
+        "long": node("long", "nobody", "assistant", [long]),
+        "last": node("last", "long", "user", ["I live in Oslo."]),
+    }
+    nodes["broken"]["message"]["content"]["parts"] = ["Hello."]
+    items = read("chatgpt", [{**CHATGPT, "current_node": "last", "mapping": nodes}], tmp_path)
+    (skipped,) = [item for item in items if isinstance(item, Skipped)]
+    assert "message[0]" in skipped.where
+    said = [item.turn for item in items if isinstance(item, ImportedTurn)]
+    assert said[-1].text == "I live in Oslo."
+    assert [turn.id for turn in said[:2]] == ["m-long", "m-long#2"]
+    assert " ".join(turn.text for turn in said[:-1]) == long
+
+
 @pytest.mark.parametrize("document", [AGENT_FILE, LEGACY_AGENT])
 def test_an_agent_file_gives_what_was_said_and_what_is_known_of_the_human(document, tmp_path):
     items = read("letta", document, tmp_path)

@@ -311,6 +311,15 @@ async def test_a_session_starts_with_who_the_user_is(ana, monkeypatch):
     await call.aclose()
 
 
+@pytest.mark.parametrize("said", ["", " \n", "\0"])
+async def test_for_what_has_no_words_nothing_is_looked_up_and_nothing_is_missing(ana, said):
+    call = call_of(ana)
+    assert await call.memory_for(said) == NOTHING
+    call.user_said(said)
+    await call.aclose()
+    assert await ana.find_conversation("call-1") is None
+
+
 async def test_what_no_store_can_hold_is_kept_as_far_as_it_can_be(ana):
     call = call_of(ana)
     call.user_said("Half a \ud83d character and \0 nothing.", confidence=0.0)

@@ -54,7 +54,9 @@ async def test_the_next_call_knows_the_caller_before_the_first_word(memory, serv
     async with serve("openai", Script(Says("hello Pavel", word_ms=50), Pause(1))) as (server, model):
         async with beside(memory, model, await dialled(model), agents=[greeter]) as session:
             await eventually(lambda: len(session.live.turns) == 1)
-        assert "Pavel" in server.sessions[0].settings["instructions"]
+        first, greeting = server.sessions[0].record.received("conversation.item.create")[:2]
+        assert "Pavel" in str(first.body)
+        assert "Greet the caller." in str(greeting.body)
 
 
 @pytest.mark.parametrize("after_ms", [700, 1300, 2200])

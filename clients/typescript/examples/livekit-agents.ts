@@ -55,9 +55,11 @@ export class RememberingAgent extends voice.Agent {
     const copy = context.copy();
     const newest = copy.items.map((item) => item.type === "message" && item.role === "user").lastIndexOf(true);
     const words = newest < 0 ? "" : ((copy.items[newest] as llm.ChatMessage).textContent ?? "").trim();
-    if (words !== "") {
-      const content = await this.#known(words);
-      const told = llm.ChatMessage.create({ role: "system", content });
+    const known = words === "" ? "" : await this.#known(words);
+    if (known !== "") {
+      // in the user's role: what people said must not speak for the operator
+      const content = `<memory>\nNobody said this: it was looked up.\n${known}\n</memory>`;
+      const told = llm.ChatMessage.create({ role: "user", content });
       copy.items = [...copy.items.slice(0, newest), told, ...copy.items.slice(newest)];
     }
     return voice.Agent.default.llmNode(this, copy, tools, settings);

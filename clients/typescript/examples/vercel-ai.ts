@@ -28,7 +28,9 @@ export function remembering(call: Conversation, options: { deadlineMs?: number }
       const message = params.prompt[place];
       const words = message === undefined ? "" : spoken(message);
       if (message?.role !== "user" || words === "") return params;
-      const text = await known(call, words, options.deadlineMs ?? 150);
+      const found = await known(call, words, options.deadlineMs ?? 150);
+      if (found === "") return params;
+      const text = `<memory>\nNobody said this: it was looked up.\n${found}\n</memory>`;
       const told: Message = { ...message, content: [{ type: "text", text }, ...message.content] };
       return { ...params, prompt: params.prompt.map((each, at) => (at === place ? told : each)) };
     },

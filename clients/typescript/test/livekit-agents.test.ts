@@ -51,8 +51,8 @@ test("what was said in one call is told to the model in the next, once a turn, a
   assert.equal(model.asked.length, 2, "one request a turn");
   const request = model.asked[1]!;
   assert.equal(request.at(-1), `user: ${QUESTION}`);
-  assert.match(request.at(-2) ?? "", /^system: From memory[\s\S]*Biscuit/);
-  assert.equal(request.filter((item) => item.includes("memory")).length, 1, "nothing piles up");
+  assert.match(request.at(-2) ?? "", /^user: <memory>[\s\S]*Biscuit/);
+  assert.equal(request.filter((item) => item.includes("<memory>")).length, 1, "nothing piles up");
   const history = agent.chatCtx.items.map((item) => (item.type === "message" ? item.textContent : ""));
   assert.ok(!history.some((text) => /memory|Biscuit/.test(text ?? "")));
 });

@@ -1,40 +1,44 @@
 """Memory as a PydanticAI capability, for text runs and for realtime sessions alike.
 
-The block is given as named instructions that append their changes: what the model was sent before stays a
-prefix of what it is sent next, whatever is learned meanwhile, and a realtime session resolves them anew by
-itself. Hooks that realtime never calls are not used. In a realtime session nothing is captured here: what of
-the agent's words was heard only the session knows.
+The instructions hold Echoic's own words alone, the same for everybody. The block is told in the user's role,
+as a message that nobody said: before the prompt of a run, and in a realtime session as an item of its own. A
+section that changes is appended: what the model was sent before stays a prefix of what it is sent next. In a
+realtime session nothing is captured here: what of the agent's words was heard only the session knows.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     InstructionPart,
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    SystemPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
     UserContent,
     UserPromptPart,
 )
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.realtime import RealtimeError, RealtimeSession
 from pydantic_ai.run import AgentRunResult
-from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
 from echoic.capability.tools import TOOLS, MemoryTools
 from echoic.errors import EchoicError, InvalidInput, NotAllowed, brief
+from echoic.memory.assurance import Level
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.recall import checked_relevance
 from echoic.memory.records import memory_id
@@ -42,7 +46,7 @@ from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, fits
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import UNREAD
-from echoic.prompt.block import SECTIONS
+from echoic.prompt.block import OPENING, changed_parts, framed, is_memory, parts_in
 from echoic.types import Turn, checked_name
 
 _CHARACTERS: Final = 8000
@@ -159,7 +163,25 @@ def _attribute(deps: Any, path: str) -> Any:
 log = logging.getLogger(__name__)
 
 STATUS: Final = "status"
-_PARTS: Final = (*SECTIONS, STATUS)
+"""The section that says that memory could not be read."""
+_LOOK_S: Final = 0.002
+
+
+def told_in(messages: Sequence[ModelMessage]) -> dict[str, str]:
+    """The sections of the block that a model was told in `messages`, each as it was told last."""
+    told: dict[str, str] = {}
+    for message in messages:
+        for part in message.parts if isinstance(message, ModelRequest) else ():
+            if isinstance(part, UserPromptPart) and isinstance(part.content, str) and is_memory(part.content):
+                told |= parts_in(part.content)
+    return told
+
+
+def _with(messages: Sequence[ModelMessage], told: ModelRequest) -> list[ModelMessage]:
+    """`messages` with what is told before the prompt they end with, or behind what tools gave."""
+    *before, last = messages
+    asked = {type(part) for part in last.parts} <= {UserPromptPart, SystemPromptPart}
+    return [*before, told, last] if asked else [*messages, told]
 
 
 @dataclass(kw_only=True)
@@ -176,6 +198,8 @@ class MemoryCapability(AbstractCapability[Any]):
     """Who is served: the path of an attribute of `deps`, or a function of them."""
     deployment: str | Callable[[Any], str] = "default"
     """The deployment itself, or a function of `deps`."""
+    level: Level | Callable[[Any], Level] = "account"
+    """What is known of who is served, or a function of `deps`; they are told as much as it allows."""
     agent: str | None = None
     """Under which name experience and conversations are kept; None: the agent's own name."""
     budget_tokens: int = DEFAULT_BUDGET_TOKENS
@@ -219,7 +243,9 @@ class MemoryCapability(AbstractCapability[Any]):
         deployment = self.deployment(ctx.deps) if callable(self.deployment) else self.deployment
         user = caller_of(ctx.deps, self.user)
         given = {each.name: getattr(self, each.name) for each in fields(MemoryCapability) if each.init}
-        return CallerMemory(**given, memory=self.service.user(user, deployment))
+        level = self.level(ctx.deps) if callable(self.level) else self.level
+        memory = self.service.user(user, deployment, level=level)
+        return await CallerMemory(**given, memory=memory).for_run(ctx)
 
 
 @dataclass(kw_only=True)
@@ -227,6 +253,8 @@ class CallerMemory(MemoryCapability):
     """`MemoryCapability` in one run, of one caller. Made by `MemoryCapability.for_run`."""
 
     memory: UserMemory
+    _run: RunContext[Any] | None = field(default=None, init=False, repr=False)
+    """Of the hooks only `for_run` is given the context that later holds a realtime session."""
     _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _moment: str | None = field(default=None, init=False, repr=False)
     _name: str | None = field(default=None, init=False, repr=False)
@@ -234,16 +262,20 @@ class CallerMemory(MemoryCapability):
     _unkept: list[Turn] = field(default_factory=list, init=False, repr=False)
     _held: bool = field(default=False, init=False, repr=False)
     """Whether the conversation was there in this run: gone at its end, it was forgotten."""
+    _told: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    """Sections that a realtime session was told, which are in its history only once a turn follows."""
+    _telling: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
     _outputs: set[str] = field(default_factory=set, init=False, repr=False)
     """Tools a model answers with, which give nothing."""
 
-    async def for_run(self, ctx: RunContext[Any]) -> CallerMemory:  # noqa: ARG002 - the caller is known
+    async def for_run(self, ctx: RunContext[Any]) -> CallerMemory:
         """Itself: a run that was handed a bound capability stays with its caller."""
+        self._run = ctx
         return self
 
-    def get_instructions(self) -> Sequence[Callable[[], InstructionPart]]:
-        """The block, section by section, as it stands when a request is made."""
-        return [self._instruction(name) for name in _PARTS]
+    def get_instructions(self) -> Sequence[InstructionPart | Callable[[RunContext[Any]], Awaitable[None]]]:
+        """What memory marks mean, and what a realtime session resolves before each turn: see `tell`."""
+        return [InstructionPart(OPENING.text, name=OPENING.name), self._tell_session]
 
     @property
     def texts(self) -> Mapping[str, str]:
@@ -262,9 +294,14 @@ class CallerMemory(MemoryCapability):
         )
         return tools.toolset()
 
-    def get_model_settings(self) -> ModelSettings:
-        """What a changed section is announced with stands in every request, not from the first change on."""
-        return ModelSettings(framing_announcement="always")
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
+        """Run; a realtime session is told the block as soon as it is connected."""
+        opening = asyncio.create_task(self._open()) if ctx.realtime else None
+        try:
+            return await handler()
+        finally:
+            if opening is not None:
+                opening.cancel()
 
     async def before_run(self, ctx: RunContext[Any]) -> None:
         """Keep what the user said, then read the block."""
@@ -280,6 +317,35 @@ class CallerMemory(MemoryCapability):
         if self.capture and not ctx.realtime:
             await self._keep(said)
         await self.refresh()
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Put what the model was not told yet before the prompt, or behind what tools gave."""
+        text = changed_parts(told_in(request_context.messages), self._texts)
+        if text:
+            told = ModelRequest(
+                parts=[UserPromptPart(text)], run_id=ctx.run_id, conversation_id=ctx.conversation_id
+            )
+            request_context.messages = _with(request_context.messages, told)
+            ctx.messages[:] = _with(ctx.messages, told)  # it stays in the history, and what was sent a prefix
+        return request_context
+
+    def _realtime_uncalled_hooks(self) -> tuple[str, ...]:
+        # what `before_model_request` does in a run `_tell_session` does in a session: no warning is due
+        return self._realtime_uncalled_hooks_overriding(CallerMemory)
+
+    async def tell(self, session: RealtimeSession) -> None:
+        """Have a realtime session told, in the user's role, what of the block it was not told yet."""
+        async with self._telling:
+            told = told_in(session.all_messages()) | self._told
+            text = changed_parts(told, self._texts)
+            try:
+                if text:
+                    await session.send(text, respond=False)
+                    self._told |= parts_in(text)
+            except (RealtimeError, UserError) as error:  # the line may be gone; the next turn tells it
+                log.warning("a session could not be told the memory block: %s", type(error).__name__)
 
     async def prepare_output_tools(
         self,
@@ -315,7 +381,7 @@ class CallerMemory(MemoryCapability):
         except (EchoicError, TimeoutError) as error:
             log.warning("the memory block could not be read: %s", type(error).__name__)
             # what was read earlier in this run is still true; of an unread past nothing may be claimed
-            self._texts = self._texts or {STATUS: UNREAD}
+            self._texts = self._texts or {STATUS: framed(STATUS, [UNREAD])}
         else:
             self._texts = {section.name: section.text for section in block.sections}
 
@@ -338,11 +404,15 @@ class CallerMemory(MemoryCapability):
         for result in given:
             await self._keep_result(result)
 
-    def _instruction(self, name: str) -> Callable[[], InstructionPart]:
-        def part() -> InstructionPart:
-            return InstructionPart(self._texts.get(name, ""), name=name, on_change="append")
+    async def _tell_session(self, ctx: RunContext[Any]) -> None:
+        if ctx.realtime_session is not None:
+            await self.tell(ctx.realtime_session)
 
-        return part
+    async def _open(self) -> None:
+        """Tell the block to a realtime session once it is there: nothing says when it is."""
+        while self._run is None or self._run.realtime_session is None:  # noqa: ASYNC110 - see above
+            await asyncio.sleep(_LOOK_S)
+        await self.tell(self._run.realtime_session)
 
     async def _keep(self, turns: Sequence[Turn]) -> None:
         """Keep `turns`, and those that could not be kept before; what fails again waits for the next time."""

@@ -33,7 +33,9 @@ class Settings:
     global_kinds: str = ""
     fusion: str = "blend"
     shares: str = ""
+    assurance: str = ""
     keep_secrets: bool = False
+    audit: bool = False
     compliance: Path | None = None
     """The compliance folder; None: the one beside a local store."""
     json: bool = False
@@ -81,6 +83,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "READER=NAME,…",
         "Deployments whose global memories another can read, as acme=kb,more;shop=kb. Default: none.",
     ),
+    "assurance": (
+        "--assurance",
+        "TABLE",
+        "What callers of a level are told at most, as attested=sensitive,device=open.",
+    ),
     "keep_secrets": (
         "--keep-secrets",
         "",
@@ -91,6 +98,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "DIR",
         "The folder that lists erasures for restored backups. Default: beside a SQLite file or folder store.",
     ),
+    "audit": ("--audit", "", "Log every access in the compliance folder, without content (docs/audit.md)."),
     "json": ("--json", "", "Print one JSON document, also for an error."),
     "quiet": ("--quiet", "", "Print only errors on stderr."),
     "debug": ("--debug", "", "Print the traceback of an error."),
@@ -117,7 +125,8 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             is_flag=not metavar,
             type=_TYPES.get(name),
             default=getattr(defaults, name),
-            show_default=bool(metavar) and name not in {"weights", "shares", "global_kinds", "compliance"},
+            show_default=bool(metavar)
+            and name not in {"weights", "shares", "global_kinds", "assurance", "compliance"},
             envvar=variable(name),
             show_envvar=True,
             help=text,

@@ -31,7 +31,7 @@ from echoic.memory.speculation import ListeningStatistics
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD
 from echoic.prompt.block import directives_draft
-from echoic.session.heard import heard_part, says
+from echoic.session.speech_alignment import heard_part, says
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
 from echoic.text.heard import heard_ends
 from echoic.types import Outcome, Turn
@@ -167,7 +167,7 @@ class CallMemory:
 
         Asked again for the same turn, as by speculative generation or after a tool, it gives the same.
         """
-        if not said.strip():
+        if not storable(said).strip():
             return NOTHING
         # shielded: a reply that is broken off must not end the search for another
         return await asyncio.shield(self._answer(said))
@@ -317,7 +317,10 @@ class CallMemory:
                 if self._opened is not None:
                     await self._opened.complete()
         except (EchoicError, TimeoutError) as error:
-            log.error("%d turns of a call are not kept: %s", len(self._unkept), type(error).__name__)  # noqa: TRY400 - no content
+            what = (
+                f"{len(self._unkept)} turns of a call are not kept" if self._unkept else "a call is not ended"
+            )
+            log.error("%s: %s", what, type(error).__name__)  # noqa: TRY400 - no content
         await self._recall.aclose()
 
     async def _settled(self) -> None:

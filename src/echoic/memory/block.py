@@ -28,6 +28,7 @@ from echoic.prompt.block import (
     now_draft,
     pack,
     profile_draft,
+    withheld_draft,
 )
 from echoic.ranking.query import asks_list
 from echoic.stores.base import Record, Store
@@ -68,6 +69,10 @@ class BlockMaterial(Protocol):
 
     async def directives(self, *, for_agent: str | None, for_conversation: str | None) -> Directives:
         """How the user wants to be served."""
+        ...
+
+    async def withholds(self) -> bool:
+        """Whether more is known than may be told."""
         ...
 
     async def recall(
@@ -116,6 +121,7 @@ class BlockMaker:
             directives_draft(await self._user.directives(for_agent=agent, for_conversation=conversation)),
             memories_draft(others, of_agent=await self._heard_by(agent, others, conversations), moment=asked),
             conversations_draft([c for c in conversations if c.recall_key]),
+            *([withheld_draft()] if await self._user.withholds() else []),
         ]
         block = pack(OPENING, drafts, budget_tokens, count)
         if not asked or not block.sections:

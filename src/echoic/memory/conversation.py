@@ -28,7 +28,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.service_context import Parts
-from echoic.stores.base import Put, Record, Require
+from echoic.stores.base import Put, Record, Require, Store
 from echoic.text.heard import heard_ends, share_ends
 from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
 from echoic.words import STOP, cut, sound
@@ -52,8 +52,18 @@ class Transcript:
 class OpenConversation:
     """A conversation to append to. Made by `UserMemory.conversation`; holds no state but its id."""
 
-    def __init__(self, parts: Parts, scope: Scope, conversation_id: str, agent: str | None) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        scope: Scope,
+        conversation_id: str,
+        agent: str | None,
+        *,
+        seen: Store | None = None,
+    ) -> None:
         self._parts = parts
+        self._seen = parts.store if seen is None else seen
+        """The store as whoever holds this may read it."""
         self._scope = scope
         self._agent = agent
         self._noted = False
@@ -168,7 +178,7 @@ class OpenConversation:
 
     async def turns(self) -> list[Turn]:
         """Everything said so far, in order."""
-        records = await scan_all(self._parts.store, self._scope, TURN, key=self.id)
+        records = await scan_all(self._seen, self._scope, TURN, key=self.id)
         return [turn_of(record) for record in records]
 
     async def info(self) -> Conversation:
@@ -176,7 +186,10 @@ class OpenConversation:
         records = await self._parts.store.read(self._scope, CONVERSATION, [self.id])
         if not records:
             raise InvalidInput(f"conversation {brief(self.id)} was forgotten; open a new one")
-        return conversation_of(records[0])
+        kept = conversation_of(records[0])
+        if self._seen is self._parts.store or await self._seen.read(self._scope, CONVERSATION, [self.id]):
+            return kept
+        return replace(kept, summary=None, recall_key=None)
 
     async def store(self, key: str, summary: str | None = None) -> Conversation:
         """Make it recallable by a spoken key, with a summary of what it was about; None: the one it has."""
@@ -251,13 +264,13 @@ class OpenConversation:
 
 
 async def open_conversation(
-    parts: Parts, scope: Scope, conversation_id: str, agent: str | None, *, begin: bool
+    parts: Parts, scope: Scope, conversation_id: str, agent: str | None, *, begin: bool, seen: Store
 ) -> OpenConversation:
     """See `UserMemory.conversation`."""
     name = checked_name(conversation_id, "conversation id") if conversation_id else parts.new_id()
     if agent is not None:
         checked_name(agent, "agent")
-    opened = OpenConversation(parts, scope, name, agent)
+    opened = OpenConversation(parts, scope, name, agent, seen=seen)
     if begin:
         await opened.begin()
     return opened

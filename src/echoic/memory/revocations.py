@@ -57,7 +57,8 @@ class Revocations:
         Raises:
             StoreUnavailable: could not look; it must not be let in.
         """
-        return bool(await self._store.read(self._scope, REVOCATION, [_hashed(token_id)]))
+        name = _hashed(token_id)
+        return bool(await self._store.read(self._scope, REVOCATION, [name]))
 
     async def _expired(self, ours: str) -> list[Change]:
         now, changes = self._clock(), list[Change]()

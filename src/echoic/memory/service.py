@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput, brief
+from echoic.memory.assurance import Level, table_from
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.distil import EVERY, Distiller, Jobs
@@ -32,6 +33,7 @@ from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 
 if TYPE_CHECKING:
+    from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
     from echoic.memory.distilling.changes import Extractor, Summarizer
     from echoic.memory.distilling.reconcile import Distilled
@@ -75,8 +77,11 @@ class MemoryService:
         quota: how much may be kept of a user and of a deployment; no limit by default.
         secrets: what becomes of card numbers, passwords, PINs, codes and keys that are said: "mask" keeps a
             marker such as "[PIN]" in their place, "keep" keeps them word for word (docs/secrets.md).
+        assurance: what differs from the default in the table of levels and what each is told, as
+            "attested=sensitive,device=open" (docs/assurance.md).
         compliance: lists erasures apart from the store, so that a restored backup forgets again when it is
             opened; None: nothing does.
+        audit: whether every access is logged in the compliance folder (docs/audit.md).
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
@@ -104,7 +109,9 @@ class MemoryService:
         resumable_for_s: float | None = RESUMABLE_FOR_S,
         quota: Quota | None = None,
         secrets: Secrets = "mask",
+        assurance: str | Mapping[str, str] | None = None,
         compliance: Compliance | None = None,
+        audit: bool = False,
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
@@ -112,9 +119,17 @@ class MemoryService:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
         kinds, door = _kinds(global_writes, global_kinds), _door(store, secrets)
         self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
+        self.audit = _audit(compliance, audit=audit)
+        """The log of who used what; None: nothing is logged."""
         backend = store
         store = observed_store(
-            store, telemetry, door, meter=self._meter, home=self._home, compliance=compliance
+            store,
+            telemetry,
+            door,
+            meter=self._meter,
+            home=self._home,
+            compliance=compliance,
+            audit=self.audit,
         )
         # a cache is left as it is: whoever forgets must find the words in it
         if not isinstance(embedder, CachedEmbedder):
@@ -146,7 +161,9 @@ class MemoryService:
             clock=clock,
             new_id=new_id,
             shares=shared,
+            assurance=table_from(assurance),
             compliance=compliance,
+            audit=self.audit,
         )
         self.forgotten_again = 0
         """How many erasures were carried out again when it was opened: its store came from a backup."""
@@ -171,6 +188,8 @@ class MemoryService:
             await self._parts.embedder.open()
             await self._parts.distiller.open()
             self._home.enter()
+            if self.audit is not None and self._parts.compliance is not None:
+                await asyncio.to_thread(self._parts.compliance.key)  # now, not while somebody waits
             self.forgotten_again += await self._forget_again()
         except BaseException:
             try:
@@ -215,6 +234,8 @@ class MemoryService:
         await self._parts.hooks.aclose()
         await self._parts.recaller.aclose()
         await self._meter.aclose()
+        if self.audit is not None:
+            await self.audit.aclose()
         try:
             await self._parts.embedder.aclose()
         finally:  # a provider's client that will not close keeps no file open
@@ -286,13 +307,23 @@ class MemoryService:
         """Tell `hook` of nothing more."""
         self._parts.hooks.remove(hook)
 
-    def user(self, user: str, deployment: str = "default") -> UserMemory:
+    def user(self, user: str, deployment: str = "default", *, level: Level = "account") -> UserMemory:
         """The memory of one user.
+
+        Args:
+            user: whose.
+            deployment: where they are known.
+            level: what is known of who asks; less is told the less it is (docs/assurance.md).
 
         Raises:
             InvalidInput: `user` or `deployment` is empty or cannot be kept exactly.
         """
-        return UserMemory(self._parts, Scope(deployment, user))
+        return UserMemory(self._parts, Scope(deployment, user), level)
+
+    def pseudonym(self, user: str, deployment: str = "default") -> str:
+        """What stands for a user in receipts and in the audit log; "" without a compliance folder."""
+        compliance = self._parts.compliance
+        return "" if compliance is None else compliance.pseudonym(self.user(user, deployment).scope)
 
     async def users(self, deployment: str = "default") -> list[str]:
         """Every user that something is kept about. For operators."""
@@ -458,6 +489,23 @@ def _door(store: Store, secrets: Secrets) -> Door:
     if secrets not in {"mask", "keep"}:
         raise InvalidInput(f"secrets must be 'mask' or 'keep', not {brief(secrets)}")
     return Door(store, secrets)
+
+
+def _audit(compliance: Compliance | None, *, audit: bool) -> AuditLog | None:
+    """The audit log, where there is to be one.
+
+    Raises:
+        InvalidInput: there is no folder to keep it in.
+    """
+    if not audit:
+        return None
+    if compliance is None:
+        raise InvalidInput(
+            "an audit log needs a compliance folder: name one with compliance=, or --compliance"
+        )
+    from echoic.memory.audit import AuditLog
+
+    return AuditLog(compliance)
 
 
 def _judge(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
+from echoic.memory.assurance import TABLE, Level, Sensitivity
 from echoic.memory.hooks import Hooks, ToolUsed
 from echoic.memory.shares import Shares
 
 if TYPE_CHECKING:
     from echoic.embedding.base import Embedder
+    from echoic.memory.audit import AuditLog
     from echoic.memory.background import Background
     from echoic.memory.compliance import Compliance
     from echoic.memory.distil import Distiller
@@ -47,8 +49,11 @@ class Parts:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     shares: Shares = field(default_factory=Shares)
+    assurance: Mapping[Level, Sensitivity] = field(default_factory=lambda: TABLE)
+    """The most that somebody of each level is told."""
     judge: Judge | None = None
     compliance: Compliance | None = None
+    audit: AuditLog | None = None
 
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Tell hooks that a model used a tool of memory, with a marker in place of each secret."""

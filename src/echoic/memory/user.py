@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from echoic.checks import checked_query, checked_time
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.memory import tasks
+from echoic.memory.assurance import Level, Visibility, VisibleStore
 from echoic.memory.conversation import OpenConversation, Transcript, find_transcript, open_conversation
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.items import Items
 from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
-from echoic.memory.records import MEMORY, memory_of, scan_all
+from echoic.memory.records import MEMORY, TURN, memory_of, scan_all
 from echoic.memory.service_context import Parts
 from echoic.memory.speculation import InterimSearches, Speculation
 from echoic.memory.tasks import Result, Task
@@ -53,14 +55,41 @@ _GREETING = "hello"  # recalls nothing: it is asked for what it loads
 class UserMemory:
     """The memory of one user in one deployment. Cheap to make: it holds no state of its own."""
 
-    def __init__(self, parts: Parts, scope: Scope) -> None:
+    def __init__(self, parts: Parts, scope: Scope, level: Level = "account") -> None:
         if scope.user is None:
             raise InvalidInput("user is empty: None. Nothing is read or written without one.")
         self._parts = parts
+        self.step_up(level)
         self._user = scope.user
         self._keyed = KeyedMemories(parts, scope)
         self._times = TimeReader(parts.store, parts.recaller, parts.clock)
         self.scope = scope
+
+    def at(self, level: Level) -> UserMemory:
+        """The same memory for somebody of whom no more is known than `level`; see docs/assurance.md."""
+        return UserMemory(self._parts, self.scope, level)
+
+    def step_up(self, level: Level) -> None:
+        """From now on this handle, and whatever was given it, is told what `level` may be told.
+
+        Raises:
+            InvalidInput: no such level.
+        """
+        if level not in self._parts.assurance:
+            raise InvalidInput(f"unknown level {brief(level)}: use one of {', '.join(self._parts.assurance)}")
+        self.level = level
+        self._visible = Visibility(self._parts.assurance[level])
+        store, whole = self._parts.store, self._visible.is_whole
+        self._seen = replace(
+            self._parts, store=store if whole else cast("Store", VisibleStore(store, self._visible))
+        )
+        """The same parts, with a store that gives what may be told; what is written goes to the other."""
+
+    async def withholds(self) -> bool:
+        """Whether more is known of the user than may be told, and that may be said."""
+        if not self._visible.hints:
+            return False
+        return len(await self.facts()) < len(await UserMemory(self._parts, self.scope).facts())
 
     # -- memories
 
@@ -94,7 +123,7 @@ class UserMemory:
 
     async def get(self, key: str) -> Memory | None:
         """The current memory under `key`: the user's own, else a global, else a shared one."""
-        return await self._keyed.get(key)
+        return await KeyedMemories(self._seen, self.scope).get(key)
 
     async def delete(
         self,
@@ -113,6 +142,7 @@ class UserMemory:
         """
         if (key is None) == (id is None):
             raise InvalidInput("delete takes either a key or an id")
+        await self._may_destroy("this memory", key, id)
         with self._parts.telemetry.operation("delete", self.scope) as doing:
             found = await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
             doing.count, doing.record = int(found), key if key is not None else id
@@ -120,7 +150,7 @@ class UserMemory:
 
     async def history(self, key: str) -> list[Memory]:
         """Every version the user kept under `key`, oldest first, retracted ones included."""
-        return await self._keyed.history(key)
+        return await KeyedMemories(self._seen, self.scope).history(key)
 
     async def remember(
         self,
@@ -148,7 +178,7 @@ class UserMemory:
         return [m for m in memories if not m.current and m.author == self._user]
 
     async def _memories(self, scope: Scope) -> list[Memory]:
-        return [memory_of(record) for record in await scan_all(self._parts.store, scope, MEMORY)]
+        return [memory_of(record) for record in await scan_all(self._seen.store, scope, MEMORY)]
 
     # -- search
 
@@ -203,8 +233,11 @@ class UserMemory:
     async def _search(self, text: str, asked: SearchOptions) -> Recall:
         checked_query(text)
         parts = self._parts
+        if parts.audit is not None:  # a search reads past the observed store
+            parts.audit.note("read", self.scope, "memory and turn")
         with parts.telemetry.operation("recall", self.scope) as doing:
             recall = await parts.recaller.search(self.scope, text, asked, self._times)
+            recall = self._visible.recall(recall)
             doing.outcome = recall.outcome
             doing.count, doing.attributes = len(recall.hits), {"cut": ",".join(recall.cut)}
             if parts.telemetry.captures_content:
@@ -279,7 +312,7 @@ class UserMemory:
         from echoic.memory.block import packed
 
         zone = partial(self._times.zone, self.scope, timezone)
-        return await packed(self._parts, self.scope, recall, budget_tokens, zone)
+        return await packed(self._seen, self.scope, recall, budget_tokens, zone)
 
     async def block(
         self,
@@ -305,7 +338,7 @@ class UserMemory:
         from echoic.memory.block import BlockMaker
 
         options = SearchOptions(deadline_ms=deadline_ms, min_relevance=min_relevance, besides=besides)
-        maker = BlockMaker(self._parts, self)
+        maker = BlockMaker(self._seen, self)
         return await maker.make(agent, conversation, moment, budget_tokens, options.checked())
 
     # -- who the user is, and how they want to be served
@@ -358,7 +391,10 @@ class UserMemory:
 
         `begin=False` writes nothing: an append to a conversation that is not there, or no longer, is refused.
         """
-        return await open_conversation(self._parts, self.scope, conversation_id, agent, begin=begin)
+        seen = self._seen.store
+        return await open_conversation(
+            self._parts, self.scope, conversation_id, agent, begin=begin, seen=seen
+        )
 
     async def conversations(
         self,
@@ -373,11 +409,11 @@ class UserMemory:
         `since` and `until` (aware) are about when they began; the latter is excluded.
         """
         chosen = tasks.chooser(agent=agent, status=status, since=since, until=until)
-        return await tasks.read_conversations(self._parts.store, self.scope, chosen)
+        return await tasks.read_conversations(self._seen.store, self.scope, chosen)
 
     async def find_conversation(self, conversation_id: str) -> Conversation | None:
         """The conversation with that id; None: there is none, or it was forgotten."""
-        return await tasks.read_conversation(self._parts.store, self.scope, conversation_id)
+        return await tasks.read_conversation(self._seen.store, self.scope, conversation_id)
 
     async def recall_conversation(self, key: str) -> Transcript | None:
         """The conversation stored under a key like `key`, in words, spelling or sound.
@@ -385,11 +421,11 @@ class UserMemory:
         Of two stored under the same key the newer is returned. None: no key is like it. Retracted words are
         left out of its turns.
         """
-        return await find_transcript(self._parts, self.scope, key)
+        return await find_transcript(self._seen, self.scope, key)
 
     async def task(self, conversation_id: str) -> Task | None:
         """A conversation with its turns and results; None: there is none with that id."""
-        return await tasks.read_task(self._parts.store, self.scope, conversation_id)
+        return await tasks.read_task(self._seen.store, self.scope, conversation_id)
 
     async def add_result(
         self,
@@ -431,6 +467,10 @@ class UserMemory:
         """Everything kept about the user, as JSON: every version of every memory, every conversation."""
         from echoic.memory.export import export_scope
 
+        self._visible.needed("an export of all that is kept")
+        if self._parts.audit is not None:
+            self._parts.audit.note("export", self.scope, "everything")
+            await self._parts.audit.flush()
         return await export_scope(self._parts.store, self.scope)
 
     async def restore(self, exported: Mapping[str, Any]) -> int:
@@ -486,14 +526,37 @@ class UserMemory:
         """
         from echoic.memory.erasure import Erasing
 
+        await self._may_destroy("what this names", key, id)
         erasing = Erasing(self._parts, self.scope)
         span = since is not None or until is not None
-        if key is conversation is id is asked is None and span != (learned_from is not None):
-            if learned_from is not None:
-                return await erasing.forget_learned(learned_from)
-            return await erasing.forget_span(since, until)
-        alone = learned_from is None and not span
-        return await erasing.forget(key, conversation, id, asked, alone=alone)
+        apart = key is conversation is id is asked is None and span != (learned_from is not None)
+        named = {"learned_from": learned_from, "asked": asked, "id": id, "key": key}
+        what = next((name for name, value in named.items() if value is not None), "everything")
+        what = "span" if span else "conversation" if conversation is not None and key is None else what
+        if apart and learned_from is not None:
+            receipt = await erasing.forget_learned(learned_from)
+        elif apart:
+            receipt = await erasing.forget_span(since, until)
+        else:
+            alone = learned_from is None and not span
+            receipt = await erasing.forget(key, conversation, id, asked, alone=alone)
+        compliance = self._parts.compliance
+        return receipt if compliance is None else await compliance.receipt(self.scope, what, receipt)
+
+    async def _may_destroy(self, what: str, key: str | None, name: str | None) -> None:
+        """Nothing, where the asker may be told what is to be destroyed, all of it.
+
+        Raises:
+            NotAllowed: they may not, or it is not there.
+        """
+        if self._visible.is_whole:
+            return
+        own = self._keyed
+        kept = await own.history(key) if key is not None else []
+        seen = await self.history(key) if key is not None else []
+        found = name and [await self._seen.store.read(self.scope, kind, [name]) for kind in (MEMORY, TURN)]
+        if not (kept and kept == seen) and not (found and any(found)):
+            self._visible.needed(what)
 
     async def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
         """The turns that a request to forget in `turn` means; None: it holds no such request.
@@ -502,7 +565,7 @@ class UserMemory:
         """
         from echoic.memory.forget_targets import reached
 
-        found = await reached(self._parts.store, self.scope, turn)
+        found = await reached(self._seen.store, self.scope, turn)
         return None if found is None else list(found.said)
 
     # -- for what is built on a user's memory
@@ -512,6 +575,7 @@ class UserMemory:
 
         `searchable` ones are found by the text they are kept with, and those of a `conversation` go with it.
         """
+        self._visible.needed("records of a kind of your own")
         return Items(self._parts, self.scope, kind, searchable=searchable, conversation=conversation)
 
     @property

@@ -94,6 +94,8 @@ UNREAD = (
     "asked about the past, say that you cannot get at your notes at the moment."
 )
 
+WITHHELD = "More is known, which may be told once they prove who they are, by a PIN or a code."
+
 AGE_MATTERS_AFTER = timedelta(days=60)
 """What is kept for longer is told with its month: it may have changed since."""
 HIT_CHARACTERS, NEIGHBOUR_CHARACTERS, NAME_CHARACTERS, CONTEXT_CHARACTERS = 300, 120, 60, 120
@@ -284,7 +286,8 @@ def pack(
     hits = recall.apart().hits
     kept, merged = _distinct(hits)
     pieces = _pieces(hits, kept, around or {})
-    teller = Teller(now, zone, closing=() if recall.outcome == "complete" else (NOT_ALL_SEEN,))
+    notes = {NOT_ALL_SEEN: recall.outcome != "complete", WITHHELD: recall.withheld}
+    teller = Teller(now, zone, closing=[note for note, holds in notes.items() if holds])
     chosen = _chosen(pieces, budget_tokens, teller, count)
     chosen, text, tokens = trimmed(chosen, teller.text, budget_tokens, count)
     shown = tuple(piece.hit for piece in chosen)

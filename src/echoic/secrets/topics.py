@@ -160,8 +160,9 @@ def near(view: View, original: str, named: Sequence[Topic] = ()) -> Iterator[tup
         original: the text it reads.
         named: what was named before the text began.
     """
-    numbers = [each for each in runs(view) if _is_read_out(view, original, *each)]
-    keyed = [each for each in runs(view) if each not in numbers and _is_keyed_in(view, original, *each)]
+    said = list(runs(view))
+    numbers = [each for each in said if _is_read_out(view, original, *each)]
+    keyed = [each for each in said if each not in numbers and _is_keyed_in(view, original, *each)]
     here = topics(view.text) if numbers or keyed else []
     for digits, start, end in numbers + keyed:
         before = [topic for topic in here if topic.end <= start and start - topic.end <= _REACH]

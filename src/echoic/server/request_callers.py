@@ -23,6 +23,8 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
 from echoic.adapters.connections import address_of
+from echoic.memory.assurance import Level
+from echoic.memory.audit import act
 from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
@@ -58,6 +60,11 @@ class Principal:
     expires_at: datetime
     renewable: bool = True
     """Whether its holder may ask for a new term. A token that a backend got for a user ends when it says."""
+
+    @property
+    def level(self) -> Level:
+        """What is known of its holder: a backend's own sign-in, or a page's anonymous identity."""
+        return "device" if self.renewable else "account"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +272,15 @@ async def recognise(
     if await shared.memory.revocations(principal.deployment).revoked(principal.token_id):
         await _count_refused(shared, request)
         raise unauthorised("this identity was revoked; POST /api/identity gives a new one")
+    if shared.memory.audit is not None:
+        act("user", shared.memory.pseudonym(principal.user, principal.deployment), _asked(request))
     return principal
+
+
+def _asked(request: HTTPConnection) -> str:
+    """What is asked for, by its route: a path may hold a key."""
+    route = request.scope.get("route")
+    return f"{request.scope.get('method', 'socket')} {getattr(route, 'path', 'page')}"
 
 
 async def _count_refused(shared: AppState, request: HTTPConnection) -> None:
@@ -321,7 +336,8 @@ async def called(shared: AppState, request: HTTPConnection, principal: Principal
         raise too_many_at_once()
     held: ExitStack = request.scope[AddressLimit.HELD]
     held.enter_context(counted(shared.busy, name))
-    return RequestCaller(principal=principal, memory=shared.memory.user(principal.user, principal.deployment))
+    memory = shared.memory.user(principal.user, principal.deployment, level=principal.level)
+    return RequestCaller(principal=principal, memory=memory)
 
 
 async def caller(shared: Shared, credentials: Credentials, request: Request) -> RequestCaller:
@@ -382,6 +398,7 @@ async def operator(shared: Shared, credentials: OperatorCredentials, request: Re
     if await _matching(shared, request, credentials, [key]) is None:
         raise unauthorised("this is for the operator; send the operator key as a bearer token")
     await limited(shared, "operator")
+    act("operator", request.query_params.get("by", "")[:80], _asked(request))
 
 
 async def key_deployment(

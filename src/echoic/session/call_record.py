@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 
 from echoic.memory.records import CALL, CONVERSATION, EXCHANGE, GIVEN, scan_all
 from echoic.prompt import estimate_tokens
-from echoic.session.heard import CutSource
+from echoic.session.speech_alignment import CutSource
 from echoic.session.turn_recall import Fate, RecalledHit, RecallTrace
 from echoic.stores.base import Put, Record, Require, Store
 from echoic.types import Outcome, Scope
@@ -85,7 +85,7 @@ class Given:
 
     exchange: int
     role: str
-    """Such as "instructions", "instruction-delta", "system-prompt", "tool-return"."""
+    """Such as "instructions", "memory", "system-prompt", "tool-return"."""
     name: str
     text: str
     tokens: int

@@ -17,15 +17,14 @@ from pydantic_ai import Agent
 
 from echoic.adapters.twilio.callers import Caller, Callers
 from echoic.adapters.twilio.identity_claims import claim_in
-from echoic.adapters.twilio.linking import Code, LinkCodes
+from echoic.adapters.twilio.proofs import Code, LinkCodes
 from echoic.adapters.twilio.settings import PhoneSettings
-from echoic.adapters.twilio.verification import Proving
+from echoic.adapters.twilio.verification import Verification
 from echoic.errors import EchoicError, NotAllowed
 from echoic.memory.phone_registry import line_key
 from echoic.memory.user import UserMemory
 from echoic.session.text_call import TextCall
 from echoic.session.text_recorder import TextRecorder
-from echoic.types import Conversation
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ class CalledNumber(Protocol):
         ...
 
 
-class Serving:
+class CallerSession:
     """The caller of one call, and what serves them. Made by `Call`.
 
     Args:
@@ -90,21 +89,19 @@ class Serving:
         self._call = call
         self._deps = deps
         self._number, self._attestation = number, attestation
-        self._proving = Proving(phone)
+        self._verification = Verification(phone)
         self.language = phone.settings.language
         """What the line speaks and understands, as a tag of its own."""
         self.next: Caller | None = None
         """Whom the call serves from the next turn on."""
         self._not_mine = False
         """What was said so far was never said to whom the call serves now."""
-        self.stored: list[Conversation] = []
-        """What can be recalled, as it stood when the caller was known."""
         self.serve(phone.callers.guest())
 
     @property
     def memory(self) -> UserMemory:
-        """Of whoever is calling."""
-        return self._phone.memory_of(self.caller.user)
+        """Of whoever is calling, as far as they may be told of it."""
+        return self._memory
 
     @property
     def is_guest(self) -> bool:
@@ -146,6 +143,7 @@ class Serving:
         rest of the call once they prove who they are.
         """
         self.caller = caller
+        self._memory = self._phone.memory_of(caller.user).at(caller.level)
         held = caller.line is not None and caller.unproven
         owner = self._phone.callers.lines.held(caller.line) if caller.line and held else caller.user
         keeping = self._phone.settings.retention == "keep" and (held or not caller.guest)
@@ -154,14 +152,12 @@ class Serving:
     async def prepare(self) -> None:
         """What of the caller's memory must stand still for the rest of the call."""
         self._call.talk.deps = self._deps()
-        self.stored = []
         if not self.is_guest:
             try:
-                self.stored = [c for c in await self.memory.conversations() if c.recall_key]
                 preferred = (await self.memory.directives()).language
                 self.language = (preferred and self._phone.settings.spoken_as(preferred)) or self.language
             except EchoicError as error:
-                log.warning("what a caller stored could not be listed: %s", type(error).__name__)
+                log.warning("what a caller prefers could not be read: %s", type(error).__name__)
             self._phone.later(_warmed(self.memory))
         asking = self._phone.settings.retention == "ask" and not self.is_guest
         other = self.language != self._phone.settings.language
@@ -178,8 +174,9 @@ class Serving:
         if not self.is_guest:
             return
         try:
-            if await self.memory.facts():
-                await self.memory.forget()
+            noted = self._phone.memory_of(self.caller.user)
+            if await noted.facts():
+                await noted.forget()
         except EchoicError as error:
             log.error("a guest could not be forgotten: %s", type(error).__name__)  # noqa: TRY400 - no content
 
@@ -237,7 +234,7 @@ class Serving:
         if caller is not None and (denied or caller.user != self.caller.user):
             await self.change(caller, denied=denied)
         elif caller is not None:
-            self.caller = caller
+            self._raise_to(caller)
 
     async def before(self, said: str) -> tuple[str, str]:
         """What rules settle before a model is asked: proofs, and who is speaking.
@@ -250,7 +247,7 @@ class Serving:
         last = turns[-1] if turns else None
         spoken = last.heard_text if last is not None and last.speaker == "agent" else ""
         phrases = self._phone.settings.phrases_in(self.language)
-        heard = await self._proving.hear(said, spoken, self.caller, self.language, phrases)
+        heard = await self._verification.hear(said, spoken, self.caller, self.language, phrases)
         if heard.caller is not None:
             answer = heard.answer + (f" {phrases.link_changed}" if heard.caller.changed else "")
             await self._become(heard.caller)
@@ -265,15 +262,20 @@ class Serving:
             another = await self._another(claim.name)
             await self.change(another, denied=claim.denied)
             if unknown and another.guest and another.shared:  # the name has a PIN
-                return self._proving.ask(phrases), heard.kept
+                return self._verification.ask(phrases), heard.kept
         return "", heard.kept
 
     async def _become(self, caller: Caller) -> None:
         """Serve whom the caller proved to be: if they are served already, nothing but that changes."""
         if caller.user == self.caller.user:
-            self.caller = caller
+            self._raise_to(caller)
         else:
             await self.change(caller, denied=False)
+
+    def _raise_to(self, caller: Caller) -> None:
+        """Go on with the same caller, of whom more was proved: they are told more from now on."""
+        self.caller = caller
+        self._memory.step_up(caller.level)
 
     async def _told(self) -> None:
         """The greeting was heard, and with it that the line was linked or unlinked."""
@@ -295,7 +297,7 @@ class Serving:
         Raises:
             StoreUnavailable: it could not be looked at.
         """
-        found = await self._proving.take(code, self.caller)
+        found = await self._verification.take(code, self.caller)
         if found is None:
             return None
         self.next = found[0]
@@ -330,7 +332,7 @@ class Serving:
 
     async def new_pin(self) -> str:
         """Take the digits that are said next for a new PIN; the words that ask for them."""
-        return await self._proving.new_pin(self.caller, self._phone.settings.phrases_in(self.language))
+        return await self._verification.new_pin(self.caller, self._phone.settings.phrases_in(self.language))
 
     async def speak_in(self, language: str) -> bool:
         """Change the line to `language` and keep that as what the caller prefers; whether it can."""

@@ -102,6 +102,9 @@ class PhoneSettings:
     """Keep numbers as they are instead of as hashes. Off: it makes a store a list of who called."""
     trust: Trust = "a"
     """When a number is believed; see `Trust`."""
+    recycled_after_days: float | None = 180
+    """A number that nobody called from for so long is a stranger's: it may be somebody else's by now. Whoever
+    called from it before proves it by their PIN or a code. None: it stays theirs."""
     greet_by_name: bool = True
     greeting: str | None = None
     """In `language`; None: that of its phrases."""

@@ -15,13 +15,13 @@ passage, is a memory; the block "persona" is about the agent and left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Any
 
-from echoic.checks import AGENT, USER
+from echoic.checks import AGENT, MAX_TEXT_BYTES, USER
 from echoic.cli.importers.base import (
     FLAWS,
     Exported,
@@ -36,10 +36,12 @@ from echoic.cli.importers.base import (
     reason_of,
     time_of,
 )
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.types import Turn, checked_name, checked_text
 
 Fields = Mapping[str, Any]
+_MOST = MAX_TEXT_BYTES // 4
+"""Characters of one turn, whatever they are."""
 _SPEAKERS: Mapping[object, str] = {"user": USER, "assistant": AGENT, "human": USER, "ai": AGENT}
 """By role; whoever else speaks, such as a tool, is left out."""
 
@@ -117,14 +119,36 @@ def _user(value: object) -> str | None:
     return None if value is None else checked_name(value, "user")
 
 
-def _turn(
+def _turns(
     around: _Around, *, speaker: str, text: str, said_at: datetime | None, talk: object, name: object
-) -> ImportedTurn:
+) -> Iterator[ImportedTurn]:
+    """What was said, as one turn; what is longer than a turn may be, as several."""
     conversation = checked_name(str(talk or around.source.stem), "conversation")
     at = said_at or around.source.read_at
     known = checked_name(str(name or derived_id(conversation, speaker, str(said_at), text)), "id")
-    turn = Turn(speaker=speaker, text=text, said_at=at, id=known, conversation=conversation)
-    return ImportedTurn(turn=turn, user=_user(around.named("user_id")))
+    for number, part in enumerate(_parts(text), 1):
+        turn_id = known if number == 1 else f"{known}#{number}"
+        turn = Turn(speaker=speaker, text=part, said_at=at, id=turn_id, conversation=conversation)
+        yield ImportedTurn(turn=turn, user=_user(around.named("user_id")))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """`text` cut between words where it is too long."""
+    while len(text) > _MOST:
+        end = text.rfind(" ", _MOST // 2, _MOST)
+        end = _MOST if end < 0 else end
+        yield text[:end].strip()
+        text = text[end:]
+    yield text.strip()
+
+
+def _each(messages: Iterable[Fields], read: Callable[[Fields], Iterator[Item]], where: str) -> Iterator[Item]:
+    """What `read` makes of each; one that cannot be read costs itself alone."""
+    for place, message in enumerate(messages):
+        try:
+            yield from read(message)
+        except FLAWS as error:
+            yield Skipped(where=f"{where} message[{place}]", reason=reason_of(error))
 
 
 def _memory(text: object, said_at: datetime | None, user: str | None = None, **more: Any) -> ImportedMemory:
@@ -182,7 +206,7 @@ def _zep_message(record: Fields, around: _Around) -> Iterator[Item]:
     if speaker is None:
         return
     thread = ("thread_id", "session_id", "thread_uuid")
-    yield _turn(
+    yield from _turns(
         around,
         speaker=speaker,
         text=record["content"],
@@ -235,16 +259,19 @@ def _sentence_in(value: Any) -> str | None:
 
 def _chatgpt_conversation(record: Fields, around: _Around) -> Iterator[Item]:
     name, begun = _first(record, "conversation_id", "id"), _time(record.get("create_time"))
-    for message in _seen(record):
-        text = _shown_text(message)
-        if text:
-            speaker, said_at = (
-                _SPEAKERS[message["author"]["role"]],
-                _time(message.get("create_time")) or begun,
+
+    def read(message: Fields) -> Iterator[Item]:
+        if text := _shown_text(message):
+            yield from _turns(
+                around,
+                speaker=_SPEAKERS[message["author"]["role"]],
+                text=text,
+                said_at=_time(message.get("create_time")) or begun,
+                talk=name,
+                name=message.get("id"),
             )
-            yield _turn(
-                around, speaker=speaker, text=text, said_at=said_at, talk=name, name=message.get("id")
-            )
+
+    yield from _each(_seen(record), read, f"conversation {brief(name)}")
 
 
 def _seen(conversation: Fields) -> list[Fields]:
@@ -267,7 +294,7 @@ def _shown_text(message: Fields) -> str:
     """What of a message was to be read or heard; empty for thoughts, tools and what is hidden."""
     content, hidden = message.get("content") or {}, message.get("metadata") or {}
     if (
-        message["author"]["role"] not in {"user", "assistant"}
+        (message.get("author") or {}).get("role") not in {"user", "assistant"}
         or content.get("content_type") not in {"text", "multimodal_text"}
         or message.get("recipient", "all") != "all"
         or message.get("channel") not in {None, "final"}
@@ -285,8 +312,9 @@ def _shown_text(message: Fields) -> str:
 
 def _letta_agent(record: Fields, around: _Around) -> Iterator[Item]:
     page = {**around.page, "conversation": _first(record, "name", "id")}
-    for message in record["messages"]:
-        yield from _letta_message(message, _Around(source=around.source, page=page))
+    inside = _Around(source=around.source, page=page)
+    agent = f"agent {brief(page['conversation'])}"
+    yield from _each(record["messages"], lambda message: _letta_message(message, inside), agent)
 
 
 def _letta_message(record: Fields, around: _Around) -> Iterator[Item]:
@@ -294,7 +322,7 @@ def _letta_message(record: Fields, around: _Around) -> Iterator[Item]:
     if speaker is not None and text:
         talk = around.named("conversation", "name") or _first(record, "agent_id")
         said_at, name = _time(record.get("created_at")), record.get("id")
-        yield _turn(around, speaker=speaker, text=text, said_at=said_at, talk=talk, name=name)
+        yield from _turns(around, speaker=speaker, text=text, said_at=said_at, talk=talk, name=name)
 
 
 def _letta_text(message: Fields) -> str:

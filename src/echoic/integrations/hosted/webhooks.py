@@ -27,6 +27,7 @@ from echoic.integrations.hosted.signatures import (
     signed_by_retell,
     signed_by_vapi,
 )
+from echoic.memory.assurance import Level
 from echoic.memory.phone_registry import identity_of, line_key, line_of
 from echoic.memory.records import PHONE_LINE, scan_all
 from echoic.memory.service import MemoryService
@@ -66,8 +67,8 @@ Whose = Callable[[HostedCaller], Awaitable[str | None]]
 class HostedWebhooks:
     """What the routes of all platforms do. Made by `webhooks`."""
 
-    def __init__(self, service: MemoryService, whose: Whose, deployment: str) -> None:
-        self._service, self._whose, self._deployment = service, whose, deployment
+    def __init__(self, service: MemoryService, whose: Whose, deployment: str, level: Level) -> None:
+        self._service, self._whose, self._deployment, self._level = service, whose, deployment, level
 
     async def user(
         self, platform: Platform, number: object, payload: Mapping[str, Any], *, outbound: bool
@@ -79,7 +80,7 @@ class HostedWebhooks:
             name = (await self._whose(caller) or "").strip()
         except StoreUnavailable as error:
             raise HTTPException(503, "could not look up who is on the line") from error
-        return self._service.user(name, self._deployment) if name else None
+        return self._service.user(name, self._deployment, level=self._level) if name else None
 
     async def block(self, user: UserMemory | None) -> str:
         """What a call begins with."""
@@ -223,12 +224,15 @@ def webhooks(
     retell_key: str = "",
     elevenlabs_secret: str = "",
     deployment: str = "default",
+    level: Level = "attested",
 ) -> APIRouter:
     """The routes of the platforms that have a secret here.
 
     Args:
         service: opened by whoever made it.
         whose: names the user of a call, or refuses with None. A number alone is no proof of identity.
+        level: what `whose` knows of a caller it names; "account" where it had them sign in
+            (docs/assurance.md).
         vapi_secret: of the server URL.
         vapi_assistant: the id of the assistant that takes calls, for `assistant-request`.
         retell_key: the API key that Retell marks as the webhook's.
@@ -236,7 +240,7 @@ def webhooks(
             webhook and the tools: give these the secret as the header `x-echoic-secret`.
         deployment: whose users they are.
     """
-    router, hooks = APIRouter(), HostedWebhooks(service, whose, deployment)
+    router, hooks = APIRouter(), HostedWebhooks(service, whose, deployment, level)
     if vapi_secret:
         _vapi(router, hooks, vapi_secret, vapi_assistant)
     if retell_key:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from echoic.errors import InvalidInput, brief
-from echoic.memory.sharing.wording import LISTS, JudgedWord, listed_stems, phrase_stems, stem, stems
+from echoic.memory.sharing.wording import LISTS, JudgedWord, listed_stems, stem, stems
 from echoic.text import any_of
 
 
@@ -171,15 +171,13 @@ class _KeyedWords:
         return not things.isdisjoint(self.key.union(map(stem, text.split())))
 
 
-def fact_in(
-    words: Sequence[JudgedWord], subject: Sequence[JudgedWord], *, contact: bool = False
-) -> str | None:
-    """The kind of fact that `words` state, under a key whose words are `subject`; None if none.
+def fact_in(words: Sequence[JudgedWord], key: frozenset[str], *, contact: bool = False) -> str | None:
+    """The kind of fact that `words` state, under a key with the stems `key`; None if none.
 
     `contact`: whether a phone number or an address was taken out of the text; then the fact can only be how
     the business is reached.
     """
-    return next(_facts(words, phrase_stems(subject), contact=contact), None)
+    return next(_facts(words, key, contact=contact), None)
 
 
 def _facts(words: Sequence[JudgedWord], key: frozenset[str], *, contact: bool) -> Iterator[str]:
@@ -329,10 +327,11 @@ _KEY_WORDS: Final = 4
 _NUMBER = re.compile(r"[0-9][0-9.,:]*")
 
 
-def kinds_stated(words: Sequence[JudgedWord], subject: Sequence[JudgedWord]) -> frozenset[str]:
-    """Each of `GLOBAL_KINDS` that `words` state, under a key whose words are `subject`."""
+def kinds_stated(
+    words: Sequence[JudgedWord], subject: Sequence[JudgedWord], key: frozenset[str]
+) -> frozenset[str]:
+    """Each of `GLOBAL_KINDS` that `words` state, under a key of the words `subject` with the stems `key`."""
     stated: set[str] = {"other"} if len(subject) > _KEY_WORDS else set()
-    key = phrase_stems(subject)
     for clause in _clauses(words):
         facts = set(_facts(clause, key, contact=any(word.text.startswith("[") for word in clause)))
         stated |= facts or {"other"}

@@ -28,6 +28,7 @@ from echoic.memory.sharing.wording import (
     about_a_person,
     listed,
     names_among,
+    phrase_stems,
     unknown_names,
     words_of,
 )
@@ -272,13 +273,14 @@ def weigh(
     if key is not None and _is_unreadable(key, parts):
         return Verdict("private", "key")
     words, subject = words_of(said), words_of(" ".join(parts)) if parts else []
-    judged = _judged(words, subject, parts, verdict, contact=bool(found))
+    stems = phrase_stems(subject)
+    judged = _judged(words, subject, stems, parts, verdict, contact=bool(found))
     if judged.visibility == "private":
         return judged
     # what shows only once something else is gone: the text was made that way
     if not says_something(words) or (found and contacts(said)):
         return Verdict("private", "doubt")
-    states = kinds_stated(words, subject)
+    states = kinds_stated(words, subject, stems)
     if judged.reason == "business" or judged is verdict:
         states |= {"other"}  # whatever kinds it touches, the rules do not understand it as a whole
     kinds = tuple(dict.fromkeys(one.kind for one in found if one.kind is not None))
@@ -294,6 +296,7 @@ def share(text: str, key: str | None, *, verdict: Verdict | None = None) -> Shar
 def _judged(
     words: Sequence[JudgedWord],
     subject: Sequence[JudgedWord],
+    stems: frozenset[str],
     parts: Sequence[str],
     verdict: Verdict | None,
     *,
@@ -302,7 +305,7 @@ def _judged(
     """The rules' verdict, or `verdict` where the rules leave the decision to it."""
     if verdict is not None and verdict.visibility == "private":
         return verdict
-    known = _known_kind(words, subject, parts, contact=contact)
+    known = _known_kind(words, subject, stems, parts, contact=contact)
     if known.visibility == "global":
         return known
     vetoed = "key" if parts and _is_about_somebody(parts, subject, words) else personal_in(words)
@@ -314,7 +317,12 @@ def _judged(
 
 
 def _known_kind(
-    words: Sequence[JudgedWord], subject: Sequence[JudgedWord], parts: Sequence[str], *, contact: bool
+    words: Sequence[JudgedWord],
+    subject: Sequence[JudgedWord],
+    stems: frozenset[str],
+    parts: Sequence[str],
+    *,
+    contact: bool,
 ) -> Verdict:
     """Global only where nothing may be personal and the rules know what kind of fact is stated."""
     if parts and _is_personal_key(parts, subject):
@@ -322,7 +330,7 @@ def _known_kind(
     against = about_a_person(words) or ("name" if names_among(words) else None)
     if against is not None:
         return Verdict("private", against)
-    fact = fact_in(words, subject, contact=contact)
+    fact = fact_in(words, stems, contact=contact)
     return Verdict("global", fact) if fact else Verdict("private", "doubt")
 
 

@@ -1,0 +1,228 @@
+"""Who asks, how sure that is, and what they may be told: the only place that decides.
+
+A memory's sensitivity follows from what is kept, so it is the same on every surface and in every store.
+Nothing here concerns writing: what somebody says is kept whoever they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, Literal, get_args
+
+from echoic.errors import InvalidInput, NotAllowed, brief
+from echoic.memory.profile import DIRECTIVES
+from echoic.memory.records import CONVERSATION, MEMORY, TURN
+from echoic.memory.sharing.gate import contacts
+from echoic.secrets.masking import MARKER
+from echoic.stores.base import Change, Record, Store
+from echoic.text import END, START, any_of, word_lists
+from echoic.types import Hit, Recall, Scope
+
+Level = Literal["device", "unattested", "attested", "linked", "proved", "account"]
+"""What is known of who asks, by the evidence.
+
+- "device": an anonymous identity, such as a page's own.
+- "unattested": a telephone number that nobody vouches for.
+- "attested": a number the carrier vouches for, or a name said on such a line.
+- "linked": such a number, linked to a user by a code.
+- "proved": whoever gave a PIN or a code in this call.
+- "account": an integrator's own sign-in, an agent key's token, or code that has the library in its hands.
+"""
+Sensitivity = Literal["open", "personal", "sensitive"]
+"""- "open": concerns nobody: global memories, and how somebody wants to be served.
+- "personal": everything else.
+- "sensitive": health, money, addresses, credentials.
+"""
+
+LEVELS: Final[Sequence[Level]] = get_args(Level)
+SENSITIVITIES: Final[Sequence[Sensitivity]] = get_args(Sensitivity)
+TABLE: Final[Mapping[Level, Sensitivity]] = MappingProxyType(
+    {
+        "device": "sensitive",
+        "unattested": "open",
+        "attested": "personal",
+        "linked": "sensitive",
+        "proved": "sensitive",
+        "account": "sensitive",
+    }
+)
+"""The most that each level is told, unless a deployment says otherwise; see docs/threats.md."""
+
+PROVE: Final = "this needs a proof of who is asking: a PIN, a code, or an account"
+
+_LISTS: Final = word_lists("echoic.memory.sharing")
+_WORDS: Final = re.compile(
+    START + any_of(f"{_LISTS['sensitive']} {_LISTS['touched by medical']}") + END, re.IGNORECASE
+)
+_SAID: Final[Mapping[str, Sequence[str]]] = {
+    MEMORY: ("text", "statement", "context"),
+    TURN: ("text", "heard"),
+    CONVERSATION: ("recall_key", "summary"),
+}
+"""Of records whose other texts are names and times: the fields with words. Of others every text counts."""
+
+
+def table_from(given: str | Mapping[str, str] | None) -> Mapping[Level, Sensitivity]:
+    """The table with what a deployment changes in it.
+
+    Args:
+        given: levels with the most they are told, also as "attested=sensitive,device=open".
+
+    Raises:
+        InvalidInput: no such level or sensitivity.
+    """
+    if isinstance(given, str):
+        given = dict(pair.strip().partition("=")[::2] for pair in given.split(",") if pair.strip())
+    table: dict[Level, Sensitivity] = dict(TABLE)
+    for level, most in (given or {}).items():
+        if level not in LEVELS or most not in SENSITIVITIES:
+            raise InvalidInput(
+                f"assurance has no {brief(f'{level}={most}')}: levels are {', '.join(LEVELS)}, and what "
+                f"they are told is one of {', '.join(SENSITIVITIES)}"
+            )
+        table[level] = most  # type: ignore[index,assignment] # checked above
+    return table
+
+
+@lru_cache(maxsize=8192)
+def is_sensitive(text: str) -> bool:
+    """Whether `text` speaks of health, money, an address or a credential, by rules."""
+    return bool(
+        _WORDS.search(text.replace("_", " ")) or MARKER.search(text) or any(s.kind for s in contacts(text))
+    )
+
+
+class Visibility:
+    """What one asker may be told.
+
+    Args:
+        most: the most sensitive of it.
+    """
+
+    def __init__(self, most: Sensitivity) -> None:
+        self.most = most
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is withheld."""
+        return self.most == "sensitive"
+
+    @property
+    def hints(self) -> bool:
+        """Whether it may be said that there is more: a stranger would learn that somebody is known."""
+        return self.most == "personal"
+
+    def shows(self, *texts: str | None) -> bool:
+        """Whether something of a user's that consists of `texts` may be told."""
+        if self.is_whole:
+            return True
+        return self.most == "personal" and not any(map(is_sensitive, filter(None, texts)))
+
+    def recall(self, recall: Recall) -> Recall:
+        """`recall` with what may be told of it."""
+        hits = tuple(each for hit in recall.hits for each in self._shown(hit))
+        if hits == recall.hits:
+            return recall
+        return replace(recall, hits=hits, pipeline=(), withheld=self.hints)
+
+    def record(self, scope: Scope, record: Record) -> bool:
+        """Whether what is kept in a record may be told."""
+        if self.is_whole or scope.user is None or record.kind == DIRECTIVES:
+            return True
+        fields = _SAID.get(record.kind)
+        if fields is None:
+            return self.shows(*_texts(record.data))
+        key = record.key if record.kind == MEMORY else None
+        return self.shows(key, *(record.data.get(field) for field in fields))
+
+    def needed(self, what: str) -> None:
+        """Nothing, where all may be told.
+
+        Raises:
+            NotAllowed: `what` is for whoever may be told everything.
+        """
+        if not self.is_whole:
+            raise NotAllowed(f"{what}: {PROVE}")
+
+    def _shown(self, hit: Hit) -> Sequence[Hit]:
+        """What of a hit may be told; each thing for itself, where it is not all of it."""
+        if hit.scope.user is None:
+            return [hit]
+        apart = hit.apart()
+        shown = [each for each in apart if self.shows(*_said(each))]
+        return [hit] if len(shown) == len(apart) else shown
+
+
+class VisibleStore:
+    """A store as one asker may read it. What is written passes as it is.
+
+    Args:
+        store: of the service.
+        visibility: what they may be told.
+    """
+
+    def __init__(self, store: Store, visibility: Visibility) -> None:
+        self._store, self._visibility = store, visibility
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        """See `Store`."""
+        await self._store.write(scope, changes)
+
+    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        """See `Store`."""
+        return self._seen(scope, await self._store.read(scope, kind, ids))
+
+    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        """See `Store`."""
+        return self._seen(scope, await self._store.rows(scope, rows))
+
+    async def scan(
+        self,
+        scope: Scope,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = -1,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        """See `Store`: a page is as long as it may be, whatever is withheld."""
+        found: list[Record] = []
+        while len(found) < limit:
+            page = await self._store.scan(
+                scope, kind, key=key, after=after, limit=limit, newest_first=newest_first
+            )
+            found += self._seen(scope, page)
+            if len(page) < limit:
+                break
+            after = page[-1].seq
+        return found[:limit]
+
+    def _seen(self, scope: Scope, records: Iterable[Record]) -> list[Record]:
+        return [record for record in records if self._visibility.record(scope, record)]
+
+
+def _said(hit: Hit) -> list[str | None]:
+    memory, turn = hit.memory, hit.turn
+    if memory is not None:
+        return [memory.key, memory.text, memory.statement, memory.context]
+    return [turn.text, turn.heard] if turn is not None else [hit.text]
+
+
+def _texts(value: Any) -> Iterable[str]:
+    """Every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _texts(each)

@@ -1,0 +1,212 @@
+"""What somebody is told by the level of proof of who they are: every surface, every level, every sensitivity."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+
+import echoic
+from echoic import InvalidInput, NotAllowed
+from echoic.capability import Memory
+from echoic.integrations.call_memory import CallMemory
+from echoic.memory.assurance import LEVELS, SENSITIVITIES, TABLE, is_sensitive, table_from
+from echoic.types import Turn
+
+PLANTED = {"open": "quokka", "personal": "numbat", "sensitive": "bilby"}
+ABOUT = {"personal": "my {} likes jazz", "sensitive": "my {} has diabetes and takes insulin"}
+QUESTION = "what about the bilby and the numbat and the quokka"
+
+
+@pytest.fixture
+async def service(tmp_path):
+    async with echoic.open(
+        f"sqlite:///{tmp_path}/echoic.db", embedder="lexical", global_writes="auto"
+    ) as opened:
+        await plant(opened)
+        yield opened
+
+
+async def plant(service):
+    ana = service.user("ana")
+    await ana.set_directives(tone=f"like a {PLANTED['open']}")
+    for sensitivity, sentence in ABOUT.items():
+        word = PLANTED[sensitivity]
+        await ana.set(f"{sensitivity}_pet", sentence.format(word))
+        await ana.remember(f"Of old, {sentence.format(word)}.")
+        call = await ana.conversation(f"old-{sensitivity}")
+        await call.append(
+            Turn(speaker="user", text=f"Well, {sentence.format(word)}.", id=f"said-{sensitivity}")
+        )
+        await call.store(f"the {sensitivity} chat", sentence.format(word))
+        await ana.add_result(f"old-{sensitivity}", "look_up", {"found": sentence.format(word)})
+
+
+async def prompt_of(ana, level):
+    sent = []
+
+    def answer(messages, info):
+        sent.append(f"{info.instructions} {messages}")
+        if len(sent) > 1:
+            return ModelResponse(parts=[TextPart("ok")])
+        asks = [{"operation": "query", "query": QUESTION}]
+        asks += [{"operation": "get", "key": f"{each}_pet"} for each in ABOUT]
+        calls = [ToolCallPart("agentMemory", ask) for ask in asks]
+        talks = [ToolCallPart("recall_conversation", {"key": f"the {each} chat"}) for each in ABOUT]
+        return ModelResponse(parts=[*calls, *talks])
+
+    capability = Memory(ana.service, user=lambda _: "ana", level=level, capture=False)
+    await Agent(FunctionModel(answer), capabilities=[capability]).run("hello there", conversation_id="now")
+    return "".join(sent)
+
+
+async def listened(ana, level):
+    listening = ana.at(level).listen(min_relevance=0)
+    listening.partial(QUESTION)
+    return await listening.final(QUESTION)
+
+
+async def of_a_call(ana, level):
+    call = CallMemory(ana.at(level), deadline_ms=60_000)
+    told = [await call.block(), (await call.memory_for(QUESTION)).text]
+    await call.aclose()
+    return told
+
+
+async def each(ana, level, verb):
+    return [await verb(ana.at(level), sensitivity) for sensitivity in ABOUT]
+
+
+async def exported(ana, level):
+    try:
+        return await ana.at(level).export()
+    except NotAllowed:
+        return ""
+
+
+SURFACES = {
+    "facts": lambda ana, level: ana.at(level).facts(),
+    "past": lambda ana, level: ana.at(level).past(),
+    "get": lambda ana, level: each(ana, level, lambda m, s: m.get(f"{s}_pet")),
+    "history": lambda ana, level: each(ana, level, lambda m, s: m.history(f"{s}_pet")),
+    "query": lambda ana, level: ana.at(level).query(QUESTION, min_relevance=0),
+    "recall": lambda ana, level: ana.at(level).recall(QUESTION, min_relevance=0, include_past=True),
+    "brief": lambda ana, level: ana.at(level).brief(QUESTION, min_relevance=0),
+    "block": lambda ana, level: ana.at(level).block(moment=QUESTION, budget_tokens=5000, min_relevance=0),
+    "profile": lambda ana, level: ana.at(level).profile(),
+    "directives": lambda ana, level: ana.at(level).directives(),
+    "conversations": lambda ana, level: ana.at(level).conversations(),
+    "find_conversation": lambda ana, level: each(ana, level, lambda m, s: m.find_conversation(f"old-{s}")),
+    "recall_conversation": lambda ana, level: each(
+        ana, level, lambda m, s: m.recall_conversation(f"the {s} chat")
+    ),
+    "task": lambda ana, level: each(ana, level, lambda m, s: m.task(f"old-{s}")),
+    "turns": lambda ana, level: each(ana, level, turns_of),
+    "info": lambda ana, level: each(ana, level, info_of),
+    "listen": listened,
+    "export": exported,
+    "an agent's prompt and tools": prompt_of,
+    "a call in another framework": of_a_call,
+}
+
+
+async def turns_of(memory, sensitivity):
+    return await (await memory.conversation(f"old-{sensitivity}", begin=False)).turns()
+
+
+async def info_of(memory, sensitivity):
+    return await (await memory.conversation(f"old-{sensitivity}", begin=False)).info()
+
+
+def words_in(told):
+    text = str(told).replace(QUESTION, "")
+    return {sensitivity for sensitivity, word in PLANTED.items() if word in text}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+async def test_nobody_is_told_anything_above_their_level(service, surface):
+    ana = service.user("ana")
+    ana.service = service
+    whole = words_in(await SURFACES[surface](ana, "account"))
+    for level in LEVELS:
+        told = words_in(await SURFACES[surface](ana, level))
+        allowed = set(SENSITIVITIES[: SENSITIVITIES.index(TABLE[level]) + 1])
+        assert told == (whole & allowed if surface != "export" or "sensitive" in allowed else set()), level
+    if surface not in {"past", "profile", "directives"}:
+        assert "sensitive" in whole, "control: to an account all is told"
+
+
+@pytest.mark.parametrize("level", [level for level in LEVELS if TABLE[level] != "sensitive"])
+async def test_nobody_destroys_what_they_are_not_told(service, level):
+    ana, theirs = service.user("ana"), service.user("ana").at(level)
+    before = str(await ana.export()).count(PLANTED["sensitive"])
+    for destroy in (
+        theirs.forget(),
+        theirs.forget(key="sensitive_pet"),
+        theirs.forget(id="said-sensitive"),
+        theirs.forget(conversation="old-sensitive"),
+        theirs.forget(learned_from=["said-sensitive"]),
+        theirs.forget(asked="said-sensitive"),
+        theirs.delete("sensitive_pet"),
+        theirs.delete(id="said-sensitive"),
+        theirs.forget(key="nothing of the kind"),
+    ):
+        with pytest.raises(NotAllowed, match="proof of who is asking"):
+            await destroy
+    with pytest.raises(NotAllowed):
+        theirs.items("notes")
+    assert str(await ana.export()).count(PLANTED["sensitive"]) == before
+
+
+async def test_an_attested_caller_is_told_that_there_is_more_and_a_stranger_is_not(service):
+    ana = service.user("ana")
+    assert (await ana.at("attested").recall("insulin", min_relevance=0)).withheld
+    assert "once they prove" in (await ana.at("attested").brief("insulin", min_relevance=0)).text
+    assert "once they prove" in (await ana.at("attested").block()).section("withheld")
+    for level in ("unattested", "account"):
+        theirs = ana.at(level)
+        assert not (await theirs.recall("insulin", min_relevance=0)).withheld
+        assert not (await theirs.block()).section("withheld")
+    seen = ana.at("attested")
+    assert await seen.get("sensitive_pet") is None
+    seen.step_up("proved")
+    assert await seen.get("sensitive_pet") is not None
+    assert await seen.forget(key="sensitive_pet")
+
+
+async def test_a_deployment_changes_the_table_in_one_setting(tmp_path):
+    url = f"sqlite:///{tmp_path}/other.db"
+    async with echoic.open(url, embedder="lexical", assurance="attested=sensitive, device=open") as service:
+        await plant(service)
+        assert len(await service.user("ana").at("attested").facts()) == 4
+        assert await service.user("ana").at("device").facts() == []
+    with pytest.raises(InvalidInput, match="levels are device, unattested"):
+        table_from("root=sensitive")
+    with pytest.raises(InvalidInput, match="open, personal, sensitive"):
+        table_from({"device": "everything"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have asthma",
+        "my salary is 40,000",
+        "I live at 12 Baker Street",
+        "my [PIN] opens it",
+        "I take ibuprofen for the pain",
+        "we are behind on our mortgage",
+        "write to ana@example.com",
+        "allergy:peanuts",
+        "my credit card was stolen",
+    ],
+)
+def test_health_money_addresses_and_credentials_are_sensitive(text):
+    assert is_sensitive(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["I like jazz", "my sister is called Ana", "an aisle seat, please", "I work at the library"]
+)
+def test_the_rest_is_not(text):
+    assert not is_sensitive(text)
