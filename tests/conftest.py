@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from collections import Counter
 
 import pytest
@@ -14,7 +13,6 @@ from this_machine import only_this_machine  # noqa: F401 - for every test
 
 # read when numpy is imported: threads that wait for a product spin, and take the processor from other workers
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-assert "numpy" not in sys.modules
 
 # no deadline for an example: a busy machine would miss it
 settings.register_profile("scaled", max_examples=scale.many(100, least=10), deadline=None)
