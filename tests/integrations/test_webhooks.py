@@ -233,7 +233,7 @@ async def test_the_number_of_an_incoming_call_names_nobody_unless_it_is_trusted(
 
 
 async def test_a_line_that_is_linked_is_its_users_and_one_that_is_shared_is_nobodys(service):
-    from echoic.adapters.twilio.phone_lines import PhoneLines
+    from echoic.adapters.twilio.callers import PhoneLines
 
     lines, line = PhoneLines(service, "default"), identity_of(ANA, "salt")
     whose = by_number(service, "salt", trust_incoming=True)
