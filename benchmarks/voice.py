@@ -45,8 +45,8 @@ from echoic import EmbedderMissing
 from echoic.memory.service import MemoryService
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.agents import TRANSFER_TOOL
-from echoic.session.limits import freeze_heap
 from echoic.session.turn_recall import RecallTrace
+from echoic.session.voice_session import freeze_heap
 from echoic_loopback.realtime import Calls, Repeat, Says, Script, ToolCall, UserSays, speech, words_heard
 
 AT_ONCE = 10
@@ -184,10 +184,10 @@ async def _interrupted(
         if not reply.under_way:
             line.stop_at = 48 * reply.cut_ms
         async with line:
-            await until(lambda: session.live.leg.utterances)
+            await until(lambda: session.live.provider.utterances)
             if not reply.under_way:
                 line.muted = True
-                await until(lambda: len(line.heard) >= line.stop_at and not session.live.leg.speaking)
+                await until(lambda: len(line.heard) >= line.stop_at and not session.live.provider.speaking)
                 line.muted = False
             await until(lambda: session.live.cut_at_s)
             played = bytes(line.heard)

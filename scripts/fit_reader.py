@@ -4,17 +4,18 @@
 
 Fitted to what stands in `scripts/reader` and to the telephone corpus's `train` and `dev` callers:
 
-- `author_a.tsv`, `author_b.tsv`: sentences of two authors who did not see one another's;
+- `author_a.tsv`, `author_b.tsv`, `author_d.tsv`, `author_e.tsv`, `author_f.tsv`: sentences of five authors
+  who did not see one another's;
 - `author_c.tsv`: sentences written beside this script, some after reading what was misread of A's and B's;
 - `asides.txt`: what people say around a sentence, put around those of the authors;
 - `sentences.txt`, and `frames.txt`, of whose frames sentences are made;
 - `unlabelled.txt`: clauses of the corpus that no label names and that are durable all the same.
 
-From which likelihood on a clause is kept, and from which it is sure, is chosen on the sentences of authors A
-and B by cross-validation: what reads A's is fitted without them, and the reverse. `--cross` prints that and
-writes nothing. The corpus's `test` callers and `tests/memory/others_sentences.tsv` are not read. A clause
-of the corpus is a statement where it shares half of its content words with the words or the value of a
-labelled fact of its turn. The same data gives the same weights: all chance is seeded.
+From which likelihood on a clause is kept, and from which it is sure, is chosen on the sentences of those five
+by cross-validation: what reads an author's is fitted without them. `--cross` prints that and writes nothing.
+The corpus's `test` callers and `tests/memory/others_sentences.tsv` are not read. A clause of the corpus is a
+statement where it shares half of its content words with the words or the value of a labelled fact of its
+turn. The same data gives the same weights: all chance is seeded.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from echoic.memory.distilling.clause_reader import (
     Clause,
     Floats,
     attention,
+    beside,
     clauses,
     terms_of,
     with_bias,
@@ -49,8 +51,8 @@ from echoic.words import content_words
 from echoic_corpus import Caller, read_all, splits
 
 HERE = Path(__file__).parent / "reader"
-AUTHORS = "abc"
-JUDGED = "ab"
+AUTHORS = "abcdef"
+JUDGED = "abdef"
 """The authors whose sentences judge: who wrote C's also wrote this script."""
 GENERATED, CORPUS = "generated", "corpus"
 WRITTEN_WEIGHT, GENERATED_WEIGHT, CORPUS_WEIGHT, TRAP_WEIGHT = 1.0, 0.3, 0.1, 0.5
@@ -60,7 +62,11 @@ MOST_WAYS = 8
 LEAST_SEEN = 8
 """Clauses that a term must occur in to count."""
 AXES, HEADS, HIDDEN, NETWORKS = 128, 4, 24, 3
-EPOCHS, BATCH, RATE, DECAY, DROPPED = 10, 64, 1e-3, 0.02, 0.3
+EPOCHS, BATCH, RATE, DECAY, DROPPED = 8, 96, 1e-3, 0.02, 0.3
+ALIKE = 16
+"""Batches among which examples of a length are gathered."""
+BESIDE = 0.2
+"""Weight of telling the kinds of statements and traps apart, beside telling statements from traps."""
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 _LISTED = re.compile(r"\{@(\w+)\}")
 _FIRST_PERSON = re.compile(r"(?:i|i'\w+|my|our|we|we'\w+)\b", re.IGNORECASE)
@@ -76,7 +82,7 @@ class Example:
     """An author, `GENERATED` or `CORPUS`."""
     keep: bool
     kind: str
-    """Of those of `CATEGORIES`; "" where it is not known."""
+    """Of a statement, or of a trap; "" where it is not known."""
     weight: float
 
 
@@ -96,27 +102,61 @@ class Table:
 
     vectors: Floats
     """[examples, dimensions + 1]"""
+    around: Floats
+    """[examples, dimensions + 1] Of the clauses next to each."""
     pieces: Floats
     """[examples, PIECES, AXES]"""
     there: NDArray[np.bool_]
     """[examples, PIECES] Which of the pieces there are."""
     terms: tuple[frozenset[str], ...]
     keep: NDArray[np.bool_]
+    kind: NDArray[np.int64]
+    """[examples] The place of its kind among all; -1 where it is not known."""
     weight: Floats
 
     def some(self, those: NDArray[np.bool_]) -> Table:
         """The rows of `those`."""
         terms = tuple(self.terms[at] for at in np.flatnonzero(those))
-        rows = (self.vectors, self.pieces, self.there)
-        return Table(*(row[those] for row in rows), terms, self.keep[those], self.weight[those])
+        rows = (self.vectors, self.around, self.pieces, self.there)
+        return Table(
+            *(row[those] for row in rows), terms, self.keep[those], self.kind[those], self.weight[those]
+        )
 
-    def told(self, terms: Sequence[str]) -> Floats:
-        """[examples, terms] 1 where an example has the term."""
+    def told(self, terms: Sequence[str]) -> Told:
+        """Which of `terms` each example has."""
         places = {term: at for at, term in enumerate(terms)}
-        told = np.zeros((len(self.terms), len(terms)), np.float32)
-        for row, has in zip(told, self.terms, strict=True):
-            row[[places[term] for term in has if term in places]] = 1
-        return told
+        found = [sorted(places[term] for term in has if term in places) for has in self.terms]
+        ends = np.cumsum([0, *map(len, found)])
+        return Told(np.array([at for one in found for at in one], np.int64), ends, len(terms))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Which terms examples have, one behind the other."""
+
+    places: NDArray[np.int64]
+    """Of the terms of every example."""
+    ends: NDArray[np.int64]
+    """[examples + 1] Where those of each begin, and end."""
+    terms: int
+    """How many terms there are."""
+
+    def times(self, term: Floats) -> Floats:
+        """[examples] The sum of the weights of each one's terms."""
+        sums = np.concatenate([[0.0], np.cumsum(term[self.places], dtype=np.float64)])
+        found: Floats = (sums[self.ends[1:]] - sums[self.ends[:-1]]).astype(np.float32)
+        return found
+
+    def back(self, off: Floats) -> Floats:
+        """[terms] The sum of `off` over the examples that have each."""
+        every = np.repeat(off, np.diff(self.ends))
+        return np.bincount(self.places, every, self.terms).astype(np.float32)
+
+    def some(self, rows: NDArray[np.int64]) -> Told:
+        """Those of `rows`."""
+        parts = [self.places[self.ends[row] : self.ends[row + 1]] for row in rows]
+        ends = np.cumsum([0, *map(len, parts)])
+        return Told(np.concatenate(parts) if parts else self.places[:0], ends, self.terms)
 
 
 def examples() -> tuple[list[Example], list[Judged]]:
@@ -127,12 +167,12 @@ def examples() -> tuple[list[Example], list[Judged]]:
     for author in AUTHORS:
         for line in _lines(HERE / f"author_{author}.tsv"):
             label, kind, text = line.split("\t")
-            read = _read(text, author, kind if label == "+" else "", WRITTEN_WEIGHT)
-            judged.append(
-                Judged(author, label == "+", kind, tuple(range(len(found), len(found) + len(read))))
-            )
+            keep = label == "+"
+            read = [Example(clause, author, keep, kind, WRITTEN_WEIGHT) for clause in clauses(text)]
+            judged.append(Judged(author, keep, kind, tuple(range(len(found), len(found) + len(read)))))
             found += read
-            found += _put_in_asides(text, author, kind if label == "+" else "", asides)
+            found += _put_in_asides(text, author, kind, asides, keep=keep)
+        found += _run_together(author)
     frames = _lines(HERE / "frames.txt")
     lists = dict(line[2:].split("\t") for line in frames if line[0] == "=")
     for line in _lines(HERE / "sentences.txt") + [line for line in frames if line[0] in "+-"]:
@@ -146,19 +186,43 @@ def examples() -> tuple[list[Example], list[Judged]]:
     return found, judged
 
 
-def _read(text: str, source: str, kind: str, weight: float) -> list[Example]:
-    return [Example(clause, source, bool(kind), kind, weight) for clause in clauses(text)]
-
-
-def _put_in_asides(text: str, author: str, kind: str, asides: Sequence[Sequence[str]]) -> list[Example]:
+def _put_in_asides(
+    text: str, author: str, kind: str, asides: Sequence[Sequence[str]], *, keep: bool
+) -> list[Example]:
     """`text` with words around it that change nothing, and, if it is a statement, with some that do."""
     draw, bare = random.Random(text), text.rstrip(".!?…")
     found = []
-    for sign in "=-" if _FIRST_PERSON.match(text) and kind else "=":
+    for sign in "=-" if _FIRST_PERSON.match(text) and keep else "=":
         around = draw.choice([line[1] for line in asides if line[0] == sign])
         made = around.replace("…", bare)
-        found += _read(made, author, kind if sign == "=" else "", GENERATED_WEIGHT)
+        same = sign == "="
+        found += [
+            Example(clause, author, keep and same, kind if same else "", GENERATED_WEIGHT)
+            for clause in clauses(made)
+        ]
     return found
+
+
+def _run_together(author: str) -> list[Example]:
+    """An author's sentences, two or three to a turn, as a recogniser without punctuation writes them."""
+    lines = [line.split("\t") for line in _lines(HERE / f"author_{author}.tsv")]
+    draw = random.Random(author)
+    draw.shuffle(lines)
+    found = []
+    while lines:
+        some = [lines.pop() for _ in range(min(draw.choice((2, 2, 3)), len(lines)))]
+        spoken = [_spoken(text) for _, _, text in some]
+        for clause in clauses(" ".join(spoken)):
+            whose = [line for line, said in zip(some, spoken, strict=True) if _spoken(clause.text) in said]
+            label, kind, _ = whose[0] if len(whose) == 1 else ("", "", "")
+            # one that is cut wrong teaches nothing, but stands beside others
+            weight = GENERATED_WEIGHT if label else 0.0
+            found.append(Example(clause, author, label == "+", kind, weight))
+    return found
+
+
+def _spoken(text: str) -> str:
+    return " ".join(re.sub(r"[^\w\s'’-]", " ", text.lower()).split())
 
 
 def _lines(path: Path) -> list[str]:
@@ -259,6 +323,8 @@ def axes_of(pieces: Sequence[Floats]) -> Floats:
 
 def table_of(some: Sequence[Example], vectors: Floats, pieces: Sequence[Floats], axes: Floats) -> Table:
     """The examples as the networks see them."""
+    kinds = sorted({(example.keep, example.kind) for example in some if example.kind})
+    places = {kind: at for at, kind in enumerate(kinds)}
     projected = np.zeros((len(some), PIECES, AXES), np.float32)
     there = np.zeros((len(some), PIECES), np.bool_)
     for at, one in enumerate(pieces):
@@ -266,10 +332,12 @@ def table_of(some: Sequence[Example], vectors: Floats, pieces: Sequence[Floats],
         there[at, : len(one)] = True
     return Table(
         with_bias(vectors.astype(np.float32)),
+        with_bias(beside(vectors.astype(np.float32), [example.clause.place for example in some])),
         projected,
         there,
-        tuple(frozenset(terms_of(example.clause.words)) for example in some),
+        tuple(frozenset(terms_of(example.clause)) for example in some),
         np.array([example.keep for example in some]),
+        np.array([places.get((example.keep, example.kind), -1) for example in some]),
         np.array([example.weight for example in some], np.float32),
     )
 
@@ -286,10 +354,11 @@ class Network:
     Args:
         terms: how many terms count.
         dimensions: of a sentence vector, with its bias.
+        kinds: how many kinds of statements and traps there are.
         seed: of all chance in it.
     """
 
-    def __init__(self, terms: int, dimensions: int, seed: int) -> None:
+    def __init__(self, terms: int, dimensions: int, kinds: int, seed: int) -> None:
         self._draw = np.random.default_rng(seed)
         shapes = {
             "term": ((terms,), 0.0),
@@ -297,7 +366,9 @@ class Network:
             "heads": ((AXES, HEADS), 0.05),
             "pooled": ((HEADS * AXES, HIDDEN), 0.03),
             "sentence": ((dimensions, HIDDEN), 0.05),
+            "around": ((dimensions, HIDDEN), 0.05),
             "out": ((HIDDEN,), 0.1),
+            "beside": ((HIDDEN, kinds), 0.1),
         }
         self.of = {
             name: (self._draw.normal(size=shape) * size).astype(np.float32)
@@ -307,56 +378,80 @@ class Network:
         self._square = {name: np.zeros_like(value) for name, value in self.of.items()}
         self._steps = 0
 
-    def fit(self, table: Table, told: Floats) -> None:
+    def fit(self, table: Table, told: Told) -> None:
         """Fit to `table`, whose terms are `told`."""
-        count = len(table.keep)
+        lengths = table.there.sum(axis=1)
+        counts = np.flatnonzero(table.weight > 0)
         for epoch in range(EPOCHS):
-            order = self._draw.permutation(count)
-            for at in range(0, count, BATCH):
-                rate = RATE * (1 - (epoch * count + at) / (EPOCHS * count))
-                self._step(table, told, order[at : at + BATCH], rate)
+            batches = [counts[rows] for rows in self._batches(lengths[counts])]
+            for at, rows in enumerate(batches):
+                rate = RATE * (1 - (epoch + at / len(batches)) / EPOCHS)
+                self._step(table, told, rows, rate)
 
-    def scores(self, table: Table, told: Floats) -> Floats:
+    def _batches(self, lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Every example once, each with others of about its length: little is padded."""
+        order = self._draw.permutation(len(lengths))
+        some = [order[at : at + ALIKE * BATCH] for at in range(0, len(order), ALIKE * BATCH)]
+        alike = [rows[np.argsort(lengths[rows], kind="stable")] for rows in some]
+        batches = [rows[at : at + BATCH] for rows in alike for at in range(0, len(rows), BATCH)]
+        return [batches[at] for at in self._draw.permutation(len(batches))]
+
+    def scores(self, table: Table, told: Told) -> Floats:
         """[examples] The log odds of each."""
-        _, _, hidden = self._forward(table.vectors, table.pieces, table.there)
+        _, _, hidden = self._forward(table.vectors, table.around, table.pieces, table.there)
         of = self.of
-        found: Floats = hidden @ of["out"] + table.vectors @ of["direct"] + told @ of["term"]
+        found: Floats = hidden @ of["out"] + table.vectors @ of["direct"] + told.times(of["term"])
         return found
 
     def _forward(
-        self, vectors: Floats, pieces: Floats, there: NDArray[np.bool_]
+        self, vectors: Floats, around: Floats, pieces: Floats, there: NDArray[np.bool_]
     ) -> tuple[Floats, Floats, Floats]:
         scores = np.where(there[:, :, None], pieces @ self.of["heads"], np.float32(-1e9))
         seen = attention(scores.transpose(1, 0, 2), np.eye(HEADS, dtype=np.float32)).transpose(1, 0, 2)
         pooled = (seen.transpose(0, 2, 1) @ pieces).reshape(len(vectors), -1)
-        hidden = np.maximum(vectors @ self.of["sentence"] + pooled @ self.of["pooled"], 0)
+        before = vectors @ self.of["sentence"] + around @ self.of["around"] + pooled @ self.of["pooled"]
+        hidden = np.maximum(before, 0)
         return seen, pooled, hidden
 
-    def _step(self, table: Table, told: Floats, rows: NDArray[np.int64], rate: float) -> None:
+    def _step(self, table: Table, told: Told, rows: NDArray[np.int64], rate: float) -> None:
         longest = int(table.there[rows].sum(axis=1).max())
         pieces, there = table.pieces[rows, :longest], table.there[rows, :longest]
-        vectors, terms, of = table.vectors[rows], told[rows], self.of
-        seen, pooled, hidden = self._forward(vectors, pieces, there)
+        vectors, around, terms, of = table.vectors[rows], table.around[rows], told.some(rows), self.of
+        seen, pooled, hidden = self._forward(vectors, around, pieces, there)
         kept = ((self._draw.random(hidden.shape) >= DROPPED) / (1 - DROPPED)).astype(np.float32)
-        score = (hidden * kept) @ of["out"] + vectors @ of["direct"] + terms @ of["term"]
+        shown = hidden * kept
+        score = shown @ of["out"] + vectors @ of["direct"] + terms.times(of["term"])
         likely = 1 / (1 + np.exp(-np.clip(score, -30, 30)))
         weight = table.weight[rows]
         off = ((likely - table.keep[rows]) * weight / weight.sum()).astype(np.float32)
-        back = np.outer(off, of["out"]) * kept * (hidden > 0)
+        wrong = self._wrong_kinds(shown, table.kind[rows], weight)
+        back = (np.outer(off, of["out"]) + wrong @ of["beside"].T) * kept * (hidden > 0)
         to_pooled = (back @ of["pooled"].T).reshape(len(rows), HEADS, AXES)
         to_seen = pieces @ to_pooled.transpose(0, 2, 1)
         to_scores = seen * (to_seen - (seen * to_seen).sum(axis=1, keepdims=True))
         self._take(
             {
-                "term": terms.T @ off,
+                "term": terms.back(off),
                 "direct": vectors.T @ off,
                 "heads": pieces.reshape(-1, AXES).T @ to_scores.reshape(-1, HEADS),
                 "pooled": pooled.T @ back,
                 "sentence": vectors.T @ back,
-                "out": (hidden * kept).T @ off,
+                "around": around.T @ back,
+                "out": shown.T @ off,
+                "beside": shown.T @ wrong,
             },
             rate,
         )
+
+    def _wrong_kinds(self, shown: Floats, kind: NDArray[np.int64], weight: Floats) -> Floats:
+        """[rows, kinds] The slope of telling the kinds apart."""
+        scores = shown @ self.of["beside"]
+        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+        wrong = odds / odds.sum(axis=1, keepdims=True)
+        known = kind >= 0
+        wrong[known, kind[known]] -= 1
+        share: Floats = np.where(known, weight, 0) * np.float32(BESIDE) / weight.sum()
+        return (wrong * share[:, None]).astype(np.float32)
 
     def _take(self, slopes: dict[str, Floats], rate: float) -> None:
         self._steps += 1
@@ -373,7 +468,8 @@ class Network:
 def fitted(table: Table, terms: Sequence[str]) -> list[Network]:
     """Networks fitted to `table`, alike but for chance."""
     told = table.told(terms)
-    networks = [Network(len(terms), table.vectors.shape[1], seed) for seed in range(NETWORKS)]
+    kinds = int(table.kind.max()) + 1
+    networks = [Network(len(terms), table.vectors.shape[1], kinds, seed) for seed in range(NETWORKS)]
     for network in networks:
         network.fit(table, told)
     return networks
@@ -396,6 +492,23 @@ def crossed(table: Table, sources: NDArray[np.str_]) -> Floats:
         terms = terms_in(rest)
         found[theirs] = likelihoods(fitted(rest, terms), table.some(theirs), terms)
     return found
+
+
+def curve(table: Table, sources: NDArray[np.str_], judged: Sequence[Judged]) -> None:
+    """Print how well sentences of an author are told from traps, by how many of the others were fitted to."""
+    for others in range(0, len(JUDGED), 2):
+        likely = np.zeros(len(sources), np.float32)
+        for at, author in enumerate(JUDGED):
+            theirs = sources == author
+            told = [JUDGED[(at + step) % len(JUDGED)] for step in range(1, others + 1)]
+            rest = table.some(~np.isin(sources, list(JUDGED)) | np.isin(sources, told))
+            terms = terms_in(rest)
+            likely[theirs] = likelihoods(fitted(rest, terms), table.some(theirs), terms)
+        best, right = best_of(judged, likely)
+        level = float(np.quantile(best[~right], 0.97))
+        print(
+            f"{others} of {len(JUDGED) - 1} other authors: {figures('all', best, right, level)}", flush=True
+        )
 
 
 def fitted_kinds(vectors: Floats, kind: NDArray[np.str_], names: Sequence[str]) -> Floats:
@@ -448,11 +561,12 @@ def main() -> None:
     )
     parser.add_argument("--cache", type=Path, help="a folder that keeps the vectors")
     parser.add_argument(
-        "--floor", type=float, default=0.94, help="precision from which one that replaces is kept"
+        "--floor", type=float, default=0.5, help="likelihood from which one that replaces is kept"
     )
     parser.add_argument("--keep", type=float, default=0.96, help="precision from which a clause is kept")
     parser.add_argument("--sure", type=float, default=0.98, help="precision from which it is sure")
     parser.add_argument("--cross", action="store_true", help="cross-validate, and write nothing")
+    parser.add_argument("--curve", action="store_true", help="vary the number of authors, and write nothing")
     parser.add_argument("--into", type=Path, default=Path(clause_reader.__file__).with_suffix(".npz"))
     given = parser.parse_args()
     some, judged = examples()
@@ -461,34 +575,29 @@ def main() -> None:
     vectors, pieces = encoded([example.clause.text for example in some], given.cache)
     axes = axes_of([one for one, source in zip(pieces, sources, strict=True) if source not in JUDGED])
     table = table_of(some, vectors, pieces, axes)
+    if given.curve:
+        curve(table, sources, judged)
+        return
     likely = crossed(table, sources)
     best, right = best_of(judged, likely)
-    floor, keep, sure = (from_where(best, right, share) for share in (given.floor, given.keep, given.sure))
-    _report(judged, likely, (floor, keep, sure, 0.5, 0.6, 0.7, 0.8, 0.9))
+    levels = {name: from_where(best, right, getattr(given, name)) for name in ("keep", "sure")}
+    levels["floor"] = given.floor
+    _report(judged, likely, (*levels.values(), 0.5, 0.6, 0.7, 0.8, 0.9))
     if not given.cross:
-        _write(given.into, table, some, axes, floor=floor, keep=keep, sure=sure)
+        _write(given.into, table, some, axes, levels)
 
 
-def _write(
-    into: Path,
-    table: Table,
-    some: Sequence[Example],
-    axes: Floats,
-    *,
-    floor: float,
-    keep: float,
-    sure: float,
-) -> None:
+def _write(into: Path, table: Table, some: Sequence[Example], axes: Floats, levels: dict[str, float]) -> None:
     terms = terms_in(table)
     networks = fitted(table, terms)
-    stated = np.array([bool(example.kind) for example in some])
+    stated = np.array([example.keep and example.kind in CATEGORIES for example in some])
     kind = np.array([example.kind for example in some])[stated]
     names = tuple(CATEGORIES)
     share = np.float32(1 / len(networks))
     each = {name: [network.of[name] for network in networks] for name in networks[0].of}
     arrays = {
         **{name: sum(each[name]) * share for name in ("term", "direct")},
-        **{name: np.stack(each[name]) for name in ("heads", "pooled", "sentence")},
+        **{name: np.stack(each[name]) for name in ("heads", "pooled", "sentence", "around")},
         "out": np.stack(each["out"]) * share,
         "axes": axes,
         "kinds": fitted_kinds(table.vectors[stated], kind, names),
@@ -497,12 +606,16 @@ def _write(
         into,
         terms=np.array("\n".join(terms)),
         names=np.array(names),
-        floor=np.float32(floor),
-        keep=np.float32(keep),
-        sure=np.float32(sure),
-        **{name: value.astype(np.float16) for name, value in arrays.items()},
+        **{name: np.float32(value) for name, value in levels.items()},
+        **{name: array for pair in arrays.items() for name, array in _in_bytes(*pair).items()},
     )
     print(f"{into.stat().st_size:,} bytes, {len(terms)} terms")
+
+
+def _in_bytes(name: str, array: Floats) -> dict[str, NDArray[np.generic]]:
+    """`array` in steps of one byte, with the size of a step of each column."""
+    scale = np.maximum(np.abs(array).max(axis=-2 if array.ndim > 1 else None, keepdims=True), 1e-9) / 127
+    return {name: np.round(array / scale).astype(np.int8), f"{name}_scale": scale.astype(np.float32)}
 
 
 if __name__ == "__main__":

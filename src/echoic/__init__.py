@@ -48,6 +48,7 @@ from echoic.types import (
 if _typing.TYPE_CHECKING:
     from echoic import sync
     from echoic.embedding.base import Embedder
+    from echoic.memory.audit import acting
     from echoic.memory.conversation import OpenConversation, Transcript
     from echoic.memory.distil import Jobs
     from echoic.memory.distilling.reconcile import Distilled
@@ -128,12 +129,14 @@ __all__ = [
     "UserMemory",
     "WriteConflict",
     "__version__",
+    "acting",
     "open",
     "sync",
 ]
 
 # These are imported when they are named, as in an annotation: `import echoic` stays light.
 _HANDED_OUT = {
+    "acting": "echoic.memory.audit",
     "AgentExperience": "echoic.memory.experience",
     "Block": "echoic.prompt.block",
     "Distilled": "echoic.memory.distilling.reconcile",

@@ -45,6 +45,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     secrets: Literal["mask", "keep"] = "mask",
     assurance: str | Mapping[str, str] | None = None,
     compliance: str | Path | None = None,
+    audit: bool = False,
 ) -> MemoryService:
     """The memory kept at `url`. Nothing is opened before `async with`, or `await` of its `open()`.
 
@@ -71,8 +72,10 @@ def open(  # noqa: A001 - echoic.open is the way in
             codes and keys; "keep" keeps them word for word.
         assurance: what callers of each level are told, where it differs from the default: also as
             "attested=sensitive,device=open" (docs/assurance.md).
-        compliance: the folder that lists erasures, so that a restored backup forgets again (docs/backup.md).
-            None: beside a SQLite file or a folder of files, "echoic.db.compliance"; none for other stores.
+        compliance: the folder that lists erasures, so that a restored backup forgets again (docs/backup.md),
+            and holds the key that signs receipts. None: beside a SQLite file or a folder of files,
+            "echoic.db.compliance"; none for other stores.
+        audit: whether every access is logged there, without content (docs/audit.md).
 
     Raises:
         InvalidInput: an argument is unknown or contradicts another.
@@ -97,6 +100,7 @@ def open(  # noqa: A001 - echoic.open is the way in
         secrets=secrets,
         assurance=assurance,
         compliance=None if folder is None else Compliance(folder),
+        audit=audit,
         **_of_model(model),
     )
 

@@ -276,6 +276,9 @@ class Receipt:
     verified: bool = False
     """Whether the stored bytes were searched afterwards and held none of it."""
     bytes_searched: int = 0
+    signed: Annotated[Mapping[str, str], AsDict()] = field(default_factory=dict, compare=False)
+    """For an auditor: a `statement` of all this as JSON text, its Ed25519 `signature` and the public `key` in
+    base64. Empty without a compliance folder, or where `cryptography` is not installed (docs/audit.md)."""
 
     @property
     def kept(self) -> int:

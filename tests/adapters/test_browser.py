@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echoic import InvalidInput
-from echoic.adapters.browser import Manners
+from echoic.adapters.browser import PageSettings
 from echoic.adapters.browser.browser_call import BrowserCall
 from echoic.adapters.browser.socket import WAITING, Allowance, CallSocket
 from echoic.adapters.browser.wire import REPLACED, BargeIn, HangUp, Muted, Played, Typed, read, told, written
@@ -154,7 +154,7 @@ class TestALine:
 )
 def test_manners_that_leave_no_time_are_refused(wrong):
     with pytest.raises(InvalidInput):
-        Manners(**wrong)
+        PageSettings(**wrong)
 
 
 class Held(Socket):
@@ -177,7 +177,12 @@ async def test_of_two_sockets_that_wait_for_a_third_to_go_only_the_last_is_serve
         raise AssertionError("nobody made an offer")
 
     call = BrowserCall(
-        "call", "call", transport="webrtc", opens=opens, manners=Manners(), on_over=lambda _call: None
+        "call",
+        "call",
+        transport="webrtc",
+        opens=opens,
+        page_settings=PageSettings(),
+        on_over=lambda _call: None,
     )
     sockets = first, second, last = Held(), Held(), Held()
     serving = [asyncio.create_task(call.serve(socket)) for socket in sockets]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from echoic import NotAllowed
-from echoic.adapters.twilio.phone_lines import MAX_MAY_PROVE
+from echoic.adapters.twilio.callers import MAX_MAY_PROVE
 
 A = "TN-Validation-Passed-A"
 SECRET = "My name is Ana, and my sister is called Quillhilda."

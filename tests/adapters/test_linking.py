@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
 import subprocess
 import sys
@@ -13,8 +14,8 @@ import httpx
 import pytest
 
 import echoic
-from echoic.adapters.twilio.linking import MAX_GUESSES, TYPED_DIGITS, LinkCodes
-from echoic.adapters.twilio.phone_lines import PhoneLines
+from echoic.adapters.twilio.callers import PhoneLines
+from echoic.adapters.twilio.proofs import MAX_CODE_GUESSES, TYPED_DIGITS, LinkCodes
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
 
 LINE = "phone:0123456789abcdef"
@@ -95,7 +96,7 @@ async def test_guesses_are_counted_before_they_are_looked_at_so_that_no_crowd_ge
     codes = LinkCodes(service, clock=clock)
     code = await codes.give("ana")
     wrong = f"{(int(code.code) + 1) % 1_000_000:06}"
-    await asyncio.gather(*(LinkCodes(service, clock=clock).take(wrong) for _ in range(MAX_GUESSES + 5)))
+    await asyncio.gather(*(LinkCodes(service, clock=clock).take(wrong) for _ in range(MAX_CODE_GUESSES + 5)))
     assert await codes.take(code.code) is None, "the right one as well, while it is that loud"
     assert await codes.take_line((await codes.give_line(LINE)).code) == LINE, (
         "the other kind is not disturbed"
@@ -106,7 +107,7 @@ async def test_guesses_are_counted_before_they_are_looked_at_so_that_no_crowd_ge
 
 async def test_a_right_code_is_no_guess(service):
     codes = LinkCodes(service)
-    for _ in range(MAX_GUESSES + 2):
+    for _ in range(MAX_CODE_GUESSES + 2):
         assert await codes.take((await codes.give("ana")).code) == "ana"
 
 
@@ -263,3 +264,9 @@ def test_pages_are_linked_where_no_phone_package_is_installed():
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == "LinkCodes", ran.stderr
+
+
+@pytest.mark.parametrize("package", ["echoic.adapters.twilio", "echoic.adapters.browser", "echoic.session"])
+def test_every_name_that_a_package_of_calls_exports_can_be_imported(package):
+    module = importlib.import_module(package)
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []

@@ -1,4 +1,4 @@
-"""A call as audio: a voice model behind the real client and protocol, and a simulated caller with an ear."""
+"""A call as audio: a voice model behind the real client and protocol, and a simulated caller with an one."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pydantic_ai import Agent
 from pydantic_ai.capabilities import Caching
 
 from echoic import Turn
-from echoic.adapters.twilio.phone_lines import RECORD
+from echoic.adapters.twilio.callers import RECORD
 
 ROOT = str(Path(__file__).parents[2])
 LONG = [
@@ -139,17 +139,17 @@ async def test_control_without_a_stable_prefix_or_marks_little_is_read(call_with
     if client == "claude":
         phone, provider = await call_with(prompt_cache=False)
     else:
-        from echoic.adapters.twilio.caller_session import Serving
+        from echoic.adapters.twilio.caller_session import CallerSession
 
         phone, provider = await call_with()
-        settled = Serving.before
+        settled = CallerSession.before
         count = iter(range(100))
 
         async def unstable(self, said):
             self._call.talk.instructions = f"{next(count)} {self._call.talk.instructions}"
             return await settled(self, said)
 
-        monkeypatch.setattr(Serving, "before", unstable)
+        monkeypatch.setattr(CallerSession, "before", unstable)
     call = await talk(phone)
     await call.hang_up()
     assert max(provider.shares[2:]) < 0.7

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from echoic.adapters.twilio.recalled_conversation import meant_by, page, passages, sound_alike
+from echoic.adapters.twilio.phone_tools import meant_by, page, passages, sound_alike
 from echoic.prompt import estimate_tokens
-from echoic.session.heard import estimated_part, heard_part
+from echoic.session.speech_alignment import estimated_part, heard_part
 from echoic.types import Conversation, Turn
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

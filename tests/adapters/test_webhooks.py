@@ -13,7 +13,7 @@ from echoic.adapters.twilio.settings import FILLERS
 from echoic.session.text_recorder import TextRecorder
 from echoic_loopback.twilio import CallFailed, SimulatedCall
 
-STORE = ("store_conversation", {"key": "blue harvest", "summary": "Plans."})
+STORE = ("store_conversation", {"key": "blue harvest", "summary": "PlannedActions."})
 RECALL = ("recall_conversation", {"key": "old ship"})
 CHAINED = ("recall_conversation", {"key": "old harbour"})
 

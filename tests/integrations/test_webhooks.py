@@ -246,7 +246,7 @@ async def test_a_caller_who_is_known_by_their_number_alone_is_not_told_what_is_s
 
 
 async def test_a_line_that_is_linked_is_its_users_and_one_that_is_shared_is_nobodys(service):
-    from echoic.adapters.twilio.phone_lines import PhoneLines
+    from echoic.adapters.twilio.callers import PhoneLines
 
     lines, line = PhoneLines(service, "default"), identity_of(ANA, "salt")
     whose = by_number(service, "salt", trust_incoming=True)

@@ -38,9 +38,9 @@ def test_plain_statements_are_learned_and_traps_are_not(said):
     assert len(durable) >= 25
     assert len(traps) >= len(said) / 2
     # a little below what was measured: docs/learning.md
-    assert of.precision(said) >= 0.935
-    assert of.recall(said) >= 0.8
-    assert of.share_stored(traps) <= 0.05
+    assert of.precision(said) >= 0.93
+    assert of.recall(said) >= 0.85
+    assert of.share_stored(traps) <= 0.06
 
 
 async def test_corrections_leave_only_what_is_so():
@@ -59,8 +59,10 @@ async def test_no_secret_is_learned():
             ]
         ]
     )
-    told = " ".join(f"{memory.text} {memory.statement or ''}" for memory in found)
-    assert not [word for word in ("five one seven", "5173", "bluebird", "4111") if word in told.casefold()]
+    told = " ".join(f"{memory.key} {memory.text} {memory.statement or ''}" for memory in found).casefold()
+    # nor that there is one
+    words = ("five one seven", "5173", "bluebird", "4111", "pin", "password")
+    assert not [word for word in words if word in told]
 
 
 def test_no_sentence_that_is_measured_was_trained_on():

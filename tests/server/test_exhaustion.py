@@ -9,7 +9,7 @@ from collections import Counter
 import httpx
 import pytest
 
-from echoic.adapters.browser import Manners
+from echoic.adapters.browser import PageSettings
 from echoic.adapters.connections import Limits, address_of
 from echoic.errors import InvalidInput
 from echoic.server import CellLimiter, Rate
@@ -202,7 +202,7 @@ class TestVoiceSlots:
     async def test_tickets_nobody_uses_shut_nobody_out(self, start, from_where):
         async with (
             providing("openai", Script(open_ended=True)) as (_, model),
-            self.opened(start, model, voice_manners=Manners(ticket_s=600)) as server,
+            self.opened(start, model, voice_page_settings=PageSettings(ticket_s=600)) as server,
             client_from(server, from_where) as attacker,
         ):
             await self.crowd(server, attacker)
@@ -218,7 +218,11 @@ class TestVoiceSlots:
         async with (
             providing("openai", Script(open_ended=True)) as (_, model),
             self.opened(
-                start, model, limits=limits, voice_limits=calls, voice_manners=Manners(ticket_s=600)
+                start,
+                model,
+                limits=limits,
+                voice_limits=calls,
+                voice_page_settings=PageSettings(ticket_s=600),
             ) as server,
         ):
             ana = await server.identity()

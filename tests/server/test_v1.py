@@ -145,6 +145,7 @@ async def test_an_agent_key_is_neither_an_operator_nor_a_user(server):
         ("POST", "/api/global"),
         ("GET", "/api/lessons"),
         ("GET", "/api/decisions"),
+        ("GET", "/api/audit"),
         ("POST", "/api/tokens/abc/revoke"),
         ("POST", "/api/forget"),
         ("GET", "/api/export"),

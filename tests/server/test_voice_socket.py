@@ -10,7 +10,7 @@ import logging
 import pytest
 import websockets
 
-from echoic.adapters.browser import Manners
+from echoic.adapters.browser import PageSettings
 from echoic.server.routes.voice import GREETING
 from echoic.session import CallLimits, SessionSettings, VoiceAgent
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays, speech, words_heard
@@ -263,7 +263,7 @@ class TestTheLine:
             UserSays("what is my name", after_ms=600), Says("Pavel", word_ms=100), open_ended=True
         )
         async with providing(provider, first, second) as (_, model):
-            async with open_server(model, voice_manners=Manners(grace_s=0.2)) as server:
+            async with open_server(model, voice_page_settings=PageSettings(grace_s=0.2)) as server:
                 ana = await server.identity()
                 board = server.app.state.served.voice
                 async with calling(server, ana) as page:
@@ -335,7 +335,9 @@ class TestWhoMay:
     async def test_a_ticket_that_was_not_used_in_time_opens_nothing_and_its_place_is_free(self, open_server):
         async with providing("openai", Script(open_ended=True)) as (_, model):
             limits = CallLimits(per_user=1, total=1)
-            async with open_server(model, voice_manners=Manners(ticket_s=0.2), voice_limits=limits) as server:
+            async with open_server(
+                model, voice_page_settings=PageSettings(ticket_s=0.2), voice_limits=limits
+            ) as server:
                 ana = await server.identity()
                 ticket = (await admitted(server.client, ana))["ticket"]
                 await until(lambda: limits.calls == 0)
@@ -354,7 +356,7 @@ class TestWhoMay:
 
     async def test_anothers_call_can_be_neither_joined_nor_resumed(self, open_server):
         async with providing("openai", Script(open_ended=True)) as (_, model):
-            async with open_server(model, voice_manners=Manners(grace_s=0.2)) as server:
+            async with open_server(model, voice_page_settings=PageSettings(grace_s=0.2)) as server:
                 ana, eve = await server.identity(), await server.identity()
                 elsewhere = await server.identity("acme")
                 async with calling(server, ana) as page:
@@ -381,7 +383,7 @@ class TestWhoMay:
 
     async def test_an_identity_that_is_revoked_in_mid_call_ends_it(self, open_server):
         async with providing("openai", Script(open_ended=True)) as (_, model):
-            async with open_server(model, voice_manners=Manners(check_s=0.1)) as server:
+            async with open_server(model, voice_page_settings=PageSettings(check_s=0.1)) as server:
                 ana = await server.identity()
                 async with calling(server, ana) as page:
                     await asyncio.sleep(0.5)
@@ -439,7 +441,9 @@ class TestWhileItIsOpened:
 
         slow = VoiceAgent(name="robin", instructions="You are Robin.", on_enter=enters)
         async with providing("openai", Script(Says("noted", word_ms=100), open_ended=True)) as (_, model):
-            async with open_server(model, voice_agents=[slow], voice_manners=Manners(grace_s=0.2)) as server:
+            async with open_server(
+                model, voice_agents=[slow], voice_page_settings=PageSettings(grace_s=0.2)
+            ) as server:
                 yield server, there, let_in
 
     async def test_what_is_typed_waits_for_the_call(self, entering):
@@ -500,7 +504,7 @@ class TestWhatIsNoCall:
 
     async def test_audio_faster_than_time_ends_the_socket(self, open_server):
         async with providing("openai", Script(open_ended=True)) as (provider, model):
-            async with open_server(model, voice_manners=Manners(burst_s=2)) as server:
+            async with open_server(model, voice_page_settings=PageSettings(burst_s=2)) as server:
                 ana = await server.identity()
                 async with calling(server, ana) as page:
                     for _ in range(6):

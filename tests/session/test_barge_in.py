@@ -33,10 +33,10 @@ async def interrupted(memory, serve, provider, line_class, eventually, played_ms
             async with line:
                 # the microphone goes silent once the question is out, until the reply stands still
                 await eventually(lambda: server.sessions and server.sessions[0].record.sent())
-                await eventually(lambda: session.live.leg.utterances)
+                await eventually(lambda: session.live.provider.utterances)
                 line.muted = True
                 await eventually(lambda: len(line.heard) >= max(played_ms, 20) * 48)
-                await eventually(lambda: not session.live.leg.speaking or says.get("pace"))
+                await eventually(lambda: not session.live.provider.speaking or says.get("pace"))
                 line.muted = False
                 await eventually(lambda: session.live.cut_at_s)
                 cut_at = len(line.heard)
@@ -146,7 +146,7 @@ async def test_a_device_that_buffers_all_of_it_says_how_much_was_played(memory, 
 
         playing = asyncio.create_task(play())
         silence = bytes(2 * session.profile.input_hz * 20 // 1000)
-        while not session.live.leg.utterances:
+        while not session.live.provider.utterances:
             await session.send_audio(silence)
             await asyncio.sleep(0.001)
         await eventually(lambda: given >= len(speech(REPLY).pcm))

@@ -266,14 +266,14 @@ async def test_a_task_that_is_cancelled_has_its_call_kept(memory, serve, phone, 
 
 
 async def test_who_hangs_up_before_the_line_is_open_leaves_none_open(memory, serve, monkeypatch):
-    opened, closed, legs = asyncio.Event(), asyncio.Event(), []
+    opened, closed, providers = asyncio.Event(), asyncio.Event(), []
     plain = ProviderConnections.open
 
     async def opens(lines, *given):
-        legs.append(await plain(lines, *given))
+        providers.append(await plain(lines, *given))
         opened.set()
         await closed.wait()
-        return legs[0]
+        return providers[0]
 
     monkeypatch.setattr(ProviderConnections, "open", opens)
     async with serve("openai", Script(open_ended=True)) as (_, model):
@@ -285,7 +285,7 @@ async def test_who_hangs_up_before_the_line_is_open_leaves_none_open(memory, ser
         with pytest.raises(NotOpen):
             await entering
         assert session.state == "closed"
-        assert not legs[0].is_open
+        assert not providers[0].is_open
 
 
 @pytest.mark.parametrize("resumed", [False, True])
@@ -312,7 +312,7 @@ async def test_who_hangs_up_while_the_agent_enters_leaves_nothing_running(
         with pytest.raises(asyncio.CancelledError):
             await opening
         assert session.state == "closed"
-        assert not [task for task in asyncio.all_tasks() if task.get_name() == "echoic-keeper"]
+        assert not [task for task in asyncio.all_tasks() if task.get_name() == "echoic-recorder"]
         status = (await memory.user("ana").find_conversation("call")).status
         assert (status == "completed") is not resumed
         again = VoiceSession.resume(memory, "call", model=model, **options)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from echoic.session.heard import SpeechTrace, Stamp, divide, lead_of
+from echoic.session.speech_alignment import SpeechTrace, Stamp, divide, lead_of
 from echoic_loopback.realtime import speech
 
 RATE = 24_000

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from echoic import InvalidInput
-from echoic.session.heard import SpeechTrace
 from echoic.session.playback import Flush, Frame, Playback, Utterance
+from echoic.session.speech_alignment import SpeechTrace
 from echoic_loopback.realtime import speech
 
 RATE = 24_000
@@ -146,3 +146,31 @@ async def test_what_nobody_played_by_the_end_was_not_heard():
     assert said.settled
     assert said.divided().heard == ""
     assert [item async for item in playback.media()] == []
+
+
+async def test_no_more_is_handed_out_than_may_be_on_its_way():
+    playback = Playback(frame_ms=20)
+    said, spoken = utterance()
+    playback.played(0)
+    playback.feed(said, spoken.pcm)
+    media = playback.media(40 * MS)
+    await pull(media, 3)
+    more = asyncio.ensure_future(anext(media))
+    await asyncio.sleep(0)
+    assert not more.done()
+    playback.played(20 * MS)
+    assert isinstance(await more, Frame)
+
+
+async def test_a_device_that_reports_late_is_given_more_and_is_still_believed(monkeypatch):
+    monkeypatch.setattr("echoic.session.playback._PATIENCE_S", 0.001)
+    playback = Playback(frame_ms=20)
+    said, spoken = utterance()
+    playback.played(0)
+    playback.feed(said, spoken.pcm)
+    media = playback.media(40 * MS)
+    await pull(media, 6)
+    playback.cut()
+    assert await anext(media) == Flush()
+    playback.played(20 * MS, flushed=True)
+    assert said.played_bytes == 20 * MS

@@ -6,7 +6,7 @@ import pytest
 from pydantic_ai.realtime import RealtimeError, RealtimeSession
 
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.session.provider_session import Leg
+from echoic.session.provider_session import ProviderSession
 from echoic_loopback.realtime import Drop, Refusal, Says, Script, UserSays
 
 
@@ -79,9 +79,9 @@ class Broken:
 
 
 def leg_of_nobody():
-    leg = Leg.__new__(Leg)
-    leg._stopping = leg._silent = False
-    return leg
+    provider = ProviderSession.__new__(ProviderSession)
+    provider._stopping = provider._silent = False
+    return provider
 
 
 async def test_a_line_that_a_sender_finds_broken_first_is_left_to_the_reader_to_dial_anew():

@@ -46,7 +46,7 @@ async def call(memory, serve, phone, eventually, provider, *scripts, agent=None,
             await eventually(lambda: len(server.sessions) == len(scripts), 30)
             await eventually(lambda: server.sessions[-1].script_over, 30)
             await eventually(lambda: session.live.playback.idle, 30)
-            await eventually(lambda: not session.live.leg.speaking)
+            await eventually(lambda: not session.live.provider.speaking)
             last = server.sessions[-1]
     turns = [(t.speaker, t.text) for t in (await memory.user("ana").task("c")).turns]
     return turns, last
@@ -174,8 +174,10 @@ async def test_a_reply_the_caller_cut_off_is_not_brought_back_by_a_broken_line(
     memory, provider, serve, phone, eventually
 ):
     async def cut_and_drop(session, server):
-        await eventually(lambda: session.live.leg.utterances and not session.live.playback.idle, 20)
-        await eventually(lambda: any(said.fed_bytes for said in session.live.leg.utterances.values()), 20)
+        await eventually(lambda: session.live.provider.utterances and not session.live.playback.idle, 20)
+        await eventually(
+            lambda: any(said.fed_bytes for said in session.live.provider.utterances.values()), 20
+        )
         session.barge_in()
         await server.sessions[0].drop()
 

@@ -8,16 +8,16 @@ from types import SimpleNamespace
 import pytest
 from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart
 
-from echoic.session.heard import SpeechTrace
 from echoic.session.playback import Utterance
 from echoic.session.provider_session import CallerUtterance
-from echoic.session.recorder import Keeper
+from echoic.session.recorder import CallRecorder
+from echoic.session.speech_alignment import SpeechTrace
 
 WHOLE = "where do I live"
 
 
 @pytest.fixture
-def leg():
+def provider():
     message = ModelRequest(parts=[SpeechPart(speaker="user", transcript=WHOLE)])
     return SimpleNamespace(
         name="leg",
@@ -31,52 +31,54 @@ def leg():
 
 
 @pytest.fixture
-def keeper(leg):
+def recorder(provider):
     live = SimpleNamespace(
-        legs=[leg],
-        leg=leg,
+        providers=[provider],
+        provider=provider,
         confidences=SimpleNamespace(of=lambda _: None),
         cut_at_s=0.0,
         playback=SimpleNamespace(idle=True, reported=True),
         settings=SimpleNamespace(cut_grace_s=0.0),
         host=None,
     )
-    return Keeper(live, exchange_of=lambda _: None, on_idle=lambda _: None, on_lost=lambda _: None)
+    return CallRecorder(live, exchange_of=lambda _: None, on_idle=lambda _: None, on_lost=lambda _: None)
 
 
-def kept(keeper):
-    return [(ripe.turn.id, ripe.turn.text) for ripe in keeper._ripe()]
+def kept(recorder):
+    return [(ripe.turn.id, ripe.turn.text) for ripe in recorder._ripe()]
 
 
-async def test_words_that_were_shown_are_kept_as_the_turn_they_were_shown_as(keeper, leg):
+async def test_words_that_were_shown_are_kept_as_the_turn_they_were_shown_as(recorder, provider):
     """The history may have the end of an utterance before the event of it was taken in."""
-    leg.said[0] = CallerUtterance("shown", "where do I")
-    assert kept(keeper) == []
-    leg.said[0].text, leg.said[0].final = WHOLE, True
-    assert kept(keeper) == [("shown", WHOLE)]
+    provider.said[0] = CallerUtterance("shown", "where do I")
+    assert kept(recorder) == []
+    provider.said[0].text, provider.said[0].final = WHOLE, True
+    assert kept(recorder) == [("shown", WHOLE)]
 
 
 @pytest.mark.parametrize("speaker", ["user", "assistant"])
-async def test_what_is_recorded_before_its_events_were_taken_in_is_kept_once_they_were(keeper, leg, speaker):
+async def test_what_is_recorded_before_its_events_were_taken_in_is_kept_once_they_were(
+    recorder, provider, speaker
+):
     """Else it would be kept as another turn than it is shown as, and an answer as if all of it was heard."""
     kind = ModelRequest if speaker == "user" else ModelResponse
     message = kind(parts=[SpeechPart(speaker=speaker, transcript=WHOLE)])
-    leg.new_messages = lambda: [message]
-    assert kept(keeper) == []
+    provider.new_messages = lambda: [message]
+    assert kept(recorder) == []
     if speaker == "user":
-        leg.said[0] = CallerUtterance("shown", WHOLE, final=True)
+        provider.said[0] = CallerUtterance("shown", WHOLE, final=True)
     else:
         trace = SpeechTrace(24_000)
         trace.wrote(WHOLE)
-        leg.utterances[0] = Utterance("shown", "agent", trace, ended=True)
-    assert kept(keeper) == [("shown", WHOLE)]
+        provider.utterances[0] = Utterance("shown", "agent", trace, ended=True)
+    assert kept(recorder) == [("shown", WHOLE)]
 
 
-async def test_a_line_that_took_in_nothing_or_ended_is_waited_for_no_longer(keeper, leg, monkeypatch):
+async def test_a_line_that_took_in_nothing_or_ended_is_waited_for_no_longer(recorder, provider, monkeypatch):
     monkeypatch.setattr("echoic.session.recorder._UNSEEN_S", 0)
-    assert kept(keeper) == [("leg-0", WHOLE)]
-    leg.said[0] = CallerUtterance("next", "and what about")
-    assert kept(keeper) == [("leg-0", WHOLE)]
-    leg.said[0] = CallerUtterance("shown", "where do I")
-    leg.ended.set()
-    assert kept(keeper) == [("leg-0", WHOLE)]
+    assert kept(recorder) == [("leg-0", WHOLE)]
+    provider.said[0] = CallerUtterance("next", "and what about")
+    assert kept(recorder) == [("leg-0", WHOLE)]
+    provider.said[0] = CallerUtterance("shown", "where do I")
+    provider.ended.set()
+    assert kept(recorder) == [("leg-0", WHOLE)]

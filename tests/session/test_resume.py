@@ -365,18 +365,18 @@ async def test_a_process_that_ends_leaves_the_call_to_whoever_took_it_over(memor
     async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (_, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="call")
         async with session:
-            keeper = session._running._keeper
-            await keeper._stop()  # it hangs, and does not notice
-            await keeper._cycle(checkpoint=True)
+            recorder = session._running._recorder
+            await recorder._stop()  # it hangs, and does not notice
+            await recorder._cycle(checkpoint=True)
             other = await VoiceSession.resume(memory, "call", user="ana", agents=[robin], model=model)
             async with other:
-                await other._running._keeper._stop()
-                await other._running._keeper._cycle(checkpoint=True)
+                await other._running._recorder._stop()
+                await other._running._recorder._cycle(checkpoint=True)
                 await session.close("idle")
                 assert await checkpoint_in(memory) is not None
                 assert (await ours.find_conversation("call")).status == "active"
                 other.live.kept = 99
-                await other._running._keeper._cycle(checkpoint=True)
+                await other._running._recorder._cycle(checkpoint=True)
                 assert (await checkpoint_in(memory)).cursor == 99
                 assert other.state == "active"
     assert await checkpoint_in(memory) is None, "whoever has the call ends it"

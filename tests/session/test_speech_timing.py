@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from echoic.session.heard import PAUSE_MS, SpeechTrace, divide, lead_of
-from echoic.session.speech_timing import Arrivals, timed
+from echoic.session.speech_alignment import PAUSE_MS, Arrivals, SpeechTrace, divide, lead_of, timed
 from echoic_loopback.realtime import Speech, silence, speech
 
 RATE = 24_000

@@ -156,7 +156,7 @@ async def test_what_the_first_agent_was_asked_to_say_is_asked_of_no_other(
         session = VoiceSession(memory, user="ana", agents=agents, model=model, session_id="t")
         async with session, phone(session):
             await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 20)
-            await eventually(lambda: "billing here" in str(session.live.leg.all_messages()), 20)
+            await eventually(lambda: "billing here" in str(session.live.provider.all_messages()), 20)
             await session.inject("The office closes at six.")
             await eventually(lambda: "closes at six" in str(server.sessions[1].record.received()), 20)
             await eventually(lambda: session.live.playback.idle)
@@ -169,7 +169,7 @@ async def test_what_the_first_agent_was_asked_to_say_is_asked_of_no_other(
         async with again:
             assert again.current_agent == "billing"
             await eventually(lambda: "invoice seven please" in str(server.sessions[2].record.received()), 20)
-            assert "closes at six" in str(again.live.leg.all_messages()), "the operator's word holds on"
+            assert "closes at six" in str(again.live.provider.all_messages()), "the operator's word holds on"
             told = str(server.sessions[2].record.received())
     assert not [request for request in [*asked_once, "billing is here"] if request in told]
 
@@ -238,7 +238,9 @@ async def test_transfers_that_are_asked_for_at_once_happen_one_after_the_other(m
             await asyncio.gather(*(session.transfer(agent) for agent in ("billing", "desk", "front")))
             assert most == [1, 1, 1]
             assert session.current_agent == "front"
-            assert [leg.setup.agent.name for leg in session.live.legs if leg.is_open] == ["front"]
+            assert [provider.setup.agent.name for provider in session.live.providers if provider.is_open] == [
+                "front"
+            ]
             assert session.live.log.call.agents == ["front", "billing", "desk", "front"]
 
 
@@ -246,8 +248,8 @@ async def test_a_call_that_ends_is_handed_to_nobody(memory, serve):
     refused = []
     async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (server, model):
         async with VoiceSession(memory, user="ana", agents=AGENTS, model=model) as session:
-            keeper = session._running._keeper
-            plain = keeper.finish
+            recorder = session._running._recorder
+            plain = recorder.finish
 
             async def finish(**given):
                 try:
@@ -256,7 +258,7 @@ async def test_a_call_that_ends_is_handed_to_nobody(memory, serve):
                     refused.append(error)
                 return await plain(**given)
 
-            keeper.finish = finish
+            recorder.finish = finish
         assert len(refused) == 1
         assert len(server.sessions) == 1
         assert session.state == "closed"

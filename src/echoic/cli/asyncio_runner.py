@@ -48,6 +48,7 @@ def run(ctx: click.Context, work: Work, *, model: str | None = None) -> int:
     """Do `work` with an open memory, print its result and return the exit code."""
     output = output_of(ctx)
     settings = settings_of(ctx)
+    _act(ctx, settings)
     return output.finish(_in_loop(settings, _with_memory(settings, output, work, model)))
 
 
@@ -57,7 +58,18 @@ def run_apart(
     """Do `work` that opens what it needs itself, print its result and return the exit code."""
     output = output_of(ctx)
     settings = settings_of(ctx)
+    _act(ctx, settings)
     return output.finish(_in_loop(settings, work(settings, output)))
+
+
+def _act(ctx: click.Context, settings: Settings) -> None:
+    """Say for the audit log who uses the command line."""
+    if settings.audit:
+        import getpass
+
+        from echoic.memory.audit import act
+
+        act("command line", getpass.getuser(), ctx.command_path)
 
 
 def memory_at(
@@ -85,6 +97,7 @@ def memory_at(
         secrets="keep" if settings.keep_secrets else "mask",
         assurance=settings.assurance,
         compliance=settings.compliance,
+        audit=settings.audit,
     )
 
 

@@ -159,6 +159,7 @@ def output_of(ctx: click.Context) -> Output:
 
 _EXTRAS = {
     "asyncpg": "postgres",
+    "cryptography": "signing",
     "fastapi": "server",
     "jwt": "server",
     "mcp": "mcp",

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from echoic.adapters.connections import Limits
     from echoic.adapters.twilio import Phone, PhoneSettings
-    from echoic.adapters.twilio.callers import Callers
-    from echoic.adapters.twilio.phone_lines import PhoneLine
+    from echoic.adapters.twilio.callers import Callers, PhoneLine
     from echoic.memory.guarded_store import Quota
     from echoic.memory.service import MemoryService
 

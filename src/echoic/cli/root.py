@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from echoic.cli.audit import audit_group
 from echoic.cli.backup import backup_command, restore_command
 from echoic.cli.calls import calls_group, why_command
 from echoic.cli.chat import chat_command
@@ -63,6 +64,7 @@ root.add_section(
         doctor_command,
         backup_command,
         restore_command,
+        audit_group,
         users_command,
         global_group,
         proposals_group,

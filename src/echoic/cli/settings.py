@@ -35,6 +35,7 @@ class Settings:
     shares: str = ""
     assurance: str = ""
     keep_secrets: bool = False
+    audit: bool = False
     compliance: Path | None = None
     """The compliance folder; None: the one beside a local store."""
     json: bool = False
@@ -97,6 +98,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "DIR",
         "The folder that lists erasures for restored backups. Default: beside a SQLite file or folder store.",
     ),
+    "audit": ("--audit", "", "Log every access in the compliance folder, without content (docs/audit.md)."),
     "json": ("--json", "", "Print one JSON document, also for an error."),
     "quiet": ("--quiet", "", "Print only errors on stderr."),
     "debug": ("--debug", "", "Print the traceback of an error."),

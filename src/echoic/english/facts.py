@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from echoic.english import names, places, spoken
+from echoic.english import guards, names, places, spoken
 from echoic.english.grammar import RuleReading, Spot, one
-from echoic.english.lexicon import AUXILIARIES, FUNCTION, pattern, source, table, wordlike, words
+from echoic.english.lexicon import AUXILIARIES, FUNCTION, GIVEN, pattern, source, table, wordlike, words
 from echoic.english.names import closed, run_end
 from echoic.english.sentences import Sentence
 from echoic.english.slots import INFERRED, PLAIN, STATED, SelfStatement, hear, hear_of
@@ -29,6 +29,18 @@ _MEASURES: Final = pattern("facts.measures")
 def reached(spot: Spot) -> RuleReading | None:
     number = one(spoken.phone(spot.said, spot.at), lambda text: hear("phone", text))
     return number or one(spoken.email(spot.said, spot.at), lambda text: hear("email", text))
+
+
+def reference(spot: Spot) -> RuleReading | None:
+    """After "my order number is": one key for each kind of number."""
+    thing = f"{spot.group('thing')} number"
+    found = spoken.code(spot.said, spot.at)
+    return one(
+        found,
+        lambda text: hear(
+            "reference", text, item=thing.replace(" ", "_"), sentence=f"The user's {thing} is {text}."
+        ),
+    )
 
 
 def timezone(spot: Spot) -> RuleReading | None:
@@ -92,7 +104,7 @@ def _language(low: str, measure: str) -> SelfStatement:
 
 _ADULT: Final = range(10, 111)
 _ANY_AGE: Final = range(3, 121)
-_INTRODUCED: Final = frozenset("speaking calling here from".split())
+_INTRODUCED: Final = frozenset("speaking calling ringing phoning here from".split())
 _AGE_CLOSERS: Final = words("facts.age_closers")
 _LASTING: Final = words("facts.lasting")
 # What puts a home in the past, up to some words behind it ("with my parents when I was five").
@@ -119,11 +131,26 @@ def claimed_name(spot: Spot) -> RuleReading | None:
 
 
 def introduced(spot: Spot) -> RuleReading | None:
-    """After "this is" or "it's": only with a greeting before it or "speaking" after it."""
-    found = names.claimed(spot.said, spot.at, greeted=True)
-    if found is None or not (spot.greeted or spot.said.low(found.end) in _INTRODUCED):
+    """After "this is" or "it's": with a greeting before it, "speaking" after it, or a known name alone."""
+    said = spot.said
+    found = names.claimed(said, spot.at, greeted=True)
+    if found is None:
+        return None
+    known = said.low(spot.at) in GIVEN | names.TITLES and spot.match.group().startswith("this")
+    alone = known and said.at[spot.match.start()] == 0 and said.gap(found.end)
+    if not (spot.greeted or alone or said.low(found.end) in _INTRODUCED):
         return None
     return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
+
+
+def named_before(spot: Spot) -> RuleReading | None:
+    """Before "here" or "speaking", where nothing else but a greeting is: "hi, Tom Baker here"."""
+    said, end = spot.said, spot.said.at[spot.match.start()]
+    start = next((at for at in range(end) if said.low(at) not in guards.CONNECTING), end)
+    found = names.claimed(said, start, greeted=True) if start < end else None
+    if found is None or found.end != end or not said.gap(spot.at):
+        return None
+    return RuleReading((hear("user_name", found.text, confidence=PLAIN),), spot.at)
 
 
 def home(spot: Spot) -> RuleReading | None:

@@ -14,8 +14,8 @@ from echoic.english.lexicon import pattern, words
 from echoic.english.sentences import Sentence
 
 GREETINGS: Final = words("guards.greetings")
-# Words a clause of the speaker's own may follow.
-_CONNECTING: Final = GREETINGS | words("guards.connecting")
+CONNECTING: Final = GREETINGS | words("guards.connecting")
+"""Words a clause of the speaker's own may follow."""
 # Words that make what follows a question, a relative clause, a hedge or somebody's words.
 _FORBIDDING: Final = words("guards.forbidding")
 _SHADOWING: Final = words("guards.shadowing")
@@ -27,7 +27,7 @@ _HARMLESS: Final = pattern("guards.harmless")
 # Phrases after which the speaker vouches for what follows.
 _VOUCHING: Final = pattern("guards.vouching")
 _AGENT: Final = pattern("guards.agent")
-_SUNG: Final = pattern("guards.sung")
+_STAGED: Final = pattern("guards.staged")
 _AGENTS: Final = frozenset("assistant agent system bot ai".split())
 _QUESTIONING: Final = words("guards.questioning")
 _ASSENTING: Final = frozenset("ok okay alright please yeah".split())
@@ -53,15 +53,15 @@ def by_an_agent(utterance: Sequence[Sentence]) -> bool:
     return labelled or any(_AGENT.search(said.line) for said in utterance)
 
 
-def sings(utterance: Sequence[Sentence]) -> bool:
-    """Whether words of it are only there to be sung: then nothing in it is meant."""
-    return any(_SUNG.search(said.line) for said in utterance)
+def staged(utterance: Sequence[Sentence]) -> bool:
+    """Whether it is sung, acted or broadcast: then nothing in it is meant."""
+    return any(_STAGED.search(said.line) for said in utterance)
 
 
 def greets(said: Sentence) -> bool:
     """Whether the sentence is nothing but a greeting."""
     words = [token.low for token in said.tokens]
-    return not GREETINGS.isdisjoint(words) and all(word in _CONNECTING for word in words)
+    return not GREETINGS.isdisjoint(words) and all(word in CONNECTING for word in words)
 
 
 class Ground:
@@ -103,7 +103,7 @@ class Ground:
         if before in _FORBIDDING:
             return False
         thanked = (said.low(index - 2), before) == ("thank", "you")
-        return firm or said.tokens[index].gap or thanked or before in _CONNECTING
+        return firm or said.tokens[index].gap or thanked or before in CONNECTING
 
 
 def _shadow(said: Sentence) -> list[bool]:
@@ -144,7 +144,7 @@ def _greeting(said: Sentence, *, greeted: bool) -> int:
     seen = greeted
     for index, token in enumerate(said.tokens):
         seen = seen or token.low in GREETINGS
-        if token.low not in _CONNECTING:
+        if token.low not in CONNECTING:
             return index if seen else -1
     return -1
 

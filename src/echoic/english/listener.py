@@ -48,7 +48,7 @@ def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -
     """
     storable = text[:_MAX_CHARACTERS].encode(errors="ignore").decode()  # lone surrogates cannot be kept
     spoken = sentences(storable)
-    if guards.by_an_agent(spoken) or guards.sings(spoken):
+    if guards.by_an_agent(spoken) or guards.staged(spoken):
         return []
     hearing = _Hearing(previous, since)
     for said in spoken:

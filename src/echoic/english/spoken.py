@@ -16,6 +16,9 @@ from echoic.temporal.dates import A_DAY, number_of_day
 PHONE_DIGITS: Final = range(6, 16)
 """Digits of a number worth keeping: E.164 allows 15 at most; under six it is an extension or a code."""
 
+CODE_LENGTH: Final = range(3, 21)
+"""Letters and digits of a reference."""
+
 _UNITS: Final = {
     word: value
     for value, words in enumerate("zero|oh|o|nought|nil one two three four five six seven eight nine".split())
@@ -179,6 +182,32 @@ def phone(said: Sentence, at: int) -> Value | None:
     """A telephone number as digits: "five five five, one two three four" is 5551234."""
     found = digits(said, at)
     return found if found and len(found.text.lstrip("+")) in PHONE_DIGITS else None
+
+
+def code(said: Sentence, at: int) -> Value | None:
+    """Letters and digits of a reference as one word: "a b one two dash nine" is AB129."""
+    run, index = "", at
+    while index < len(said) and (step := _code_step(said, index)):
+        run, index = run + step.text, step.end
+    good = len(run) in CODE_LENGTH and any(map(str.isdigit, run))
+    return Value(run.upper(), index) if good else None
+
+
+def _code_step(said: Sentence, at: int) -> Value | None:
+    word = said.low(at)
+    if re.fullmatch(r"(?=.*[0-9])[a-z0-9]+(?:[-/.#][a-z0-9]+)*", word) or _is_letter(said, at):
+        return Value(re.sub(r"[^a-z0-9]", "", word), at + 1)
+    if word in {"dash", "hyphen", "slash"} and at + 1 < len(said):
+        return Value("", at + 1)
+    return _digit_step(said, at)
+
+
+def _is_letter(said: Sentence, at: int) -> bool:
+    """Whether a single letter is meant: "a" and "i" are words as well, and end no reference."""
+    word = said.low(at)
+    if len(word) != 1 or not word.isascii() or not word.isalpha() or word == "o":
+        return False
+    return word not in {"a", "i"} or _is_letter(said, at + 1) or _digit_step(said, at + 1) is not None
 
 
 def email(said: Sentence, at: int) -> Value | None:

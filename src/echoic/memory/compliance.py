@@ -1,8 +1,8 @@
 """The compliance folder: what must outlive the store and its backups. It holds nothing that anybody said.
 
 `key` is a random key that never leaves the folder, `erasures.jsonl` lists what was erased as keyed hashes of
-scopes and ids, so that a restored backup forgets again. The folder lies beside a store, never in it, and is
-no part of a backup.
+scopes and ids, so that a restored backup forgets again. Receipts are signed with a key that follows from
+`key`. The folder lies beside a store, never in it, and is no part of a backup.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import json
 import os
 import secrets
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
 from echoic.memory.chained_log import ChainedLog, locked
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
-from echoic.types import Scope
+from echoic.types import Receipt, Scope
 
 ERASURE: Final = "erasure"
 """The kind of a mark in a store: this erasure was carried out here. It says nothing of whom it was about."""
@@ -120,6 +122,44 @@ class Compliance:
     def _hashed(self, *parts: str) -> str:
         told = "\0".join(part.replace("\0", "\0\0") for part in parts).encode(errors="surrogatepass")
         return hmac.new(self.derived("pseudonym"), told, sha256).hexdigest()[:32]
+
+    # -- signatures. Blocking; they need the package `cryptography`
+
+    def signed(self, statement: Mapping[str, Any]) -> dict[str, str]:
+        """`statement` as JSON text with its Ed25519 signature; {} where `cryptography` is not installed."""
+        try:
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        except ImportError:
+            return {}
+        key = Ed25519PrivateKey.from_private_bytes(self.derived("signature"))
+        text = json.dumps(statement, ensure_ascii=True)
+        public = key.public_key().public_bytes_raw()
+        return {
+            "statement": text,
+            "signature": b64encode(key.sign(text.encode())).decode(),
+            "key": b64encode(public).decode(),
+        }
+
+    async def receipt(self, scope: Scope, what: str, receipt: Receipt) -> Receipt:
+        """`receipt` with a signed statement of what it says, of when, and of whose pseudonym."""
+
+        def sign() -> dict[str, str]:
+            counted = asdict(replace(receipt, signed={}))
+            del counted["signed"]
+            return self.signed(
+                {
+                    "type": "echoic.erasure-receipt",
+                    "id": uuid4().hex,
+                    "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "deployment": scope.deployment,
+                    "scope": self.pseudonym(scope),
+                    "erased": what,
+                    **counted,
+                    "not_reached": ["backup files", "exported copies", "logs of model providers"],
+                }
+            )
+
+        return replace(receipt, signed=await asyncio.to_thread(sign))
 
     # -- erasures
 

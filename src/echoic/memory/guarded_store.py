@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
+from echoic.memory.audit import AuditLog
 from echoic.memory.compliance import Compliance
 from echoic.memory.door import Door
 from echoic.memory.profile import DIRECTIVES
@@ -37,7 +38,7 @@ from echoic.memory.records import (
     TURN,
 )
 from echoic.memory.telemetry import Telemetry
-from echoic.stores.base import Change, Erasable, Erased, Put, Record, Store
+from echoic.stores.base import Change, Drop, Erasable, Erased, Put, Record, Store
 from echoic.types import Scope
 
 log = logging.getLogger(__name__)
@@ -391,13 +392,17 @@ def observed_store(
     meter: Meter | None = None,
     home: HomeLoop | None = None,
     compliance: Compliance | None = None,
+    audit: AuditLog | None = None,
 ) -> Store:
     """`store`, its writes masked at `door`, traced and counted, and refused where `meter` says so.
 
-    Its verbs are for the loop `home` alone. What it erases is listed in `compliance`.
+    Its verbs are for the loop `home` alone. What it erases is listed in `compliance`, whatever is
+    done with it in `audit`.
     """
     meter, home = meter or Meter(store, Quota()), home or HomeLoop()
-    return cast("Store", _ObservedStore(store, telemetry, door, meter, home, compliance=compliance))
+    return cast(
+        "Store", _ObservedStore(store, telemetry, door, meter, home, compliance=compliance, audit=audit)
+    )
 
 
 class _ObservedStore:
@@ -410,8 +415,10 @@ class _ObservedStore:
         home: HomeLoop,
         *,
         compliance: Compliance | None,
+        audit: AuditLog | None,
     ) -> None:
         self._observed: Any = store
+        self._audit = audit
         self._compliance = compliance
         self._telemetry = telemetry
         self._door = door
@@ -425,6 +432,9 @@ class _ObservedStore:
 
         def verb(*args: Any, **kwargs: Any) -> Any:
             self._home.check()  # only now: whoever hands a verb on, as echoic.sync does, may be elsewhere
+            if self._audit is not None and name in _READS:
+                scope = args[0] if args else kwargs["scope"]
+                self._audit.note("read", scope, args[1] if name == "read" else "memory and turn")
             return found(*args, **kwargs)
 
         return verb
@@ -432,6 +442,9 @@ class _ObservedStore:
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         self._home.check()
         prepared = await self._door.prepare(scope, changes)
+        if self._audit is not None:
+            for kind in {c.record.kind if isinstance(c, Put) else c.kind for c in prepared if _alters(c)}:
+                self._audit.note("write", scope, kind)
         with self._telemetry.operation("write", scope) as doing:
             doing.count = len(prepared)
             doing.attributes = {"changes": doing.count}
@@ -447,17 +460,37 @@ class _ObservedStore:
         self._home.check()
         if key is not None and kind == MEMORY:
             key = self._door.key(scope, key)
+        if self._audit is not None:
+            self._audit.note("read", scope, kind)
         return cast("list[Record]", await self._observed.scan(scope, kind, key=key, **options))
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         self._home.check()
         self._door.forget(scope)
+        if self._audit is not None:
+            await self._note_erasure(scope, changes)
         try:
             if self._compliance is not None:
                 return await self._compliance.erase(self._observed, scope, changes)
             return cast("Erased", await self._observed.erase(scope, changes))
         finally:
             self._meter.removed(scope)
+
+    async def _note_erasure(self, scope: Scope, changes: Sequence[Erasable] | None) -> None:
+        """Log it before it happens: where it cannot be logged, nothing is destroyed."""
+        assert self._audit is not None
+        kinds = {c.record.kind if isinstance(c, Put) else c.kind for c in changes or ()}
+        for kind in kinds if changes is not None else {"everything"}:
+            self._audit.note("erase", scope, kind)
+        await self._audit.flush()
+
+
+_READS: Final = frozenset({"read", "rows", "load", "narrow"})
+
+
+def _alters(change: Change) -> bool:
+    """Whether it changes what is kept: not a vector, which follows from it, nor a condition."""
+    return isinstance(change, Put | Drop)
 
 
 class ObservedEmbedder:

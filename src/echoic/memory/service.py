@@ -33,6 +33,7 @@ from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 
 if TYPE_CHECKING:
+    from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
     from echoic.memory.distilling.changes import Extractor, Summarizer
     from echoic.memory.distilling.reconcile import Distilled
@@ -80,6 +81,7 @@ class MemoryService:
             "attested=sensitive,device=open" (docs/assurance.md).
         compliance: lists erasures apart from the store, so that a restored backup forgets again when it is
             opened; None: nothing does.
+        audit: whether every access is logged in the compliance folder (docs/audit.md).
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
@@ -109,6 +111,7 @@ class MemoryService:
         secrets: Secrets = "mask",
         assurance: str | Mapping[str, str] | None = None,
         compliance: Compliance | None = None,
+        audit: bool = False,
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
@@ -116,9 +119,17 @@ class MemoryService:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
         kinds, door = _kinds(global_writes, global_kinds), _door(store, secrets)
         self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
+        self.audit = _audit(compliance, audit=audit)
+        """The log of who used what; None: nothing is logged."""
         backend = store
         store = observed_store(
-            store, telemetry, door, meter=self._meter, home=self._home, compliance=compliance
+            store,
+            telemetry,
+            door,
+            meter=self._meter,
+            home=self._home,
+            compliance=compliance,
+            audit=self.audit,
         )
         # a cache is left as it is: whoever forgets must find the words in it
         if not isinstance(embedder, CachedEmbedder):
@@ -152,6 +163,7 @@ class MemoryService:
             shares=shared,
             assurance=table_from(assurance),
             compliance=compliance,
+            audit=self.audit,
         )
         self.forgotten_again = 0
         """How many erasures were carried out again when it was opened: its store came from a backup."""
@@ -176,6 +188,8 @@ class MemoryService:
             await self._parts.embedder.open()
             await self._parts.distiller.open()
             self._home.enter()
+            if self.audit is not None and self._parts.compliance is not None:
+                await asyncio.to_thread(self._parts.compliance.key)  # now, not while somebody waits
             self.forgotten_again += await self._forget_again()
         except BaseException:
             try:
@@ -220,6 +234,8 @@ class MemoryService:
         await self._parts.hooks.aclose()
         await self._parts.recaller.aclose()
         await self._meter.aclose()
+        if self.audit is not None:
+            await self.audit.aclose()
         try:
             await self._parts.embedder.aclose()
         finally:  # a provider's client that will not close keeps no file open
@@ -303,6 +319,11 @@ class MemoryService:
             InvalidInput: `user` or `deployment` is empty or cannot be kept exactly.
         """
         return UserMemory(self._parts, Scope(deployment, user), level)
+
+    def pseudonym(self, user: str, deployment: str = "default") -> str:
+        """What stands for a user in receipts and in the audit log; "" without a compliance folder."""
+        compliance = self._parts.compliance
+        return "" if compliance is None else compliance.pseudonym(self.user(user, deployment).scope)
 
     async def users(self, deployment: str = "default") -> list[str]:
         """Every user that something is kept about. For operators."""
@@ -468,6 +489,23 @@ def _door(store: Store, secrets: Secrets) -> Door:
     if secrets not in {"mask", "keep"}:
         raise InvalidInput(f"secrets must be 'mask' or 'keep', not {brief(secrets)}")
     return Door(store, secrets)
+
+
+def _audit(compliance: Compliance | None, *, audit: bool) -> AuditLog | None:
+    """The audit log, where there is to be one.
+
+    Raises:
+        InvalidInput: there is no folder to keep it in.
+    """
+    if not audit:
+        return None
+    if compliance is None:
+        raise InvalidInput(
+            "an audit log needs a compliance folder: name one with compliance=, or --compliance"
+        )
+    from echoic.memory.audit import AuditLog
+
+    return AuditLog(compliance)
 
 
 def _judge(

@@ -13,6 +13,7 @@ from echoic.memory.shares import Shares
 
 if TYPE_CHECKING:
     from echoic.embedding.base import Embedder
+    from echoic.memory.audit import AuditLog
     from echoic.memory.background import Background
     from echoic.memory.compliance import Compliance
     from echoic.memory.distil import Distiller
@@ -52,6 +53,7 @@ class Parts:
     """The most that somebody of each level is told."""
     judge: Judge | None = None
     compliance: Compliance | None = None
+    audit: AuditLog | None = None
 
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Tell hooks that a model used a tool of memory, with a marker in place of each secret."""

@@ -233,6 +233,8 @@ class UserMemory:
     async def _search(self, text: str, asked: SearchOptions) -> Recall:
         checked_query(text)
         parts = self._parts
+        if parts.audit is not None:  # a search reads past the observed store
+            parts.audit.note("read", self.scope, "memory and turn")
         with parts.telemetry.operation("recall", self.scope) as doing:
             recall = await parts.recaller.search(self.scope, text, asked, self._times)
             recall = self._visible.recall(recall)
@@ -466,6 +468,9 @@ class UserMemory:
         from echoic.memory.export import export_scope
 
         self._visible.needed("an export of all that is kept")
+        if self._parts.audit is not None:
+            self._parts.audit.note("export", self.scope, "everything")
+            await self._parts.audit.flush()
         return await export_scope(self._parts.store, self.scope)
 
     async def restore(self, exported: Mapping[str, Any]) -> int:
@@ -524,12 +529,19 @@ class UserMemory:
         await self._may_destroy("what this names", key, id)
         erasing = Erasing(self._parts, self.scope)
         span = since is not None or until is not None
-        if key is conversation is id is asked is None and span != (learned_from is not None):
-            if learned_from is not None:
-                return await erasing.forget_learned(learned_from)
-            return await erasing.forget_span(since, until)
-        alone = learned_from is None and not span
-        return await erasing.forget(key, conversation, id, asked, alone=alone)
+        apart = key is conversation is id is asked is None and span != (learned_from is not None)
+        named = {"learned_from": learned_from, "asked": asked, "id": id, "key": key}
+        what = next((name for name, value in named.items() if value is not None), "everything")
+        what = "span" if span else "conversation" if conversation is not None and key is None else what
+        if apart and learned_from is not None:
+            receipt = await erasing.forget_learned(learned_from)
+        elif apart:
+            receipt = await erasing.forget_span(since, until)
+        else:
+            alone = learned_from is None and not span
+            receipt = await erasing.forget(key, conversation, id, asked, alone=alone)
+        compliance = self._parts.compliance
+        return receipt if compliance is None else await compliance.receipt(self.scope, what, receipt)
 
     async def _may_destroy(self, what: str, key: str | None, name: str | None) -> None:
         """Nothing, where the asker may be told what is to be destroyed, all of it.

@@ -67,7 +67,7 @@ class MemoryServer(uvicorn.Server):
         app: Any = self.config.app
         served = getattr(app.state, "served", None)  # nothing where the start failed
         if served is not None and served.voice is not None:
-            from echoic.session.limits import freeze_heap
+            from echoic.session.voice_session import freeze_heap
 
             freeze_heap()
 

@@ -211,3 +211,6 @@ class ShownReceipt(Shown):
         description="Whether the stored bytes were searched afterwards, and none of it was found."
     )
     bytes_searched: int
+    signed: dict[str, str] = Field(
+        description="For an auditor: `statement`, `signature` and public `key`; empty where it is not signed."
+    )

@@ -24,6 +24,7 @@ from starlette.requests import HTTPConnection
 
 from echoic.adapters.connections import address_of
 from echoic.memory.assurance import Level
+from echoic.memory.audit import act
 from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
@@ -271,7 +272,15 @@ async def recognise(
     if await shared.memory.revocations(principal.deployment).revoked(principal.token_id):
         await _count_refused(shared, request)
         raise unauthorised("this identity was revoked; POST /api/identity gives a new one")
+    if shared.memory.audit is not None:
+        act("user", shared.memory.pseudonym(principal.user, principal.deployment), _asked(request))
     return principal
+
+
+def _asked(request: HTTPConnection) -> str:
+    """What is asked for, by its route: a path may hold a key."""
+    route = request.scope.get("route")
+    return f"{request.scope.get('method', 'socket')} {getattr(route, 'path', 'page')}"
 
 
 async def _count_refused(shared: AppState, request: HTTPConnection) -> None:
@@ -389,6 +398,7 @@ async def operator(shared: Shared, credentials: OperatorCredentials, request: Re
     if await _matching(shared, request, credentials, [key]) is None:
         raise unauthorised("this is for the operator; send the operator key as a bearer token")
     await limited(shared, "operator")
+    act("operator", request.query_params.get("by", "")[:80], _asked(request))
 
 
 async def key_deployment(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.realtime import RealtimeModel
 
-    from echoic.adapters.browser import Manners, Transport
+    from echoic.adapters.browser import PageSettings, Transport
     from echoic.adapters.twilio.settings import Trust
     from echoic.session import CallLimits, SessionSettings, VoiceAgent
 
@@ -125,7 +125,7 @@ class ServerSettings:
     read the agent's instructions and their own memory block, and talk to the model past the agent.
     """
     voice_settings: SessionSettings | None = None
-    voice_manners: Manners | None = None
+    voice_page_settings: PageSettings | None = None
     """How calls treat their pages: grace time, age of what is resumed."""
     voice_limits: CallLimits | None = None
     """How many live calls at once; None: 2 of one caller, 100 in all."""

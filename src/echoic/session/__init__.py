@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     )
     from echoic.session.call_state import SessionSettings, State
     from echoic.session.checkpoints import RecordSessionStore, SessionStore, as_json, from_json
-    from echoic.session.heard import Heard, SpeechTrace, divide
     from echoic.session.hooks import Caption, Event
-    from echoic.session.limits import CallLimits, freeze_heap
     from echoic.session.playback import Flush, Frame, Playback
-    from echoic.session.profile import ProviderProfile
-    from echoic.session.session import VoiceSession
+    from echoic.session.provider_session import ProviderProfile
+    from echoic.session.speech_alignment import Heard, SpeechTrace, divide
     from echoic.session.text_call import TextCall
+    from echoic.session.voice_session import CallLimits, VoiceSession, freeze_heap
 
 __all__ = [
     "CallContext",
@@ -64,13 +63,12 @@ _MODULES = {
     "agents": ("CallContext", "VoiceAgent"),
     "call_record": ("CallRecord", "Exchange", "read_call", "read_calls", "read_exchanges", "read_given"),
     "checkpoints": ("RecordSessionStore", "SessionStore", "as_json", "from_json"),
-    "heard": ("Heard", "SpeechTrace", "divide"),
+    "speech_alignment": ("Heard", "SpeechTrace", "divide"),
     "hooks": ("Caption", "Event"),
-    "limits": ("CallLimits", "freeze_heap"),
     "call_state": ("SessionSettings", "State"),
     "playback": ("Flush", "Frame", "Playback"),
-    "profile": ("ProviderProfile",),
-    "session": ("VoiceSession",),
+    "provider_session": ("ProviderProfile",),
+    "voice_session": ("CallLimits", "VoiceSession", "freeze_heap"),
     "text_call": ("TextCall",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

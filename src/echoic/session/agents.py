@@ -266,13 +266,13 @@ _KEPT: Final = 256
 
 
 @dataclass
-class ToolShield(AbstractCapability[Any]):
+class ToolGuard(AbstractCapability[Any]):
     """Around every tool of one agent on one call."""
 
     timeout_s: float = 10.0
     on_restart: Callable[[Restart], Awaitable[None]] | None = None
     """Awaited where a tool raised `Restart`."""
-    id: str | None = "tool-shield"
+    id: str | None = "tool-guard"
     _runs: dict[str, asyncio.Task[Any]] = field(default_factory=dict, init=False, repr=False)
     _stopped: bool = field(default=False, init=False, repr=False)
 

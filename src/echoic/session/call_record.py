@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 
 from echoic.memory.records import CALL, CONVERSATION, EXCHANGE, GIVEN, scan_all
 from echoic.prompt import estimate_tokens
-from echoic.session.heard import CutSource
+from echoic.session.speech_alignment import CutSource
 from echoic.session.turn_recall import Fate, RecalledHit, RecallTrace
 from echoic.stores.base import Put, Record, Require, Store
 from echoic.types import Outcome, Scope

@@ -19,12 +19,11 @@ from echoic.memory.user import UserMemory
 from echoic.session.agents import InCall, Restart, VoiceAgent
 from echoic.session.asr_confidence import THRESHOLD, Confidences
 from echoic.session.call_record import CallLog
-from echoic.session.call_summary import Digest
 from echoic.session.checkpoints import SessionStore
-from echoic.session.history import masked_messages
+from echoic.session.history import CallSummary, masked_messages
 from echoic.session.hooks import CallHooks
 from echoic.session.playback import Playback
-from echoic.session.provider_session import Leg
+from echoic.session.provider_session import ProviderSession
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
 from echoic.stores.base import Store
 from echoic.types import Turn
@@ -126,8 +125,8 @@ class CallState:
     hooks: CallHooks
     recall: CallRecall
     confidences: Confidences
-    digest: Digest
-    legs: list[Leg] = field(default_factory=list)
+    call_summary: CallSummary
+    providers: list[ProviderSession] = field(default_factory=list)
     """The one that listens last; before it those whose words are not all kept yet."""
     turns: dict[str, Turn] = field(default_factory=dict)
     """What was said in this call and is kept, by id: the last of it."""
@@ -145,9 +144,9 @@ class CallState:
     """The call that this is the voice of."""
 
     @property
-    def leg(self) -> Leg:
+    def provider(self) -> ProviderSession:
         """The one that listens."""
-        return self.legs[-1]
+        return self.providers[-1]
 
     @property
     def conversation(self) -> OpenConversation:
@@ -214,11 +213,11 @@ class SessionHost(Protocol):
         """The caller began to say something."""
         ...
 
-    async def overheard(self, turn: Turn) -> Turn:
+    async def caller_said(self, turn: Turn) -> Turn:
         """Keep what the caller said, screened before; how it is kept."""
         ...
 
-    async def spoke(self, turn: Turn) -> None:
+    async def agent_said(self, turn: Turn) -> None:
         """Keep what the agent said, as far as it was heard."""
         ...
 

@@ -35,15 +35,15 @@ from echoic.session.call_record import Exchange, ToolRun
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request
 from echoic.session.provider_connections import GO_ON
-from echoic.session.provider_session import CallerUtterance, Leg, Note
+from echoic.session.provider_session import CallerUtterance, Note, ProviderSession
 
 log = logging.getLogger(__name__)
 
 _EXCHANGES: Final = 256
 
 
-class Pump:
-    """Follows the legs of one call.
+class EventHandler:
+    """Follows the provider sessions of one call.
 
     Args:
         live: the call.
@@ -61,9 +61,9 @@ class Pump:
         self._untranscribed: list[tuple[str | None, Exchange]] = []
         """Exchanges whose caller was heard and not understood yet, with the provider's id of the words."""
         self._owed: dict[str, int] = {}
-        """By leg: how many turns ended since a reply was asked for."""
+        """By provider session: how many turns ended since a reply was asked for."""
         self._open: dict[str, CallerUtterance | None] = {}
-        """By leg, what was asked that no whole reply has followed; None: by the application."""
+        """By provider session, what was asked that no whole reply has followed; None: by the application."""
         self._unasked: set[str] = set()
         """Legs whose line broke before a reply could be asked for."""
         self._late: dict[str, asyncio.TimerHandle] = {}
@@ -80,57 +80,57 @@ class Pump:
         """To which exchange a turn belongs."""
         return self._of_turn.get(turn_id)
 
-    def at_rest(self, leg: Leg) -> bool:
+    def at_rest(self, provider: ProviderSession) -> bool:
         """Whether nobody speaks, and nothing is under way of which more would be heard."""
-        waits = self._replying or self._asked or self._untranscribed or self._owed.get(leg.name)
-        return not (waits or leg.speaking or leg.owes_reply or leg.pending_tools())
+        waits = self._replying or self._asked or self._untranscribed or self._owed.get(provider.name)
+        return not (waits or provider.speaking or provider.owes_reply or provider.pending_tools())
 
-    def typed(self, leg: Leg, text: str) -> None:
+    def typed(self, provider: ProviderSession, text: str) -> None:
         """The caller typed something."""
-        exchange = self._live.log.begin(leg.setup.agent.name)
+        exchange = self._live.log.begin(provider.setup.agent.name)
         self._live.log.stamp("transcript", exchange)
-        said = leg.typed(text)
+        said = provider.typed(text)
         self._belongs(said.turn_id, exchange)
         self.prompted()
-        self._open[leg.name] = said
+        self._open[provider.name] = said
         self._caller_begins()
 
-    def take(self, leg: Leg, event: RealtimeEvent) -> None:
-        """Take in an event of a leg, which has taken it in itself."""
+    def take(self, provider: ProviderSession, event: RealtimeEvent) -> None:
+        """Take in an event of a provider session, which has taken it in itself."""
         if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):
-            self._heard_more(leg, event.index, event.delta)
+            self._heard_more(provider, event.index, event.delta)
         elif isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
-            self._part(leg, event, event.part)
+            self._part(provider, event, event.part)
         elif isinstance(event, RealtimeInputSpeechStartEvent):
-            self._caller_speaks(leg, event.item_id)
+            self._caller_speaks(provider, event.item_id)
         elif isinstance(event, RealtimeInputSpeechEndEvent):
-            self._caller_is_silent(leg)
+            self._caller_is_silent(provider)
         elif isinstance(event, RealtimeResponseInterruptedEvent):
-            self.barge_in(leg)
+            self.barge_in(provider)
         elif isinstance(event, RealtimeInputTranscriptionErrorEvent):
             self._untranscribed = [pair for pair in self._untranscribed if pair[0] != event.item_id]
-            self._live.hooks.tell(leg.setup.context, "error", kind="transcription")
-            self._live.spawn(self._ask(leg))
+            self._live.hooks.tell(provider.setup.context, "error", kind="transcription")
+            self._live.spawn(self._ask(provider))
         elif isinstance(event, (FunctionToolCallEvent, FunctionToolResultEvent)):
-            self._tool(leg, event)
+            self._tool(provider, event)
         else:
-            self._control(leg, event)
+            self._control(provider, event)
 
-    def barge_in(self, leg: Leg) -> None:
+    def barge_in(self, provider: ProviderSession) -> None:
         """The caller interrupts: nothing more is played, and the provider is told where playback stopped."""
         live = self._live
-        if live.playback.idle and not leg.speaking:
+        if live.playback.idle and not provider.speaking:
             return
-        unplayed = {each.name: each.unplayed() for each in live.legs}
+        unplayed = {each.name: each.unplayed() for each in live.providers}
         live.playback.cut()
-        self._open.pop(leg.name, None)  # they heard what they wanted to; what they say now opens it anew
+        self._open.pop(provider.name, None)  # they heard what they wanted to; what they say now opens it anew
         live.cut_at_s = asyncio.get_running_loop().time()
-        for each in live.legs:
+        for each in live.providers:
             position = each.cut(unplayed[each.name])
             if each.setup.profile.can_cut and each.is_open:
                 live.spawn(_interrupted(each, position))
         live.log.stamp("barge_in")
-        live.hooks.tell(leg.setup.context, "barge_in")
+        live.hooks.tell(provider.setup.context, "barge_in")
         live.dirty.set()
 
     def close(self) -> None:
@@ -140,32 +140,34 @@ class Pump:
 
     # -- words
 
-    def _part(self, leg: Leg, event: PartStartEvent | PartEndEvent, part: SpeechPart) -> None:
+    def _part(
+        self, provider: ProviderSession, event: PartStartEvent | PartEndEvent, part: SpeechPart
+    ) -> None:
         ended = isinstance(event, PartEndEvent)
         if part.speaker == "assistant":
             self._reply_begins()
-            utterance = leg.utterances[event.index]
+            utterance = provider.utterances[event.index]
             self._belongs(utterance.turn_id, self._live.log.current)
             if ended:
                 self._live.log.stamp("generated", self._of_turn[utterance.turn_id])
                 self._live.dirty.set()
             return
-        said = leg.said[event.index]
+        said = provider.said[event.index]
         if said.turn_id not in self._of_turn:
-            self._transcript_begins(leg, said)
-        exchange = self._of_turn.get(said.turn_id) or self._transcribed_exchange(leg)
+            self._transcript_begins(provider, said)
+        exchange = self._of_turn.get(said.turn_id) or self._transcribed_exchange(provider)
         self._belongs(said.turn_id, exchange)
         if ended and "transcript" not in exchange.stages:
             self._live.log.stamp("transcript", exchange)
             self._live.sounds()
-            task = self._live.spawn(self._turn_ended(leg, self._live.masked(said.text), exchange))
+            task = self._live.spawn(self._turn_ended(provider, self._live.masked(said.text), exchange))
             self._live.recalls.add(task)
             task.add_done_callback(self._live.recalls.discard)
 
     def prompted(self) -> None:
         """The model was asked to say something: its next turn answers that."""
         self._asked = True
-        self._open[self._live.leg.name] = None
+        self._open[self._live.provider.name] = None
 
     def _reply_begins(self) -> None:
         if not self._replying:
@@ -173,17 +175,17 @@ class Pump:
             self._explained, self._asked = self._asked, False
             self._words_are_due = False
 
-    def _transcript_begins(self, leg: Leg, said: CallerUtterance) -> None:
+    def _transcript_begins(self, provider: ProviderSession, said: CallerUtterance) -> None:
         """Where the provider does not say that the caller began to speak, their words do.
 
         Words that come while it is not known what the model answers are those it answers, come late.
         """
-        if not leg.setup.profile.reports_speech and not self._replying and self._explained:
-            self.barge_in(leg)
+        if not provider.setup.profile.reports_speech and not self._replying and self._explained:
+            self.barge_in(provider)
         self._asked = not self._replying or self._explained
         self._explained = True
         if not self._words_are_due:
-            self._open[leg.name] = said
+            self._open[provider.name] = said
         self._words_are_due = False
         self._caller_begins()
 
@@ -192,17 +194,17 @@ class Pump:
         if self._live.host is not None:
             self._live.host.caller_speaks()
 
-    def _heard_more(self, leg: Leg, index: int, delta: SpeechPartDelta) -> None:
+    def _heard_more(self, provider: ProviderSession, index: int, delta: SpeechPartDelta) -> None:
         log_ = self._live.log
         if delta.speaker == "assistant":
             if delta.audio_chunk:
-                leg.utterances[index].trace.listened(delta.audio_chunk)
+                provider.utterances[index].trace.listened(delta.audio_chunk)
             if delta.audio_chunk and "first_audio" not in log_.current.stages:
                 log_.stamp("first_audio")
                 if (latency := log_.current.latency_ms) is not None:
-                    self._live.hooks.tell(leg.setup.context, "turn_latency", ms=latency)
+                    self._live.hooks.tell(provider.setup.context, "turn_latency", ms=latency)
         elif delta.transcript:
-            exchange = self._of_turn.get(leg.said[index].turn_id)
+            exchange = self._of_turn.get(provider.said[index].turn_id)
             if exchange is not None and "transcript" not in exchange.stages:
                 exchange.partials += 1
                 log_.stamp("first_partial", exchange)
@@ -210,30 +212,30 @@ class Pump:
                     self._live.recall.hear(self._live.masked(delta.transcript))
             self._live.sounds()
 
-    def _caller_speaks(self, leg: Leg, item: str | None) -> None:
+    def _caller_speaks(self, provider: ProviderSession, item: str | None) -> None:
         self._caller_begins()
-        self.barge_in(leg)
-        exchange = self._live.log.begin(leg.setup.agent.name)
+        self.barge_in(provider)
+        exchange = self._live.log.begin(provider.setup.agent.name)
         self._live.log.stamp("speech_began", exchange)
         self._untranscribed.append((item, exchange))
 
-    def _caller_is_silent(self, leg: Leg) -> None:
+    def _caller_is_silent(self, provider: ProviderSession) -> None:
         self._live.sounds()
         self._live.log.stamp("speech_ended")
-        if not leg.setup.waits_to_be_asked:
+        if not provider.setup.waits_to_be_asked:
             return
-        self._owed[leg.name] = self._owed.get(leg.name, 0) + 1
-        self._forget_timer(leg)
+        self._owed[provider.name] = self._owed.get(provider.name, 0) + 1
+        self._forget_timer(provider)
         wait_s = self._live.settings.transcript_wait_s
         loop = asyncio.get_running_loop()
         # a transcript that never comes must not leave the caller without an answer
-        self._late[leg.name] = loop.call_later(wait_s, lambda: self._live.spawn(self._ask(leg)))
+        self._late[provider.name] = loop.call_later(wait_s, lambda: self._live.spawn(self._ask(provider)))
 
-    def _transcribed_exchange(self, leg: Leg) -> Exchange:
+    def _transcribed_exchange(self, provider: ProviderSession) -> Exchange:
         """The exchange whose caller is being transcribed now: the first that waits for it, or a new one."""
         if self._untranscribed:
             return self._untranscribed.pop(0)[1]
-        return self._live.log.begin(leg.setup.agent.name)
+        return self._live.log.begin(provider.setup.agent.name)
 
     def _belongs(self, turn_id: str, exchange: Exchange) -> None:
         self._of_turn.setdefault(turn_id, exchange)
@@ -242,25 +244,25 @@ class Pump:
 
     # -- the end of the caller's turn
 
-    async def _turn_ended(self, leg: Leg, text: str, exchange: Exchange) -> None:
+    async def _turn_ended(self, provider: ProviderSession, text: str, exchange: Exchange) -> None:
         """What is known for the turn reaches the model, where it can before it answers. It always answers."""
         try:
             if text.strip():
                 if self._live.settings.recalls:
-                    await self._recall(leg, text, exchange)
-                await self._completed(leg, text)
+                    await self._recall(provider, text, exchange)
+                await self._completed(provider, text)
         finally:
-            await self._ask(leg)
+            await self._ask(provider)
             self._live.dirty.set()
 
-    async def _recall(self, leg: Leg, text: str, exchange: Exchange) -> None:
+    async def _recall(self, provider: ProviderSession, text: str, exchange: Exchange) -> None:
         live = self._live
         live.log.stamp("recall_began", exchange)
         recalled = await live.recall.final(text)
         exchange.recall = recalled
         live.log.stamp("recalled", exchange)
         live.hooks.tell(
-            leg.setup.context,
+            provider.setup.context,
             "recall",
             outcome=recalled.outcome,
             ready=recalled.ready,
@@ -270,71 +272,73 @@ class Pump:
         if not recalled.text:
             return
         note = framed("recalled", recalled.text.splitlines())
-        if leg.setup.waits_to_be_asked and live.settings.recalls_first:
+        if provider.setup.waits_to_be_asked and live.settings.recalls_first:
             try:
-                await _tell(leg, note)
+                await _tell(provider, note)
             except RealtimeError:
-                leg.notes.append(note)  # told once the line is back
+                provider.notes.append(note)  # told once the line is back
             else:
                 live.log.stamp("handed_over", exchange)
         else:
-            leg.notes.append(note)
+            provider.notes.append(note)
 
-    async def _completed(self, leg: Leg, text: str) -> None:
-        hook = leg.setup.agent.on_turn_completed
+    async def _completed(self, provider: ProviderSession, text: str) -> None:
+        hook = provider.setup.agent.on_turn_completed
         if hook is None:
             return
-        task = self._live.spawn(_hooked(hook(leg.setup.context, text)))
-        if leg.setup.waits_to_be_asked:
+        task = self._live.spawn(_hooked(hook(provider.setup.context, text)))
+        if provider.setup.waits_to_be_asked:
             await asyncio.wait({task}, timeout=self._live.settings.recall_deadline_ms / 1000)
 
-    async def _ask(self, leg: Leg) -> None:
+    async def _ask(self, provider: ProviderSession) -> None:
         """Have the model answer what was said, if it waits to be asked and was not asked yet."""
-        self._forget_timer(leg)
-        if not self._owed.pop(leg.name, 0) or not leg.is_open:
+        self._forget_timer(provider)
+        if not self._owed.pop(provider.name, 0) or not provider.is_open:
             return
         try:
-            await leg.session.create_response()
-        except Exception as error:  # noqa: BLE001 - the line may be gone; the leg tells why
-            self._unasked.add(leg.name)
+            await provider.session.create_response()
+        except Exception as error:  # noqa: BLE001 - the line may be gone; the provider session tells why
+            self._unasked.add(provider.name)
             log.warning("a reply could not be asked for: %s", type(error).__name__)
 
-    async def _ask_again(self, leg: Leg, notes: list[Note], *, begun: bool) -> None:
+    async def _ask_again(self, provider: ProviderSession, notes: list[Note], *, begun: bool) -> None:
         """On a line dialled anew, have the model answer what the broken one left unanswered, once."""
-        await _tell_all(leg, notes)
-        unasked = leg.name in self._unasked
-        self._unasked.discard(leg.name)
-        if leg is not self._live.leg or leg.name not in self._open or not leg.is_open:
+        await _tell_all(provider, notes)
+        unasked = provider.name in self._unasked
+        self._unasked.discard(provider.name)
+        if provider is not self._live.provider or provider.name not in self._open or not provider.is_open:
             return
-        if self._owed.get(leg.name) or leg.is_asked():
+        if self._owed.get(provider.name) or provider.is_asked():
             return  # it is asked for as soon as what is known has reached the model, or was asked for already
-        if not (unasked or leg.setup.profile.carries_audio):
+        if not (unasked or provider.setup.profile.carries_audio):
             return  # only what watches the call was cut off from it: the reply itself goes on
         try:
-            if leg.setup.profile.asked_to_reply and not begun:
-                await leg.session.create_response()
+            if provider.setup.profile.asked_to_reply and not begun:
+                await provider.session.create_response()
             else:
                 self._asked = True
-                if (last := self._said_last(leg)) is not None:
-                    await _tell(leg, last)
-                await leg.session.send(request(GO_ON), respond=True)
+                if (last := self._said_last(provider)) is not None:
+                    await _tell(provider, last)
+                await provider.session.send(request(GO_ON), respond=True)
         except Exception as error:  # noqa: BLE001 - broken once more: the next line is asked
             log.warning("a reply could not be asked for again: %s", type(error).__name__)
 
-    def _said_last(self, leg: Leg) -> str | None:
+    def _said_last(self, provider: ProviderSession) -> str | None:
         """What a line that is resumed, not told its history, may lack: the caller's last words."""
-        said = self._open.get(leg.name)
-        if said is None or not said.text.strip() or leg.setup.profile.asked_to_reply:
+        said = self._open.get(provider.name)
+        if said is None or not said.text.strip() or provider.setup.profile.asked_to_reply:
             return None
         return framed("meanwhile", [f"The caller said last: {quoted(said.text)}"])
 
-    def _forget_timer(self, leg: Leg) -> None:
-        if (timer := self._late.pop(leg.name, None)) is not None:
+    def _forget_timer(self, provider: ProviderSession) -> None:
+        if (timer := self._late.pop(provider.name, None)) is not None:
             timer.cancel()
 
     # -- tools and the line
 
-    def _tool(self, leg: Leg, event: FunctionToolCallEvent | FunctionToolResultEvent) -> None:
+    def _tool(
+        self, provider: ProviderSession, event: FunctionToolCallEvent | FunctionToolResultEvent
+    ) -> None:
         live, exchange = self._live, self._live.log.current
         part = event.part
         if isinstance(event, FunctionToolCallEvent):
@@ -343,7 +347,7 @@ class Pump:
                 ToolRun(call=part.tool_call_id, name=event.part.tool_name, began_ms=live.log.now_ms)
             )
             live.hooks.tell(
-                leg.setup.context,
+                provider.setup.context,
                 "tool_call",
                 name=event.part.tool_name,
                 call=part.tool_call_id,
@@ -355,52 +359,56 @@ class Pump:
                 if run.call == part.tool_call_id and run.ended_ms is None:
                     run.ended_ms, run.outcome = live.log.now_ms, outcome
             live.hooks.tell(
-                leg.setup.context, "tool_result", name=part.tool_name, call=part.tool_call_id, outcome=outcome
+                provider.setup.context,
+                "tool_result",
+                name=part.tool_name,
+                call=part.tool_call_id,
+                outcome=outcome,
             )
             live.spawn(_checked(live))
             self._on_pause()
         live.log.touched(exchange)
         live.dirty.set()
 
-    def _control(self, leg: Leg, event: RealtimeEvent) -> None:
+    def _control(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         live = self._live
         if isinstance(event, RealtimeTurnCompleteEvent):
-            if not (leg.owes_reply or leg.pending_tools()):
-                self._open.pop(leg.name, None)
+            if not (provider.owes_reply or provider.pending_tools()):
+                self._open.pop(provider.name, None)
             self._replying, self._words_are_due = False, not self._explained
-            notes, leg.notes = leg.notes, []
+            notes, provider.notes = provider.notes, []
             if notes:
-                live.spawn(_tell_all(leg, notes))
-            live.spawn(leg.setup.refresh())
+                live.spawn(_tell_all(provider, notes))
+            live.spawn(provider.setup.refresh())
             live.dirty.set()
             self._on_pause()
         elif isinstance(event, RealtimeSessionReconnectEvent):
             self._on_state("reconnecting")
             self._on_state("active")
             begun, self._replying = self._replying, False
-            notes, leg.notes = leg.notes, []
-            live.spawn(self._ask_again(leg, notes, begun=begun))
+            notes, provider.notes = provider.notes, []
+            live.spawn(self._ask_again(provider, notes, begun=begun))
             live.dirty.set()
         elif isinstance(event, RealtimeSessionErrorEvent):
-            live.hooks.tell(leg.setup.context, "error", kind=event.code or event.type or "provider")
+            live.hooks.tell(provider.setup.context, "error", kind=event.code or event.type or "provider")
 
 
-async def _tell(leg: Leg, note: Note) -> None:
-    await leg.session.send(note, respond=False)
+async def _tell(provider: ProviderSession, note: Note) -> None:
+    await provider.session.send(note, respond=False)
 
 
-async def _tell_all(leg: Leg, notes: list[Note]) -> None:
+async def _tell_all(provider: ProviderSession, notes: list[Note]) -> None:
     try:
         for note in notes:
-            await _tell(leg, note)
-    except Exception as error:  # noqa: BLE001 - the line may be gone; the leg tells why
+            await _tell(provider, note)
+    except Exception as error:  # noqa: BLE001 - the line may be gone; the provider session tells why
         log.warning("a note could not be handed over: %s", type(error).__name__)
 
 
-async def _interrupted(leg: Leg, position: int) -> None:
+async def _interrupted(provider: ProviderSession, position: int) -> None:
     try:
-        await leg.session.interrupt(played_bytes=max(0, position))
-    except Exception as error:  # noqa: BLE001 - the line may be gone; the leg tells why
+        await provider.session.interrupt(played_bytes=max(0, position))
+    except Exception as error:  # noqa: BLE001 - the line may be gone; the provider session tells why
         log.warning("the provider could not be told of an interruption: %s", type(error).__name__)
 
 

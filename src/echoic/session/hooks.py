@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic_ai.messages import PartDeltaEvent, PartEndEvent, PartStartEvent, SpeechPart, SpeechPartDelta
 from pydantic_ai.realtime import RealtimeEvent
 
-from echoic.session.provider_session import Leg
+from echoic.session.provider_session import ProviderSession
 
 if TYPE_CHECKING:
     from echoic.session.agents import CallContext
@@ -120,27 +120,27 @@ Captions = Callable[[Caption], None]
 """Told each; must not wait."""
 
 
-def caption_of(leg: Leg, event: RealtimeEvent) -> Caption | None:
-    """What an event adds, once `leg` has taken it in; None: no words."""
+def caption_of(provider: ProviderSession, event: RealtimeEvent) -> Caption | None:
+    """What an event adds, once `provider` has taken it in; None: no words."""
     if isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
-        return _caption(leg, event.index, event.part.speaker, final=isinstance(event, PartEndEvent))
+        return _caption(provider, event.index, event.part.speaker, final=isinstance(event, PartEndEvent))
     if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):
         if event.delta.transcript is None:
             return None
-        return _caption(leg, event.index, event.delta.speaker, final=False)
+        return _caption(provider, event.index, event.delta.speaker, final=False)
     return None
 
 
-def _caption(leg: Leg, index: int, speaker: str | None, *, final: bool) -> Caption | None:
-    agent = leg.setup.agent.name
+def _caption(provider: ProviderSession, index: int, speaker: str | None, *, final: bool) -> Caption | None:
+    agent = provider.setup.agent.name
     if speaker == "assistant":
-        utterance = leg.utterances.get(index)
+        utterance = provider.utterances.get(index)
         if utterance is None or not utterance.trace.text:
             return None
         return Caption(
             id=utterance.turn_id, speaker="agent", agent=agent, text=utterance.trace.text, final=final
         )
-    said = leg.said.get(index)
+    said = provider.said.get(index)
     if said is None or not said.text:
         return None
     return Caption(id=said.turn_id, speaker="user", agent=agent, text=said.text, final=final)

@@ -1,31 +1,39 @@
-"""Opening lines to the provider for agents, and what is done when an agent enters and leaves."""
+"""Connections of a call to the voice provider: opened for an agent, handed over to the next, and left.
+
+Where audio goes through the session (`hand_over`), the new connection is opened before the old one is closed:
+the caller's frames go to the first agent until the next is ready, then to that one, in order, and what the
+first was saying is played to its end. Where it goes elsewhere (`reattach`), the next agent takes the place
+beside the provider's call. Both sidebands see the same events and would act on them: the first agent falls
+silent at the moment the second listens.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelRequest
+from pydantic_ai.messages import ModelMessage, ModelRequest, SpeechPart
 from pydantic_ai.realtime import RealtimeEvent, RealtimeModel, WebRTCSession
 from pydantic_ai.usage import UsageLimits
 
 from echoic.capability import CallerMemory
 from echoic.memory.service import MemoryService
-from echoic.prompt.block import OPENING
-from echoic.session.agents import CallContext, Hook, ToolShield, VoiceAgent
+from echoic.prompt import quoted
+from echoic.prompt.block import OPENING, framed
+from echoic.session.agents import CallContext, Hook, ToolGuard, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
-from echoic.session.call_state import Session
-from echoic.session.history import without_requests
+from echoic.session.call_state import CallState, Session
+from echoic.session.history import settled, with_summary, without_requests
 from echoic.session.hooks import cancelled_here
 from echoic.session.playback import Playback
-from echoic.session.profile import ProviderProfile, waits_to_be_asked
-from echoic.session.provider_session import Leg, Setup
-from echoic.session.sideband import ProviderCall, RemotePlayback, observed
+from echoic.session.provider_session import ProviderProfile, ProviderSession, ProviderSetup, waits_to_be_asked
+from echoic.session.webrtc_control import ProviderCall, RemotePlayback, observed
 from echoic.types import Directives
 
 log = logging.getLogger(__name__)
@@ -83,18 +91,20 @@ class ProviderConnections:
         context: CallContext,
         history: Sequence[ModelMessage],
         playback: Playback,
-        on_event: Callable[[Leg, RealtimeEvent], None],
-    ) -> Leg:
+        on_event: Callable[[ProviderSession, RealtimeEvent], None],
+    ) -> ProviderSession:
         """A line for `agent`, told the block before anything else.
 
         Raises:
             RealtimeError: the provider could not be reached, or refused.
         """
-        leg = Leg(uuid4().hex, self._setup(agent, context, history, playback), playback, on_event)
-        await leg.open()
+        provider = ProviderSession(
+            uuid4().hex, self._setup(agent, context, history, playback), playback, on_event
+        )
+        await provider.open()
         if self.call is not None:
             self.call.knows = True
-        return leg
+        return provider
 
     async def hang_up(self) -> None:
         """End the provider's call for the caller as well, where their audio goes by it."""
@@ -104,17 +114,17 @@ class ProviderConnections:
 
     def _setup(
         self, agent: VoiceAgent, context: CallContext, history: Sequence[ModelMessage], playback: Playback
-    ) -> Setup:
+    ) -> ProviderSetup:
         session, call = self._session, self.call
         model = with_confidence(agent.model, self._confidences) if agent.model else self._model
         profile = ProviderProfile.of(model)
         if call is not None:
             assert isinstance(playback, RemotePlayback)
-            model, profile = observed(model, playback.heed), profile.beside()
+            model, profile = observed(model, playback.take_event), profile.beside()
         told, behind = ([], history) if call is not None and call.knows else (list(history), ())
         settings = profile.settings(agent.settings, recall_first=session.settings.recalls_first)
         memory, more = self._capabilities(agent)
-        shield = ToolShield(
+        tool_guard = ToolGuard(
             timeout_s=agent.tool_timeout_s, on_restart=session.host.restarted if session.host else None
         )
         others = [name for name in session.agents if name != agent.name]
@@ -125,17 +135,17 @@ class ProviderConnections:
             instructions=said,
             others=others,
             model_settings=settings,
-            capabilities=[*([] if memory is None else [memory]), *more, shield],
+            capabilities=[*([] if memory is None else [memory]), *more, tool_guard],
             conversation_id=session.conversation_id,
             message_history=told or None,
             usage=session.host.usage if session.host else None,
             usage_limits=_NO_LIMIT,
         )
-        return Setup(
+        return ProviderSetup(
             agent=agent,
             context=context,
             memory=memory,
-            shield=shield,
+            tool_guard=tool_guard,
             profile=profile,
             waits_to_be_asked=waits_to_be_asked(settings),
             opening=bound.session(
@@ -170,18 +180,20 @@ class ProviderConnections:
         )
         return memory, ()
 
-    async def enter(self, leg: Leg, *, history: Sequence[ModelMessage], resumed: bool = False) -> None:
+    async def enter(
+        self, provider: ProviderSession, *, history: Sequence[ModelMessage], resumed: bool = False
+    ) -> None:
         """An agent takes over: its hook, then its first words."""
-        agent = leg.setup.agent
+        agent = provider.setup.agent
         if not resumed:
-            await run_hook(agent.on_enter, leg.setup.context, "on_enter")
+            await run_hook(agent.on_enter, provider.setup.context, "on_enter")
         first = _said_on_return(agent, history) if resumed else agent.greeting
         if first:
             await self._session.prompt(first)
 
-    async def leave(self, leg: Leg) -> None:
+    async def leave(self, provider: ProviderSession) -> None:
         """An agent's part is over."""
-        await run_hook(leg.setup.agent.on_exit, leg.setup.context, "on_exit")
+        await run_hook(provider.setup.agent.on_exit, provider.setup.context, "on_exit")
 
 
 async def run_hook(hook: Hook | None, context: CallContext, name: str) -> None:
@@ -208,3 +220,128 @@ def _is_unanswered(history: Sequence[ModelMessage]) -> bool:
     """Whether the last word was not the agent's."""
     last = history[-1] if history else None
     return isinstance(last, ModelRequest) or getattr(last, "state", "complete") == "interrupted"
+
+
+_TOOLS_S: Final = 2.0
+"""How long the other tools of the same reply may take to answer before the call moves on without them."""
+_LOOK_S: Final = 0.02
+
+
+async def hand_over(
+    live: CallState,
+    lines: ProviderConnections,
+    agent: VoiceAgent,
+    sending: asyncio.Lock,
+    on_event: Callable[[ProviderSession, RealtimeEvent], None],
+) -> None:
+    """Have `agent` go on with the call.
+
+    Args:
+        live: the call.
+        lines: opens the new one.
+        agent: who goes on.
+        sending: held while a frame is handed to a line.
+        on_event: told what happens on the new line.
+
+    Raises:
+        RealtimeError: the new line could not be opened; the old one goes on.
+    """
+    old = live.provider
+    await _until(lambda: not old.pending_tools(), _TOOLS_S)
+    known = len(old.new_messages())
+    history = settled(without_requests(old.heard_messages()), {}, old.pending_tools())
+    condensed = live.call_summary.condensed(live.history_so_far(history))
+    await live.call_summary.summarize(condensed.evicted, live.kept)
+    history = with_summary(condensed.messages, live.call_summary.text)
+    context = await lines.context(agent)
+    new = await lines.open(agent, context, history, live.playback, on_event)
+    began = time.perf_counter()
+    try:
+        async with sending:
+            live.providers.append(new)
+            live.call_summary.handed_on(condensed)
+    except BaseException:
+        await new.stop()  # hung up meanwhile: nobody else knows of it yet
+        raise
+    _note_transfer(live, old, context, 1000 * (time.perf_counter() - began))
+    await _leave(live, lines, old)
+    await _tell_farewell(old, new, known)
+    await lines.enter(new, history=history)
+    live.dirty.set()
+
+
+def _note_transfer(live: CallState, old: ProviderSession, context: CallContext, gap_ms: float) -> None:
+    live.log.call.agents.append(context.agent)
+    live.log.call.gaps_ms.append(round(gap_ms, 3))
+    live.log.changed()
+    if live.host is not None:
+        live.host.transferred(context.agent)
+    live.hooks.tell(
+        context, "transfer", **{"from": old.setup.agent.name, "to": context.agent, "gap_ms": gap_ms}
+    )
+    live.dirty.set()
+
+
+async def _leave(live: CallState, lines: ProviderConnections, old: ProviderSession) -> None:
+    """The one who hands over finishes its sentence."""
+    await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
+    await lines.leave(old)
+    await old.stop()
+
+
+async def _tell_farewell(old: ProviderSession, new: ProviderSession, known: int) -> None:
+    """Let the next agent know what was said while its line was being opened."""
+    said = [
+        ("You" if old.setup.agent.name == new.setup.agent.name else "Your colleague", part)
+        if part.speaker == "assistant"
+        else ("The caller", part)
+        for message in old.new_messages()[known:]
+        for part in message.parts
+        if isinstance(part, SpeechPart) and part.transcript
+    ]
+    if said:
+        lines = [f"{who} said: {quoted(part.transcript or '')}" for who, part in said]
+        await new.session.send(framed("meanwhile", lines), respond=False)
+
+
+async def _until(done: Callable[[], bool], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while not done() and time.monotonic() < until:  # noqa: ASYNC110 - what is waited for has no event
+        await asyncio.sleep(_LOOK_S)
+
+
+_REPLY_S: Final = 1.0
+"""How long the sentence that follows on a tool may take to begin."""
+
+
+async def reattach(
+    live: CallState,
+    lines: ProviderConnections,
+    agent: VoiceAgent,
+    on_event: Callable[[ProviderSession, RealtimeEvent], None],
+) -> None:
+    """Have `agent` go on with the call, where it is.
+
+    Args:
+        live: the call.
+        lines: opens the new one.
+        agent: who goes on.
+        on_event: told what happens on the new line.
+
+    Raises:
+        RealtimeError: the new line could not be opened; the old one goes on.
+    """
+    old = live.provider
+    await _until(lambda: not old.pending_tools(), _TOOLS_S)
+    await _until(lambda: not old.owes_reply or not old.is_open, _REPLY_S)
+    await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
+    context = await lines.context(agent)
+    new = await lines.open(agent, context, [], live.playback, on_event)
+    new.before = old
+    old.fall_silent()
+    live.providers.append(new)
+    _note_transfer(live, old, context, 0.0)  # no frame of the caller's passes here, so none waits
+    await lines.leave(old)
+    await old.stop()
+    await lines.enter(new, history=())
+    live.dirty.set()

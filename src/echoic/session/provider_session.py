@@ -1,7 +1,7 @@
 """One provider session of a call: what it says is traced and sent to the caller, what happens is passed on.
 
-A call has one leg at a time, and two for a moment while it is handed over. A leg always iterates its session,
-and what it passes events to never makes it wait.
+A call has one at a time, and two for a moment while it is handed over. It always reads PydanticAI's
+session, and what it passes events to never makes it wait.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
@@ -31,22 +31,93 @@ from pydantic_ai.messages import (
 from pydantic_ai.realtime import (
     RealtimeError,
     RealtimeEvent,
+    RealtimeModel,
+    RealtimeModelProfile,
+    RealtimeModelSettings,
     RealtimeSession,
     RealtimeSessionReconnectEvent,
     RealtimeTurnCompleteEvent,
+    ReconnectPolicy,
 )
 
 from echoic.capability import CallerMemory
 from echoic.errors import NotOpen
 from echoic.memory.checkpoints import PendingTool
 from echoic.memory.records import memory_id
-from echoic.session.agents import CallContext, ToolShield, VoiceAgent
-from echoic.session.heard import SpeechTrace, Stamp, lead_of
+from echoic.session.agents import CallContext, ToolGuard, VoiceAgent
 from echoic.session.history import as_heard
 from echoic.session.playback import Playback, Utterance
-from echoic.session.profile import ProviderProfile
+from echoic.session.speech_alignment import SpeechTrace, Stamp, lead_of
 
 log = logging.getLogger(__name__)
+
+RECONNECT: Final[ReconnectPolicy] = {"max_attempts": 5, "base_delay": 0.2, "max_delay": 5.0}
+"""A call outlives a network that is gone for a few seconds."""
+_MANUAL: Final[Mapping[str, Mapping[str, Any]]] = {
+    "openai": {"openai_turn_detection": {"type": "server_vad", "create_response": False}},
+    "azure": {"openai_turn_detection": {"type": "server_vad", "create_response": False}},
+}
+"""By provider: how it is told to find the end of a turn by itself, yet to speak only when asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderProfile:
+    """What a session has to know of the model it talks to."""
+
+    provider: str
+    input_hz: int
+    """Of the PCM16 it listens to."""
+    output_hz: int
+    """Of the PCM16 it speaks."""
+    asked_to_reply: bool
+    """Whether it can be made to wait until it is asked, so that what is recalled reaches it first."""
+    can_cut: bool
+    """Whether it is told to stop, and where playback stopped, when the caller interrupts."""
+    reports_speech: bool
+    """Whether it says that the caller began to speak; else it says that it was interrupted."""
+    takes_notes: bool
+    """Whether it takes a note while it speaks; else a note would cut it off, and waits for the turn's end."""
+    carries_audio: bool = True
+    """Whether the call's audio goes through the session; else between provider and caller, who plays it."""
+
+    @classmethod
+    def of(cls, model: RealtimeModel) -> ProviderProfile:
+        """Of a model of PydanticAI's."""
+        known: RealtimeModelProfile = model.profile
+        manual = bool(known.get("supports_manual_turn_control"))
+        return cls(
+            provider=model.system,
+            input_hz=model.audio_input_sample_rate,
+            output_hz=model.audio_output_sample_rate,
+            asked_to_reply=manual and model.system in _MANUAL,
+            can_cut=bool(known.get("supports_interruption")),
+            reports_speech=bool(known.get("emits_input_speech_events")),
+            takes_notes=bool(known.get("supports_system_messages")),
+        )
+
+    def beside(self) -> ProviderProfile:
+        """Of the same model, steered from beside a call: where playback stopped, it knows by itself."""
+        return replace(self, carries_audio=False, can_cut=False)
+
+    def settings(self, given: RealtimeModelSettings | None, *, recall_first: bool) -> RealtimeModelSettings:
+        """What a session is opened with; what was `given` comes first.
+
+        Args:
+            given: by the caller of the session.
+            recall_first: have it wait until it is asked to reply, where it can.
+        """
+        merged: dict[str, Any] = {"reconnect": RECONNECT}
+        if recall_first and self.asked_to_reply:
+            merged |= _MANUAL[self.provider]
+        merged |= given or {}
+        return cast("RealtimeModelSettings", merged)
+
+
+def waits_to_be_asked(settings: RealtimeModelSettings) -> bool:
+    """Whether a session opened with these replies only when asked."""
+    detection = dict(settings).get("openai_turn_detection")
+    return isinstance(detection, dict) and detection.get("create_response") is False
+
 
 _PATIENCE_S: Final = 1.0
 """How long audio may wait for the event that says whose it is."""
@@ -70,14 +141,14 @@ class CallerUtterance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """What a leg is opened with."""
+class ProviderSetup:
+    """What a provider session is opened with."""
 
     agent: VoiceAgent
     context: CallContext
     memory: CallerMemory | None
     """None: the agent has no memory."""
-    shield: ToolShield
+    tool_guard: ToolGuard
     profile: ProviderProfile
     waits_to_be_asked: bool
     """Whether the model replies only when asked."""
@@ -98,22 +169,22 @@ class Setup:
             await self.memory.refresh()
 
 
-class Leg:
+class ProviderSession:
     """Use `open` and `stop`; in between `session` is what talks to the provider.
 
     Args:
-        name: unlike that of any other leg of any call.
+        name: unlike that of any other provider session of any call.
         setup: what it is opened with.
         playback: where audio goes.
-        on_event: told each event after the leg has taken it in; must not wait.
+        on_event: told each event after the provider session has taken it in; must not wait.
     """
 
     def __init__(
         self,
         name: str,
-        setup: Setup,
+        setup: ProviderSetup,
         playback: Playback,
-        on_event: Callable[[Leg, RealtimeEvent], None],
+        on_event: Callable[[ProviderSession, RealtimeEvent], None],
     ) -> None:
         self.name = name
         self.setup = setup
@@ -130,7 +201,7 @@ class Leg:
         self.ended: asyncio.Event = asyncio.Event()
         self.error: BaseException | None = None
         """Why it ended, where nobody asked it to."""
-        self.before: Leg | None = None
+        self.before: ProviderSession | None = None
         """Whose history this one goes on with, where the provider's call stays the same."""
         self.owes_reply = False
         """Whether a tool has answered and the model has not spoken since."""
@@ -145,7 +216,7 @@ class Leg:
         """Those that run now."""
         self._stopping = False
         self.silent = False
-        """Whether nothing more is taken in: another leg follows the same call."""
+        """Whether nothing more is taken in: another provider session follows the same call."""
         self._interrupting: asyncio.Task[None] | None = None
 
     @property
@@ -171,7 +242,7 @@ class Leg:
             RealtimeError: the provider could not be reached, or refused.
         """
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._live(ready), name=f"echoic-leg-{self.setup.agent.name}")
+        self._task = asyncio.create_task(self._live(ready), name=f"echoic-provider-{self.setup.agent.name}")
         try:
             await ready
         except BaseException:
@@ -181,7 +252,7 @@ class Leg:
     async def stop(self) -> None:
         """Disconnect, and settle what was under way. May be called twice."""
         self._stopping = True
-        self.setup.shield.stop()
+        self.setup.tool_guard.stop()
         if self._session is not None:
             with contextlib.suppress(Exception, TimeoutError):  # what it still has to say nobody waits for
                 await asyncio.wait_for(self._session.close(), _STOP_S)
@@ -191,7 +262,7 @@ class Leg:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def fall_silent(self) -> None:
-        """Take in nothing more: another leg follows the same call from here on."""
+        """Take in nothing more: another provider session follows the same call from here on."""
         self.silent = True
 
     async def tell_changes(self) -> None:
@@ -213,11 +284,11 @@ class Leg:
         return bool(getattr(connection, "_response_active", False) or typed)
 
     def new_messages(self) -> Sequence[ModelMessage]:
-        """What was said and done on this leg, in the order it was spoken."""
+        """What was said and done on this provider session, in the order it was spoken."""
         return self._session.new_messages() if self._session is not None else ()
 
     def all_messages(self) -> Sequence[ModelMessage]:
-        """The same, behind what the leg was opened with."""
+        """The same, behind what the provider session was opened with."""
         return self._session.all_messages() if self._session is not None else ()
 
     def heard_messages(self, *, so_far: bool = False) -> list[ModelMessage]:
@@ -243,7 +314,7 @@ class Leg:
         """Count what is still being said as cut off; the position to tell the provider.
 
         Args:
-            unplayed: bytes of this leg's audio that went towards the caller and were not played.
+            unplayed: bytes of this provider session's audio that went towards the caller and were not played.
         """
         for utterance in self.utterances.values():
             utterance.cut = utterance.cut or not utterance.ended
@@ -279,7 +350,7 @@ class Leg:
                 finally:
                     carrier.cancel()
                     await asyncio.gather(carrier, return_exceptions=True)
-        except Exception as error:  # noqa: BLE001 - the outermost frame of the leg: the session decides
+        except Exception as error:  # noqa: BLE001 - the outermost frame of the provider session: the session decides
             self.error = error
             if not ready.done():
                 ready.set_exception(error)

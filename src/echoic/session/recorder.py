@@ -15,7 +15,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, SpeechPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SpeechPart,
+    UserPromptPart,
+)
 from pydantic_ai.realtime import RealtimeError
 
 from echoic.checks import storable
@@ -23,26 +29,118 @@ from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
 from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint
 from echoic.prompt import estimate_tokens
 from echoic.session.asr_confidence import affirms, weigh
-from echoic.session.call_record import Exchange
+from echoic.session.call_record import Exchange, Spoken
 from echoic.session.call_state import CallState, SessionHost
-from echoic.session.call_summary import Condensed
-from echoic.session.history import written
+from echoic.session.history import Condensed, given_in, looked_up, utterance_of, written
 from echoic.session.playback import Utterance
-from echoic.session.provider_session import CallerUtterance, Leg
-from echoic.session.turns import (
-    NOTHING,
-    agent_turn,
-    given_in,
-    note_turn,
-    parts_of,
-    resumption_of,
-    text_of,
-    unrecorded,
-    whose,
-)
+from echoic.session.provider_session import CallerUtterance, ProviderSession
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)
+
+NOTHING: Final = Turn(speaker="agent", text="-")
+"""Stands for a part in which nothing was said."""
+
+
+def resumption_of(provider: ProviderSession) -> str | None:
+    """The handle Gemini gave for this session, if any. A hint that nothing depends on.
+
+    PydanticAI keeps it to itself; `tests/session/test_resume.py` fails when an upgrade moves it.
+    """
+    connection = getattr(provider.session if provider.is_open else None, "_connection", None)
+    handle = getattr(connection, "_resumption_handle", None)
+    return handle if isinstance(handle, str) else None
+
+
+def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]:
+    """What was spoken or typed, in order."""
+    return [
+        (message, part)
+        for message in messages
+        for part in message.parts
+        if isinstance(part, (SpeechPart, UserPromptPart)) and not looked_up(part)
+    ]
+
+
+def whose(
+    part: Any, spoken: list[Utterance], said: list[CallerUtterance]
+) -> tuple[Utterance | None, CallerUtterance | None]:
+    """What is known of a part of the history besides its words; taken out of the lists."""
+    if isinstance(part, SpeechPart) and part.speaker == "assistant":
+        return utterance_of(part, spoken), None
+    text = text_of(part)
+    typed = isinstance(part, UserPromptPart)
+    alike = next((one for one in said if one.text == text and one.final), None)
+    found = alike or (None if typed else next((one for one in said if one.final), None))
+    if found is not None:
+        said.remove(found)
+    return None, found
+
+
+def agent_turn(text: str, utterance: Utterance | None, provider: ProviderSession, place: int) -> Turn | None:
+    """What the agent said, divided into heard and unheard; None where it said nothing."""
+    text = storable(text)
+    if not text.strip():
+        return None
+    if utterance is None:
+        return Turn(speaker="agent", text=text, id=f"{provider.name}-{place}")
+    divided = utterance.divided()
+    whole = divided.source == "whole" or divided.heard == text
+    return Turn(
+        speaker="agent",
+        text=text,
+        heard=None if whole else storable(divided.heard),
+        said_at=utterance.started_at,
+        id=utterance.turn_id,
+    )
+
+
+def unrecorded(provider: ProviderSession) -> list[ModelMessage]:
+    """What is being said right now, for the history of whoever goes on."""
+    recorded = list(provider.utterances.values()), list(provider.said.values())
+    for _, part in parts_of(provider.new_messages()):
+        whose(part, *recorded)
+    spoken, said = recorded
+    open_: list[tuple[datetime, ModelMessage]] = [
+        (one.at, ModelRequest(parts=[SpeechPart(speaker="user", transcript=one.text)]))
+        for one in said
+        if one.text.strip()
+    ]
+    for one in spoken:
+        heard = one.divided().heard
+        if heard.strip():
+            part = SpeechPart(speaker="assistant", transcript=heard)
+            open_.append((one.started_at, ModelResponse(parts=[part], state="interrupted")))
+    return [message for _, message in sorted(open_, key=lambda pair: pair[0])]
+
+
+def note_turn(exchange: Exchange, turn: Turn, utterance: Utterance | None) -> None:
+    """Write into the record of an exchange that `turn` was kept."""
+    if turn.speaker == "user":
+        exchange.user_turn = turn.id
+        if exchange.recall is not None:
+            exchange.recall = replace(exchange.recall, turn_id=turn.id)
+        return
+    rate = 2 * utterance.trace.rate_hz / 1000 if utterance else 1.0
+    exchange.spoken.append(
+        Spoken(
+            turn=turn.id,
+            played_ms=utterance.played_bytes / rate if utterance else 0.0,
+            generated_ms=utterance.trace.audio_ms if utterance else 0.0,
+            source=utterance.divided().source if utterance else "whole",
+        )
+    )
+
+
+def text_of(part: Any) -> str:
+    """The words of a part."""
+    if isinstance(part, SpeechPart):
+        return part.transcript or ""
+    content = part.content
+    return (
+        content if isinstance(content, str) else " ".join(each for each in content if isinstance(each, str))
+    )
+
 
 _FINISH_S: Final = 10.0
 """How long ending a call waits for the store to take what was said."""
@@ -57,13 +155,13 @@ class _Ripe:
     """A turn that may be kept, and where it came from. No turn: a part in which nothing was said."""
 
     turn: Turn | None
-    leg: Leg
+    provider: ProviderSession
     place: int
-    """How many parts of the leg's history are behind it."""
+    """How many parts of the provider session's history are behind it."""
     utterance: Utterance | None = None
 
 
-class Keeper:
+class CallRecorder:
     """The task, and what it does.
 
     Args:
@@ -88,7 +186,7 @@ class Keeper:
         self._task: asyncio.Task[None] | None = None
         self._begun_s = time.monotonic()
         self._noted: dict[str, int] = {}
-        """By leg: how many messages were looked through for what the model was given."""
+        """By provider session: how many messages were looked through for what the model was given."""
         self._saved = ""
         self._sign_due_s = 0.0
         self._finishing = False
@@ -96,11 +194,11 @@ class Keeper:
         self._recorder = live.host.recorder if live.host is not None else None
         """The host's, for as long as it serves the same caller."""
         self._unseen: dict[tuple[str, int], float] = {}
-        """Parts by leg and place that were recorded before their events were taken in, and since when."""
+        """Parts, by provider session and place, recorded before their events came, and since when."""
 
     def start(self) -> None:
         """Begin."""
-        self._task = asyncio.create_task(self._run(), name="echoic-keeper")
+        self._task = asyncio.create_task(self._run(), name="echoic-recorder")
 
     async def caught_up(self, within_s: float) -> None:
         """Wait until what was said so far is kept, or that long."""
@@ -156,7 +254,7 @@ class Keeper:
                     await self._cycle(checkpoint=True)
             except Exception as error:  # noqa: BLE001 - nobody else would keep the rest of the call
                 log.warning("a call is not kept yet: %s", type(error).__name__)
-                live.hooks.tell(live.leg.setup.context, "error", kind=type(error).__name__)
+                live.hooks.tell(live.provider.setup.context, "error", kind=type(error).__name__)
                 await asyncio.sleep(_RETRY_S)
                 live.dirty.set()
 
@@ -205,10 +303,10 @@ class Keeper:
             self._lose("forgotten")
             return
         for each in ripe:
-            each.leg.kept = each.place
+            each.provider.kept = each.place
             if each.turn is not None:
                 self._kept(each.turn, each)
-        self._drop_legs()
+        self._drop_providers()
         if turns and settings.history and settings.memory:
             await self._learn(turns)
 
@@ -220,61 +318,65 @@ class Keeper:
                 break
             if (turn := each.turn) is not None:
                 if turn.speaker == "user":
-                    turn = await host.overheard(turn)
+                    turn = await host.caller_said(turn)
                 else:
-                    await host.spoke(turn)
+                    await host.agent_said(turn)
                 turns.append(turn)
-            each.leg.kept = each.place  # not before: where this is cancelled, what was not kept comes again
+            each.provider.kept = (
+                each.place
+            )  # not before: where this is cancelled, what was not kept comes again
             if turn is not None:
                 self._kept(turn, each)
         if host.recorder is not self._recorder:
             self._lose("another caller")
             return
-        self._drop_legs()
+        self._drop_providers()
         if turns:
             await self._learn(turns)
 
     def _ripe(self) -> list[_Ripe]:
         """Turns in the order they were spoken, up to the first of which more may yet be heard."""
         ripe: list[_Ripe] = []
-        for leg in self._live.legs:
-            parts = parts_of(leg.new_messages())
-            said, spoken = list(leg.said.values()), list(leg.utterances.values())
+        for provider in self._live.providers:
+            parts = parts_of(provider.new_messages())
+            said, spoken = list(provider.said.values()), list(provider.utterances.values())
             for place, (message, part) in enumerate(parts):
                 utterance, who = whose(part, spoken, said)
-                if place < leg.kept:
+                if place < provider.kept:
                     continue
                 if utterance is not None and not self._is_settled(utterance, message):
                     return ripe
-                if who is None and self._is_ending(part, said, leg):
+                if who is None and self._is_ending(part, said, provider):
                     return ripe
-                if utterance is None and who is None and self._is_unseen(part, said, leg, place):
+                if utterance is None and who is None and self._is_unseen(part, said, provider, place):
                     return ripe
-                turn = self._turn(part, utterance, who, leg, place)
-                ripe.append(_Ripe(turn, leg, place + 1, utterance))
-            if leg is not self._live.leg and not leg.ended.is_set():
+                turn = self._turn(part, utterance, who, provider, place)
+                ripe.append(_Ripe(turn, provider, place + 1, utterance))
+            if provider is not self._live.provider and not provider.ended.is_set():
                 return ripe  # it may still say something, before what is said on the next
         return ripe
 
-    def _is_ending(self, part: Any, said: list[CallerUtterance], leg: Leg) -> bool:
-        """Whether the end of what the caller said is recorded, and not yet taken in by `leg`: it will be."""
+    def _is_ending(self, part: Any, said: list[CallerUtterance], provider: ProviderSession) -> bool:
+        """Whether the end of what the caller said is recorded and not yet taken in: it will be."""
         by_user = isinstance(part, SpeechPart) and part.speaker == "user"
-        if not by_user or self._finishing or leg.ended.is_set():
+        if not by_user or self._finishing or provider.ended.is_set():
             return False
         text = text_of(part)
         return any(one.text and not one.final and text.startswith(one.text) for one in said)
 
-    def _is_unseen(self, part: Any, said: list[CallerUtterance], leg: Leg, place: int) -> bool:
-        """Whether what was spoken is recorded, and `leg` has not taken in the events that tell of it yet.
+    def _is_unseen(
+        self, part: Any, said: list[CallerUtterance], provider: ProviderSession, place: int
+    ) -> bool:
+        """Whether what was spoken is recorded, and the events that tell of it are not taken in yet.
 
         Without them nobody knows how much of it was heard, or as which turn it was shown.
         """
-        if not isinstance(part, SpeechPart) or self._finishing or leg.ended.is_set() or leg.silent:
+        if not isinstance(part, SpeechPart) or self._finishing or provider.ended.is_set() or provider.silent:
             return False
         if part.speaker == "user" and said:
             return False
         now = time.monotonic()
-        since = self._unseen.setdefault((leg.name, place), now)
+        since = self._unseen.setdefault((provider.name, place), now)
         return now - since < _UNSEEN_S
 
     def _is_settled(self, utterance: Utterance, message: ModelMessage) -> bool:
@@ -288,10 +390,15 @@ class Keeper:
         return self._finishing or not late
 
     def _turn(
-        self, part: Any, utterance: Utterance | None, said: CallerUtterance | None, leg: Leg, place: int
+        self,
+        part: Any,
+        utterance: Utterance | None,
+        said: CallerUtterance | None,
+        provider: ProviderSession,
+        place: int,
     ) -> Turn | None:
         if isinstance(part, SpeechPart) and part.speaker == "assistant":
-            return agent_turn(part.transcript or "", utterance, leg, place)
+            return agent_turn(part.transcript or "", utterance, provider, place)
         text = storable(text_of(part))
         if not text.strip():
             return None
@@ -300,7 +407,7 @@ class Keeper:
             text=text,
             said_at=said.at if said else datetime.now(UTC),
             confidence=self._live.confidences.of(text) if isinstance(part, SpeechPart) else None,
-            id=said.turn_id if said else f"{leg.name}-{place}",
+            id=said.turn_id if said else f"{provider.name}-{place}",
         )
 
     def _kept(self, turn: Turn, ripe: _Ripe) -> None:
@@ -315,7 +422,7 @@ class Keeper:
             note_turn(exchange, turn, ripe.utterance)
             live.log.touched(exchange)
         live.hooks.tell(
-            ripe.leg.setup.context,
+            ripe.provider.setup.context,
             "turn",
             speaker=turn.speaker,
             text=turn.text,
@@ -341,15 +448,15 @@ class Keeper:
         )
         if learned.kept or learned.retracted or doubted:
             live.hooks.tell(
-                live.leg.setup.context,
+                live.provider.setup.context,
                 "memory_extracted",
                 kept=[memory.id for memory in learned.kept],
                 retracted=[memory.id for memory in learned.retracted],
             )
-        await live.leg.setup.refresh()
+        await live.provider.setup.refresh()
         try:
-            await live.leg.tell_changes()
-        except RealtimeError as error:  # the leg's task tells what became of the line
+            await live.provider.tell_changes()
+        except RealtimeError as error:  # the provider session's task tells what became of the line
             log.warning("what was learned could not be told: %s", type(error).__name__)
 
     def _affirmed(self) -> list[str]:
@@ -362,23 +469,23 @@ class Keeper:
             if before.speaker == "agent" and after.speaker == "user" and affirms(after.text)
         ]
 
-    def _drop_legs(self) -> None:
-        for leg in self._live.legs[:-1]:
-            if not leg.ended.is_set() or leg.kept < len(parts_of(leg.new_messages())):
+    def _drop_providers(self) -> None:
+        for provider in self._live.providers[:-1]:
+            if not provider.ended.is_set() or provider.kept < len(parts_of(provider.new_messages())):
                 return
-            self._live.legs.remove(leg)
+            self._live.providers.remove(provider)
 
     # -- what the model was given
 
     def _note_given(self) -> None:
-        for leg in self._live.legs:
-            messages = leg.new_messages()
-            if leg.name not in self._noted:
-                for name, text in leg.setup.opening_texts:
+        for provider in self._live.providers:
+            messages = provider.new_messages()
+            if provider.name not in self._noted:
+                for name, text in provider.setup.opening_texts:
                     self._live.log.give("instructions", name, text)
-            for role, name, text in given_in(messages[self._noted.get(leg.name, 0) :]):
+            for role, name, text in given_in(messages[self._noted.get(provider.name, 0) :]):
                 self._live.log.give(role, name, text)
-            self._noted[leg.name] = len(messages)
+            self._noted[provider.name] = len(messages)
 
     # -- checkpoints
 
@@ -386,11 +493,14 @@ class Keeper:
         live = self._live
         if live.host is not None:
             await live.host.recorder.save(
-                live.leg.setup.agent.name, self._history(), self._unkept(), pending=live.leg.pending_tools()
+                live.provider.setup.agent.name,
+                self._history(),
+                self._unkept(),
+                pending=live.provider.pending_tools(),
             )
             return
-        condensed = live.digest.condensed(self._history())
-        await live.digest.summarize(condensed.evicted, live.kept)
+        condensed = live.call_summary.condensed(self._history())
+        await live.call_summary.summarize(condensed.evicted, live.kept)
         checkpoint = self._checkpoint(condensed)
         fingerprint = str(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
         # who finds it must be able to tell a quiet call from one whose process died
@@ -412,41 +522,41 @@ class Keeper:
         self._on_lost(reason)
 
     def _history(self) -> list[ModelMessage]:
-        leg = self._live.leg
-        return self._live.history_so_far([*leg.heard_messages(so_far=True), *unrecorded(leg)])
+        provider = self._live.provider
+        return self._live.history_so_far([*provider.heard_messages(so_far=True), *unrecorded(provider)])
 
     def _checkpoint(self, condensed: Condensed) -> Checkpoint:
-        live, leg = self._live, self._live.leg
-        summary = live.digest.text if condensed.evicted else None
+        live, provider = self._live, self._live.provider
+        summary = live.call_summary.text if condensed.evicted else None
         unkept = self._unkept() if live.settings.history else ()
         return Checkpoint(
             session=live.session_id,
             conversation=live.conversation.id,
-            agent=leg.setup.agent.name,
+            agent=provider.setup.agent.name,
             messages=written(condensed.messages),
             unkept=tuple(unkept),
-            pending=leg.pending_tools(),
+            pending=provider.pending_tools(),
             summary=summary,
             learns=live.settings.memory,
             evicted=condensed.evicted,
             tokens=condensed.tokens + estimate_tokens(summary or ""),
             cursor=live.kept,
-            resumption=resumption_of(leg),
+            resumption=resumption_of(provider),
             saved_at=datetime.now(UTC),
         )
 
     def _unkept(self) -> list[Turn]:
         """What was said and is not in the conversation yet: behind what is not settled, or not finished."""
         turns: list[Turn] = []
-        for leg in self._live.legs:
-            parts = parts_of(leg.new_messages())
-            said, spoken = list(leg.said.values()), list(leg.utterances.values())
+        for provider in self._live.providers:
+            parts = parts_of(provider.new_messages())
+            said, spoken = list(provider.said.values()), list(provider.utterances.values())
             for place, (_, part) in enumerate(parts):
                 utterance, who = whose(part, spoken, said)
-                if place < leg.kept:
+                if place < provider.kept:
                     continue
-                turns.append(self._turn(part, utterance, who, leg, place) or NOTHING)
-            turns += [agent_turn(open_.trace.text, open_, leg, 0) or NOTHING for open_ in spoken]
+                turns.append(self._turn(part, utterance, who, provider, place) or NOTHING)
+            turns += [agent_turn(open_.trace.text, open_, provider, 0) or NOTHING for open_ in spoken]
             turns += [
                 Turn(speaker="user", text=storable(open_.text), said_at=open_.at, id=open_.turn_id)
                 for open_ in said

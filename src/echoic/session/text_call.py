@@ -30,10 +30,10 @@ from echoic.memory.user import UserMemory
 from echoic.session.agents import Restart
 from echoic.session.call_record import Exchange
 from echoic.session.hooks import CallTasks, Caption, Captions
-from echoic.session.text_playback import SpokenReply, TextPlayback
-from echoic.session.text_recall import Ear, HeardMemory
+from echoic.session.playback import SpokenReply, TextPlayback
 from echoic.session.text_recorder import CallOver, TextRecorder, turn_of
 from echoic.session.text_runner import TextRunner
+from echoic.session.turn_recall import InterimRecall, TurnMemory
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class TextCall(CallTasks):
         """The model's side."""
         self._give_up_s, self._recall_ms = give_up_s, recall_ms
         self._summarizer, self._captions = summarizer, captions
-        self._ears: list[Ear] = []  # of everybody who was served, for what was counted
+        self._interims: list[InterimRecall] = []  # of everybody who was served, for what was counted
         self._speaking = asyncio.Lock()
         self._settling = asyncio.Lock()  # while it is written down what was heard: a call is not over before
         self.playback = TextPlayback(characters_per_s)
@@ -124,11 +124,11 @@ class TextCall(CallTasks):
         )
         """What lasts of what is said to them."""
         self._exchange = None
-        if self._ears:  # what was found for one caller is never given to another
-            self.later(self._ears[-1].aclose())
-        self.ear = Ear(memory)
+        if self._interims:  # what was found for one caller is never given to another
+            self.later(self._interims[-1].aclose())
+        self.interim = InterimRecall(memory)
         """Hears what the caller says before they have said it."""
-        self._ears.append(self.ear)
+        self._interims.append(self.interim)
 
     async def resume(self) -> bool:
         """Go on with what another process kept of this very call; whether it was over already."""
@@ -193,13 +193,13 @@ class TextCall(CallTasks):
 
     # -- a turn
 
-    def hearing(self, partial: str) -> None:
+    def interim_transcript(self, partial: str) -> None:
         """Take in what the caller said so far: memory is searched while they speak. Never waits."""
         self.leaving.clear()
         if not self.opened.done() or self.over:
             return
         partial = self.masked(partial)
-        self.ear.hear(partial)
+        self.interim.hear(partial)
         self._caption("user", "", partial, final=False)
 
     def unanswered(self, said: str, turn: str) -> None:
@@ -252,14 +252,14 @@ class TextCall(CallTasks):
         return ""
 
     async def _answer(self, said: str, turn: str, confidence: float | None, out: Out) -> None:
-        ear = self.ear
-        memory = await ear.final(self.masked(said), self._recall_ms)  # before anything is written
+        interim = self.interim
+        memory = await interim.final(self.masked(said), self._recall_ms)  # before anything is written
         async with self._settling:  # what broke off before is noted before what follows it is answered
             await self.hear(keep=False)  # whoever answers has heard what was said before
         own, said = await self._screened(said)
         self.moment = said
-        if ear is not self.ear:  # somebody else is served by now
-            memory = HeardMemory(self.memory, said)
+        if interim is not self.interim:  # somebody else is served by now
+            memory = TurnMemory(self.memory, said)
         heard = turn_of(said, "user", f"{self._id(turn)}:user", confidence)
         exchange = await self._take_in(heard)
         self._unanswered.pop(turn, None)
@@ -278,9 +278,9 @@ class TextCall(CallTasks):
             await self._restarted(why)
             self.playback.reply.unkept = "".join(before)  # it was said to them, but from another's memory
             self.playback.reply.exchange = self.recorder.begin(heard, self.talk.current)
-            await self._run(said, out, HeardMemory(self.memory, said))
+            await self._run(said, out, TurnMemory(self.memory, said))
 
-    async def _run(self, said: str, out: Out, memory: HeardMemory) -> None:
+    async def _run(self, said: str, out: Out, memory: TurnMemory) -> None:
         made: list[CallerMemory] = []
 
         def capabilities() -> list[AbstractCapability[Any]]:
@@ -325,7 +325,7 @@ class TextCall(CallTasks):
         """The caller began to say something: nobody hangs up on them."""
         self.leaving.clear()
 
-    async def overheard(self, turn: Turn) -> Turn:
+    async def caller_said(self, turn: Turn) -> Turn:
         """Keep what the caller said to a voice model, which answers by itself; how it is kept."""
         self.to_say, kept = await self._screened(turn.text)
         self.moment = kept
@@ -334,7 +334,7 @@ class TextCall(CallTasks):
         await self.durably(self.recorder.add(kept_turn))
         return kept_turn
 
-    async def spoke(self, turn: Turn) -> None:
+    async def agent_said(self, turn: Turn) -> None:
         """Keep what was heard of a voice model's words."""
         self._interruptions += turn.heard is not None
         if turn.heard_text.strip():
@@ -379,7 +379,7 @@ class TextCall(CallTasks):
                 self.recorder.log.stamp("barge_in")
             await self._heard(self.playback.cut_in(earlier, until, now))
             if stopped:
-                await self._heed(self._replying_to)  # nobody will answer it any more
+                await self._keep_unanswered(self._replying_to)  # nobody will answer it any more
         self._save_soon()
 
     async def cut_off(self) -> None:
@@ -394,7 +394,7 @@ class TextCall(CallTasks):
             with suppress(Exception):
                 await asyncio.shield(self.opened)
             for turn in list(self._unanswered):
-                await self._heed(turn)
+                await self._keep_unanswered(turn)
         self._save_soon()
 
     async def hear(self, heard: str | None = None, *, keep: bool = True) -> None:
@@ -432,7 +432,7 @@ class TextCall(CallTasks):
                     self.talk.hear(kept, start=reply.start)
                 await self.durably(self.recorder.cut(reply.id, storable(kept)))
 
-    async def _heed(self, turn: str) -> None:
+    async def _keep_unanswered(self, turn: str) -> None:
         """Keep what the caller said in `turn`, if nobody did and nobody will answer it."""
         said = self._unanswered.pop(turn, None)
         if said is None:
@@ -466,7 +466,7 @@ class TextCall(CallTasks):
             await self.settle(_SETTLE_S)
             await self._ended()
             await self.recorder.complete()
-            await self.ear.aclose()
+            await self.interim.aclose()
         # whatever a store or an agent's own code raises: the line is free for the next caller
         except Exception as error:  # noqa: BLE001
             log.error("the end of a call failed: %s", type(error).__name__)  # noqa: TRY400 - its message may hold words

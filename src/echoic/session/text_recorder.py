@@ -33,13 +33,11 @@ from echoic.session.call_record import (
     read_call,
     read_exchanges,
 )
-from echoic.session.call_summary import Digest, with_summary
 from echoic.session.checkpoints import RecordSessionStore, kept_of_earlier_calls, store_of
-from echoic.session.history import read, settled, trimmed, written
-from echoic.session.text_playback import TextPlayback
-from echoic.session.text_recall import HeardMemory
+from echoic.session.history import CallSummary, given_in, read, settled, trimmed, with_summary, written
+from echoic.session.playback import TextPlayback
 from echoic.session.text_runner import TextRunner
-from echoic.session.turns import given_in
+from echoic.session.turn_recall import TurnMemory
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)
@@ -83,7 +81,7 @@ class TextRecorder:
         self._agent, self._model = agent, model
         self._summarizer = summarizer
         self._opened: OpenConversation | None = None
-        self.digest = self._new_digest()
+        self.call_summary = self._new_summary()
         """What the call was about before the messages that a checkpoint holds."""
         self._saved, self._sign_due_s = "", 0.0
         self._sessions = RecordSessionStore(store_of(memory))
@@ -163,14 +161,14 @@ class TextRecorder:
             # the conversation first: whoever is distilling it then writes nothing more
             await self.memory.forget(conversation=self.name)
             await self.memory.forget(learned_from=said)
-            self._durable, self._cuts, self._opened, self.digest = 0, {}, None, self._new_digest()
+            self._durable, self._cuts, self._opened, self.call_summary = 0, {}, None, self._new_summary()
             self._saved = ""
             self._sessions = RecordSessionStore(store_of(self.memory))
 
     def let_go(self) -> None:
         """Let go of every word: the call is over, and what was to be kept is."""
         self.turns, self._exchange = [], None
-        self.digest = self._new_digest()
+        self.call_summary = self._new_summary()
         self.log = self._new_log(self._agent, self._model)
 
     async def complete(self) -> None:
@@ -189,7 +187,7 @@ class TextRecorder:
         except EchoicError as error:
             log.error("a call could not be marked as completed: %s", type(error).__name__)  # noqa: TRY400 - no content
         finally:
-            await self.digest.aclose()
+            await self.call_summary.aclose()
 
     # -- the record
 
@@ -225,7 +223,7 @@ class TextRecorder:
         self.log.call.gaps_ms.append(0.0)
         self.log.changed()
 
-    def ran(self, block: Mapping[str, str], history: Sequence[ModelMessage], memory: HeardMemory) -> None:
+    def ran(self, block: Mapping[str, str], history: Sequence[ModelMessage], memory: TurnMemory) -> None:
         """Note what an agent's run was given, and what was recalled for it.
 
         Args:
@@ -337,7 +335,7 @@ class TextRecorder:
         there = settled(read(checkpoint.messages), {}, checkpoint.pending)
         messages = with_summary([*there, *history_of(later)], checkpoint.summary)
         kept += [turn for turn in checkpoint.unkept if turn.id not in {each.id for each in kept}]
-        self.digest.take_up(checkpoint)
+        self.call_summary.take_up(checkpoint)
         await self._go_on_recording()
         self.turns = [*kept, *self.turns]
         self._durable, self._given = len(kept), len(messages)
@@ -362,8 +360,8 @@ class TextRecorder:
         )
         return CallLog(call)
 
-    def _new_digest(self) -> Digest:
-        return Digest(self.memory, self._said, self._summarizer, budget_tokens=_HISTORY_TOKENS)
+    def _new_summary(self) -> CallSummary:
+        return CallSummary(self.memory, self._said, self._summarizer, budget_tokens=_HISTORY_TOKENS)
 
     async def _said(self) -> Sequence[Turn]:
         return self.turns
@@ -402,10 +400,10 @@ class TextRecorder:
     async def _checkpoint(
         self, agent: str, messages: Sequence[ModelMessage], unkept: Sequence[Turn]
     ) -> Checkpoint:
-        digest = self.digest
-        condensed = digest.condensed(messages)
-        await digest.summarize(condensed.evicted, len(self.turns))
-        summary = digest.text if condensed.evicted else None
+        call_summary = self.call_summary
+        condensed = call_summary.condensed(messages)
+        await call_summary.summarize(condensed.evicted, len(self.turns))
+        summary = call_summary.text if condensed.evicted else None
         return Checkpoint(
             session=self.name,
             conversation=self.name,

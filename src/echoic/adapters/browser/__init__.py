@@ -5,7 +5,7 @@ Knows no web framework: it is given sockets (`Socket`) and callers that were rec
 """
 
 from echoic.adapters.browser.browser_call import BrowserCall
-from echoic.adapters.browser.socket import FAILED, Manners, Socket, Transport
+from echoic.adapters.browser.socket import FAILED, PageSettings, Socket, Transport
 from echoic.adapters.browser.switchboard import CallAdmission, NoSuchCall, Switchboard, serve
 from echoic.adapters.browser.wire import SUBPROTOCOL
 
@@ -14,8 +14,8 @@ __all__ = [
     "SUBPROTOCOL",
     "BrowserCall",
     "CallAdmission",
-    "Manners",
     "NoSuchCall",
+    "PageSettings",
     "Socket",
     "Switchboard",
     "Transport",

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from echoic.adapters.browser.socket import FAILED, CallSocket, Manners, Socket, Transport, Uplink
+from echoic.adapters.browser.socket import FAILED, CallSocket, PageSettings, Socket, Transport, Uplink
 from echoic.adapters.browser.wire import REPLACED, RESUMABLE, captioned, told
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreError
 from echoic.memory.assurance import Level
@@ -41,7 +41,7 @@ class BrowserCall:
         conversation: it is kept in.
         transport: which way the audio goes.
         opens: makes the session, at first or anew.
-        manners: how it treats its sockets.
+        page_settings: how it treats its sockets.
         on_over: called once, when no socket can go on with it here.
     """
 
@@ -52,7 +52,7 @@ class BrowserCall:
         *,
         transport: Transport,
         opens: Opens,
-        manners: Manners,
+        page_settings: PageSettings,
         on_over: Callable[[BrowserCall], None],
     ) -> None:
         self.name = name
@@ -74,7 +74,7 @@ class BrowserCall:
         self.address = ""
         """From where it was asked for."""
         self._opens = opens
-        self._manners = manners
+        self._page_settings = page_settings
         self._on_over = on_over
         self._session: VoiceSession | None = None
         self._ready = asyncio.Event()
@@ -120,9 +120,9 @@ class BrowserCall:
         return self._session
 
     @property
-    def manners(self) -> Manners:
+    def page_settings(self) -> PageSettings:
         """How it treats its sockets."""
-        return self._manners
+        return self._page_settings
 
     async def ready(self) -> VoiceSession | None:
         """Wait until there is a call, or will be none any more."""
@@ -150,12 +150,12 @@ class BrowserCall:
     def expect_caller(self) -> None:
         """The caller is about to come back: give them as long as their ticket lasts."""
         if self._line is None:
-            self.wait_for_caller(max(self._manners.ticket_s, self._manners.grace_s))
+            self.wait_for_caller(max(self._page_settings.ticket_s, self._page_settings.grace_s))
 
     def wait_for_caller(self, seconds: float | None = None) -> None:
         """Give the caller a time to come (back); after it the call is put away."""
         self._cancel_grace()
-        wait_s = self._manners.grace_s if seconds is None else seconds
+        wait_s = self._page_settings.grace_s if seconds is None else seconds
         self._grace = asyncio.get_running_loop().call_later(wait_s, self._gone)
 
     async def end(self, reason: str, *, keep: bool) -> None:
@@ -279,7 +279,7 @@ class BrowserCall:
         """An identity that ends while its holder talks ends the call. Not to know is not to be known."""
         doubts = 0
         while self.is_known is not None:
-            await asyncio.sleep(self._manners.check_s)
+            await asyncio.sleep(self._page_settings.check_s)
             try:
                 doubts = 0 if await self.is_known() else _DOUBTS
             except StoreError:
@@ -333,7 +333,7 @@ class BrowserCall:
         if self.transport == "webrtc":
             return
         line.offset = self._heard
-        media = session.media(ahead_ms=self._manners.ahead_ms)
+        media = session.media(ahead_ms=self._page_settings.ahead_ms)
         try:
             async for item in media:
                 if isinstance(item, Frame):

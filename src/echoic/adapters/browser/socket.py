@@ -180,7 +180,7 @@ FAILED: Final = (RealtimeError, ModelAPIError, UserError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
+class PageSettings:
     """Times and measures.
 
     Raises:
@@ -233,7 +233,7 @@ class Called(Protocol):
         ...
 
     @property
-    def manners(self) -> Manners:
+    def page_settings(self) -> PageSettings:
         """How it treats its sockets."""
         ...
 
@@ -288,8 +288,8 @@ class Uplink:
         if session is None or session.state == "closed" or self._call.transport == "webrtc":
             return  # not ready to listen yet, or no more
         if self._allowance is None:
-            manners, hz = self._call.manners, session.profile.input_hz
-            self._allowance = Allowance(hz, pace=manners.pace, burst_s=manners.burst_s)
+            page_settings, hz = self._call.page_settings, session.profile.input_hz
+            self._allowance = Allowance(hz, pace=page_settings.pace, burst_s=page_settings.burst_s)
         if len(pcm) % 2 or not self._allowance.take(len(pcm)):
             raise InvalidInput("audio is of 16-bit samples, and comes no faster than time passes")
         if not self._sound.full():

@@ -20,7 +20,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 
 from echoic.adapters.browser.browser_call import BrowserCall, IsKnown
-from echoic.adapters.browser.socket import FAILED, Manners, Socket, Transport
+from echoic.adapters.browser.socket import FAILED, PageSettings, Socket, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
 from echoic.memory.assurance import Level
 from echoic.memory.checkpoints import Checkpoint
@@ -34,7 +34,7 @@ from echoic.session import (
     VoiceSession,
 )
 from echoic.session.checkpoints import store_of
-from echoic.session.sideband import call_of
+from echoic.session.webrtc_control import call_of
 from echoic.types import Scope, checked_name
 
 _TICKETS: Final = 10_000
@@ -69,7 +69,7 @@ class Switchboard:
         agents: who may serve.
         transport: which way the audio goes.
         settings: of sessions.
-        manners: of calls towards their pages.
+        page_settings: of calls towards their pages.
         limits: of calls at once.
         per_address: calls at once that were asked for from one address.
         deps: the application's own, for tools and hooks.
@@ -86,7 +86,7 @@ class Switchboard:
         *,
         transport: Transport = "websocket",
         settings: SessionSettings | None = None,
-        manners: Manners | None = None,
+        page_settings: PageSettings | None = None,
         limits: CallLimits | None = None,
         per_address: int | None = None,
         deps: Any = None,
@@ -102,7 +102,7 @@ class Switchboard:
         self.transport: Transport = transport
         self._service = service
         self._settings = settings or SessionSettings()
-        self._manners = manners or Manners()
+        self._page_settings = page_settings or PageSettings()
         self._limits = limits or CallLimits()
         self._per_address = per_address
         self._deps = deps
@@ -238,7 +238,7 @@ class Switchboard:
         checkpoint = await sessions.load(scope, name)
         if checkpoint is None or checkpoint.agent not in self.agents:
             raise NoSuchCall("call")
-        if datetime.now(UTC) - checkpoint.saved_at > timedelta(seconds=self._manners.resume_within_s):
+        if datetime.now(UTC) - checkpoint.saved_at > timedelta(seconds=self._page_settings.resume_within_s):
             raise NoSuchCall("call")
         return checkpoint
 
@@ -278,11 +278,11 @@ class Switchboard:
             conversation,
             transport=self.transport,
             opens=opens,
-            manners=self._manners,
+            page_settings=self._page_settings,
             on_over=over,
         )
         call.address = address
-        call.wait_for_caller(self._manners.ticket_s)
+        call.wait_for_caller(self._page_settings.ticket_s)
         return call
 
     async def _session(self, scope: Scope, call: BrowserCall, agent: str) -> VoiceSession:
@@ -311,7 +311,7 @@ class Switchboard:
         while len(self._tickets) >= _TICKETS:
             del self._tickets[next(iter(self._tickets))]
         ticket = secrets.token_urlsafe(32)
-        self._tickets[ticket] = _Ticket(call, now_s + self._manners.ticket_s)
+        self._tickets[ticket] = _Ticket(call, now_s + self._page_settings.ticket_s)
         return ticket
 
 

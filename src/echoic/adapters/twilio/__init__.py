@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from echoic.adapters.twilio.callers import Caller
-    from echoic.adapters.twilio.linking import LinkCodes
-    from echoic.adapters.twilio.phone import Phone
-    from echoic.adapters.twilio.phone_call import Figures, PhoneCall
+    from echoic.adapters.twilio.phone import Figures, Phone, PhoneCall
     from echoic.adapters.twilio.phrases import Phrases
+    from echoic.adapters.twilio.proofs import LinkCodes
     from echoic.adapters.twilio.settings import Pace, PhoneSettings, Retention
     from echoic.adapters.twilio.webhooks import phone_app, phone_router, uvicorn_options
 
 _WHERE: Final = {
-    "PhoneCall": "phone_call",
+    "PhoneCall": "phone",
     "Caller": "callers",
-    "Figures": "phone_call",
-    "LinkCodes": "linking",
+    "Figures": "phone",
+    "LinkCodes": "proofs",
     "Pace": "settings",
     "Phone": "phone",
     "PhoneSettings": "settings",

@@ -17,9 +17,9 @@ from pydantic_ai import Agent
 
 from echoic.adapters.twilio.callers import Caller, Callers
 from echoic.adapters.twilio.identity_claims import claim_in
-from echoic.adapters.twilio.linking import Code, LinkCodes
+from echoic.adapters.twilio.proofs import Code, LinkCodes
 from echoic.adapters.twilio.settings import PhoneSettings
-from echoic.adapters.twilio.verification import Proving
+from echoic.adapters.twilio.verification import Verification
 from echoic.errors import EchoicError, NotAllowed
 from echoic.memory.phone_registry import line_key
 from echoic.memory.user import UserMemory
@@ -71,7 +71,7 @@ class CalledNumber(Protocol):
         ...
 
 
-class Serving:
+class CallerSession:
     """The caller of one call, and what serves them. Made by `Call`.
 
     Args:
@@ -89,7 +89,7 @@ class Serving:
         self._call = call
         self._deps = deps
         self._number, self._attestation = number, attestation
-        self._proving = Proving(phone)
+        self._verification = Verification(phone)
         self.language = phone.settings.language
         """What the line speaks and understands, as a tag of its own."""
         self.next: Caller | None = None
@@ -247,7 +247,7 @@ class Serving:
         last = turns[-1] if turns else None
         spoken = last.heard_text if last is not None and last.speaker == "agent" else ""
         phrases = self._phone.settings.phrases_in(self.language)
-        heard = await self._proving.hear(said, spoken, self.caller, self.language, phrases)
+        heard = await self._verification.hear(said, spoken, self.caller, self.language, phrases)
         if heard.caller is not None:
             answer = heard.answer + (f" {phrases.link_changed}" if heard.caller.changed else "")
             await self._become(heard.caller)
@@ -262,7 +262,7 @@ class Serving:
             another = await self._another(claim.name)
             await self.change(another, denied=claim.denied)
             if unknown and another.guest and another.shared:  # the name has a PIN
-                return self._proving.ask(phrases), heard.kept
+                return self._verification.ask(phrases), heard.kept
         return "", heard.kept
 
     async def _become(self, caller: Caller) -> None:
@@ -297,7 +297,7 @@ class Serving:
         Raises:
             StoreUnavailable: it could not be looked at.
         """
-        found = await self._proving.take(code, self.caller)
+        found = await self._verification.take(code, self.caller)
         if found is None:
             return None
         self.next = found[0]
@@ -332,7 +332,7 @@ class Serving:
 
     async def new_pin(self) -> str:
         """Take the digits that are said next for a new PIN; the words that ask for them."""
-        return await self._proving.new_pin(self.caller, self._phone.settings.phrases_in(self.language))
+        return await self._verification.new_pin(self.caller, self._phone.settings.phrases_in(self.language))
 
     async def speak_in(self, language: str) -> bool:
         """Change the line to `language` and keep that as what the caller prefers; whether it can."""

@@ -29,8 +29,7 @@ from echoic.adapters.audio import (
     samples_of,
 )
 from echoic.adapters.twilio.identity_claims import CODE_DIGITS
-from echoic.adapters.twilio.phone import Phone
-from echoic.adapters.twilio.phone_call import PhoneCall
+from echoic.adapters.twilio.phone import Phone, PhoneCall
 from echoic.adapters.twilio.relay import closed, expect_another, messages, opened_socket, sent
 from echoic.errors import EchoicError, NotOpen
 from echoic.session import Frame, VoiceSession
@@ -155,7 +154,7 @@ class MediaStream:
         """Take the end of what was said as played, where only its last marks had not come back."""
         with suppress(NotOpen):
             little = _LITTLE_MS * SAMPLE_BYTES * session.profile.output_hz // 1000
-            if not session.live.leg.speaking and self._sent - self._played <= little:
+            if not session.live.provider.speaking and self._sent - self._played <= little:
                 self._played = self._sent
                 self._report()
 

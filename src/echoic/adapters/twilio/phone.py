@@ -1,4 +1,9 @@
-"""A telephone with a memory: an agent, whose memory it serves from, and the calls there are."""
+"""A telephone with a memory, and its calls.
+
+A `Phone` is an agent, the memory it serves from, and the calls there are. A `PhoneCall` is one of them: a
+`TextCall` for whoever is calling, as the rules of `CallerSession` find out, and over a media stream the host
+of a `VoiceSession`.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +13,339 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_ai import Agent
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, Caching
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.realtime import RealtimeError, RealtimeModel
+from pydantic_ai.settings import ModelSettings
 
-from echoic.adapters.twilio.callers import Callers
-from echoic.adapters.twilio.linking import LinkCodes
-from echoic.adapters.twilio.phone_call import Figures, PhoneCall
-from echoic.adapters.twilio.phone_lines import AGENT
-from echoic.adapters.twilio.settings import PhoneSettings
+from echoic.adapters.twilio.caller_session import CallerSession
+from echoic.adapters.twilio.callers import AGENT, RECORD, Caller, Callers
+from echoic.adapters.twilio.identity_claims import masked
+from echoic.adapters.twilio.phone_tools import AnotherCaller, PhoneMemory
+from echoic.adapters.twilio.phrases import Phrases
+from echoic.adapters.twilio.proofs import LinkCodes
+from echoic.adapters.twilio.settings import CacheFor, PhoneSettings
 from echoic.adapters.twilio.signing import Signatures
-from echoic.errors import InvalidInput
+from echoic.capability.runner import history_of
+from echoic.errors import InvalidInput, NotOpen
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
+from echoic.session.agents import Restart, VoiceAgent
+from echoic.session.call_state import SessionSettings
 from echoic.session.hooks import Caption
+from echoic.session.text_call import Excuse, TextCall
+from echoic.session.text_recorder import turn_of
+from echoic.session.voice_session import VoiceSession
+from echoic.types import Turn
 
 if TYPE_CHECKING:
     from pydantic_ai.realtime import RealtimeModel
 
 log = logging.getLogger(__name__)
+
+_RECALL_SHARE: Final = 0.5
+"""Of a tool's time, what the recall for a turn may take."""
+_VOICE: Final = SessionSettings(frame_ms=100, idle_timeout_s=None, max_duration_s=None)
+"""Of a voice model's session. What was heard is known to a tenth of a second; the phone ends idle calls."""
+_SAY: Final = "Say this to the caller now, in these words, and nothing else: {words}"
+_TAKE_OVER: Final = "The call was handed over to you. Go on with it, and say who you are."
+_KEEP_S: Final = 2.0
+"""How long what was said may take to be kept, before it is found to be somebody else's."""
+
+
+class PhoneCall(TextCall):
+    """A call from its first ring to its end. Made by `Phone`.
+
+    Args:
+        phone: who answers.
+        sid: the call's id.
+        number: where it comes from, as given.
+        attestation: whether the carrier vouches for it, as given.
+    """
+
+    def __init__(self, phone: Phone, sid: str, number: str, attestation: str) -> None:
+        settings, captions = phone.settings, phone.captions
+        super().__init__(
+            f"call:{sid}",
+            phone.agents,
+            characters_per_s=settings.pace.characters_per_s,
+            give_up_s=settings.pace.give_up_s,
+            recall_ms=settings.timeout_s * 1000 * _RECALL_SHARE,
+            summarizer=phone.service.summarizer,
+            captions=None if captions is None else lambda caption: captions(self, caption),
+        )
+        self.sid = sid
+        self._phone = phone
+        self.caller_session = CallerSession(
+            phone, self, number, attestation, deps=lambda: phone.deps_of(self)
+        )
+        """Who is calling, and what follows from it."""
+        self.dialogue: Any = None
+        """What webhooks keep of it; nobody else looks into it."""
+        self.voice: VoiceSession | None = None
+        """A voice model's, over a media stream."""
+        self.voice_played = 0
+        """How many bytes of it the caller has heard."""
+        self._served = self.recorder
+        """Of whom the voice serves."""
+        self._keyed = 0
+        self.touched = time.monotonic()
+        self.lines = 0
+        """Sockets that carry it."""
+
+    # -- what it is
+
+    @property
+    def caller(self) -> Caller:
+        """Who is calling."""
+        return self.caller_session.caller
+
+    @property
+    def recall_tokens(self) -> int:
+        """Of a recalled conversation."""
+        return self._phone.settings.recall_tokens
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """What the line may speak."""
+        return self._phone.settings.spoken
+
+    @property
+    def language(self) -> str:
+        """What the line speaks and understands now."""
+        return self.caller_session.language
+
+    @property
+    def phrases(self) -> Phrases:
+        """What the phone itself says in it."""
+        return self._phone.settings.phrases_in(self.language)
+
+    @property
+    def figures(self) -> Figures:
+        """What it took so far."""
+        usage = self.talk.usage
+        return Figures(
+            turns=self._turns,
+            interruptions=self._interruptions,
+            input_tokens=usage.input_tokens,
+            cached_tokens=usage.cache_read_tokens,
+            output_tokens=usage.output_tokens,
+            recalls=sum(interim.recalls for interim in self._interims),
+            recalls_ready=sum(interim.ready for interim in self._interims),
+            language=self.language,
+            kept=self.recorder.keeping,
+        )
+
+    def heard_in(self, language: str) -> None:
+        """The line found out that the caller speaks `language`: it answers in it, if it can.
+
+        One utterance is no preference: the next call begins as before. A line that was not asked to find out
+        only repeats what it was told.
+        """
+        settings = self._phone.settings
+        tag = settings.spoken_as(language) if language and settings.detect_language else None
+        if tag is not None:
+            self.caller_session.language = tag
+
+    # -- its voice
+
+    async def open_voice(self, model: RealtimeModel) -> VoiceSession:
+        """The session in which a voice model serves whoever is calling; it outlives the socket it began on.
+
+        Raises:
+            RealtimeError, ModelAPIError, UserError: the model could not be reached, or refused.
+            StoreUnavailable: could not look.
+        """
+        await asyncio.shield(self.opened)
+        if self.voice is None or self.voice.state == "closed":
+            if self.voice is not None and self._served is self.recorder:  # its line was lost
+                self.talk.resume(self.talk.current, history_of(self.recorder.turns))
+            self._served, self.voice_played = self.recorder, 0
+            self.voice = self._new_voice(model)
+            await self.voice.__aenter__()  # left by `_hush`, or the session itself
+        await self.say_own(respond=True)
+        return self.voice
+
+    def _new_voice(self, model: RealtimeModel) -> VoiceSession:
+        settings = self._phone.settings
+        agents = [
+            VoiceAgent(
+                name=name, base=agent, instructions=lambda _: self.talk.instructions, greeting=_TAKE_OVER
+            )
+            for name, agent in self._phone.agents.items()
+        ]
+        return VoiceSession(
+            self._phone.service,
+            user=self.caller.user,
+            agents=agents,
+            model=model,
+            deployment=settings.deployment,
+            start=self.talk.current,
+            session_id=self.name,
+            deps=self.talk.deps,
+            settings=_VOICE,
+            captions=self._captions,
+            host=self,
+        )
+
+    async def say_own(self, *, respond: bool) -> None:
+        """Have the voice model say what the phone itself answers to a proof."""
+        words, self.to_say = self.to_say, ""
+        if words and self.voice is not None:
+            told = _SAY.format(words=words)
+            with suppress(NotOpen, RealtimeError, UserError):
+                await (self.voice.prompt(told) if respond else self.voice.inject(told))
+
+    async def caller_said(self, turn: Turn) -> Turn:
+        """See `TextCall`. Where the caller proved to be somebody else, the next session says so to them."""
+        kept = await super().caller_said(turn)
+        if self._served is self.recorder:
+            await self.say_own(respond=False)  # the model is answering what it heard already
+        return kept
+
+    async def keyed(self, keys: str) -> None:
+        """Take in keys that were pressed while a voice model serves, which never hears of them."""
+        self._keyed += 1
+        await super().caller_said(turn_of(keys, "user", f"{self._id(f'keys{self._keyed}')}:user"))
+        if self._served is self.recorder:
+            await self.say_own(respond=True)
+        else:
+            await self._change_voice()
+
+    async def restarted(self, why: Restart) -> None:
+        """See `TextCall`. The words that showed it are kept first: they are whose they turn out to be."""
+        self.leaving.clear()
+        if self.voice is not None:
+            await self.voice.caught_up(_KEEP_S)
+        if self._served is self.recorder:  # else that was found out already
+            await super().restarted(why)
+        await self._change_voice()
+
+    async def _change_voice(self) -> None:
+        if self.voice is not None:
+            await self.voice.close("another caller")
+
+    async def _hush(self) -> None:
+        if self.voice is not None:
+            await self.voice.close("ended")
+
+    def forget_words(self) -> None:
+        """See `TextCall`."""
+        super().forget_words()
+        self.dialogue = None
+
+    # -- what the engine asks
+
+    async def _open(self) -> None:
+        await self.caller_session.identify()
+        await super()._open()
+
+    async def _close(self) -> None:
+        self._phone.ended(self)
+
+    async def _screened(self, said: str) -> tuple[str, str]:
+        await self.caller_session.meet_next()
+        return await self.caller_session.before(said)
+
+    def masked(self, said: str) -> str:
+        """What was said, without digits that may prove something."""
+        return masked(said, self.language)
+
+    async def _restarted(self, why: Restart) -> None:
+        await self.caller_session.change_to(why.name if isinstance(why, AnotherCaller) else None)
+
+    def _excuse(self, why: Excuse) -> str:
+        phrases = self.phrases
+        return {"failed": phrases.sorry, "too_long": phrases.too_long, "left": phrases.farewell}[why]
+
+    async def _ended(self) -> None:
+        await self.recorder.add_result(RECORD, {**self.figures.as_json(), **self.caller_session.origin})
+        await self.caller_session.forget_guest()
+
+    def _memory(self, memory: UserMemory, agent: str) -> PhoneMemory:
+        settings = self._phone.settings
+        return PhoneMemory(
+            self._phone.service,
+            user=lambda _deps: self.caller.user,
+            deployment=settings.deployment,
+            agent=agent,
+            budget_tokens=settings.budget_tokens,
+            timeout_s=settings.timeout_s,
+            capture=False,
+            memory=memory,
+            call=self,
+        )
+
+    def _more(self, agent: str) -> Sequence[AbstractCapability[Any]]:
+        more = self._phone.capabilities
+        return [
+            *caching_of(self.talk.agents[agent], more, self._phone.settings.prompt_cache, self.name),
+            *more,
+        ]
+
+
+@dataclass
+class CallCaching(Caching):
+    """`Caching` of PydanticAI, and for OpenAI a key that brings the requests of a call to one cache."""
+
+    _: KW_ONLY
+    conversation: str
+    """The call's id; a hash of it is sent."""
+
+    def get_model_settings(self) -> ModelSettings | None:
+        """What stands in every request of the call."""
+        key = blake2b(self.conversation.encode(), digest_size=16).hexdigest()
+        settings = {**(super().get_model_settings() or {}), "openai_prompt_cache_key": key}
+        return cast("ModelSettings", settings)  # a provider's own settings are no part of the common type
+
+
+def caching_of(
+    agent: Agent[Any, str], more: Sequence[AbstractCapability[Any]], asked: CacheFor, conversation: str
+) -> list[AbstractCapability[Any]]:
+    """What is added to `agent` and `more` for a call; nothing where caching is off, or theirs already."""
+    own: list[AbstractCapability[Any]] = []
+    for capability in (agent.root_capability, *more):
+        capability.apply(own.append)
+    if not asked or any(isinstance(capability, Caching) for capability in own):
+        return []
+    return [CallCaching(asked, conversation=conversation)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What a call took. No content."""
+
+    turns: int
+    interruptions: int
+    input_tokens: int
+    """Sent to the model, those from its provider's cache included."""
+    cached_tokens: int
+    """Of these, those the provider had in its cache."""
+    output_tokens: int = 0
+    recalls: int = 0
+    """Turns whose words were heard before they were complete, so that memory could be searched ahead."""
+    recalls_ready: int = 0
+    """Of these, those whose answer was there when the turn ended."""
+    language: str = ""
+    """The line's, at the end."""
+    kept: bool
+
+    @property
+    def cached_share(self) -> float:
+        """Of the tokens sent, those the provider had in its cache; 0 where none were sent."""
+        return self.cached_tokens / self.input_tokens if self.input_tokens else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as it is recorded and reported."""
+        counts = {name: getattr(self, name) for name in Figures.__slots__}
+        return {**counts, "cached_share": round(self.cached_share, 4)}
+
 
 _REMEMBERED: Final = 1000
 """Calls that are over and still known, so that a webhook that comes late or again changes nothing."""

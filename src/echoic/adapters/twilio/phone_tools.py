@@ -6,21 +6,154 @@ that a caller decides what is remembered.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Any, Final, Protocol
 
 from pydantic_ai.toolsets import FunctionToolset
 
-from echoic.adapters.twilio.caller_session import Serving
-from echoic.adapters.twilio.recalled_conversation import meant_by, page, passages, sound_alike
+from echoic.adapters.twilio.caller_session import CallerSession
 from echoic.capability.memory import CallerMemory
 from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, ToolUse
 from echoic.errors import NotAllowed
+from echoic.memory.conversation import match_keys
 from echoic.memory.user import UserMemory
+from echoic.prompt import estimate_tokens
 from echoic.session.agents import Restart
 from echoic.session.text_recorder import TextRecorder
-from echoic.types import Conversation
+from echoic.types import Conversation, Turn
+from echoic.words import STOP, content_words, cut, sound
+
+CLOSE: Final = 0.05
+"""Two keys whose likeness to what was said differs by no more are not told apart by it."""
+_OVERHEAD_TOKENS: Final = 12
+"""Of a passage's frame: who said it, and the signs around it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meant:
+    """What a spoken key means."""
+
+    conversation: Conversation | None = None
+    likeness: float = 0.0
+    choices: tuple[Conversation, ...] = ()
+    """Where it may be one of several: these are to be asked back."""
+
+
+def meant_by(spoken: str, stored: Sequence[Conversation]) -> Meant:
+    """Which of `stored`, oldest first, `spoken` means. Of two under the same words the newer."""
+    newest: dict[tuple[str, ...], Conversation] = {}
+    for conversation in stored:
+        newest[tuple(_words(conversation.recall_key or ""))] = conversation
+    keys = {c.id: c.recall_key or "" for c in reversed(newest.values())}
+    by_id = {c.id: c for c in newest.values()}
+    matches = match_keys(spoken, keys)
+    if not matches:
+        return Meant()
+    name, likeness = matches[0]
+    alike = [
+        by_id[other]
+        for other, score in matches[1:]
+        # where one was said word for word, only what sounds the same can have been meant as well
+        if (likeness < 1 and likeness - score <= CLOSE) or sound_alike(keys[other], keys[name])
+    ]
+    if alike:
+        return Meant(choices=(by_id[name], *alike[:3]), likeness=likeness)
+    return Meant(conversation=by_id[name], likeness=likeness)
+
+
+def sound_alike(a: str, b: str) -> bool:
+    """Whether two keys sound the same, word by word."""
+    first, second = _words(a), _words(b)
+    if len(first) != len(second):
+        return False
+    return all(x == y or bool(set(sound(x)) & set(sound(y))) for x, y in zip(first, second, strict=True))
+
+
+def _words(key: str) -> list[str]:
+    words = cut(key)
+    return [word for word in words if word not in STOP] or words
+
+
+def passages(
+    turns: Sequence[Turn], moment: str, budget_tokens: int, *, found: Mapping[str, int] | None = None
+) -> list[dict[str, Any]]:
+    """As many of `turns` as the budget holds: what matches the moment with its neighbours, then the end.
+
+    In the order they were said; what was left out shows as {"turns_left_out": n}.
+
+    Args:
+        turns: of one conversation, in order.
+        moment: what the call is at.
+        budget_tokens: by `estimate_tokens`.
+        found: by the id of a turn, where a search by meaning put it, from 0.
+    """
+    heard = [turn for turn in turns if turn.heard_text.strip()]
+    scores = _scores(heard, moment, found or {})
+    order = [at for at in sorted(range(len(heard)), key=lambda at: -scores[at]) if scores[at] > 0]
+    wanted = [near for at in order for near in (at, at + 1, at - 1) if 0 <= near < len(heard)]
+    wanted += reversed(range(len(heard)))  # what it came to stands at the end
+    chosen: set[int] = set()
+    room = budget_tokens
+    for at in dict.fromkeys(wanted):
+        cost = estimate_tokens(heard[at].heard_text) + _OVERHEAD_TOKENS
+        if cost <= room:
+            chosen.add(at)
+            room -= cost
+    return _shown(heard, chosen)
+
+
+def page(turns: Sequence[Turn], number: int, budget_tokens: int) -> tuple[list[dict[str, Any]], int]:
+    """Page `number`, from 1, of all that was said, and how many pages there are."""
+    heard = [turn for turn in turns if turn.heard_text.strip()]
+    pages: list[set[int]] = [set()]
+    room = budget_tokens
+    for at, turn in enumerate(heard):
+        cost = estimate_tokens(turn.heard_text) + _OVERHEAD_TOKENS
+        if cost > room and pages[-1]:
+            pages.append(set())
+            room = budget_tokens
+        pages[-1].add(at)
+        room -= cost
+    place = min(max(number, 1), len(pages)) - 1
+    return [_said(heard[at]) for at in sorted(pages[place])], len(pages)
+
+
+def _scores(turns: Sequence[Turn], moment: str, found: Mapping[str, int]) -> list[float]:
+    """By words and sounds shared with the moment, the rarer the better, and by what a search found."""
+    asked = {code for word in content_words(moment) for code in (word.stem, *word.codes)}
+    said = [
+        {code for word in content_words(turn.heard_text) for code in (word.stem, *word.codes)}
+        for turn in turns
+    ]
+    often = Counter(code for codes in said for code in codes)
+    scores = []
+    for turn, codes in zip(turns, said, strict=True):
+        shared = sum(log(1 + len(turns) / often[code]) for code in codes & asked)
+        place = found.get(turn.id)
+        scores.append(shared + (0 if place is None else 3 / (1 + place)))
+    return scores
+
+
+def _shown(turns: Sequence[Turn], chosen: set[int]) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = []
+    missing = 0
+    for at, turn in enumerate(turns):
+        if at not in chosen:
+            missing += 1
+            continue
+        if missing:
+            shown.append({"turns_left_out": missing})
+        missing = 0
+        shown.append(_said(turn))
+    return [*shown, {"turns_left_out": missing}] if missing else shown
+
+
+def _said(turn: Turn) -> dict[str, Any]:
+    return {"said_by": turn.speaker, "text": turn.heard_text}
+
 
 GUEST: Final = "I can't keep this call for you, because I don't know who is calling. Tell me who you are."
 UNPROVEN: Final = (
@@ -79,7 +212,7 @@ class ToolContext(Protocol):
     """The call a set of tools belongs to."""
 
     @property
-    def serving(self) -> Serving:
+    def caller_session(self) -> CallerSession:
         """Who is calling, and where their words go."""
         ...
 
@@ -222,8 +355,8 @@ class PhoneTools(MemoryTools):
         return await super()._write(self._call.in_flight(work))
 
     async def _store(self, key: str, summary: str | None) -> Answer:
-        if self._call.serving.is_guest:
-            return {"success": False, "say": UNPROVEN if self._call.serving.caller.unproven else GUEST}
+        if self._call.caller_session.is_guest:
+            return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
         words = self._call.recorder
         others = [c.recall_key or "" for c in await self._recallable() if c.id != words.name]
         if not await words.keep():
@@ -275,21 +408,21 @@ class PhoneTools(MemoryTools):
             await self._changed()
             told = {"say": FORGOTTEN, "note": AFTER_FORGETTING}
             return {"success": True, "result": {"remembered": False}, **told}
-        if self._call.serving.is_guest:
-            return {"success": False, "say": UNPROVEN if self._call.serving.caller.unproven else GUEST}
+        if self._call.caller_session.is_guest:
+            return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
         if not await self._call.recorder.keep():
             raise TimeoutError
         return {"success": True, "result": {"remembered": True}}
 
     async def _link(self, code: str) -> Answer:
-        linked = await self._call.serving.link(code)
+        linked = await self._call.caller_session.link(code)
         if linked is None:
             return {"success": False, "say": NO_CODE}
         return {"success": True, "result": {"linked": linked}, **({} if linked else {"say": THIS_CALL})}
 
     async def _code(self) -> Answer:
         try:
-            code = await self._call.serving.code()
+            code = await self._call.caller_session.code()
         except NotAllowed:
             return {"success": False, "say": UNPROVEN}
         if code is None:
@@ -297,19 +430,19 @@ class PhoneTools(MemoryTools):
         return {"success": True, "result": {"code": " ".join(code.code), "good_for_minutes": 10}}
 
     async def _speak(self, language: str) -> Answer:
-        if await self._call.serving.speak_in(language):
-            return {"success": True, "result": {"language": self._call.serving.language}}
+        if await self._call.caller_session.speak_in(language):
+            return {"success": True, "result": {"language": self._call.caller_session.language}}
         return {"success": False, "say": f"I can speak these: {', '.join(self._call.languages)}."}
 
     async def _unlink(self, *, not_mine: bool) -> Answer:
         try:
-            await self._call.serving.unlink(not_mine=not_mine)
+            await self._call.caller_session.unlink(not_mine=not_mine)
         except NotAllowed:
             return {"success": False, "say": UNPROVEN}
         return {"success": True, "result": {"linked": False}}
 
     async def _pin(self) -> Answer:
-        return {"success": True, "say": await self._call.serving.new_pin()}
+        return {"success": True, "say": await self._call.caller_session.new_pin()}
 
 
 def _which(names: Sequence[str | None]) -> str:

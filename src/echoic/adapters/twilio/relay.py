@@ -17,8 +17,7 @@ from uuid import uuid4
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from echoic.adapters.twilio.identity_claims import CODE_DIGITS
-from echoic.adapters.twilio.phone import Phone
-from echoic.adapters.twilio.phone_call import PhoneCall
+from echoic.adapters.twilio.phone import Phone, PhoneCall
 from echoic.adapters.twilio.signing import SignatureRefused
 
 log = logging.getLogger(__name__)
@@ -155,7 +154,7 @@ class Relay:
         said, language = _text(message, "voicePrompt")[:_MAX_SAID], _text(message, "lang")[:_MAX_TAG]
         if message.get("last") is False:
             self._call.heard_in(language)
-            self._call.hearing(said)
+            self._call.interim_transcript(said)
             return
         self._call.heard_in(language)
         await self._tune()

@@ -19,8 +19,8 @@ from echoic.adapters.twilio.identity_claims import (
     speaks_of_proof,
     wants_pin,
 )
-from echoic.adapters.twilio.linking import LinkCodes
 from echoic.adapters.twilio.phrases import Phrases
+from echoic.adapters.twilio.proofs import LinkCodes
 from echoic.errors import EchoicError, InvalidInput, NotAllowed
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class ProofAnswer:
     """Whom the caller proved to be; None: nobody."""
 
 
-class Proving:
+class Verification:
     """The proofs of one call.
 
     Args:

@@ -14,19 +14,152 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, FastAPI, Request, Response, WebSocket
 from starlette.datastructures import FormData
+from twilio.twiml.voice_response import Connect, Gather, VoiceResponse
 
 from echoic.adapters.connections import Limits, guarded
 from echoic.adapters.twilio.media import serve_media
-from echoic.adapters.twilio.phone import Phone
-from echoic.adapters.twilio.phone_call import PhoneCall
+from echoic.adapters.twilio.phone import Phone, PhoneCall
 from echoic.adapters.twilio.relay import serve_relay
+from echoic.adapters.twilio.settings import PhoneSettings
 from echoic.adapters.twilio.signing import SignatureRefused, call_of
-from echoic.adapters.twilio.twiml import Scribe
 
 log = logging.getLogger(__name__)
+
+MAX_SAID_CHARACTERS: Final = 3000
+"""Of one <Say>; Twilio takes 4,096. What is longer is said in several."""
+DETECTED: Final = "multi"
+_UNSPEAKABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold."""
+
+
+class TwiML:
+    """Writes TwiML for one server.
+
+    Args:
+        settings: language and voice.
+        base: scheme and host Twilio reaches the server by.
+    """
+
+    def __init__(self, settings: PhoneSettings, base: str) -> None:
+        self._settings = settings
+        self._base = base
+
+    def url(self, path: str, **query: Any) -> str:
+        """Where a webhook is."""
+        return f"{self._base}{path}{'?' + urlencode(query) if query else ''}"
+
+    def listen(self, words: str, action: str, *, language: str) -> str:
+        """Say `words` in `language`, then listen for it and send what was said to `action`.
+
+        The caller cannot cut in: over webhooks nobody tells how much was heard, and what was not heard must
+        not be remembered.
+        """
+        response = VoiceResponse()
+        if words:
+            self._say(response, words, language)
+        gather = Gather(
+            input="dtmf speech",
+            action=action,
+            method="POST",
+            speech_timeout="auto",
+            timeout=6,
+            finish_on_key="#",
+            action_on_empty_result=True,
+            language=language,
+            hints=", ".join(self._settings.hints) or None,
+        )
+        response.append(gather)
+        return str(response)
+
+    def go_on(self, words: str, action: str, *, language: str, pause_s: int = 0) -> str:
+        """Say `words`, be silent for a while, and ask `action` what comes next."""
+        response = VoiceResponse()
+        if words:
+            self._say(response, words, language)
+        if pause_s:
+            response.pause(length=pause_s)
+        response.redirect(action, method="POST")
+        return str(response)
+
+    def end(self, words: str = "", *, language: str | None = None) -> str:
+        """Say `words` and hang up."""
+        response = VoiceResponse()
+        if words:
+            self._say(response, words, language or self._settings.language)
+        response.hangup()
+        return str(response)
+
+    def relay(self, socket: str, action: str, greeting: str, *, language: str) -> str:
+        """Connect the call to `socket`, which speaks and hears text; afterwards ask `action`.
+
+        What is said is sent before it is complete, too: memory is searched on it meanwhile.
+        """
+        settings = self._settings
+        response = VoiceResponse()
+        connect = Connect(action=action, method="POST")
+        relay = connect.conversation_relay(
+            url=self._socket(socket),
+            welcome_greeting=_plain(greeting) or None,
+            voice=settings.voice_of(language),
+            interruptible="any",
+            dtmf_detection=True,
+            partial_prompts=True,
+            hints=", ".join(settings.hints) or None,
+            events="tokens-played",
+            **_hearing(language, detected=settings.detect_language),
+        )
+        for other in settings.spoken:
+            relay.language(code=other, voice=settings.voice_of(other))
+        response.append(connect)
+        return str(response)
+
+    def stream(self, socket: str, action: str, greeting: str, *, language: str) -> str:
+        """Say `greeting`, then connect the call's audio to `socket`; afterwards ask `action`."""
+        response = VoiceResponse()
+        self._say(response, greeting, language)
+        connect = Connect(action=action, method="POST")
+        connect.stream(url=self._socket(socket))
+        response.append(connect)
+        return str(response)
+
+    def _socket(self, path: str) -> str:
+        return (
+            f"{'wss' if self._base.startswith('https') else 'ws'}{self._base[self._base.index(':') :]}{path}"
+        )
+
+    def _say(self, parent: VoiceResponse, words: str, language: str) -> None:
+        for piece in _pieces(_plain(words)):
+            parent.say(piece, language=language, voice=self._settings.voice_of(language))
+
+
+def _hearing(language: str, *, detected: bool) -> dict[str, str]:
+    """What is heard and spoken; "multi" is Twilio's word for finding out, which Deepgram can."""
+    if not detected:
+        return {"language": language}
+    return {
+        "tts_language": language,
+        "transcription_language": DETECTED,
+        "transcription_provider": "Deepgram",
+    }
+
+
+def _plain(words: str) -> str:
+    return _UNSPEAKABLE.sub(" ", words.encode(errors="replace").decode())
+
+
+def _pieces(words: str) -> list[str]:
+    """`words` in pieces that one <Say> can hold, cut between words where there are any."""
+    pieces: list[str] = []
+    while len(words) > MAX_SAID_CHARACTERS:
+        at = words.rfind(" ", 1, MAX_SAID_CHARACTERS) + 1 or MAX_SAID_CHARACTERS
+        pieces.append(words[:at])
+        words = words[at:]
+    return [piece for piece in (*pieces, words) if piece.strip()]
+
 
 FIGURES: Final = "X-Echoic-Call"
 """A header of the answer that ends a call: its `Figures`, as JSON."""
@@ -91,52 +224,52 @@ class Dialogue:
             self._answers[key] = asyncio.ensure_future(_awaited(make))
         return await asyncio.shield(self._answers[key])
 
-    async def answer_call(self, scribe: Scribe) -> str:
+    async def answer_call(self, twiml: TwiML) -> str:
         """The first words, and the channel they lead to."""
         pace = self._phone.settings.pace
         await asyncio.wait({self.call.opened}, timeout=pace.answer_within_s)
         if self.call.over:  # this call was completed long ago: a replay
-            return scribe.end()
-        return self._connect(scribe, self.call.serving.greeting)
+            return twiml.end()
+        return self._connect(twiml, self.call.caller_session.greeting)
 
-    def _connect(self, scribe: Scribe, greeting: str) -> str:
+    def _connect(self, twiml: TwiML, greeting: str) -> str:
         channel = self._phone.settings.channel
         if channel == "gather":
-            return self.listen(scribe, greeting)
+            return self.listen(twiml, greeting)
         token = self._phone.socket_token(self.call.sid)
         self._step += 1
-        after = self._url(scribe, "/phone/connected", self._step)
+        after = self._url(twiml, "/phone/connected", self._step)
         if channel == "media":
-            return scribe.stream(f"/phone/media/{token}", after, greeting, language=self.call.language)
-        return scribe.relay(f"/phone/relay/{token}", after, greeting, language=self.call.language)
+            return twiml.stream(f"/phone/media/{token}", after, greeting, language=self.call.language)
+        return twiml.relay(f"/phone/relay/{token}", after, greeting, language=self.call.language)
 
-    async def turn(self, scribe: Scribe, step: int, said: str, confidence: float | None) -> str:
+    async def turn(self, twiml: TwiML, step: int, said: str, confidence: float | None) -> str:
         """What the caller said in `step`: the reply, or that it takes a moment."""
         if step < self._step or step in self._replies:
-            return self._go_on(scribe, "", self._url(scribe, "/phone/poll", step, 0))
+            return self._go_on(twiml, "", self._url(twiml, "/phone/poll", step, 0))
         self._step = step
         if not said.strip():
-            return self._silence(scribe)
+            return self._silence(twiml)
         self._silences = 0
         self._replies[step] = WebhookReply(self.call, said[:_MAX_SAID], str(step), confidence)
         self._sounded, self._fillers = time.monotonic(), 0
-        return await self.poll(scribe, step, 0)
+        return await self.poll(twiml, step, 0)
 
-    async def poll(self, scribe: Scribe, step: int, part: int) -> str:
+    async def poll(self, twiml: TwiML, step: int, part: int) -> str:
         """More of the reply of `step`."""
         reply = self._replies.get(step)
         if reply is None:  # another process began it: what was said is kept, the reply is lost
-            return self.listen(scribe, self.call.phrases.again)
+            return self.listen(twiml, self.call.phrases.again)
         pace = self._phone.settings.pace
         text, done = await reply.take(pace.answer_within_s)
         if done and self.call.leaving.is_set():  # TwiML is played in order: the words, then the hang-up
-            return scribe.end(text, language=self.call.language)
+            return twiml.end(text, language=self.call.language)
         if done:
-            return self.listen(scribe, text)
-        again = self._url(scribe, "/phone/poll", step, part + 1)
+            return self.listen(twiml, text)
+        again = self._url(twiml, "/phone/poll", step, part + 1)
         if text:
             self._sounded = time.monotonic() + len(text) / pace.characters_per_s
-            return self._go_on(scribe, text, again)
+            return self._go_on(twiml, text, again)
         # the next chance to say something comes a wait, a pause and two ways later
         late = time.monotonic() - self._sounded + pace.answer_within_s + pace.pause_s + 1
         words = ""
@@ -144,39 +277,39 @@ class Dialogue:
             words = self.call.phrases.filler(self._fillers)
             self._fillers += 1
             self._sounded = time.monotonic() + len(words) / pace.characters_per_s
-        return self._go_on(scribe, words, again, pause_s=pace.pause_s)
+        return self._go_on(twiml, words, again, pause_s=pace.pause_s)
 
-    def listen(self, scribe: Scribe, words: str) -> str:
+    def listen(self, twiml: TwiML, words: str) -> str:
         """Say `words` and hear what the caller says to them."""
         self._step += 1
-        action = self._url(scribe, "/phone/turn", self._step)
-        return scribe.listen(words, action, language=self.call.language)
+        action = self._url(twiml, "/phone/turn", self._step)
+        return twiml.listen(words, action, language=self.call.language)
 
-    async def reconnect(self, scribe: Scribe, *, failed: bool) -> str:
+    async def reconnect(self, twiml: TwiML, *, failed: bool) -> str:
         """A socket ended: a call that goes on gets another, or webhooks where sockets keep breaking."""
         if self.call.over or self.call.leaving.is_set() or not failed:
             await _ended(self.call, self._phone.settings.pace.answer_within_s)
-            return scribe.end()
+            return twiml.end()
         self._reconnects += 1
         words = self.call.phrases.cut_off
         if self._reconnects > _RECONNECTS:
-            return self.listen(scribe, words)
-        return self._connect(scribe, words)
+            return self.listen(twiml, words)
+        return self._connect(twiml, words)
 
-    def _silence(self, scribe: Scribe) -> str:
+    def _silence(self, twiml: TwiML) -> str:
         self._silences += 1
         if self._silences >= _SILENCES:
-            return scribe.end(self.call.phrases.goodbye, language=self.call.language)
-        return self.listen(scribe, self.call.phrases.still_there)
+            return twiml.end(self.call.phrases.goodbye, language=self.call.language)
+        return self.listen(twiml, self.call.phrases.still_there)
 
-    def _go_on(self, scribe: Scribe, words: str, action: str, *, pause_s: int = 0) -> str:
-        return scribe.go_on(words, action, language=self.call.language, pause_s=pause_s)
+    def _go_on(self, twiml: TwiML, words: str, action: str, *, pause_s: int = 0) -> str:
+        return twiml.go_on(words, action, language=self.call.language, pause_s=pause_s)
 
-    def _url(self, scribe: Scribe, path: str, step: int, part: int | None = None) -> str:
+    def _url(self, twiml: TwiML, path: str, step: int, part: int | None = None) -> str:
         query: dict[str, object] = {"step": step, "token": self._phone.signatures.token(self.call.sid, step)}
         if part is not None:
             query["part"] = part
-        return scribe.url(path, **query)
+        return twiml.url(path, **query)
 
 
 async def _ended(call: PhoneCall, within_s: float) -> None:
@@ -198,44 +331,44 @@ class Webhooks:
     async def voice(self, request: Request) -> Response:
         """A call comes in."""
         form = await self._phone.signatures.form_of(request)
-        sid, scribe = call_of(form), self._scribe(request)
+        sid, twiml = call_of(form), self._twiml(request)
         if self._phone.known(sid) is None and self._phone.busy:
             settings = self._phone.settings
-            return _xml(scribe.end(settings.phrases_in(settings.language).busy))
+            return _xml(twiml.end(settings.phrases_in(settings.language).busy))
         dialogue = self._dialogue(sid, form)
-        return _xml(await dialogue.once("voice", 0, 0, lambda: dialogue.answer_call(scribe)))
+        return _xml(await dialogue.once("voice", 0, 0, lambda: dialogue.answer_call(twiml)))
 
     async def turn(self, request: Request) -> Response:
         """The caller said something, pressed keys, or was silent."""
         form = await self._phone.signatures.form_of(request)
-        sid, scribe = call_of(form), self._scribe(request)
+        sid, twiml = call_of(form), self._twiml(request)
         step, _ = self._checked(request, sid)
         said = str(form.get("SpeechResult", "")) or str(form.get("Digits", ""))
         dialogue = self._dialogue(sid, form)
         if dialogue.call.over:
-            return _xml(scribe.end())
+            return _xml(twiml.end())
         sure = _number(form.get("Confidence"))
-        return _xml(await dialogue.once("turn", step, 0, lambda: dialogue.turn(scribe, step, said, sure)))
+        return _xml(await dialogue.once("turn", step, 0, lambda: dialogue.turn(twiml, step, said, sure)))
 
     async def poll(self, request: Request) -> Response:
         """The caller was asked for a moment, which is over."""
         form = await self._phone.signatures.form_of(request)
-        sid, scribe = call_of(form), self._scribe(request)
+        sid, twiml = call_of(form), self._twiml(request)
         step, part = self._checked(request, sid)
         dialogue = self._dialogue(sid, form)
         if dialogue.call.over:
-            return _xml(scribe.end())
-        return _xml(await dialogue.once("poll", step, part, lambda: dialogue.poll(scribe, step, part)))
+            return _xml(twiml.end())
+        return _xml(await dialogue.once("poll", step, part, lambda: dialogue.poll(twiml, step, part)))
 
     async def connected(self, request: Request) -> Response:
         """A socket that had the call has ended."""
         form = await self._phone.signatures.form_of(request)
-        sid, scribe = call_of(form), self._scribe(request)
+        sid, twiml = call_of(form), self._twiml(request)
         step, _ = self._checked(request, sid)
         goes_on = form.get("CallStatus", "in-progress") == "in-progress"
         failed = goes_on and form.get("SessionStatus", "failed") == "failed"
         dialogue = self._dialogue(sid, form)
-        answer = await dialogue.once("connected", step, 0, lambda: dialogue.reconnect(scribe, failed=failed))
+        answer = await dialogue.once("connected", step, 0, lambda: dialogue.reconnect(twiml, failed=failed))
         return _xml(answer)
 
     async def status(self, request: Request) -> Response:
@@ -254,8 +387,8 @@ class Webhooks:
         dialogue: Dialogue = call.dialogue
         return dialogue
 
-    def _scribe(self, request: Request) -> Scribe:
-        return Scribe(self._phone.settings, self._phone.signatures.base_of(request))
+    def _twiml(self, request: Request) -> TwiML:
+        return TwiML(self._phone.settings, self._phone.signatures.base_of(request))
 
     def _checked(self, request: Request, sid: str) -> tuple[int, int]:
         """Step and part a URL of ours names.

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Final
 
@@ -20,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded
-from echoic.english.guards import Ground, by_an_agent, jokes, sings
+from echoic.english.guards import Ground, by_an_agent, jokes, staged
+from echoic.english.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, PRONOUNS, pattern
 from echoic.english.repairs import repaired
 from echoic.english.sentences import Sentence, sentences
+from echoic.memory.distilling.rules import MASKED
 from echoic.secrets import MARKER
 from echoic.types import Category
 
@@ -45,33 +46,34 @@ _JOINING: Final = frozenset(
     okay ok actually hello hi hey please thanks look listen see sorry""".split()
 )
 _ASIDE: Final = ("by", "the", "way")
-_MASKED: Final = "maskedsecret"
-"""Stands for a marker while a text is cut into words, which takes brackets away."""
-# What puts everything in its sentence in another light, wherever in it a clause begins.
-_UNREAL: Final = frozenset("if unless suppose imagine pretend whether wish".split())
+_ALONE: Final = frozenset(["i", "we"])
+_STANDING: Final = frozenset("me it them mine that".split())
+"""Pronouns that a clause may end with."""
+_TELLING: Final = frozenset(
+    "say says said think know guess hope wish mean sure glad afraid feel like tell told".split()
+)
+_LEADS_ON: Final = PREPOSITIONS | CONJUNCTIONS | DETERMINERS | AUXILIARIES | _TELLING | PRONOUNS - _STANDING
+"""Words behind which "I" belongs to what they began."""
+_POINTING: Final = DETERMINERS | frozenset(
+    "one ones thing things everything anything all way time only".split()
+)
+_LEAST_BEFORE, _LEAST_BEHIND = 3, 4
+"""Words on either side of where an utterance without punctuation is cut."""
 _ASKING: Final = frozenset(
     """what when where who whom whose which why how is are am was were do does did can could will would shall
     should have has had may might isn't aren't don't doesn't didn't can't couldn't won't wouldn't""".split()
 )
 _INVERTED: Final = frozenset("i you he she it we they my your the this that there".split())
 
-# What a clause of these words is not, whatever else it says: somebody else's life, dreamt, guessed, asked
-# for, of now only, over, secret. Each is in many of the traps that the weights are fitted to, and in next to
-# no statement.
-_NOT_ONE: Final = re.compile(
-    r"^(?:my|our|the|a|an|some|this|that)(?: old| new| best| next door)? (?:neighbou?rs?|boss|manager|"
-    r"friends?|colleagues?|co-?workers?|landlord|teacher|hairdresser|postman|guy|man|woman|lady|fellow)\b"
-    r"|^(?:my dream|one day|some day|someday|i've always wanted|i'd give anything|thank|thanks)\b"
-    r"|^(?:i|we)(?:'d| would| just| only)* (?:like|want|need) (?:a|an|one|two|some) (?:tables?|taxi|cab|"
-    r"tickets?|minute|second|moment|hand|refund|word|coffee|help)\b"
-    r"|^(?:i|we)(?:'d| would| just| only)* (?:like|want|need|wanted) to (?:speak|talk|book|order|know|ask|"
-    r"change|cancel|check|update|pay)\b"
-    r"|\b(?:i|we) once\b|\bback in the \w+ties\b|\b(?:years|ages|decades) ago (?:i|we)\b"
-    r"|\b(?:might|maybe|perhaps|probably|wish|i guess|i suppose|in theory|back then|right now|just now|"
-    r"tonight|last night|this (?:morning|afternoon|evening)|hold on|for a (?:second|minute|moment)|"
-    r"used to(?!.* (?:now|these days)\b))\b"
-    r"|\b(?:joking|maskedsecret|pin|pin code|password|passcode|cvv|security code)\b"
-)
+_SECRET: Final = frozenset([MASKED, *"pin password passcode cvv".split()])
+"""A clause with one of these words is left alone: it is about a secret, masked or not."""
+_SIGNS: Final = {
+    sign: pattern(f"signs.{sign}")
+    for sign in """order media hearsay past now irony guess wish figure other lasting denial yours""".split()
+}
+"""Kinds of words that many a trap is known by, whichever of them it has."""
+_NEAR: Final = 6
+"""Words on either side of a clause that are looked at."""
 
 Floats = NDArray[np.float32]
 
@@ -83,6 +85,10 @@ class Clause:
     text: str
     words: tuple[str, ...]
     """Folded."""
+    signs: frozenset[str] = frozenset()
+    """What its own words do not show: "=?" where its sentence asks, "<said" where "said" stands before it."""
+    place: int = 0
+    """How many clauses of the same turn stand before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +100,6 @@ class Read:
     """What it is about, such as "medication"; a key of `CATEGORIES`."""
     likely: float
     """How likely it is a durable statement, from 0 to 1."""
-    kept: bool
-    """Whether it is kept for its own sake; else only where it takes the place of what is known."""
-    sure: bool
-    """Whether it is likely enough to be relied on without asking back."""
 
     @property
     def category(self) -> Category:
@@ -108,10 +110,10 @@ class Read:
 CATEGORIES: Final[dict[str, Category]] = {
     **dict.fromkeys(
         """medication condition allergy accessibility age birthday home move work retirement vehicle plan
-        appointment reference finance possession routine language""".split(),
+        appointment reference finance possession routine language study belief""".split(),
         "fact",
     ),
-    **dict.fromkeys("family pet".split(), "entity"),
+    **dict.fromkeys("name family pet".split(), "entity"),
     **dict.fromkeys("diet interest dislike preference contact".split(), "preference"),
     "requirement": "requirement",
     "decision": "decision",
@@ -137,6 +139,8 @@ class Weights:
     """[networks, heads * axes, hidden]"""
     sentence: Floats
     """[networks, dimensions + 1, hidden]"""
+    around: Floats
+    """[networks, dimensions + 1, hidden] Of the vectors of the clauses next to it."""
     out: Floats
     """[networks, hidden]"""
     kinds: Floats
@@ -150,22 +154,22 @@ class Weights:
     sure: float
     """The likelihood from which it is not marked as unconfirmed."""
 
-    def score(self, clause: Clause, vector: Floats, pieces: Floats) -> float:
+    def score(self, clause: Clause, vector: Floats, pieces: Floats, around: Floats) -> float:
         """The log odds that `clause` is a durable statement.
 
         Args:
             clause: the words.
             vector: [dimensions] its sentence vector.
             pieces: [pieces, dimensions] its word pieces, as they leave the encoder.
+            around: [dimensions] of the clauses next to it; see `beside`.
         """
-        known = with_bias(vector[None])[0]
+        known, light = with_bias(np.stack([vector, around]))
         projected = (pieces[:PIECES] @ self.axes) * np.float32(PIECE_SCALE)
         total = known @ self.direct + self.term[[*self._places(clause)]].sum()
-        for heads, pooled, sentence, out in zip(
-            self.heads, self.pooled, self.sentence, self.out, strict=True
-        ):
+        every = zip(self.heads, self.pooled, self.sentence, self.around, self.out, strict=True)
+        for heads, pooled, sentence, beside, out in every:
             seen = (attention(projected, heads).T @ projected).reshape(-1)
-            total += np.maximum(known @ sentence + seen @ pooled, 0) @ out
+            total += np.maximum(known @ sentence + light @ beside + seen @ pooled, 0) @ out
         return float(total)
 
     def kind(self, vector: Floats) -> str:
@@ -173,12 +177,30 @@ class Weights:
         return self.names[int(np.argmax(self.kinds @ with_bias(vector[None])[0]))]
 
     def _places(self, clause: Clause) -> Iterator[int]:
-        return (self.terms[term] for term in sorted(terms_of(clause.words) & self.terms.keys()))
+        return (self.terms[term] for term in sorted(terms_of(clause) & self.terms.keys()))
 
 
 def with_bias(vectors: Floats) -> Floats:
     """[texts, dimensions + 1] Unit vectors as the model sees them; the last column is 1."""
     return np.pad(vectors * np.float32(VECTOR_SCALE), ((0, 0), (0, 1)), constant_values=1)
+
+
+def beside(vectors: Floats, places: Sequence[int]) -> Floats:
+    """[clauses, dimensions] The mean of the vectors of the clauses before and behind each in its turn.
+
+    Args:
+        vectors: [clauses, dimensions] of the clauses of some turns, one turn behind the other.
+        places: `Clause.place` of each.
+    """
+    known = np.zeros_like(vectors)
+    follows = np.array([place > 0 for place in places[1:]], np.float32)[:, None]
+    count = np.zeros((len(vectors), 1), np.float32)
+    known[1:] += vectors[:-1] * follows
+    known[:-1] += vectors[1:] * follows
+    count[1:] += follows
+    count[:-1] += follows
+    found: Floats = (known / np.maximum(count, 1)).astype(np.float32)
+    return found
 
 
 def attention(projected: Floats, heads: Floats) -> Floats:
@@ -193,47 +215,64 @@ def weights() -> Weights:
     """Those that ship with the package."""
     with files("echoic.memory.distilling").joinpath("clause_reader.npz").open("rb") as stored:
         held = np.load(stored, allow_pickle=False)
-        arrays = "term direct axes heads pooled sentence out kinds".split()
+        arrays = "term direct axes heads pooled sentence around out kinds".split()
         return Weights(
             terms={term: at for at, term in enumerate(str(held["terms"]).split("\n"))},
             names=tuple(map(str, held["names"])),
             floor=float(held["floor"]),
             keep=float(held["keep"]),
             sure=float(held["sure"]),
-            **{name: held[name].astype(np.float32) for name in arrays},
+            **{name: held[name].astype(np.float32) * held[f"{name}_scale"] for name in arrays},
         )
 
 
 def clauses(text: str) -> list[Clause]:
     """The clauses of `text` that may be statements of the speaker's own, in order."""
-    said = sentences(MARKER.sub(_MASKED, text))
-    if by_an_agent(said) or sings(said):
+    said = sentences(MARKER.sub(MASKED, text))
+    if by_an_agent(said) or staged(said):
         return []
+    every = [token.low for sentence in said for token in sentence.tokens]
     found: list[Clause] = []
+    at = 0
     for sentence in said:
         if jokes(sentence):  # it says that what stood before it was one
             found.clear()
-        elif not sentence.question:
-            found += _of_sentence(repaired(sentence))
-    return found
+        else:
+            found += _of_sentence(repaired(sentence), every[:at], every[at + len(sentence) :])
+        at += len(sentence)
+    return [replace(clause, place=place) for place, clause in enumerate(found)]
 
 
-def _of_sentence(said: Sentence) -> Iterator[Clause]:
+def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -> Iterator[Clause]:
     ground = Ground(said, greeted=False)
-    unreal = not _UNREAL.isdisjoint(token.low for token in said.tokens)
-    starts = [0] if unreal else [0, *_starts(said, ground)]
+    lows = [token.low for token in said.tokens]
+    starts = [0, *_starts(said, ground)]
     for first, end in itertools.pairwise([*starts, len(said)]):
         start, stop = _trimmed(said, first, end)
         tokens = said.tokens[start:stop]
         words = tuple(token.low for token in tokens)
-        if not FEWEST <= len(words) + _contracted(words) <= MOST or _asks(words):
+        if not FEWEST <= len(words) + _contracted(words) <= MOST or not _SECRET.isdisjoint(words):
             continue
-        if _MASKED in words or any(token.quoted for token in tokens):
+        if all(token.quoted for token in tokens):
             continue
+        left, right = [*before, *lows[:start]][-_NEAR:], [*lows[stop:], *behind][:_NEAR]
+        signs = {f"<{word}" for word in left} | {f">{word}" for word in right}
+        for where, some in (("<=", left), ("=", words), (">=", right)):
+            line = " ".join(some)
+            signs |= {f"{where}{sign}" for sign, found in _SIGNS.items() if line and found.search(line)}
         own = next((at for at in range(start, stop) if said.low(at) in _OWN), start)
-        shown = all(ground.bears(at, firm=True, value_end=at) for at in (start, own))
-        if shown and not _NOT_ONE.search(" ".join(words)):
-            yield Clause(said.text(start, stop), words)
+        shown = {
+            "?": said.question and end == len(said),
+            "?later": said.question and end < len(said),
+            "?order": _asks(words),
+            "quoted": any(token.quoted for token in tokens),
+            "shadow": not ground.bears(start, firm=True, value_end=start),
+            "shade": not ground.bears(own, firm=True, value_end=own),
+        }
+        signs |= {f"={sign}" for sign, so in shown.items() if so}
+        mended = repaired(replace(said, tokens=tokens))
+        words = tuple(token.low for token in mended.tokens)
+        yield Clause(mended.text(0, len(mended)), words, frozenset(signs))
 
 
 def _trimmed(said: Sentence, start: int, end: int) -> tuple[int, int]:
@@ -250,10 +289,27 @@ def _starts(said: Sentence, ground: Ground) -> Iterator[int]:
     """Where a further clause of the speaker's own begins: "… and I …", "…, we …"."""
     for at in range(FEWEST, len(said) - FEWEST + 1):
         aside = tuple(said.low(at - back) for back in (3, 2, 1)) == _ASIDE
-        paused = said.gap(at) and len(said) > _SHORT
-        joined = aside or paused or said.low(at - 1) in _JOINING
+        paused = said.gap(at) and (said.question or len(said) > _SHORT)
+        parted = said.question and (said.gap(at) or said.low(at - 1) in _JOINING)
+        if _asks_at(said, at) and (parted or _runs_on(said, at)):
+            yield at
+            continue
+        joined = aside or paused or said.low(at - 1) in _JOINING or _runs_on(said, at)
         if joined and said.low(at) in _SUBJECTS and ground.bears(at, firm=True, value_end=-1):
             yield at
+
+
+def _runs_on(said: Sentence, at: int) -> bool:
+    """Whether a clause of the speaker's own begins without a pause: "… any more I'm at Lloyds now"."""
+    if not _LEAST_BEFORE <= at <= len(said) - _LEAST_BEHIND or said.low(at - 1) in _LEADS_ON:
+        return False
+    if _asks_at(said, at) and said.low(at + 1) in {"you", "there"}:
+        return True
+    if "'" in said.low(at):
+        return True
+    # "the tablets I take": a noun with an article before it is what the next words are about
+    near = {said.low(at - back) for back in (2, 3)}
+    return said.low(at) in _ALONE and near.isdisjoint(_POINTING)
 
 
 def _contracted(words: Sequence[str]) -> bool:
@@ -261,34 +317,36 @@ def _contracted(words: Sequence[str]) -> bool:
     return bool(words) and "'" in words[0]
 
 
+def _asks_at(said: Sentence, at: int) -> bool:
+    return _asks([said.low(at), said.low(at + 1)])
+
+
 def _asks(words: Sequence[str]) -> bool:
     """Whether it is a question by the order of its words: recognisers may write no question mark."""
     return words[0] in _ASKING and (words[1] in _INVERTED or words[1] in _ASKING)
 
 
-def terms_of(words: Sequence[str]) -> set[str]:
-    """Words and pairs of words of a clause; "^" and "$" stand around it, numbers are all alike."""
-    alike = ["#" if any(map(str.isdigit, word)) else word for word in words]
+def terms_of(clause: Clause) -> set[str]:
+    """Words, pairs of words and signs of a clause; "^" and "$" stand around it, numbers are all alike."""
+    alike = ["#" if any(map(str.isdigit, word)) else word for word in clause.words]
     pairs = {f"{one} {other}" for one, other in itertools.pairwise(["^", *alike, "$"])}
-    return {*alike, *pairs}
+    return {*alike, *pairs, *clause.signs}
 
 
-def read_clauses(read: Sequence[Clause], made: Embedded, by: Weights) -> list[Read | None]:
-    """What each of `read` was taken for; None for one that is not to be kept.
+def read_clauses(read: Sequence[Clause], made: Embedded, by: Weights) -> list[Read]:
+    """What each of `read` was taken for, in order.
 
     Args:
-        read: the clauses.
+        read: the clauses of some turns, one turn behind the other.
         made: what the embedder made of their texts, and perhaps of more behind them; without word pieces
-            nothing is kept.
+            nothing is read.
         by: the weights.
     """
-    found: list[Read | None] = []
+    found = []
+    around = beside(made.vectors[: len(read)], [clause.place for clause in read])
     for at, clause in enumerate(read if made.pieces is not None else ()):
         vector, pieces = made.vectors[at], made.pieces[at]  # type: ignore[index]
-        likely = float(1 / (1 + np.exp(-np.clip(by.score(clause, vector, pieces.hidden), -30, 30))))
-        if likely < by.floor:
-            found.append(None)
-            continue
-        kind, kept, sure = by.kind(vector), likely >= by.keep, likely >= by.sure
-        found.append(Read(clause=clause, kind=kind, likely=likely, kept=kept, sure=sure))
+        score = by.score(clause, vector, pieces.hidden, around[at])
+        likely = float(1 / (1 + np.exp(-np.clip(score, -30, 30))))
+        found.append(Read(clause=clause, kind=by.kind(vector), likely=likely))
     return found

@@ -14,21 +14,22 @@ from typing import Final
 
 from echoic.words import content_words
 
+_GIVEN_UP: Final = (
+    r"any ?more|no longer|instead|gave up|given up|switched|swapped|changed|replaced|stopped|sold|quit|"
+    r"cancelled|come off|came off|after all|again|gone (?:up|down)|doubled|moved|put back|upgraded|divorced|"
+    r"sorry|got (?:married|divorced|rid of)|split up|broke up|passed away|died|jacked in|packed in|scratch|"
+    r"finished with"
+)
 _CHANGED: Final = re.compile(
-    r"\b(?:now|these days|any ?more|no longer|instead|changed|moved|switched|swapped|upgraded|downgraded|"
-    r"replaced|put back|brought forward|gone (?:up|down|off)|went (?:up|down)|increased|reduced|doubled|"
-    r"turned|sold|stopped|gave up|given up|left|from now on|after all|again|come off|came off|corrected|"
-    r"got (?:married|divorced)|divorced|separated|back to|rather|sorry)\b"
+    rf"\b(?:{_GIVEN_UP}|now|these days|downgraded|brought forward|gone off|went (?:up|down)|increased|"
+    r"reduced|turned|left|from now on|corrected|separated|back to|rather|retired|redundant|laid off|"
+    r"let me go|nowadays|as of|make it|make that)\b"
 )
-_ENDED: Final = re.compile(
-    r"\b(?:any ?more|no longer|instead|gave up|given up|switched|swapped|changed|replaced|stopped|sold|"
-    r"come off|came off|after all|again|gone (?:up|down)|doubled|moved|put back|upgraded|divorced|sorry|"
-    r"not|got (?:married|divorced))\b"
-)
+_ENDED: Final = re.compile(rf"\b(?:{_GIVEN_UP}|not|retired from)\b")
 """Says so of what is named, whatever else is so beside it."""
 _ONE_AT_A_TIME: Final = frozenset(
     """age birthday home move work retirement reference contact plan vehicle finance appointment
-    decision""".split()
+    decision name study""".split()
 )
 _MANY: Final = frozenset(
     "medication condition allergy family pet interest dislike language possession requirement routine".split()
@@ -55,6 +56,8 @@ class Statement:
 
     text: str
     kind: str
+    beside: str = ""
+    """What was said right before and behind it in its turn, which may say that something changed."""
 
     @property
     def words(self) -> list[str]:
@@ -75,8 +78,8 @@ def replaces(new: Statement, old: Statement, alike: float) -> bool:
         old: known before.
         alike: the cosine of their vectors.
     """
-    line = " ".join(new.words)
-    shared = _about(new.words) & _about(old.words)
+    line = f"{' '.join(new.words)} {new.beside.casefold()}"
+    shared = _about(line.split()) & _about(old.words)
     if new.group == old.group and _subject(new.words) and _subject(new.words) == _subject(old.words):
         changed = new.kind in _ONE_AT_A_TIME or _CHANGED.search(line)
         return bool(changed) and new.words != old.words

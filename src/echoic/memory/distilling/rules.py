@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Sequence
+from typing import Final
 
 from echoic.english import SelfStatement, listen
+from echoic.english.answers import completed
 from echoic.english.slots import rivals
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, TakeBack, Unlearn
 from echoic.memory.distilling.withheld import RECENT, of_user, withheld
+from echoic.secrets import MARKER
 from echoic.types import Turn
+
+MASKED: Final = "maskedsecret"
+"""Stands for a masked secret while a text is cut into words, which takes the marker's brackets away."""
 
 
 class RuleExtractor:
@@ -28,11 +35,12 @@ class RuleExtractor:
         """See `Extractor`; never fails."""
         # "actually it's Paula" corrects what was just said, not what was said an hour ago
         recent: _Recent = deque(maxlen=RECENT)
+        told = told_by_user([*reading.context, *reading.turns])
         for turn in reading.context:
-            _hear(turn, recent)
+            _hear(told.get(turn.id), recent)
         changes: list[Change] = []
         for turn in reading.turns:
-            for item in _hear(turn, recent):
+            for item in _hear(told.get(turn.id), recent):
                 changes += _changes(item, turn)
             gone = _unlearned(turn, reading)
             changes += [Unlearn(turns=gone, source=(turn.id,))] if gone else []
@@ -43,12 +51,23 @@ _Recent = deque[tuple[str, list[SelfStatement]]]
 """What the user said last, and what was heard of it."""
 
 
-def _hear(turn: Turn, recent: _Recent) -> list[SelfStatement]:
-    """What the user said in `turn`, which is recent from now on; nothing of anybody else's."""
-    if not of_user(turn):
+def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
+    """What the user said in each of `turns`, by id: a bare answer as a statement, a secret as a word."""
+    found = {}
+    for before, turn in itertools.pairwise([None, *turns]):
+        if turn and of_user(turn):
+            asked = before.heard_text if before and before.speaker == "agent" else ""
+            found[turn.id] = completed(asked, MARKER.sub(MASKED, turn.heard_text))
+    return found
+
+
+def _hear(said: str | None, recent: _Recent) -> list[SelfStatement]:
+    """What the user said, which is recent from now on; nothing of anybody else's, nor about a secret."""
+    if said is None:
         return []
-    heard = listen(turn.heard_text, [item for _, items in recent for item in items], _since(recent))
-    recent.append((turn.heard_text, heard))
+    every = listen(said, [item for _, items in recent for item in items], _since(recent))
+    heard = [item for item in every if MASKED not in item.text.casefold()]
+    recent.append((said, heard))
     return heard
 
 

@@ -9,18 +9,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
+from echoic.english.lexicon import NUMBERS
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, Retract, Supersede
-from echoic.memory.distilling.clause_reader import MODEL, Clause, Floats, Read, clauses, read_clauses, weights
+from echoic.memory.distilling.clause_reader import (
+    MODEL,
+    Clause,
+    Floats,
+    Read,
+    Weights,
+    clauses,
+    read_clauses,
+    weights,
+)
 from echoic.memory.distilling.grounded import MOST_CHANGES, instructs
 from echoic.memory.distilling.known import statement_of
 from echoic.memory.distilling.replacing import Statement, may_replace, replaces
-from echoic.memory.distilling.withheld import of_user
+from echoic.memory.distilling.rules import told_by_user
 from echoic.types import Memory, Turn
 from echoic.words import content_words
 
@@ -83,7 +93,8 @@ class SentenceExtractor:
         Raises:
             EmbedderUnavailable: there are no vectors to read by.
         """
-        said = [one for turn in reading.turns for one in _readable(turn, reading)]
+        told = told_by_user([*reading.context[-1:], *reading.turns])
+        said = [one for turn in reading.turns for one in _readable(turn, told.get(turn.id, ""), reading)]
         if not said:
             return []
         lines = [one.clause.text for one in said]
@@ -96,42 +107,45 @@ class SentenceExtractor:
             _Held(memory, Statement(statement_of(memory), by.kind(vector)), vector)
             for memory, vector in zip(held, made.vectors[len(said) :], strict=True)
         ]
-        return _changes(list(zip(said, found, made.vectors, strict=False)), known)
+        return _changes(list(zip(said, found, made.vectors, strict=False)), known, by)
 
 
-def _readable(turn: Turn, reading: Reading) -> Iterator[_SaidClause]:
-    """The clauses of `turn` that may be kept."""
-    if not of_user(turn) or turn.id in reading.withheld:
+def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
+    """The clauses of `turn`, in which the user `told` this, that may be kept."""
+    if turn.id in reading.withheld:
         return
-    heard = [
-        f"{memory.text} {statement_of(memory)} {memory.context or ''}"
-        for memory in reading.known
-        if turn.id in memory.source
-    ]
     # what the rules heard may hold no longer: it is not kept as a sentence instead
-    heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(turn.heard_text)]
-    for clause in clauses(turn.heard_text)[:_PER_TURN]:
-        if not instructs(clause.text):
-            yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard))
+    heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in reading.known if turn.id in m.source]
+    heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(told)]
+    for clause in clauses(told)[:_PER_TURN]:
+        yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard))
 
 
 def _says(heard: str, clause: Clause) -> bool:
     """Whether what was heard in the same turn leaves little of `clause` unsaid."""
-    told = {word.stem for word in content_words(clause.text)}
+    told = {word.stem for word in content_words(clause.text) if word.text not in NUMBERS}
     known = {word.stem for word in content_words(heard)}
     return not told or len(told & known) >= _HEARD * len(told)
 
 
-def _changes(said: Sequence[tuple[_SaidClause, Read | None, Floats]], known: list[_Held]) -> list[Change]:
+def _changes(
+    said: Sequence[tuple[_SaidClause, Read, Floats]], known: list[_Held], by: Weights
+) -> list[Change]:
     """What is kept of `said`, in order, and what of `known` it takes the place of."""
     found: list[Change] = []
     ended = 0
-    for one, read, vector in said:
-        if read is None or len(found) == MOST_CHANGES:
+    for at, (one, read, vector) in enumerate(said):
+        if len(found) == MOST_CHANGES:
+            break
+        if instructs(one.clause.text):
             continue
-        statement = Statement(one.clause.text, read.kind)
+        if read.likely < by.floor:
+            continue
+        near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
+        beside = " ".join(other.clause.text for other in near if other.turn is one.turn)
+        statement = Statement(one.clause.text, read.kind, beside)
         gone = [held for held in known if _gives_way(held, one, statement, vector)]
-        if not gone and not read.kept:
+        if not gone and read.likely < by.keep:
             continue
         # what was said a moment ago, and is corrected before it was kept, is never kept
         found = [change for change in found if all(held.what is not change for held in gone)]
@@ -142,7 +156,7 @@ def _changes(said: Sequence[tuple[_SaidClause, Read | None, Floats]], known: lis
         if one.heard:
             found += [Retract(known=ids, source=(one.turn.id,))] if ids else []
             continue
-        change = _kept(read, one.turn, ids)
+        change = _kept(read, one.turn, ids, sure=read.likely >= by.sure)
         found.append(change)
         known.append(_Held(change, statement, vector))
     return found
@@ -151,15 +165,17 @@ def _changes(said: Sequence[tuple[_SaidClause, Read | None, Floats]], known: lis
 def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floats) -> bool:
     """Whether what `one` says takes the place of `held`."""
     memory = held.what if isinstance(held.what, Memory) else None
+    if memory is None and held.what.source == (one.turn.id,):  # what stands beside it is it
+        statement = replace(statement, beside="")
     # a rule supersedes what it has a slot for
     if memory and (one.turn.id in memory.source or (one.heard and memory.key)):
         return False
     return replaces(statement, held.statement, float(np.dot(vector, held.vector)))
 
 
-def _kept(read: Read, turn: Turn, ended: tuple[str, ...]) -> Add | Supersede:
+def _kept(read: Read, turn: Turn, ended: tuple[str, ...], *, sure: bool) -> Add | Supersede:
     text = read.clause.text
-    fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=read.sure)
+    fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=sure)
     if ended:
         return Supersede(known=ended, fact=fact, source=(turn.id,))
     return Add(fact=fact, source=(turn.id,))

@@ -2,7 +2,17 @@
 
 from fastapi import APIRouter
 
-from echoic.server.routes import conversations, forming, global_memory, health, identity, memories, v1, voice
+from echoic.server.routes import (
+    audit,
+    conversations,
+    forming,
+    global_memory,
+    health,
+    identity,
+    memories,
+    v1,
+    voice,
+)
 
 ROUTERS: tuple[APIRouter, ...] = (
     identity.router,
@@ -13,6 +23,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     voice.router,
     memories.erasure,
     global_memory.router,
+    audit.router,
     health.router,
     health.page_router,
 )

@@ -12,9 +12,8 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Request
 from pydantic import Field
 
-from echoic.adapters.twilio.linking import TYPED_DIGITS, LinkCodes
-from echoic.adapters.twilio.phone_lines import PhoneLines
-from echoic.adapters.twilio.pins import Pins
+from echoic.adapters.twilio.callers import PhoneLines
+from echoic.adapters.twilio.proofs import TYPED_DIGITS, LinkCodes, Pins
 from echoic.errors import NotAllowed
 from echoic.server.models import RequestBody, Shown
 from echoic.server.problems import Refused, responses

@@ -47,7 +47,7 @@ def switchboard(memory: MemoryService, settings: ServerSettings) -> Switchboard 
         _agents(settings.voice_agents),
         transport=settings.voice_transport,
         settings=settings.voice_settings,
-        manners=settings.voice_manners,
+        page_settings=settings.voice_page_settings,
         limits=settings.voice_limits,
         per_address=settings.limits.calls_per_address,
     )

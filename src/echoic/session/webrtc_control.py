@@ -30,8 +30,8 @@ from pydantic_ai.realtime import RealtimeModel
 from echoic.errors import InvalidInput
 from echoic.memory.checkpoints import Checkpoint
 from echoic.session.checkpoints import SessionStore
-from echoic.session.heard import DEFAULT_MS_PER_UNIT, PAUSE_CHARACTERS
 from echoic.session.playback import SAMPLE_BYTES, Playback, Utterance
+from echoic.session.speech_alignment import DEFAULT_MS_PER_UNIT, PAUSE_CHARACTERS
 from echoic.types import Scope
 
 _TOLD: Final = (
@@ -157,7 +157,7 @@ class RemotePlayback(Playback):
 
     # -- what the provider tells
 
-    def heed(self, event: Mapping[str, Any]) -> None:
+    def take_event(self, event: Mapping[str, Any]) -> None:
         """Take in an event of the provider's, of any kind. It may come twice, and before the words."""
         kind, response = event.get("type"), str(event.get("response_id", ""))
         if kind == "response.content_part.added" and event.get("part", {}).get("type") == "audio":

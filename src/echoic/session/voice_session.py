@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
@@ -20,7 +22,7 @@ from uuid import uuid4
 from pydantic_ai.messages import SystemPromptPart
 from pydantic_ai.realtime import RealtimeError, RealtimeModel
 
-from echoic.errors import InvalidInput, NotOpen, brief
+from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
 from echoic.memory.assurance import Level
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
@@ -29,14 +31,78 @@ from echoic.session.call_state import CallState, SessionHost, SessionSettings, S
 from echoic.session.checkpoints import NoSessionStore, RecordSessionStore, SessionStore, store_of
 from echoic.session.history import request as marked
 from echoic.session.hooks import Captions, Listener
-from echoic.session.limits import CallLimits
+from echoic.session.lifecycle import CallLifecycle, CallSetup
 from echoic.session.playback import SAMPLE_BYTES, Flush, Frame
-from echoic.session.profile import ProviderProfile
 from echoic.session.provider_connections import GO_ON
-from echoic.session.resume import Beginning
-from echoic.session.running import Running
-from echoic.session.sideband import CallCheckpoints, ProviderCall, call_of
-from echoic.types import checked_name, checked_text
+from echoic.session.provider_session import ProviderProfile
+from echoic.session.webrtc_control import CallCheckpoints, ProviderCall, call_of
+from echoic.types import Scope, checked_name, checked_text
+
+
+class CallLimits:
+    """Shared by the sessions of a server.
+
+    Args:
+        per_user: calls of one user at once.
+        total: calls at once.
+
+    Raises:
+        InvalidInput: a limit below 1.
+    """
+
+    def __init__(self, *, per_user: int = 2, total: int = 100) -> None:
+        if per_user < 1 or total < 1:
+            raise InvalidInput(
+                f"limits must be at least 1, not per_user={brief(per_user)}, total={brief(total)}"
+            )
+        self.per_user = per_user
+        self.total = total
+        self._held: Counter[Scope] = Counter()
+
+    @property
+    def calls(self) -> int:
+        """How many are going on."""
+        return self._held.total()
+
+    def enter(self, scope: Scope) -> None:
+        """Count a call that begins.
+
+        Raises:
+            NotAllowed: there are as many as there may be.
+        """
+        self.check_user(scope)
+        if self._held.total() >= self.total:
+            raise NotAllowed(f"there are {self.total} calls already; try again in a moment")
+        self._held[scope] += 1
+
+    def check_user(self, scope: Scope) -> None:
+        """See whether one more call of a user may begin.
+
+        Raises:
+            NotAllowed: they have as many as they may.
+        """
+        if self._held[scope] >= self.per_user:
+            raise NotAllowed(f"this user has {self.per_user} calls already; end one first")
+
+    def leave(self, scope: Scope) -> None:
+        """Count it no longer."""
+        self._held[scope] -= 1
+        if self._held[scope] <= 0:
+            del self._held[scope]
+
+
+def freeze_heap() -> int:
+    """Collect once, then leave what is alive out of all later collections; how many objects that spares.
+
+    Call it when everything is loaded and memory is open, and before the first call: it takes as long as the
+    pause it prevents. What is freed by itself later is freed as ever; only what was alive now and becomes
+    garbage in a cycle stays until the process ends. `gc.unfreeze()` takes it back. It concerns the whole
+    process, which is why nothing in the library calls it unasked.
+    """
+    gc.collect()
+    gc.freeze()
+    return gc.get_freeze_count()
+
 
 _LOOK_S: Final = 0.02
 
@@ -112,7 +178,7 @@ class VoiceSession:
         self._captions = captions
         self._limits = limits
         self._resumed: Checkpoint | None = None
-        self._running: Running | None = None
+        self._running: CallLifecycle | None = None
         self._closed = asyncio.Event()
         self._broken = False
         """Whether the caller's end of the line broke while the agent spoke."""
@@ -179,7 +245,7 @@ class VoiceSession:
             raise NotOpen("a session is entered once; make a new one, or resume it")
         if self._limits is not None:
             self._limits.enter(self.memory.scope)
-        beginning = Beginning(
+        setup = CallSetup(
             session=self,
             agent=self.agent(self._start),
             model=self._model,
@@ -188,10 +254,10 @@ class VoiceSession:
             resumed=self._resumed,
             summarizer=self._service.summarizer,
         )
-        self._running = Running(
+        self._running = CallLifecycle(
             self,
             self._service,
-            beginning,
+            setup,
             call=self._call,
             captions=self._captions,
             on_closed=self._leave,
@@ -247,7 +313,7 @@ class VoiceSession:
     @property
     def profile(self) -> ProviderProfile:
         """Of the model that listens now: its rates above all."""
-        return self._at().live.leg.setup.profile
+        return self._at().live.provider.setup.profile
 
     async def send_audio(self, pcm: bytes) -> None:
         """Hand on what the caller says: PCM16, mono, at `profile.input_hz`. Frames arrive in the order given.
@@ -262,9 +328,9 @@ class VoiceSession:
         if self._call is not None:
             raise InvalidInput("the audio of this call goes between provider and caller, not through here")
         async with call.sending:
-            leg = call.live.leg
-            with contextlib.suppress(RealtimeError, NotOpen):  # the leg's task tells what became of the line
-                await leg.session.send_audio(pcm)
+            provider = call.live.provider
+            with contextlib.suppress(RealtimeError, NotOpen):  # its own task tells why
+                await provider.session.send_audio(pcm)
 
     async def media(self, *, ahead_ms: int | None = None) -> AsyncIterator[Frame | Flush]:
         """What to play, in order, at `profile.output_hz`, across transfers, until the call is over.
@@ -272,8 +338,8 @@ class VoiceSession:
         `Flush` means that the caller interrupted: drop what was not played, then say how much was.
 
         Args:
-            ahead_ms: of audio at most that was handed out and not reported as played. For a device that
-                reports; one that has reported nothing for so long and a second is taken to have played all.
+            ahead_ms: of audio at most that was handed out and not reported as played, for a device that
+                reports; one that reports nothing for a while is given more.
         """
         live = self._at().live
         most = None if ahead_ms is None else SAMPLE_BYTES * self.profile.output_hz * ahead_ms // 1000
@@ -296,7 +362,7 @@ class VoiceSession:
         """The caller's end of the line is gone for a moment: what nobody hears is cut off."""
         if self._call is None and self._running is not None and not self._closed.is_set():
             live = self._running.live
-            self._broken = self._broken or not live.playback.idle or live.leg.speaking
+            self._broken = self._broken or not live.playback.idle or live.provider.speaking
             self.barge_in()
 
     async def take_up(self, played_bytes: int) -> None:
@@ -320,7 +386,7 @@ class VoiceSession:
         """
         call = self._at()
         until_s = time.monotonic() + within_s
-        while not call.pump.at_rest(call.live.leg) and time.monotonic() < until_s:  # noqa: ASYNC110 - see `hand_over`
+        while not call.handler.at_rest(call.live.provider) and time.monotonic() < until_s:  # noqa: ASYNC110 - see `hand_over`
             await asyncio.sleep(_LOOK_S)
         await call.live.playback.wait_idle()
 
@@ -331,31 +397,31 @@ class VoiceSession:
     def barge_in(self) -> None:
         """The caller interrupts, as the channel noticed by itself. Nothing happens while nobody speaks."""
         call = self._at()
-        call.pump.barge_in(call.live.leg)
+        call.handler.barge_in(call.live.provider)
 
     # -- words
 
     async def send_text(self, text: str) -> None:
         """What the caller typed instead of saying it."""
         call, said = self._at(), checked_text(text, "text")
-        leg = call.live.leg
-        call.pump.barge_in(leg)
-        call.pump.typed(leg, said)
-        await leg.session.send(said)
+        provider = call.live.provider
+        call.handler.barge_in(provider)
+        call.handler.typed(provider, said)
+        await provider.session.send(said)
 
     async def inject(self, text: str) -> None:
         """Tell the model something without having it reply; see `CallContext.inject_system_message`."""
-        leg = self._at().live.leg
-        if leg.speaking and not leg.setup.profile.takes_notes:
-            leg.notes.append(SystemPromptPart(text))
+        provider = self._at().live.provider
+        if provider.speaking and not provider.setup.profile.takes_notes:
+            provider.notes.append(SystemPromptPart(text))
         else:
-            await leg.session.send(SystemPromptPart(text), respond=False)
+            await provider.session.send(SystemPromptPart(text), respond=False)
 
     async def prompt(self, request: str) -> None:
         """Have the agent say something now."""
         call = self._at()
-        call.pump.prompted()
-        await call.live.leg.session.send(marked(request), respond=True)
+        call.handler.prompted()
+        await call.live.provider.session.send(marked(request), respond=True)
 
     async def transfer(self, agent: str) -> None:
         """Hand the call to another agent now; see `CallContext.transfer` for tools.
@@ -392,7 +458,7 @@ class VoiceSession:
     @property
     def current_agent(self) -> str:
         """Who serves now."""
-        return self._at().live.leg.setup.agent.name
+        return self._at().live.provider.setup.agent.name
 
     @property
     def live(self) -> CallState:
@@ -401,7 +467,7 @@ class VoiceSession:
 
     # -- inside
 
-    def _at(self) -> Running:
+    def _at(self) -> CallLifecycle:
         if self._running is None or not self._running.began or self._closed.is_set():
             raise NotOpen("the call is over" if self._closed.is_set() else "enter the session first")
         return self._running

@@ -1,0 +1,145 @@
+"""Who read, wrote, exported or erased which kind of thing of whom, when and why: an append-only log.
+
+It is kept where everything passes, at the store, so no surface can leave it out. It holds no content: users
+are pseudonyms, and of what was read or written it names the kind alone. Whoever acts on behalf of somebody
+says so with `acting`; what happens within that is logged once for each kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from echoic.errors import StoreError
+from echoic.memory.chained_log import ChainedLog
+from echoic.memory.compliance import Compliance
+from echoic.types import Scope
+
+log = logging.getLogger(__name__)
+
+Did = Literal["read", "write", "erase", "export"]
+_AGAIN_S: Final = 60.0
+"""Where nobody says on whose behalf, the same is logged once in so long."""
+_REMEMBERED: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """On whose behalf something is done."""
+
+    role: str
+    who: str
+    why: str
+    logged: set[tuple[str, Scope, str]] = field(default_factory=set, compare=False)
+
+
+_access: ContextVar[Access | None] = ContextVar("echoic.audit.access", default=None)
+
+
+@contextlib.contextmanager
+def acting(who: str, why: str, *, role: str = "application") -> Iterator[None]:
+    """Say on whose behalf memory is used inside, and why, for the audit log.
+
+    Args:
+        who: such as a member of staff, or a service. No caller's name: the log names them by pseudonyms.
+        why: such as "ticket 4711".
+        role: what they are.
+    """
+    token = _access.set(Access(role, who, why))
+    try:
+        yield
+    finally:
+        _access.reset(token)
+
+
+def act(role: str, who: str, why: str) -> None:
+    """Likewise, for the rest of the task that runs."""
+    _access.set(Access(role, who, why))
+
+
+class AuditLog:
+    """The audit log of one compliance folder.
+
+    Args:
+        compliance: the folder.
+    """
+
+    def __init__(self, compliance: Compliance) -> None:
+        self.log = ChainedLog(compliance.folder / "audit.jsonl")
+        self._compliance = compliance
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-audit")
+        self._waiting: list[dict[str, Any]] = []
+        self._recently: dict[tuple[str, Scope, str], float] = {}
+        self.trouble: str | None = None
+        """Why nothing can be written at the moment; None while all is well."""
+
+    def note(self, did: Did, scope: Scope, kind: str) -> None:
+        """Have it logged, soon and in order. What is read of everyone's scope is no one's."""
+        if scope.user is None and did == "read":
+            return
+        access, what = _access.get(), (did, scope, kind)
+        if access is None:
+            now = time.monotonic()
+            if now - self._recently.get(what, -_AGAIN_S) < _AGAIN_S:
+                return
+            if len(self._recently) > _REMEMBERED:
+                self._recently = {k: at for k, at in self._recently.items() if now - at < _AGAIN_S}
+            self._recently[what] = now
+        elif what in access.logged:
+            return
+        else:
+            access.logged.add(what)
+        entry = {
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "role": access.role if access else "process",
+            "who": access.who if access else "",
+            "why": access.why if access else "in the background, or by a program that does not say",
+            "did": did,
+            "kind": kind,
+            "deployment": scope.deployment,
+            "scope": scope,
+        }
+        self._waiting.append(entry)
+        self._thread.submit(self._write, False)
+
+    async def flush(self) -> None:
+        """Wait until everything noted is on the disk.
+
+        Raises:
+            StoreUnavailable: it cannot be written; what was to be logged must not happen.
+        """
+        error = await asyncio.wrap_future(self._thread.submit(self._write, True))
+        if error is not None:
+            raise error
+
+    async def aclose(self) -> None:
+        """Write what is left. The log can be used again afterwards."""
+        await asyncio.wrap_future(self._thread.submit(self._write, True))
+
+    def _write(self, durable: bool) -> StoreError | None:
+        entries, self._waiting = self._waiting, []
+        if not entries:
+            return None
+        told = []
+        try:
+            for entry in entries:
+                scope = entry["scope"]
+                whom = "everyone" if scope.user is None else self._compliance.pseudonym(scope)
+                told.append({**entry, "scope": whom})
+            self.log.append(*told, durable=durable)
+        except StoreError as error:
+            self._waiting = entries + self._waiting
+            if self.trouble is None:
+                log.warning("the audit log cannot be written: %s", type(error).__name__)
+            self.trouble = type(error).__name__
+            return error
+        self.trouble = None
+        return None

@@ -1,0 +1,150 @@
+"""The audit log, and signed receipts: what a third party can check with a program of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import echoic
+from echoic.memory.chained_log import ChainedLog
+from echoic.types import Turn
+
+DOCS = Path(__file__).parents[2] / "docs"
+PROGRAMS = re.findall(r"```python\n(.*?)```", (DOCS / "audit.md").read_text(), re.DOTALL)
+
+
+def opened(folder: Path, **options) -> echoic.MemoryService:
+    return echoic.open(f"sqlite:///{folder}/e.db", embedder="lexical", audit=True, **options)
+
+
+def logged(folder: Path) -> list[dict[str, object]]:
+    return ChainedLog(folder / "e.db.compliance" / "audit.jsonl").entries()
+
+
+async def test_who_read_wrote_exported_and_erased_what_is_logged_and_nothing_that_was_said(tmp_path):
+    async with opened(tmp_path) as memory:
+        ana = memory.user("anabelle")
+        with echoic.acting("nurse 12", "handover", role="staff"):
+            await ana.set("zanqkey", "a zanqvalue")
+            call = await ana.conversation("zanqcall")
+            await call.append(Turn(speaker="user", text="My name is Zanqname.", id="zanqturn"))
+            await ana.query("zanqquestion")
+            await ana.query("zanqquestion")
+            await ana.export()
+        with echoic.acting("nurse 13", "asked for it"):
+            await ana.forget()
+        whom = memory.pseudonym("anabelle")
+    entries = [entry for entry in logged(tmp_path) if entry["who"] == "nurse 12"]
+    done = [(entry["did"], entry["kind"]) for entry in entries]
+    for wanted in (
+        ("write", "memory"),
+        ("write", "turn"),
+        ("read", "memory and turn"),
+        ("export", "everything"),
+    ):
+        assert done.count(wanted) == 1, wanted  # once, however often within one access
+    assert {entry["scope"] for entry in entries if entry["scope"] != "everyone"} == {whom}
+    assert {entry["why"] for entry in entries} == {"handover"}
+    erased = [entry for entry in logged(tmp_path) if entry["did"] == "erase" and entry["scope"] == whom]
+    assert [(entry["who"], entry["kind"]) for entry in erased] == [("nurse 13", "everything")]
+    raw = (tmp_path / "e.db.compliance" / "audit.jsonl").read_bytes().lower()
+    assert b"zanq" not in raw
+    assert b"anabelle" not in raw
+
+
+async def test_nothing_is_exported_or_erased_that_cannot_be_logged(tmp_path):
+    async with opened(tmp_path) as memory:
+        ana = memory.user("ana")
+        await ana.set("pet", "a goat")
+        await memory.audit.flush()
+        path = tmp_path / "e.db.compliance" / "audit.jsonl"
+        path.unlink()
+        path.mkdir()  # for root, no mode keeps anybody from writing
+        with pytest.raises(echoic.StoreUnavailable):
+            await ana.export()
+        with pytest.raises(echoic.StoreUnavailable):
+            await ana.forget()
+        path.rmdir()
+        assert await ana.get("pet")
+
+
+async def test_an_audit_log_needs_a_folder():
+    with pytest.raises(echoic.InvalidInput, match="compliance"):
+        echoic.open("memory://", embedder="lexical", audit=True)
+
+
+async def evidence(folder: Path) -> list[str]:
+    """The log, its signed end, a receipt; the arguments of the program of the docs."""
+    from echoic.cli.audit import _exported
+
+    async with opened(folder) as memory:
+        await memory.user("ana").set("pet", "a goat")
+        receipt = await memory.user("ana").forget()
+        compliance = memory._parts.compliance
+    _exported(compliance, ChainedLog(folder / "e.db.compliance" / "audit.jsonl"), folder / "log")
+    (folder / "receipt.json").write_text(json.dumps({"signed": dict(receipt.signed)}))
+    return [receipt.signed["key"], str(folder / "log"), str(folder / "receipt.json")]
+
+
+def checked(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAMS[1], *arguments], capture_output=True, text=True, check=False
+    )
+
+
+async def test_a_third_party_checks_a_receipt_and_the_log_with_twenty_lines(tmp_path):
+    assert len([line for line in PROGRAMS[1].splitlines() if line]) <= 20
+    assert "echoic" not in PROGRAMS[1]
+    ran = checked(await evidence(tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    assert re.fullmatch(r"\d+ entries; everything of \w{8} erased, verified: True\n", ran.stdout)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    ["line changed", "line removed", "beginning cut off", "end cut off", "receipt changed", "other key"],
+)
+async def test_what_was_tampered_with_is_noticed_by_a_third_party(tmp_path, harm):
+    arguments = await evidence(tmp_path)
+    log, receipt = tmp_path / "log", tmp_path / "receipt.json"
+    lines = log.read_bytes().splitlines(keepends=True)
+    if harm == "line changed":
+        lines[1] = lines[1].replace(b'"did": "', b'"did": "x')
+    elif harm == "line removed":
+        del lines[1]
+    elif harm == "beginning cut off":
+        del lines[0]
+    elif harm == "end cut off":
+        del lines[-1]
+    elif harm == "receipt changed":
+        receipt.write_text(receipt.read_text().replace('\\"memories\\": 1', '\\"memories\\": 2'))
+    else:
+        (tmp_path / "other").mkdir()
+        arguments[0] = (await evidence(tmp_path / "other"))[0]
+    log.write_bytes(b"".join(lines))
+    assert checked(arguments).returncode != 0
+
+
+def test_the_program_of_the_docs_runs(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAMS[0]], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "['key', 'signature', 'statement']\n"
+    assert '"who": "nurse 12"' in (tmp_path / "echoic.db.compliance" / "audit.jsonl").read_text()
+
+
+def test_old_entries_are_removed_and_the_rest_can_still_be_checked(tmp_path):
+    log = ChainedLog(tmp_path / "audit.jsonl")
+    for month in range(1, 7):
+        log.append({"at": f"2026-0{month}-01T00:00:00+00:00", "did": "read"})
+    head = log.read()[1]
+    assert log.remove_before("2026-04", {"at": "2026-07-01", "did": "prune"}) == 3
+    entries, _ = log.read()
+    assert [entry["n"] for entry in entries] == [4, 5, 6, 7]
+    assert entries[-1]["prev"] == head  # what was known before still fits
+    assert entries[-1]["removed"] == 3
