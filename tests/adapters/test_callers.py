@@ -27,7 +27,7 @@ async def test_a_number_is_kept_as_a_salted_hash_and_in_no_other_form(line, tmp_
     phone = await line(parrot)
     await meet(phone)
     await phone.service.settle()
-    kept = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*"))
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*") if path.is_file())
     assert b"5550100001" not in kept
     other = await line(parrot, salt="another salt, as long as the first", service=phone.service)
     assert other.phone.callers.line_of("+15550100001") != phone.phone.callers.line_of("+15550100001")

@@ -60,7 +60,6 @@ _BEHIND_EXPIRY = re.compile(
     re.IGNORECASE,
 )
 _NO_SECRETS = HARMLESS | {"phone"}
-_IN_PASSING = re.compile(r"\b(?:in|since|year|at|for|costs?|has|paid|of|than|about)\s+$", re.IGNORECASE)
 _LAST_FOUR_SAID = re.compile(
     r"\b(?:ending|ends|ended|last\s+(?:four|4)(?:\s+digits)?)\b[\w\s]{0,16}$", re.IGNORECASE
 )
