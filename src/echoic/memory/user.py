@@ -21,6 +21,7 @@ from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all
+from echoic.memory.retention import hold, is_held, refuse_held
 from echoic.memory.service_context import Parts
 from echoic.memory.speculation import InterimSearches, Speculation
 from echoic.memory.tasks import Result, Task
@@ -525,12 +526,14 @@ class UserMemory:
             until: with or without `since`: everything before then.
 
         Raises:
+            NotAllowed: what is kept is on hold (`hold`), or the level of this handle is too low.
             InvalidInput: `id`, `asked`, `learned_from` or a span is combined with anything else, or no valid
                 name.
         """
         from echoic.memory.erasure import Erasing
 
         await self._may_destroy("what this names", key, id)
+        await refuse_held(self._parts.store, self.scope)
         erasing = Erasing(self._parts, self.scope)
         span = since is not None or until is not None
         apart = key is conversation is id is asked is None and span != (learned_from is not None)
@@ -546,6 +549,21 @@ class UserMemory:
             receipt = await erasing.forget(key, conversation, id, asked, alone=alone)
         compliance = self._parts.compliance
         return receipt if compliance is None else await compliance.receipt(self.scope, what, receipt)
+
+    async def hold(self, *, on: bool = True) -> None:
+        """Put everything kept about the user on hold, or release it: for operators, as when a court asks.
+
+        On hold nothing of it is destroyed, neither by `forget` nor for its age; `delete` still hides it.
+
+        Raises:
+            NotAllowed: the level of this handle does not see everything.
+        """
+        self._visible.needed("a hold")
+        await hold(self._parts.store, self.scope, on=on, at=self._parts.clock())
+
+    async def held(self) -> bool:
+        """Whether everything kept about the user is on hold."""
+        return await is_held(self._parts.store, self.scope)
 
     async def _may_destroy(self, what: str, key: str | None, name: str | None) -> None:
         """Nothing, where the asker may be told what is to be destroyed, all of it.
