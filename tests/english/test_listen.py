@@ -356,3 +356,13 @@ def test_one_thing_said_in_another_way_is_the_same_memory(said, key, text, texts
 
 def test_a_correction_without_a_number_after_a_telephone_number_corrects_nothing():
     assert listen("no wait", listen("my number is five five five one two three four")) == []
+
+
+@pytest.mark.parametrize("text", ["i live in bath", "i moved from hull to bath last year", "i moved to bath"])
+def test_a_town_that_is_a_word_as_well_is_a_home(text, texts):
+    assert texts(text) == {"home": "Bath"}
+
+
+@pytest.mark.parametrize("text", ["i'm in the bath", "i live for rugby", "i moved from reading to writing"])
+def test_such_a_word_alone_is_no_home(text, texts):
+    assert "home" not in texts(text)

@@ -275,8 +275,9 @@ def _is_place(words: list[str], *, article: bool, region: bool) -> bool:
     """Whether words without capitals can be a place: no ordinary word among them, and more than "town"."""
     if article and not region and words[0] not in _WITH_ARTICLE:
         return False
-    if any(word in _NOT_PLACES or (wordlike(word) and word not in PLACE_WORDS | UPPER) for word in words):
+    ordinary = (word for word in words if wordlike(word) and word not in PLACE_WORDS | UPPER | PLACES)
+    if any(ordinary) or not _NOT_PLACES.isdisjoint(words):
         return article and words == ["us"]
     alone = len(words) == 1 and not article
     person = words[0] in GIVEN | AMBIGUOUS and words[0] not in _ALSO_PERSONS
-    return not (alone and (person or (words[0] in PLACE_WORDS and words[0] not in UPPER)))
+    return not (alone and (person or (words[0] in PLACE_WORDS - PLACES and words[0] not in UPPER)))
