@@ -45,7 +45,7 @@ def test_there_and_back_gives_the_same_exports(echoic, source):
     data = there.json["data"]
     assert data["records"] == data["new"] == there.json["count"] == sum(s["records"] for s in data["scopes"])
     assert {(s["deployment"], s["user"]) for s in data["scopes"]} == {
-        ("default", "ana"), ("default", "bob"), ("default", None)
+        ("default", "ana"), ("default", "bob"), ("default", None), ("echoic.erasures", None)
     }  # fmt: skip
     assert (data["waiting"], data["vectors"] > 0) == (0, True)
     back = echoic("copy", TARGET, END, "--json").json["data"]

@@ -263,6 +263,7 @@ async def test_every_route_declares_who_may_use_it():
         request_callers.body_caller,
         request_callers.query_caller,
         request_callers.operator,
+        request_callers.auditor,
         request_callers.key_deployment,
         request_callers.anybody,
     }
