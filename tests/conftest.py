@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from collections import Counter
 
 import pytest
@@ -14,9 +13,9 @@ from this_machine import only_this_machine  # noqa: F401 - for every test
 
 # read when numpy is imported: threads that wait for a product spin, and take the processor from other workers
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-assert "numpy" not in sys.modules
 
-settings.register_profile("scaled", max_examples=scale.many(100, least=10))
+# no deadline for an example: a busy machine would miss it
+settings.register_profile("scaled", max_examples=scale.many(100, least=10), deadline=None)
 settings.load_profile("scaled")
 
 
@@ -77,6 +76,9 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(
+            7_000, 10, 10
+        )  # a tenth as often: most of what a test leaves is counted, not collected
         gc.enable()
 
 

@@ -44,6 +44,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     quota: Quota | None = None,
     secrets: Literal["mask", "keep"] = "mask",
     assurance: str | Mapping[str, str] | None = None,
+    keep_for: str | Mapping[str, float] | None = None,
     compliance: str | Path | None = None,
     audit: bool = False,
 ) -> MemoryService:
@@ -70,6 +71,9 @@ def open(  # noqa: A001 - echoic.open is the way in
         quota: the most that may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`.
         secrets: "mask" keeps a marker such as "[card ending 4242]" in place of card numbers, passwords, PINs,
             codes and keys; "keep" keeps them word for word.
+        keep_for: for how many days conversations and memories are kept, also as
+            "conversations=90,acme:memories=30"; older ones are destroyed in the background
+            (docs/retention.md). None: until somebody forgets them.
         assurance: what callers of each level are told, where it differs from the default: also as
             "attested=sensitive,device=open" (docs/assurance.md).
         compliance: the folder that lists erasures, so that a restored backup forgets again (docs/backup.md),
@@ -99,6 +103,7 @@ def open(  # noqa: A001 - echoic.open is the way in
         quota=quota,
         secrets=secrets,
         assurance=assurance,
+        keep_for=keep_for,
         compliance=None if folder is None else Compliance(folder),
         audit=audit,
         **_of_model(model),

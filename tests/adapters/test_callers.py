@@ -27,7 +27,7 @@ async def test_a_number_is_kept_as_a_salted_hash_and_in_no_other_form(line, tmp_
     phone = await line(parrot)
     await meet(phone)
     await phone.service.settle()
-    kept = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*"))
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*") if path.is_file())
     assert b"5550100001" not in kept
     other = await line(parrot, salt="another salt, as long as the first", service=phone.service)
     assert other.phone.callers.line_of("+15550100001") != phone.phone.callers.line_of("+15550100001")
@@ -195,7 +195,7 @@ async def test_a_typed_code_that_is_wrong_is_refused_and_guessing_ends(line):
     wrong = f"{(int(code) + 1) % 1_000_000:06}"
     call = await phone.call()
     for _ in range(3):
-        assert "not a good one" in await call.press(wrong)
+        assert "wrong or has expired" in await call.press(wrong)
     assert "linked" not in await call.press(code), "three wrong ones were enough for one call"
     other = await phone.call("+15550100002")
     assert "linked" in await other.press(code)

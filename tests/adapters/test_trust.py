@@ -133,6 +133,6 @@ async def test_who_was_forgotten_is_in_nobody_elses_records_and_takes_nobody_alo
 
     assert (await phone.service.user(zebulon).forget()).verified
     await phone.service.settle()
-    kept = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*"))
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*") if path.is_file())
     assert b"Zebulon" not in kept
     assert zebulon.encode() not in kept

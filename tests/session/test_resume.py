@@ -190,7 +190,7 @@ async def test_a_killed_call_that_nobody_ever_takes_up_is_closed_as_at_its_end(t
             task = await ana.task("call")
             call = await read_call(store_of(ana), ana.scope, "call")
             agents = calling.agents_with(ledger, hang=False)
-            with pytest.raises(InvalidInput, match="there is no call"):
+            with pytest.raises(InvalidInput, match="to resume; start a new one"):
                 await VoiceSession.resume(memory, "call", user="ana", agents=agents, model=model)
             assert (await ana.get("user_name")).text == "Pavel"
     assert [turn.text for turn in task.turns] == ["my name is Pavel", LONG]
@@ -331,9 +331,9 @@ async def test_a_call_of_another_user_or_one_that_ended_is_not_found(memory, ser
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="mine")
         async with session:
             await session.suspend()
-        with pytest.raises(InvalidInput, match="there is no call"):
+        with pytest.raises(InvalidInput, match="to resume; start a new one"):
             await VoiceSession.resume(memory, "mine", user="ben", agents=[robin], model=model)
-        with pytest.raises(InvalidInput, match="there is no call"):
+        with pytest.raises(InvalidInput, match="to resume; start a new one"):
             await VoiceSession.resume(
                 memory, "mine", user="ana", deployment="other", agents=[robin], model=model
             )

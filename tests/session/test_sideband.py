@@ -230,7 +230,7 @@ async def test_a_call_whose_audio_came_through_the_session_has_no_media_to_keep(
         )
         async with session:
             await session.suspend()
-        with pytest.raises(InvalidInput, match="came through the session"):
+        with pytest.raises(InvalidInput, match="went through the session"):
             await VoiceSession.resume(
                 memory, "call", user="ana", keep_media=True, agents=[ROBIN], model=model
             )

@@ -90,7 +90,7 @@ class Resampler:
     def __init__(self, from_hz: int, to_hz: int) -> None:
         if not (isinstance(from_hz, int) and isinstance(to_hz, int) and from_hz > 0 and to_hz > 0):
             raise InvalidInput(
-                f"rates are whole numbers of Hz above 0, not {brief(from_hz)} and {brief(to_hz)}"
+                f"rates must be whole numbers of Hz above 0, not {brief(from_hz)} and {brief(to_hz)}"
             )
         common = gcd(from_hz, to_hz)
         self._up, self._down = to_hz // common, from_hz // common

@@ -96,6 +96,7 @@ def memory_at(
         quota=quota,
         secrets="keep" if settings.keep_secrets else "mask",
         assurance=settings.assurance,
+        keep_for=settings.keep_for,
         compliance=settings.compliance,
         audit=settings.audit,
     )

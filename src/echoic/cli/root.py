@@ -12,6 +12,7 @@ from echoic.cli.command import CommandGroup
 from echoic.cli.doctor import doctor_command
 from echoic.cli.global_memory import global_group, lessons_group, proposals_group
 from echoic.cli.import_export import export_command, import_command
+from echoic.cli.keys import keys_group
 from echoic.cli.memories import (
     delete_command,
     forget_command,
@@ -25,7 +26,7 @@ from echoic.cli.memories import (
 from echoic.cli.output import DONE
 from echoic.cli.phone import phone_group
 from echoic.cli.serve import mcp_command, serve_command, tools_command
-from echoic.cli.upkeep import copy_command, distil_command, reindex_command, users_command
+from echoic.cli.upkeep import copy_command, distil_command, hold_command, reindex_command, users_command
 
 
 def _version() -> str:
@@ -65,7 +66,9 @@ root.add_section(
         backup_command,
         restore_command,
         audit_group,
+        keys_group,
         users_command,
+        hold_command,
         global_group,
         proposals_group,
         lessons_group,

@@ -34,6 +34,7 @@ class Settings:
     fusion: str = "blend"
     shares: str = ""
     assurance: str = ""
+    keep_for: str = ""
     keep_secrets: bool = False
     audit: bool = False
     compliance: Path | None = None
@@ -88,6 +89,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "TABLE",
         "What callers of a level are told at most, as attested=sensitive,device=open.",
     ),
+    "keep_for": (
+        "--keep-for",
+        "KIND=DAYS,…",
+        "How long conversations and memories are kept, as conversations=90,acme:memories=30.",
+    ),
     "keep_secrets": (
         "--keep-secrets",
         "",
@@ -126,7 +132,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             type=_TYPES.get(name),
             default=getattr(defaults, name),
             show_default=bool(metavar)
-            and name not in {"weights", "shares", "global_kinds", "assurance", "compliance"},
+            and name not in {"weights", "shares", "global_kinds", "assurance", "keep_for", "compliance"},
             envvar=variable(name),
             show_envvar=True,
             help=text,

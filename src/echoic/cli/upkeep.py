@@ -36,6 +36,24 @@ _LOOK_S = 1.0
 """How often progress is polled; each poll is a small write to the store."""
 
 
+@command("hold")
+@click.option("--release", is_flag=True, help="End the hold.")
+@click.pass_context
+def hold_command(ctx: click.Context, /, *, release: bool) -> int:
+    """Keep everything stored about the user from being destroyed (operators).
+
+    Until it is released, `forget` is refused and nothing is destroyed for its age.
+    """
+
+    async def work(desk: Desk) -> CommandResult:
+        await desk.user.hold(on=not release)
+        words = "released" if release else "on hold: nothing stored about this user is destroyed"
+        held = {"user": desk.settings.user, "held": not release}
+        return CommandResult(data=held, text=words, count=1)
+
+    return run(ctx, work)
+
+
 @command("distil")
 @click.option("--watch", is_flag=True, help="Run as a worker until interrupted.")
 @click.option(

@@ -22,6 +22,7 @@ from echoic.memory.guarded_store import HomeLoop, Meter, ObservedEmbedder, Quota
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
+from echoic.memory.retention import Retention, rules_from
 from echoic.memory.service_context import GlobalWrites, Parts
 from echoic.memory.shares import Shares
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
@@ -35,6 +36,7 @@ from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
+    from echoic.memory.deployment_keys import DeploymentKeys
     from echoic.memory.distilling.changes import Extractor, Summarizer
     from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.experience import AgentExperience
@@ -77,6 +79,7 @@ class MemoryService:
         quota: how much may be kept of a user and of a deployment; no limit by default.
         secrets: what becomes of card numbers, passwords, PINs, codes and keys that are said: "mask" keeps a
             marker such as "[PIN]" in their place, "keep" keeps them word for word (docs/secrets.md).
+        keep_for: for how many days what is kept, as "conversations=90,acme:memories=30" (docs/retention.md).
         assurance: what differs from the default in the table of levels and what each is told, as
             "attested=sensitive,device=open" (docs/assurance.md).
         compliance: lists erasures apart from the store, so that a restored backup forgets again when it is
@@ -110,6 +113,7 @@ class MemoryService:
         quota: Quota | None = None,
         secrets: Secrets = "mask",
         assurance: str | Mapping[str, str] | None = None,
+        keep_for: str | Mapping[str, float] | None = None,
         compliance: Compliance | None = None,
         audit: bool = False,
         telemetry: Telemetry | None = None,
@@ -168,6 +172,7 @@ class MemoryService:
         self.forgotten_again = 0
         """How many erasures were carried out again when it was opened: its store came from a backup."""
         self._abandoned = AbandonedCalls(self._parts, resumable_for_s)
+        self._retention = Retention(self._parts, rules_from(keep_for))
 
     async def open(self) -> Self:
         """Open store and embedder, and resume what an earlier process left unfinished.
@@ -202,6 +207,7 @@ class MemoryService:
         if self._parts.judge is not None:
             self._parts.judge.start()
         self._abandoned.start()
+        self._retention.start()
         return self
 
     async def _forget_again(self) -> int:
@@ -224,6 +230,7 @@ class MemoryService:
             return
         self._home.check()
         await self._abandoned.aclose()
+        await self._retention.aclose()
         await self.settle(SETTLE_S)
         await self._parts.background.stop()
         await self._parts.distiller.aclose()
@@ -245,7 +252,7 @@ class MemoryService:
     async def _let_go(self) -> None:
         """Close what was left open in a loop that has ended: its tasks cannot be awaited, only dropped."""
         self._home.leave()
-        for worker in (self._parts.background, self._abandoned, self._parts.judge):
+        for worker in (self._parts.background, self._abandoned, self._retention, self._parts.judge):
             if worker is not None:
                 worker.abandon()
         log.warning(
@@ -320,6 +327,14 @@ class MemoryService:
         """
         return UserMemory(self._parts, Scope(deployment, user), level)
 
+    async def enforce_retention(self, deployment: str | None = None) -> int:
+        """Destroy now what is older than `keep_for` says, as the background does; how much that was.
+
+        Raises:
+            StoreUnavailable: could not look.
+        """
+        return await self._retention.enforce(deployment)
+
     def pseudonym(self, user: str, deployment: str = "default") -> str:
         """What stands for a user in receipts and in the audit log; "" without a compliance folder."""
         compliance = self._parts.compliance
@@ -354,6 +369,12 @@ class MemoryService:
         from echoic.memory.revocations import Revocations
 
         return Revocations(self._parts.store, Scope(deployment, None), self._parts.clock)
+
+    def keys(self, deployment: str = "default") -> DeploymentKeys:
+        """The keys of a deployment, each with a role. For operators."""
+        from echoic.memory.deployment_keys import DeploymentKeys
+
+        return DeploymentKeys(self._parts.store, Scope(deployment, None), self._parts.clock)
 
     def experience(
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ()

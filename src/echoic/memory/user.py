@@ -21,6 +21,7 @@ from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all
+from echoic.memory.retention import hold, is_held, refuse_held
 from echoic.memory.service_context import Parts
 from echoic.memory.speculation import InterimSearches, Speculation
 from echoic.memory.tasks import Result, Task
@@ -224,8 +225,9 @@ class UserMemory:
             min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: no hits at all where
                 none is likely to answer, as after "okay" or a question about somebody else. 0 returns
                 everything found. An empty answer has the outcome "complete" like any other.
-            besides: ids of conversations, turns and memories to leave out, one or several. Of the running
-                conversation the turns are left out, and what was learned from them is not.
+            besides: ids of conversations, turns and memories to leave out, one or several. Name the running
+                conversation: its turns are then as if they had not been said, and what was learned from
+                them is found.
         """
         asked = SearchOptions(limit, deadline_ms, include_past, timezone, min_relevance, besides)
         return await self._search(text, asked)
@@ -329,7 +331,8 @@ class UserMemory:
 
         Of `agent`, who serves, the experience is included, and of it and the running `conversation` the
         directives for them alone. Memories that match `moment`, what the user just said, are appended by a
-        recall with the deadline and relevance given. `besides` are ids of memories to leave out.
+        recall with the deadline and relevance given, which leaves the turns of `conversation` out. `besides`
+        are ids of memories to leave out.
         `budget_tokens` is the maximum length, counted as for `Block`.
 
         Raises:
@@ -338,6 +341,8 @@ class UserMemory:
         from echoic.memory.block import BlockMaker
 
         options = SearchOptions(deadline_ms=deadline_ms, min_relevance=min_relevance, besides=besides)
+        if conversation is not None:
+            options = replace(options, besides=options.left_out | {conversation})
         maker = BlockMaker(self._seen, self)
         return await maker.make(agent, conversation, moment, budget_tokens, options.checked())
 
@@ -521,12 +526,14 @@ class UserMemory:
             until: with or without `since`: everything before then.
 
         Raises:
+            NotAllowed: what is kept is on hold (`hold`), or the level of this handle is too low.
             InvalidInput: `id`, `asked`, `learned_from` or a span is combined with anything else, or no valid
                 name.
         """
         from echoic.memory.erasure import Erasing
 
         await self._may_destroy("what this names", key, id)
+        await refuse_held(self._parts.store, self.scope)
         erasing = Erasing(self._parts, self.scope)
         span = since is not None or until is not None
         apart = key is conversation is id is asked is None and span != (learned_from is not None)
@@ -542,6 +549,21 @@ class UserMemory:
             receipt = await erasing.forget(key, conversation, id, asked, alone=alone)
         compliance = self._parts.compliance
         return receipt if compliance is None else await compliance.receipt(self.scope, what, receipt)
+
+    async def hold(self, *, on: bool = True) -> None:
+        """Put everything kept about the user on hold, or release it: for operators, as when a court asks.
+
+        On hold nothing of it is destroyed, neither by `forget` nor for its age; `delete` still hides it.
+
+        Raises:
+            NotAllowed: the level of this handle does not see everything.
+        """
+        self._visible.needed("a hold")
+        await hold(self._parts.store, self.scope, on=on, at=self._parts.clock())
+
+    async def held(self) -> bool:
+        """Whether everything kept about the user is on hold."""
+        return await is_held(self._parts.store, self.scope)
 
     async def _may_destroy(self, what: str, key: str | None, name: str | None) -> None:
         """Nothing, where the asker may be told what is to be destroyed, all of it.

@@ -218,7 +218,7 @@ def _transfer_tool(names: tuple[str, ...]) -> Tool[CallContext]:
         try:
             ctx.deps.transfer(agent)
         except InvalidInput:
-            return f"There is no colleague called so. There are: {', '.join(names)}."
+            return f"There is no colleague of that name. There are: {', '.join(names)}."
         return _BEING_HANDED_OVER
 
     return Tool(transfer_call, name=TRANSFER_TOOL, description=transfer_description(names))

@@ -88,7 +88,7 @@ class RecordSessionStore:
         """See `SessionStore`."""
         there = await self._store.read(scope, CHECKPOINT, [session])
         if there and there[0].version != self._version and there[0].data.get("writer") != self._writer:
-            raise WriteConflict(f"call {brief(session)} goes on in another process")
+            raise WriteConflict(f"call {brief(session)} continues in another process")
         await self._store.write(scope, [Drop(kind=CHECKPOINT, id=session)])
         self._version = None
 

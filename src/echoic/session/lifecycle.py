@@ -325,7 +325,7 @@ class CallLifecycle:
     def live(self) -> CallState:
         """What the parts share."""
         if self._live is None:
-            raise NotOpen("enter the session first")
+            raise NotOpen("the call has not started; use `async with session`")
         return self._live
 
     @property

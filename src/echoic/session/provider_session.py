@@ -227,7 +227,7 @@ class ProviderSession:
             NotOpen: there is none, or no more.
         """
         if self._session is None or self._session.closed:
-            raise NotOpen("the line to the provider is not open")
+            raise NotOpen("the connection to the provider is closed")
         return self._session
 
     @property

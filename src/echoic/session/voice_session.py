@@ -72,7 +72,9 @@ class CallLimits:
         """
         self.check_user(scope)
         if self._held.total() >= self.total:
-            raise NotAllowed(f"there are {self.total} calls already; try again in a moment")
+            raise NotAllowed(
+                f"there are {self.total} calls already, which is the limit; try again in a moment"
+            )
         self._held[scope] += 1
 
     def check_user(self, scope: Scope) -> None:
@@ -82,7 +84,9 @@ class CallLimits:
             NotAllowed: they have as many as they may.
         """
         if self._held[scope] >= self.per_user:
-            raise NotAllowed(f"this user has {self.per_user} calls already; end one first")
+            raise NotAllowed(
+                f"this user has {self.per_user} calls already, which is the limit; end one first"
+            )
 
     def leave(self, scope: Scope) -> None:
         """Count it no longer."""
@@ -157,7 +161,7 @@ class VoiceSession:
     ) -> None:
         self.agents: Mapping[str, VoiceAgent] = {agent.name: agent for agent in agents}
         if not agents or len(self.agents) < len(agents):
-            raise InvalidInput("a session needs agents, each with a name of its own")
+            raise InvalidInput("`agents` must hold at least one agent, and their names must differ")
         self._start = start or agents[0].name
         self.agent(self._start)
         self.session_id = checked_name(session_id or uuid4().hex, "session")
@@ -170,7 +174,9 @@ class VoiceSession:
         self._model = model
         self._listener = listener
         if sessions is not None and not self.settings.checkpoints:
-            raise InvalidInput("sessions keeps checkpoints, and the settings say that there are none")
+            raise InvalidInput(
+                "`sessions` is where checkpoints are stored, and the settings turn checkpoints off"
+            )
         saved = self.settings.checkpoints and host is None
         kept = RecordSessionStore(store_of(self.memory)) if saved else NoSessionStore()
         self._sessions: SessionStore = sessions or kept
@@ -216,14 +222,12 @@ class VoiceSession:
         session = cls(service, user=user, deployment=deployment, session_id=session_id, **options)
         checkpoint = await session._sessions.load(session.memory.scope, session_id)
         if checkpoint is None:
-            raise InvalidInput(
-                f"there is no call {brief(session_id)} of this user to go on with; begin a new one"
-            )
+            raise InvalidInput(f"this user has no call {brief(session_id)} to resume; start a new one")
         if keep_media:
             known = call_of(checkpoint)
             if known is None:
                 raise InvalidInput(
-                    f"the audio of call {brief(session_id)} came through the session; send it again"
+                    f"the audio of {brief(session_id)} went through the session; resume without keep_media"
                 )
             session._call = ProviderCall(id=known, knows=True)
         session.agent(checkpoint.agent)
@@ -242,7 +246,7 @@ class VoiceSession:
             StoreUnavailable: could not look, or could not keep that the call began.
         """
         if self._running is not None:
-            raise NotOpen("a session is entered once; make a new one, or resume it")
+            raise NotOpen("this session was entered before; create a new one, or resume the call")
         if self._limits is not None:
             self._limits.enter(self.memory.scope)
         setup = CallSetup(
@@ -326,7 +330,7 @@ class VoiceSession:
         """
         call = self._at()
         if self._call is not None:
-            raise InvalidInput("the audio of this call goes between provider and caller, not through here")
+            raise InvalidInput("the audio of this call goes directly between provider and caller")
         async with call.sending:
             provider = call.live.provider
             with contextlib.suppress(RealtimeError, NotOpen):  # its own task tells why
@@ -469,7 +473,11 @@ class VoiceSession:
 
     def _at(self) -> CallLifecycle:
         if self._running is None or not self._running.began or self._closed.is_set():
-            raise NotOpen("the call is over" if self._closed.is_set() else "enter the session first")
+            raise NotOpen(
+                "the call is over"
+                if self._closed.is_set()
+                else "the call has not started; use `async with session`"
+            )
         return self._running
 
     def _leave(self) -> None:

@@ -218,13 +218,15 @@ class StoreHistory(RuleBasedStateMachine):
     @invariant()
     def same(self) -> None:
         """Everything that can be seen is the same."""
+        wanted = self._seen(self._reference)
         for store in self._stores:
-            assert self.run(store.scopes()) == self.run(self._reference.scopes())
-            assert self._waiting(store) == self._waiting(self._reference)
-            for scope in SCOPES:
-                wanted = self.run(everything(self._reference, scope))
-                assert [told(r) for r in self.run(everything(store, scope))] == [told(r) for r in wanted]
-                assert self.run(loaded(store, scope)) == self.run(loaded(self._reference, scope))
+            assert self._seen(store) == wanted
+
+    def _seen(self, store: Store) -> tuple[Any, ...]:
+        return self.run(store.scopes()), self._waiting(store), [self._held(store, s) for s in SCOPES]
+
+    def _held(self, store: Store, scope: Scope) -> tuple[Any, ...]:
+        return [told(r) for r in self.run(everything(store, scope))], self.run(loaded(store, scope))
 
     def _waiting(self, store: Store) -> list[tuple[str, tuple[Any, ...]]]:
         found = [(repr(w.scope), told(w.record)) for w in self.run(store.waiting(1000))]

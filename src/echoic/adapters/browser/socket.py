@@ -144,7 +144,7 @@ class CallSocket:
             return None
         most = MAX_AUDIO_BYTES if isinstance(message, bytes) else MAX_TEXT_BYTES
         if len(message) > most:
-            raise InvalidInput(f"a message has {most} bytes at most; send audio in pieces of 20 ms")
+            raise InvalidInput(f"a message may have at most {most} bytes; send audio in frames of 20 ms")
         return message
 
     async def run(self) -> None:
@@ -208,7 +208,7 @@ class PageSettings:
                 raise InvalidInput(f"{name} must be above 0, not {brief(getattr(self, name))}")
         if not self.pace >= 1:
             raise InvalidInput(
-                f"pace must be at least 1, not {brief(self.pace)}: a microphone is as fast as time"
+                f"pace must be at least 1, not {brief(self.pace)}: a microphone sends in real time"
             )
 
 
@@ -291,7 +291,7 @@ class Uplink:
             page_settings, hz = self._call.page_settings, session.profile.input_hz
             self._allowance = Allowance(hz, pace=page_settings.pace, burst_s=page_settings.burst_s)
         if len(pcm) % 2 or not self._allowance.take(len(pcm)):
-            raise InvalidInput("audio is of 16-bit samples, and comes no faster than time passes")
+            raise InvalidInput("audio must be 16-bit PCM, sent no faster than real time")
         if not self._sound.full():
             self._sound.put_nowait(pcm)
 
@@ -314,7 +314,7 @@ class Uplink:
         if isinstance(said, Typed):
             if self._typed.full():
                 self._line.say(
-                    "problem", error=f"{_TYPED} texts wait for the call to begin: say it again then"
+                    "problem", error=f"{_TYPED} texts are waiting for the call to start; send it again then"
                 )
             else:
                 self._typed.put_nowait(said.text)

@@ -93,10 +93,10 @@ class Switchboard:
     ) -> None:
         self.agents = {agent.name: agent for agent in agents}
         if not agents or len(self.agents) < len(agents):
-            raise InvalidInput("voice needs agents, each with a name of its own")
+            raise InvalidInput("`agents` must hold at least one agent, and their names must differ")
         if transport == "webrtc" and not model.profile.get("supports_webrtc"):
             raise InvalidInput(
-                f"{brief(model.model_name)} takes no WebRTC: its audio goes through this server"
+                f"{brief(model.model_name)} does not support WebRTC; use transport 'websocket'"
             )
         self.model = model
         self.transport: Transport = transport
@@ -159,7 +159,7 @@ class Switchboard:
             StoreUnavailable: could not look.
         """
         if self._closed:
-            raise NotOpen("the server is about to stop")
+            raise NotOpen("the server is shutting down")
         if agent and agent not in self.agents:
             raise NoSuchCall("agent")
         scope = self._service.user(user, deployment).scope

@@ -65,10 +65,10 @@ def read(message: str) -> Said | None:
     try:
         body = json.loads(message)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput("a message is one JSON object, and this is no JSON") from error
+        raise InvalidInput("a message must be one JSON object; this is not JSON") from error
     kind = body.get("type") if isinstance(body, dict) else None
     if not isinstance(kind, str):
-        raise InvalidInput('a message is one JSON object with a "type"')
+        raise InvalidInput('a message must be one JSON object with a "type"')
     match kind:
         case "played":
             return Played(_field(body, "bytes", int), _field(body, "flushed", bool, default=False))

@@ -210,7 +210,7 @@ class MediaStream:
         self._keys = self._keys + digit if digit in set("0123456789") else ""
         if len(self._keys) == CODE_DIGITS:
             keys, self._keys = self._keys, ""
-            await self._call.keyed(keys)
+            await self._call.durably(self._call.keyed(keys))  # kept even where the caller hangs up meanwhile
 
     def _mark(self, name: str) -> None:
         era, _, position = name.partition(":")

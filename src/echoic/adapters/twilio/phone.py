@@ -391,7 +391,7 @@ class Phone:
         self.colleagues = tuple(colleagues)
         self.captions = captions
         if len(self.agents) <= len(self.colleagues):
-            raise InvalidInput("the agents of a phone need names that differ")
+            raise InvalidInput("the agents of a phone must have different names")
         self.callers = Callers(service, settings)
         self.links = LinkCodes(service, settings.deployment)
         """Gives out codes that link a telephone to a user; see `LinkCodes.give`."""

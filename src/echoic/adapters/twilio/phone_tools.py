@@ -160,7 +160,7 @@ UNPROVEN: Final = (
     "I can't do that: nothing proves who is calling. Say or key in your PIN, or a code from your page."
 )
 THIS_CALL: Final = "I know you in this call; the phone itself is not linked."
-NO_CODE: Final = "That code is not a good one, or not any more. Get a new one."
+NO_CODE: Final = "That code is wrong or has expired. Get a new one."
 WITHHELD: Final = "Your number is withheld, so there is no phone to link. Call with it shown."
 FORGOTTEN: Final = "Nothing of this call will be remembered. Goodbye!"
 AFTER_FORGETTING: Final = "Say good-bye and call hang_up, unless the user wants to go on."

@@ -52,7 +52,7 @@ class Phrases:
     def __post_init__(self) -> None:
         texts = [getattr(self, name) for name in Phrases.__slots__ if name != "fillers"]
         if len(self.fillers) < 2 or not all(text.strip() for text in [*texts, *self.fillers]):
-            raise InvalidInput("phrases are sentences, none of them blank, with two fillers at least")
+            raise InvalidInput("no phrase may be blank, and at least two fillers are needed")
         if "{name}" not in self.greeting_known:
             raise InvalidInput(f"greeting_known has no {{name}}: {brief(self.greeting_known)}")
 
@@ -72,7 +72,7 @@ ENGLISH: Final = Phrases(
     again="I'm sorry, could you say that again?",
     linked="Thank you, this phone is linked now. I know you here as well.",
     known_here="Thank you, I know you in this call. The phone itself is not linked.",
-    no_code="That code is not a good one, or not any more. Please get a new one.",
+    no_code="That code is wrong or has expired. Please get a new one.",
     link_changed=(
         "Since the last call this phone was linked to a web page, or a link was undone. If that "
         "was not you, say: I did not link this phone."

@@ -1,0 +1,181 @@
+"""How long a deployment keeps what: older conversations and memories are destroyed, unless they are held.
+
+Looked for in the background, by every process that has the memory open: destroying twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from echoic.errors import EchoicError, InvalidInput, NotAllowed, brief
+from echoic.memory.records import CONVERSATION, MEMORY, conversation_of, memory_of, scan_all
+from echoic.memory.service_context import Parts
+from echoic.stores.base import Drop, Put, Record, Store
+from echoic.types import Scope
+
+log = logging.getLogger(__name__)
+
+KINDS: Final = ("conversations", "memories")
+HOLD: Final = "hold"
+"""The kind of the record that says that nothing of a user may be destroyed."""
+_SWEEP_AFTER_S: Final = 30.0
+_SWEEP_EVERY_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRules:
+    """For how many days what is kept.
+
+    Args:
+        days: by kind, or by "deployment:kind", which comes first.
+    """
+
+    days: Mapping[str, float]
+
+    def kept_for(self, deployment: str, kind: str) -> timedelta | None:
+        """How long a deployment keeps a kind; None: until somebody forgets it."""
+        days = self.days.get(f"{deployment}:{kind}", self.days.get(kind))
+        return None if days is None else timedelta(days=days)
+
+
+def rules_from(given: str | Mapping[str, float] | None) -> RetentionRules:
+    """The rules, also from "conversations=90,acme:memories=30".
+
+    Raises:
+        InvalidInput: no such kind, or no number of days above 0.
+    """
+    pairs: Mapping[str, object] = (
+        dict(pair.strip().partition("=")[::2] for pair in given.split(",") if pair.strip())
+        if isinstance(given, str)
+        else given or {}
+    )
+    days: dict[str, float] = {}
+    for name, value in pairs.items():
+        with contextlib.suppress(TypeError, ValueError):
+            days[name] = float(str(value))
+        if name.rpartition(":")[2] not in KINDS or not days.get(name, 0) > 0:
+            raise InvalidInput(
+                f"keep_for has no {brief(f'{name}={value}')}: write a kind ({', '.join(KINDS)}), or "
+                "deployment:kind, with a number of days above 0"
+            )
+    return RetentionRules(days)
+
+
+async def is_held(store: Store, scope: Scope) -> bool:
+    """Whether nothing of a user may be destroyed."""
+    return bool(await store.read(scope, HOLD, [HOLD]))
+
+
+async def refuse_held(store: Store, scope: Scope) -> None:
+    """Nothing, where what is kept of a user may be destroyed.
+
+    Raises:
+        NotAllowed: it is held.
+    """
+    if await is_held(store, scope):
+        raise NotAllowed("what is kept of this user is on hold: release it first, as an operator")
+
+
+async def hold(store: Store, scope: Scope, *, on: bool, at: datetime) -> None:
+    """Put what is kept of a user on hold, or release it."""
+    if on and not await is_held(store, scope):
+        await store.write(scope, [Put(record=Record(kind=HOLD, id=HOLD, data={"since": at.isoformat()}))])
+    elif not on:
+        await store.write(scope, [Drop(kind=HOLD, id=HOLD)])
+
+
+class Retention:
+    """Destroys what was kept for long enough.
+
+    Args:
+        parts: of the service.
+        rules: for how long.
+    """
+
+    def __init__(self, parts: Parts, rules: RetentionRules) -> None:
+        self._parts, self._rules = parts, rules
+        self._sweeper: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look, now and then."""
+        if self._sweeper is None and self._rules.days:
+            self._sweeper = asyncio.create_task(self._sweep(), name="echoic-retention")
+
+    async def aclose(self) -> None:
+        """End at once. May be called twice."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+            self._sweeper = None
+
+    def abandon(self) -> None:
+        """Let go of a task whose loop has ended."""
+        self._sweeper = None
+
+    async def enforce(self, deployment: str | None = None) -> int:
+        """Destroy what is too old now, in one deployment or in all; how many conversations and memories.
+
+        Raises:
+            StoreUnavailable: could not look.
+        """
+        if not self._rules.days:
+            return 0
+        gone = 0
+        for scope in await self._parts.store.scopes(deployment):
+            if scope.user is None:
+                continue
+            try:
+                gone += await self._enforce(scope)
+            except EchoicError as error:  # one that cannot be looked at keeps no other back
+                log.warning("what is too old is not destroyed yet: %s", type(error).__name__)
+        return gone
+
+    async def _enforce(self, scope: Scope) -> int:
+        from echoic.memory.erasure import Erasing
+
+        if await is_held(self._parts.store, scope):
+            return 0
+        erasing = Erasing(self._parts, scope)
+        conversations = await self._too_old(scope, "conversations", CONVERSATION, _touched)
+        memories = await self._too_old(scope, "memories", MEMORY, _said)
+        for name in conversations:
+            await erasing.forget(None, name, None)
+        for name in memories:
+            await erasing.forget(None, None, name)
+        return len(conversations) + len(memories)
+
+    async def _too_old(
+        self, scope: Scope, name: str, kind: str, when: Callable[[Record], datetime]
+    ) -> list[str]:
+        kept_for = self._rules.kept_for(scope.deployment, name)
+        if kept_for is None:
+            return []
+        before = self._parts.clock() - kept_for
+        return [
+            record.id for record in await scan_all(self._parts.store, scope, kind) if when(record) < before
+        ]
+
+    async def _sweep(self) -> None:
+        await asyncio.sleep(_SWEEP_AFTER_S)
+        while True:
+            try:
+                await self.enforce()
+            except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
+                log.warning("%s: what is too old is looked for later", type(error).__name__)
+            await asyncio.sleep(_SWEEP_EVERY_S)
+
+
+def _touched(record: Record) -> datetime:
+    return conversation_of(record).updated_at
+
+
+def _said(record: Record) -> datetime:
+    memory = memory_of(record)
+    return memory.last_said_at or memory.valid_from

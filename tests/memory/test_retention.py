@@ -1,0 +1,104 @@
+"""What is older than a deployment keeps it is destroyed in the background, unless it is on hold."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from echoic import InvalidInput, NotAllowed
+from echoic.embedding.lexical import LexicalEmbedder
+from echoic.memory import retention
+from echoic.memory.retention import rules_from
+from echoic.memory.service import MemoryService
+from echoic.stores import store_of
+from echoic.types import Turn
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self):
+        self.days = 0.0
+
+    def __call__(self):
+        return START + timedelta(days=self.days)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def service_at(path, clock, keep_for):
+    store = store_of(f"sqlite:///{path}/echoic.db")
+    return MemoryService(store, LexicalEmbedder(), clock=clock, keep_for=keep_for)
+
+
+async def talk(service, name, words, deployment="default"):
+    ana = service.user("ana", deployment)
+    call = await ana.conversation(name)
+    await call.append(Turn(speaker="user", text=words, said_at=service._parts.clock()))
+    return ana
+
+
+async def test_what_is_too_old_is_in_no_byte_of_the_store_and_the_rest_stays(tmp_path, clock):
+    async with service_at(tmp_path, clock, "conversations=90,memories=30,acme:conversations=10") as service:
+        ana = await talk(service, "old", "the quokka is on the roof")
+        await ana.set("pet", "numbat")
+        await talk(service, "old", "the bilby is in the barn", "acme")
+        clock.days = 20
+        await talk(service, "new", "the potoroo is in the shed")
+        assert await service.enforce_retention() == 1, "acme keeps conversations for ten days"
+        clock.days = 95
+        assert await service.enforce_retention() == 2
+        assert await service.enforce_retention() == 0
+        assert [c.id for c in await ana.conversations()] == ["new"]
+        assert await ana.get("pet") is None
+        assert await service.user("ana", "acme").conversations() == []
+    left = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*") if path.is_file())
+    assert not [word for word in (b"quokka", b"bilby", b"numbat") if word in left]
+    assert b"potoroo" in left, "control"
+
+
+async def test_the_background_does_it(tmp_path, clock, monkeypatch):
+    monkeypatch.setattr(retention, "_SWEEP_AFTER_S", 0.0)
+    monkeypatch.setattr(retention, "_SWEEP_EVERY_S", 0.01)
+    async with service_at(tmp_path, clock, {"conversations": 90}) as service:
+        ana = await talk(service, "old", "the quokka is on the roof")
+        clock.days = 91
+        while await ana.conversations():
+            await retention.asyncio.sleep(0.01)
+
+
+async def test_what_is_on_hold_is_destroyed_by_nothing_until_it_is_released(tmp_path, clock):
+    async with service_at(tmp_path, clock, "conversations=90") as service:
+        ana = await talk(service, "old", "the quokka is on the roof")
+        await ana.hold()
+        clock.days = 91
+        assert await service.enforce_retention() == 0
+        for destroy in (ana.forget(), ana.forget(conversation="old"), ana.forget(since=START)):
+            with pytest.raises(NotAllowed, match="on hold"):
+                await destroy
+        with pytest.raises(NotAllowed, match="proof of who"):
+            await ana.at("attested").hold(on=False)
+        assert await ana.held()
+        assert await ana.conversations()
+        await ana.hold(on=False)
+        assert await service.enforce_retention() == 1
+
+
+async def test_without_a_rule_everything_stays(tmp_path, clock):
+    async with service_at(tmp_path, clock, None) as service:
+        ana = await talk(service, "old", "the quokka is on the roof")
+        clock.days = 10_000
+        assert await service.enforce_retention() == 0
+        assert await ana.conversations()
+
+
+@pytest.mark.parametrize(
+    "given", ["turns=3", "memories=0", "memories=soon", "acme:memories", {"memories": -1}]
+)
+def test_a_rule_that_cannot_be_meant_is_refused(given):
+    with pytest.raises(InvalidInput, match="number of days above 0"):
+        rules_from(given)
