@@ -14,6 +14,7 @@ from types import ModuleType
 from echoic.embedding import base as embedding
 from echoic.memory import (
     conversation,
+    deployment_keys,
     global_facts,
     items,
     proposals,
@@ -35,6 +36,7 @@ HANDLES = (
     proposals.Proposals,
     global_facts.GlobalFacts,
     revocations.Revocations,
+    deployment_keys.DeploymentKeys,
     lessons.AgentExperience,
     stores.Store,
     embedding.Embedder,

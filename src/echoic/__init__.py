@@ -50,6 +50,7 @@ if _typing.TYPE_CHECKING:
     from echoic.embedding.base import Embedder
     from echoic.memory.audit import acting
     from echoic.memory.conversation import OpenConversation, Transcript
+    from echoic.memory.deployment_keys import DeploymentKey, DeploymentKeys
     from echoic.memory.distil import Jobs
     from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.experience import AgentExperience
@@ -75,6 +76,8 @@ __all__ = [
     "Category",
     "Conversation",
     "Cut",
+    "DeploymentKey",
+    "DeploymentKeys",
     "Directives",
     "Distilled",
     "EchoicError",
@@ -139,6 +142,8 @@ _HANDED_OUT = {
     "acting": "echoic.memory.audit",
     "AgentExperience": "echoic.memory.experience",
     "Block": "echoic.prompt.block",
+    "DeploymentKey": "echoic.memory.deployment_keys",
+    "DeploymentKeys": "echoic.memory.deployment_keys",
     "Distilled": "echoic.memory.distilling.reconcile",
     "Embedder": "echoic.embedding.base",
     "Extraction": "echoic.memory.hooks",

@@ -10,12 +10,14 @@ Written by `scripts/blocking.py` from those classes, whose docstrings say more; 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from types import TracebackType
 from typing import Any, Protocol, Self, overload
 
 from echoic.embedding.base import Kind, Vectors
+from echoic.memory.assurance import Level
 from echoic.memory.conversation import Transcript
+from echoic.memory.deployment_keys import DeploymentKey, Role
 from echoic.memory.distil import Jobs
 from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.global_facts import Filled, GlobalFact
@@ -82,8 +84,11 @@ class BlockingMemoryService(Protocol):
     def remove_hook(self, hook: Callable[..., object]) -> None:
         """Tell `hook` of nothing more."""
 
-    def user(self, user: str, deployment: str = "default") -> BlockingUserMemory:
+    def user(self, user: str, deployment: str = "default", *, level: Level = "account") -> BlockingUserMemory:
         """The memory of one user."""
+
+    def pseudonym(self, user: str, deployment: str = "default") -> str:
+        """What stands for a user in receipts and in the audit log; "" without a compliance folder."""
 
     def users(self, deployment: str = "default") -> list[str]:
         """Every user that something is kept about. For operators."""
@@ -96,6 +101,9 @@ class BlockingMemoryService(Protocol):
 
     def revocations(self, deployment: str = "default") -> BlockingRevocations:
         """The tokens of a deployment that are revoked. For whoever issues tokens."""
+
+    def keys(self, deployment: str = "default") -> BlockingDeploymentKeys:
+        """The keys of a deployment, each with a role. For operators."""
 
     def experience(
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ...
@@ -147,6 +155,15 @@ class BlockingMemoryService(Protocol):
 
 class BlockingUserMemory(Protocol):
     """`UserMemory`, blocking."""
+
+    def at(self, level: Level) -> BlockingUserMemory:
+        """The same memory for somebody of whom no more is known than `level`; see docs/assurance.md."""
+
+    def step_up(self, level: Level) -> None:
+        """From now on this handle, and whatever was given it, is told what `level` may be told."""
+
+    def withholds(self) -> bool:
+        """Whether more is known of the user than may be told, and that may be said."""
 
     def set(
         self,
@@ -486,6 +503,24 @@ class BlockingRevocations(Protocol):
         """Whether the token of this id was revoked."""
 
 
+class BlockingDeploymentKeys(Protocol):
+    """`DeploymentKeys`, blocking."""
+
+    def create(
+        self, role: Role, *, name: str = "", lifetime: timedelta | None = None
+    ) -> tuple[str, DeploymentKey]:
+        """A new key, and what is listed of it. The key is returned here and nowhere else."""
+
+    def list(self) -> list[DeploymentKey]:
+        """Every key, oldest first, those that expired or were revoked included."""
+
+    def revoke(self, key_id: str) -> DeploymentKey:
+        """Have a key open nothing from now on, in every process; revoking it again changes nothing."""
+
+    def of(self, given: str) -> DeploymentKey | None:
+        """The key that `given` is, if it is good."""
+
+
 class BlockingAgentExperience(Protocol):
     """`AgentExperience`, blocking."""
 
@@ -582,6 +617,7 @@ class BlockingEmbedder(Protocol):
 
 __all__ = [
     "BlockingAgentExperience",
+    "BlockingDeploymentKeys",
     "BlockingEmbedder",
     "BlockingGlobalFacts",
     "BlockingItems",

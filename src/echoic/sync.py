@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, cast
 from echoic import opening
 from echoic.errors import NotAllowed, NotOpen
 from echoic.memory.conversation import OpenConversation
+from echoic.memory.deployment_keys import DeploymentKeys
 from echoic.memory.experience import AgentExperience
 from echoic.memory.global_facts import GlobalFacts
 from echoic.memory.items import Items
@@ -41,7 +42,16 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-_HANDLES = (UserMemory, OpenConversation, Items, Proposals, GlobalFacts, Revocations, AgentExperience)
+_HANDLES = (
+    UserMemory,
+    OpenConversation,
+    Items,
+    Proposals,
+    GlobalFacts,
+    Revocations,
+    DeploymentKeys,
+    AgentExperience,
+)
 _CLOSED = "the memory was closed while this was under way: echoic.sync.open() makes another"
 
 

@@ -114,7 +114,7 @@ async def test_where_recall_fails_ahead_the_turn_is_answered_all_the_same(relay,
 async def test_an_answer_at_hand_is_the_one_that_looking_gives_and_is_given_once(relay, limit):
     phone = await relay()
     memory = phone.memory()
-    interim = InterimRecall(memory)
+    interim = InterimRecall(memory, "call")
     assert (await interim.final(QUESTION, 500))._ahead is None, "nothing was heard before"
     interim.hear(QUESTION)
     await asyncio.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Twelve conversations in which things are said, echoed, corrected, taken back and forgotten.
+"""Sixteen conversations in which things are said, echoed, corrected, taken back and forgotten.
 
 After each step: what every way of looking shows of one word. `python tests/memory/forgetting_story.py` writes the
 table into docs/forgetting.md.
@@ -132,6 +132,24 @@ STORIES = (
     Story("what only sounds like it", "quill", "Who is my dentist?", *PORTO, (
         FROM_PORTO, said("My dentist is called Quill."), said("I forget his first name."),
         said("Don't forget my appointment with him."), said("Forget it, never mind."),
+    )),
+    Story("the last thing said", "hernia", "What do I have, a hernia?", *PORTO, (
+        FROM_PORTO, said("I have a hernia."), said("agent: A hernia, I see."),
+        said("Erase the last thing I said.", "recall"), FORGET_ASKED,
+    )),
+    Story("one of two who did the same", "quillonda", "Who moved to Oslo?", "Jonas", "Who else moved to Oslo?", (
+        said("My friend Jonas moved to Oslo too."), said("My sister Quillonda moved to Oslo."),
+        said("agent: Quillonda in Oslo, how nice."),
+        said("Forget what I said about Quillonda.", "recall"), FORGET_ASKED,
+    )),
+    Story("kept out of the files", "baby", "Are we trying for a baby?", *PORTO, (
+        FROM_PORTO, said("We have been trying for a baby since June."), said("agent: I wish you luck."),
+        said("That bit about trying for a baby, keep it out of your files.", "recall"), FORGET_ASKED,
+    )),
+    Story("what only asks about it", "quill", "Who is my dentist?", *PORTO, (
+        FROM_PORTO, said("My dentist is called Quill."),
+        said("What happens if I ask you to forget that my dentist is called Quill?"),
+        said("He told me to forget about Quill."),
     )),
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Twelve conversations: not one forgotten thing is recalled, and what is destroyed is in no byte."""
+"""Sixteen conversations: not one forgotten thing is recalled, and what is destroyed is in no byte."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memory.forgetting_story import BEGIN, END, LOOKS, PAGE, RECALL, STORIES, pl
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 async def test_what_is_forgotten_is_shown_by_nothing_and_what_is_taken_back_by_no_recall(story, tmp_path):
-    assert len(STORIES) == 12
+    assert len(STORIES) == 16
     was_told = False
     for step, shown in await play(story, tmp_path):
         silent = {"": (), "recall": RECALL, "everywhere": LOOKS}[step.gone]

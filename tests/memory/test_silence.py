@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import echoic
@@ -119,3 +121,82 @@ async def test_turns_and_memories_are_left_out_by_their_ids(memory):
         assert told((await listening.final(asked)).hits) == {kept.id}
     with pytest.raises(InvalidInput, match="besides"):
         await ana.query(asked, besides=["call", ""])
+
+
+async def test_a_question_appended_before_it_is_asked_changes_nothing_and_spoils_no_answer_at_hand(memory):
+    ana = memory.user("ana")
+    before = await ana.conversation("before")
+    await before.append(
+        Turn(speaker="user", text="I keep my spare blanket in the blue cedar chest."),
+        Turn(speaker="user", text="The blanket for the dog lies in the car."),
+        Turn(speaker="agent", text="A spare blanket never hurts."),
+    )
+    await memory.settle(10)
+    call = await ana.conversation("now")
+    asked = "Where do I keep my spare blanket?"
+    plain = await ana.recall(asked, besides="now")
+    async with ana.listen(limit=10, besides="now") as listening:
+        listening.partial(asked)
+        while not listening._known:
+            await asyncio.sleep(0.01)
+        await call.append(Turn(speaker="user", text=asked), learn=False)
+        await memory.settle(10)  # its vector is there, too
+        final = await listening.final(asked)
+        assert listening.statistics.ready == 1, "it was searched for anew"
+    again = await ana.recall(asked, besides="now")
+    told = [(hit.text, hit.score, hit.relevance) for hit in plain.hits]
+    assert told
+    assert [(hit.text, hit.score, hit.relevance) for hit in final.hits] == told
+    assert [(hit.text, hit.score, hit.relevance) for hit in again.hits] == told
+
+
+async def test_what_another_conversation_says_meanwhile_is_in_the_answer(memory):
+    ana = memory.user("ana")
+    call, other = await ana.conversation("now"), await ana.conversation("other")
+    await other.append(Turn(speaker="user", text="The blanket for the dog lies in the car."), learn=False)
+    await memory.settle(10)
+    asked = "Where do I keep my spare blanket?"
+    async with ana.listen(besides="now", min_relevance=0) as listening:
+        listening.partial(asked)
+        while not listening._known:
+            await asyncio.sleep(0.01)
+        await call.append(Turn(speaker="user", text=asked), learn=False)
+        await other.append(Turn(speaker="user", text="My spare blanket is in the chest."), learn=False)
+        final = await listening.final(asked)
+    assert "My spare blanket is in the chest." in [hit.text for hit in final.hits]
+
+
+async def test_a_block_for_a_moment_knows_what_was_asked_in_the_running_conversation_is_no_memory(memory):
+    ana = memory.user("ana")
+    for number in range(9):
+        await (await ana.conversation("now")).append(
+            Turn(speaker="user", text=f"Is the ferry to Aran boat number {number}?"), learn=False
+        )
+    await ana.remember("The ferry to Aran sails at noon")
+    moment = "When does the ferry to Aran sail?"
+    block = await ana.block(conversation="now", moment=moment)
+    assert "noon" in block.text
+
+
+async def test_an_agents_own_phrases_are_no_memory_and_statements_come_before_questions(memory):
+    ana = memory.user("ana")
+    call = await ana.conversation("before")
+    await call.append(
+        Turn(speaker="agent", text="Hello. I know nothing about you yet. What should I call you?"),
+        Turn(speaker="user", text="What time did I say the train to Leeds leaves on Monday?"),
+        Turn(speaker="agent", text="I don't know when your train leaves."),
+        Turn(speaker="user", text="The train to Leeds leaves at 7:40."),
+        Turn(speaker="agent", text="The train to Leeds leaves at 7:40, noted."),
+        Turn(speaker="agent", text="I have booked seat 14 on the train to Leeds."),
+        learn=False,
+    )
+    for asked in ("What do you know about me?", "What time does the train to Leeds leave?", "train to Leeds"):
+        told = [hit.text for hit in await ana.query(asked, min_relevance=0.001)]
+        assert not [
+            text for text in told if "know nothing" in text or "don't know" in text or "noted" in text
+        ]
+    told = [hit.text for hit in await ana.query("What time did I say the train to Leeds leaves?")]
+    assert told[0] == "The train to Leeds leaves at 7:40."
+    assert "I have booked seat 14 on the train to Leeds." in told
+    everything = [hit.text for hit in await ana.query("train to Leeds", min_relevance=0)]
+    assert "The train to Leeds leaves at 7:40, noted." in everything

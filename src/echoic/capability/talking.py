@@ -135,7 +135,9 @@ class Talker:
         turns = await conversation.turns()
         history = history_of(turns[-_TURNS:])
         with steps.step("recall"):
-            recall = await memory.recall(text, limit=_HITS, deadline_ms=self._recall_deadline_ms)
+            recall = await memory.recall(
+                text, limit=_HITS, deadline_ms=self._recall_deadline_ms, besides=conversation.id
+            )
         said: list[str] = []
         async for piece in self._answer(memory, conversation.id, text, history, steps):
             if isinstance(piece, TextPiece):
@@ -146,7 +148,6 @@ class Talker:
             yield Reply(text="".join(said), query=text, recall=recall, timings=steps.timings_ms)
             return
         learned = await learn(memory, conversation, heard, ours=(), before=before, steps=steps)
-        known = recall.without(lambda turn: turn.conversation == conversation.id)
         yield Reply(
             text="".join(said),
             heard=heard,
@@ -155,7 +156,7 @@ class Talker:
             known=learned.known,
             retracted=learned.retracted,
             query=text,
-            recall=known,
+            recall=recall,
             timings=steps.timings_ms,
         )
 

@@ -12,6 +12,7 @@ from echoic.cli.command import CommandGroup
 from echoic.cli.doctor import doctor_command
 from echoic.cli.global_memory import global_group, lessons_group, proposals_group
 from echoic.cli.import_export import export_command, import_command
+from echoic.cli.keys import keys_group
 from echoic.cli.memories import (
     delete_command,
     forget_command,
@@ -65,6 +66,7 @@ root.add_section(
         backup_command,
         restore_command,
         audit_group,
+        keys_group,
         users_command,
         hold_command,
         global_group,

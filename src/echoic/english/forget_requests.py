@@ -40,6 +40,7 @@ _PRIVATE: Final = pattern("requests.private")
 _INFORMATION: Final = pattern("requests.information")
 _CLAUSE: Final = pattern("requests.clause")
 _LAST: Final = pattern("requests.last")
+_JUST_SAID: Final = pattern("requests.just_said")
 _OWN: Final = pattern("requests.own")
 _NAMED_BEFORE: Final = pattern("requests.named_before")
 # -- what is no request
@@ -58,6 +59,8 @@ _NAMES_IT: Final = pattern("requests.names_it")
 
 
 _THAT: Final = pattern("requests.that")
+_OF_MEMORY: Final = frozenset({"erase", "expunge", "unlearn", "unremember", "unhear", "unsay"})
+"""Verbs that nobody uses of anything else."""
 _STRONG: Final = pattern("requests.strong")
 _POINTING: Final = re.compile(rf"\b{source('requests.that')}\b|\bi (?:ever )?(?:said|spoke)\b")
 
@@ -103,7 +106,8 @@ def forget_request(text: str) -> ForgetRequest | None:
 def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> ForgetRequest:
     first = asked[0]
     names = set(_VOCATIVE.findall(text))
-    points = all(_points(lows[at]) for at in asked)
+    last = any(_JUST_SAID.search(lows[at]) for at in asked)
+    points = last or all(_points(lows[at]) for at in asked)
     topic: list[str] = []
     nearby: list[str] = []
     spared: list[str] = []
@@ -125,7 +129,7 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
         spared=" ".join(spared),
         before=tuple(spans[at] for at in near),
         points_back=points,
-        far=bool(_MONTH.search(whole) or _FAR.search(whole)),
+        far=not last and bool(_MONTH.search(whole) or _FAR.search(whole)),
         months=tuple(sorted({MONTHS.index(name) + 1 for name in _MONTH.findall(whole)})),
     )
 
@@ -173,11 +177,11 @@ def _is_order(verb: str, what: str, low: str, *, memory: bool) -> bool:
         return False
     own, pointed, clause = bool(_OWN.match(what)), bool(_LAST.match(what)), bool(_CLAUSE.match(what))
     known = own and bool(_INFORMATION.search(what))
-    if verb == "erase" or verb.endswith((" out", " off")):
+    if verb in _OF_MEMORY or verb.endswith((" out", " off")):
         return own or pointed or clause or memory
     if _STRONG.fullmatch(verb):
         return known or pointed or clause or memory
-    if verb in {"delete", "remove", "scrap", "purge"}:
+    if verb in {"delete", "remove", "scrap", "purge"} or verb.startswith("get rid"):
         return known or clause or memory
     return (known and verb in {"bin", "lose"}) or (
         memory and (pointed or (own and verb != "cancel") or not what.strip(" ,"))

@@ -14,6 +14,7 @@ from typing import Any, get_args
 from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
 from echoic.memory.compliance import ERASURE
 from echoic.memory.concurrency import until_written
+from echoic.memory.deployment_keys import KEY
 from echoic.memory.distilling.progress import LEASE, PROGRESS
 from echoic.memory.experience.lessons import EXPERIENCE
 from echoic.memory.global_review import JUDGEMENT
@@ -356,6 +357,7 @@ KINDS = (
     PHONE_OF,
     PHONE_PIN,
     ERASURE,
+    KEY,
 )
 """Every kind of record that is not searchable."""
 

@@ -12,6 +12,7 @@ destroys it once the user agreed.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -49,6 +50,7 @@ _SAME_TURN, _TURN_BEFORE = 0.5, 0.4
 """What a word counts that stands beside the sentence in its turn, or in what it answers."""
 _NEARBY: Final = 0.4
 """What a word of the request's surroundings counts."""
+_OF_SELF: Final = re.compile(r"\b(?:i|i'm|i’m|i've|i’ve|my|we|we're|we’re|our)\b", re.IGNORECASE)
 _WORDS: Final = 2
 """How many words of a request a sentence must share, counting its turn and what it answers."""
 _RECENT: Final = 3
@@ -274,9 +276,14 @@ class _Search:
         if sum(len(line.stems - _EMPTY) for line in own) >= 2 * _CLAUSE:
             return own
         own = own if sum(len(line.stems - _EMPTY) for line in own) >= _CLAUSE else []
-        says = [at for at in self._recent() if len(self._of_turn.get(at, frozenset()) - _EMPTY) > 1][:1]
+        says = [at for at in self._recent() if self._tells(at)][:1]
         said = [line for line in self._lines if line.place in says and not line.stems & self._spared]
         return [*said, *own]
+
+    def _tells(self, at: int) -> bool:
+        """Whether a turn says something: two words that mean something, or one about the speaker."""
+        words = len(self._of_turn.get(at, frozenset()) - _EMPTY)
+        return words > 1 or (words == 1 and _OF_SELF.search(self._turns[at].heard_text) is not None)
 
     def _recent(self) -> list[int]:
         """Where the user spoke right before, last first."""

@@ -284,7 +284,8 @@ def _spans(
     if not passage.text:
         return []
     if claim.is_statement:
-        spans = _stated(passage, claim, _SOURCE_SHARE if source or close else _OTHER_SHARE)
+        share = _SOURCE_SHARE if source or close else _OTHER_SHARE
+        spans = _stated(passage, claim, share, whole=not source and passage.speaker != AGENT)
     else:
         spans = _valued(passage, claim, source=source, before=before, close=close)
     # where words are gone already there is nothing to look for any more
@@ -357,8 +358,16 @@ def _reaching(passage: TextPassage, sentence: Span, clause: Span, subject: froze
     return min(clause[0], around[0]), max(clause[1], around[1])
 
 
-def _stated(passage: TextPassage, claim: Claim, share: float) -> list[Span]:
-    """The clauses of each sentence that has so much of a statement's words."""
+def _stated(passage: TextPassage, claim: Claim, share: float, *, whole: bool) -> list[Span]:
+    """The clauses of each sentence that has so much of a statement's words.
+
+    Args:
+        passage: where.
+        claim: the statement.
+        share: of its words.
+        whole: with another word in the place of one of them ("my friend …" instead of "my sister …") it says
+            something else. An agent that takes it up may say anything beside it.
+    """
     wanted = claim.stems | (frozenset(claim.value) if len(claim.value) >= LONG else frozenset())
     if not wanted:
         return []
@@ -369,8 +378,7 @@ def _stated(passage: TextPassage, claim: Claim, share: float) -> list[Span]:
         if len(said) < max(1, share * len(wanted)):
             continue
         more = any(not word.stop and word.stem not in wanted for word in passage.within(sentence))
-        # with another word in the place of one ("the garden is open …") it says something else
-        if share >= _OTHER_SHARE and more and wanted - said - _EMPTY:
+        if (whole or share >= _OTHER_SHARE) and more and wanted - said - _EMPTY:
             continue
         found += [passage.clause((word.start, word.end)) for word in words]
     return found

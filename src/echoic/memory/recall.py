@@ -19,14 +19,14 @@ from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
 from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
+from echoic.memory.recalled import worth_telling
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.memory.shares import Shares, unsigned
 from echoic.partition import MEMORY as MEMORY_ROW
-from echoic.partition import Partition
+from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, as_stored, rank, unembedded
-from echoic.ranking.relevance import SILENCE
 from echoic.ranking.time_filter import filled, in_time, rooted
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
@@ -139,6 +139,11 @@ class SearchOptions:
         """The ids of `besides`."""
         given = self.besides
         return frozenset(() if given is None else (given,) if isinstance(given, str) else given)
+
+    @property
+    def sessions(self) -> frozenset[int]:
+        """The numbers of the conversations among them, as if all were conversations."""
+        return frozenset(map(number_of, self.left_out))
 
     @property
     def looked_at(self) -> int:
@@ -403,13 +408,17 @@ class Recaller:
         query = query_for(include_past=past, wants_past=spans.past, spans=looked_in.ranges)
         limit = asked.looked_at
         # what held before stands far behind what holds: room for it, until it is put where it belongs
-        found, waiting = await self._rank(query, partitions, limit + 20 if spans.past else limit)
+        room = limit + 20 if spans.past else limit
+        found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
         if looked_in.bare:
             found = filled(found, query, partitions, looked_in, limit)
         else:
             found = _with_versions(found, partitions, limit)
         found = relevant(found, asked.min_relevance)
-        return in_time(await self._read(scopes, as_stored(found, partitions)), spans)[:limit], waiting
+        hits = in_time(await self._read(scopes, as_stored(found, partitions)), spans)
+        if asked.min_relevance != 0:
+            hits = worth_telling(hits, query.text)
+        return hits[:limit], waiting
 
     async def _wait(
         self, works: Sequence[asyncio.Future[Embedded]], until: Deadline
@@ -430,7 +439,12 @@ class Recaller:
         return next((found for found in (made, *there) if found is not None), None), outcome
 
     async def _rank(
-        self, query: Query, partitions: Sequence[Partition], limit: int
+        self,
+        query: Query,
+        partitions: Sequence[Partition],
+        limit: int,
+        *,
+        without: Collection[int] = (),
     ) -> tuple[list[RankedRow], int]:
         """What was found, and how many rows have no vector yet."""
 
@@ -442,6 +456,7 @@ class Recaller:
                 fusion=self._fusion,
                 floor=self._floor,
                 semantic=self._semantic,
+                without=without,
             )
             return found, unembedded(partitions)
 
@@ -469,10 +484,10 @@ def relevant(found: Sequence[RankedRow], min_relevance: float | None) -> list[Ra
     Args:
         found: best first.
         min_relevance: each that is returned has as much. None is the default: nothing where the likeliest has
-            less than `SILENCE`, else all. Of several right answers the last is not likely by itself.
+            less than its `floor`, else all. Of several right answers the last is not likely by itself.
     """
     if min_relevance is None:
-        return list(found) if any(one.relevance >= SILENCE for one in found) else []
+        return list(found) if any(one.relevance >= one.floor for one in found) else []
     return [one for one in found if one.relevance >= min_relevance]
 
 

@@ -36,6 +36,7 @@ from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
+    from echoic.memory.deployment_keys import DeploymentKeys
     from echoic.memory.distilling.changes import Extractor, Summarizer
     from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.experience import AgentExperience
@@ -368,6 +369,12 @@ class MemoryService:
         from echoic.memory.revocations import Revocations
 
         return Revocations(self._parts.store, Scope(deployment, None), self._parts.clock)
+
+    def keys(self, deployment: str = "default") -> DeploymentKeys:
+        """The keys of a deployment, each with a role. For operators."""
+        from echoic.memory.deployment_keys import DeploymentKeys
+
+        return DeploymentKeys(self._parts.store, Scope(deployment, None), self._parts.clock)
 
     def experience(
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ()

@@ -17,7 +17,7 @@ import contextlib
 import logging
 import weakref
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
@@ -57,6 +57,11 @@ class Searcher(Protocol):
         """Where it is searched, as it stands; None for what is not loaded, and may be another each time."""
         ...
 
+    @property
+    def sessions(self) -> Collection[int]:
+        """The numbers of the conversations that are left out: what is said in them changes nothing."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class InterimSearches:
@@ -75,6 +80,11 @@ class InterimSearches:
     async def partitions(self) -> list[Partition | None]:
         """See `Searcher`."""
         return await self.partitions_of_user()
+
+    @property
+    def sessions(self) -> frozenset[int]:
+        """See `Searcher`."""
+        return self.asked.sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,8 +205,9 @@ class Speculation:
         """What is known for the whole utterance: at once, if a partial said as much.
 
         An answer is taken from a partial only if words, names, times and kind of question are the same and
-        nothing was written or forgotten meanwhile: so ask before the utterance itself is appended. Where
-        nothing is known, the alternatives are tried.
+        nothing was written or forgotten meanwhile. The utterance itself may be appended before, if its
+        conversation is left out (`besides`); else ask first. Where nothing is known, the alternatives are
+        tried.
 
         Args:
             text: the final transcript.
@@ -386,18 +397,23 @@ class Speculation:
         return None
 
     async def _state(self) -> _State:
-        return tuple(_state_of(at) for at in await self._searcher.partitions())
+        sessions = self._searcher.sessions
+        return tuple(_state_of(at, sessions) for at in await self._searcher.partitions())
 
     def _count(self, **more: int) -> None:
         now = self.statistics
         self.statistics = replace(now, **{name: getattr(now, name) + count for name, count in more.items()})
 
 
-def _state_of(at: Partition | None) -> object:
+def _state_of(at: Partition | None, sessions: Collection[int]) -> object:
     if at is None:
         return object()  # nobody knows whether it changed: what was found before is looked for again
-    # of what is empty there may be a new one each time
-    return (weakref.ref(at), at.revision) if at.size else None
+    if not at.size:
+        return None  # of what is empty there may be a new one each time
+    if not sessions:
+        return (weakref.ref(at), at.revision)
+    with at.lock:
+        return (weakref.ref(at), at.stands_without(sessions))
 
 
 def _spoken(text: str) -> str:

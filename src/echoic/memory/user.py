@@ -225,8 +225,9 @@ class UserMemory:
             min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: no hits at all where
                 none is likely to answer, as after "okay" or a question about somebody else. 0 returns
                 everything found. An empty answer has the outcome "complete" like any other.
-            besides: ids of conversations, turns and memories to leave out, one or several. Of the running
-                conversation the turns are left out, and what was learned from them is not.
+            besides: ids of conversations, turns and memories to leave out, one or several. Name the running
+                conversation: its turns are then as if they had not been said, and what was learned from
+                them is found.
         """
         asked = SearchOptions(limit, deadline_ms, include_past, timezone, min_relevance, besides)
         return await self._search(text, asked)
@@ -330,7 +331,8 @@ class UserMemory:
 
         Of `agent`, who serves, the experience is included, and of it and the running `conversation` the
         directives for them alone. Memories that match `moment`, what the user just said, are appended by a
-        recall with the deadline and relevance given. `besides` are ids of memories to leave out.
+        recall with the deadline and relevance given, which leaves the turns of `conversation` out. `besides`
+        are ids of memories to leave out.
         `budget_tokens` is the maximum length, counted as for `Block`.
 
         Raises:
@@ -339,6 +341,8 @@ class UserMemory:
         from echoic.memory.block import BlockMaker
 
         options = SearchOptions(deadline_ms=deadline_ms, min_relevance=min_relevance, besides=besides)
+        if conversation is not None:
+            options = replace(options, besides=options.left_out | {conversation})
         maker = BlockMaker(self._seen, self)
         return await maker.make(agent, conversation, moment, budget_tokens, options.checked())
 

@@ -7,8 +7,9 @@ Words are scanned, not looked up: one gather over the postings finds every query
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from echoic.partition.segment import (
     MEMORY,
     ROW,
     SEGMENT_ROWS,
+    TURN,
     Flag,
     Listing,
     Segment,
@@ -217,6 +219,29 @@ class Partition:
             self._postings[number] = (docs, segment.terms[segment.which], segment.counts)
             self._unread[number] = (segment.listing, segment.terms)
         self._flat = None
+
+    def turns_of(self, sessions: Collection[int]) -> NDArray[np.bool_]:
+        """[size] The turns of the sessions with these numbers. The caller holds `lock`."""
+        rows = self.rows
+        said: NDArray[np.bool_] = np.isin(rows["session"], list(sessions)) & (rows["kind"] == TURN)
+        return said
+
+    def stands_without(self, sessions: Collection[int]) -> bytes:
+        """Says how the rows stand but for the turns of some sessions: the same where nothing else changed.
+
+        The caller holds `lock`.
+        """
+        asked = (self.revision, frozenset(sessions))
+        kept = self.scratch.get("stands")
+        if kept is None or kept[0] != asked:
+            keep = ~self.turns_of(sessions) & (self.rows["kind"] != 0)
+            docs, terms, counts = self.postings
+            said = keep[docs]
+            digest = blake2b(digest_size=16)
+            for part in (np.flatnonzero(keep), self.rows[keep], docs[said], terms[said], counts[said]):
+                digest.update(part.tobytes())
+            kept = self.scratch["stands"] = (asked, digest.digest())
+        return bytes(kept[1])
 
     def items(self, group: str) -> Partition:
         """The items of the kind `group` alone, as rows that can be found; `origin` has their rows here.

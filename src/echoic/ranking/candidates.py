@@ -7,7 +7,7 @@ through as it is; when it is no longer few, they are filled again. Kept in the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Partition
 from echoic.ranking.fuzzy import Lexicon
-from echoic.ranking.layout import REACH, TEXT_WINDOW, Eligible, Floats, Layout
+from echoic.ranking.layout import REACH, TEXT_WINDOW, Eligible, Floats, Layout, Pairs
 
 Terms = NDArray[np.uint32]
 """Stems as numbers, each once."""
@@ -139,18 +139,39 @@ class Candidates:
     postings: Postings
     eligible: Eligible
     """The rows this query may find."""
+    leaves_out: bool = False
+    """Whether turns are left out."""
 
     @classmethod
-    def of(cls, partition: Partition, *, include_past: bool = False) -> Candidates:
-        """`partition` as it stands. The caller holds its lock for as long as the place is used."""
+    def of(
+        cls, partition: Partition, *, include_past: bool = False, without: Collection[int] = ()
+    ) -> Candidates:
+        """`partition` as it stands, without the turns of some sessions, by number.
+
+        The caller holds its lock for as long as the place is used.
+        """
         layout = Layout.of(partition)
         eligible = layout.with_past if include_past else layout.current
+        left_out = partition.turns_of(without) if without else None
+        if left_out is None or not left_out.any():
+            return cls(partition, layout, Postings.of(partition), eligible)
+        eligible = layout.without(eligible, left_out)
+        return cls(partition, layout, Postings.of(partition), eligible, leaves_out=True)
         return cls(partition, layout, Postings.of(partition), eligible)
 
     @property
     def lexicon(self) -> Lexicon:
         """Made when first asked for: many questions can do without, and it takes the whole vocabulary."""
         return Lexicon.of(self.partition)
+
+    @property
+    def sources(self) -> Pairs:
+        """Memories and the turns they were learned from, of the turns that are not left out."""
+        pairs = self.layout.sources
+        if not self.leaves_out or not len(pairs):
+            return pairs
+        there = self.eligible.rows[pairs.turns]
+        return Pairs(pairs.memories[there], pairs.turns[there])
 
     @property
     def names(self) -> Mapping[int, tuple[str, ...]]:

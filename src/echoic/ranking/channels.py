@@ -175,7 +175,7 @@ class Channels(Mapping[str, Floats]):
     @cached_property
     def sources(self) -> Pairs | None:
         """Memories and the turns they were learned from, counted over all partitions; None: none."""
-        found = [place.layout.sources for place in self.places]
+        found = [place.sources for place in self.places]
         if not any(len(pairs) for pairs in found):
             return None
         return Pairs(

@@ -97,7 +97,9 @@ class Lexicon:
     @classmethod
     def of(cls, partition: Partition) -> Lexicon:
         """The lexicon of `partition`, brought up to date. The caller holds the partition's lock."""
-        lexicon = partition.scratch.setdefault(_KEY, cls())
+        lexicon = partition.scratch.get(_KEY)
+        if lexicon is None:
+            lexicon = partition.scratch[_KEY] = cls()
         assert isinstance(lexicon, cls)
         lexicon.update(partition.vocabulary)
         return lexicon

@@ -265,6 +265,8 @@ class Layout:
     """Whether there are any."""
     persons: bool
     """Whether anybody speaks in it who is called by name, and not "user" or "agent"."""
+    among_people: bool | None
+    """Whether all who speak in turns are called by name; None: there are no turns."""
     keyed: NDArray[np.intp]
     """Rows of values under a key."""
     asking: Floats | None
@@ -283,6 +285,21 @@ class Layout:
         if kept is None or kept.revision != partition.revision:
             kept = partition.scratch[_KEY] = _laid_out(partition, kept.pairs if kept else None)
         return kept
+
+    def without(self, eligible: Eligible, left_out: Mask) -> Eligible:
+        """`eligible` without some rows: they are neither found nor counted.
+
+        Args:
+            eligible: of this layout.
+            left_out: [rows]
+        """
+        own = None
+        if eligible.counted is not None:
+            own = np.ones(len(left_out), np.bool_)
+            own[self.sources.memories] = False
+        by_row = self.row_lengths, self.window_lengths.take(self.slot_of)
+        findable = self.slot_of < self.width - 1
+        return _eligible(eligible.rows & ~left_out, findable, self.flags, by_row, own)
 
     def spread_vectors(self, cosines: Floats) -> Floats:
         """[rows] The cosine of each turn's and its neighbours' summed vector; of other rows their own.
@@ -368,12 +385,17 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         memories=memories,
         remembers=bool(memories.any()),
         persons=bool((~np.isin(rows["speaker"], _NO_PERSONS, kind="sort")).any()),
+        among_people=_among_people(rows["speaker"][findable & (rows["kind"] == TURN)]),
         keyed=np.flatnonzero(flags & Flag.KEYED),
         asking=asking.astype(np.float32) if asking.any() else None,
         fullness=np.where(memories, np.float32(1), said),
         pairs=pairs,
         sources=sources,
     )
+
+
+def _among_people(speakers: NDArray[np.uint32]) -> bool | None:
+    return not bool(np.isin(speakers, _NO_PERSONS, kind="sort").any()) if len(speakers) else None
 
 
 def _in_order(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,10 +14,10 @@ from echoic.errors import InvalidInput, brief
 from echoic.partition import Partition
 from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels
-from echoic.ranking.fusion import FUSIONS, Fusion
+from echoic.ranking.fusion import FUSIONS, Fusion, blend
 from echoic.ranking.layout import Floats, Layout
 from echoic.ranking.query import Query
-from echoic.ranking.relevance import relevance
+from echoic.ranking.relevance import SILENCE, SILENCE_AMONG_PEOPLE, among_people, relevance
 from echoic.types import Rank
 
 
@@ -117,6 +117,8 @@ class RankedRow:
     from are one thing found."""
     relevance: float = 0.0
     """How likely it is to answer, from 0 to 1; see `relevance`."""
+    floor: float = SILENCE
+    """Where the likeliest has less, nothing is known."""
 
 
 def rank(
@@ -127,6 +129,7 @@ def rank(
     fusion: str | Fusion = "blend",
     floor: float | None = None,
     semantic: bool = True,
+    without: Collection[int] = (),
 ) -> list[RankedRow]:
     """The best `limit` rows for `query`, over all partitions as one.
 
@@ -141,6 +144,7 @@ def rank(
         fusion: how channels become one order: a name in `FUSIONS`, or a fusion.
         floor: None is `FLOOR`; another embedder than MiniLM has another, see `LEXICAL_FLOOR`.
         semantic: whether vectors know meaning; a hit's relevance goes by words alone where they do not.
+        without: numbers of sessions (`number_of`) whose turns are as if they were not there.
 
     Raises:
         InvalidInput: `limit` is below 1, or there is no such fusion.
@@ -157,7 +161,10 @@ def rank(
         # all locks, taken in one order by everybody, each once
         for partition in sorted({id(p): p for p in partitions}.values(), key=id):
             held.enter_context(partition.lock)
-        places = [Candidates.of(partition, include_past=query.include_past) for partition in partitions]
+        places = [
+            Candidates.of(partition, include_past=query.include_past, without=without)
+            for partition in partitions
+        ]
         # NaN is a score that is not known; and OpenBLAS, at random, calls numbers invalid that it then drops
         with np.errstate(invalid="ignore"):
             channels = Channels(query, places, FLOOR if floor is None else floor)
@@ -191,20 +198,28 @@ def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> li
 
 def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[RankedRow]:
     order = fusion.fuse(channels, limit)
-    if (
-        channels.looked_at is None
-    ):  # some fusions do not; what a hit is worth depends on neither them nor `limit`
+    scores = order.scores
+    if fusion.fuse is not blend:  # what a hit is worth depends on neither fusion nor `limit`
+        scores = blend(channels, 1).scores
         channels.look_closer(fusion.fuse(channels, _LOOKED_AT).rows)
-    likely = relevance(channels, order.rows, order.beside, semantic=semantic)
+    best = float(scores[0]) if len(scores) else 0.0
+    likely = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
     later = {name: channels.later(name) for name in fusion.finding}
     explained = Explained({name: made for name, made in later.items() if made is not None}, order.rows)
     starts = channels.starts
     places = np.searchsorted(starts, order.rows, "right") - 1
     beside = order.beside or ((),) * len(places)
+    floor = SILENCE_AMONG_PEOPLE if among_people(channels.places) else SILENCE
     firsts = starts[places].tolist()
     return [
         RankedRow(
-            place, row - first, score, Ranks(explained, hit), tuple(other - first for other in others), likely
+            place,
+            row - first,
+            score,
+            Ranks(explained, hit),
+            tuple(other - first for other in others),
+            likely,
+            floor,
         )
         for hit, (place, row, first, score, others, likely) in enumerate(
             zip(

@@ -1,9 +1,11 @@
 """How likely a hit is to answer: from 0 to 1, comparable between questions, scopes, stores and embedders.
 
 Two small logistic models, multiplied: whether memory holds an answer at all, which the question and the best
-of the candidates tell, and whether it is this hit, if there is one. There are three pairs of them: where word
-pieces are known, where vectors alone are, and where nothing but words is. Nothing here looks at how large a
-store is but for one feature that says so, and cosines are measured from where unrelated texts lie.
+of the candidates tell, and whether it is this hit, if there is one. There are four pairs of them: where word
+pieces are known, of calls and of conversations between people; where vectors alone are, and where nothing but
+words is. Of the first two the second model is damped by the square root of what it gives the first hit: both
+look at how like that is. Nothing here looks at how large a store is but for one feature that says so, and
+cosines are measured from where unrelated texts lie.
 
 `scripts/fit_relevance.py` makes the weights in `relevance.json`; docs/relevance.md says what they are worth.
 """
@@ -11,6 +13,7 @@ store is but for one feature that says so, and cosines are measured from where u
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +25,7 @@ from numpy.typing import NDArray
 from echoic.partition import SEGMENT_ROWS, Flag, distinct, number_of
 from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels, LookedAt
-from echoic.ranking.indexing import AGENT, USER
+from echoic.ranking.indexing import AGENT
 from echoic.ranking.late_interaction import words_of_pieces
 from echoic.ranking.layout import REACH, Floats
 from echoic.ranking.query import Query
@@ -32,9 +35,10 @@ Rows = NDArray[np.intp]
 Features = Mapping[str, Floats | float]
 """Features by name, one for each row, or one of the question for all of them."""
 
-SILENCE = 0.03
-"""Where no hit reaches this, nothing is known of it. Chosen on the telephone corpus's development callers: it
-loses them 1.5 points of R@10. docs/relevance.md has the curve."""
+SILENCE, SILENCE_AMONG_PEOPLE = 0.035, 0.2
+"""Where no hit reaches this, nothing is known of it: in calls, and in conversations between people who are
+called by their names. Either loses about a point of R@10, of callers who ask in plain words and of LoCoMo's
+development half. docs/relevance.md has the curves."""
 NAMED, TIMED = 0.9, 0.9
 """The relevance of what stands under exactly the key that is asked for, and of what was said in a time that
 alone is asked for."""
@@ -80,7 +84,7 @@ _SELF = frozenset("i me my mine i'm".split())
 _WHAT = frozenset((word,) for word in "who what where when which how whose what's where's who's".split())
 
 _OFFSETS = np.arange(-REACH, REACH + 1)
-_USER, _AGENT = number_of(USER), number_of(AGENT)
+_AGENT = number_of(AGENT)
 _RARE = 0.01
 """The share of rows that say a rare word, at most."""
 _SAME = 0.9
@@ -94,10 +98,11 @@ _PRIOR_MEAN, _PRIOR_SPREAD, _PRIOR = 0.10, 0.12, 16
 """Cosines between unrelated texts (all-MiniLM-L6-v2), and how many rows that counts for."""
 _KEY = "ranking.relevance"
 
-KINDS = ("pieces", "meaning", "words")
+KINDS = ("people", "pieces", "meaning", "words")
 OF_QUERY = ("none", "chatter", "impersonal", "length", "size")
 ANSWERED_BY: Mapping[str, Sequence[str]] = {
-    "pieces": (*OF_QUERY, "best_like", "best_cosine", "best_around", "first_key", "first_memory"),
+    "people": ("length", "best_like", "best_around", "best_score", "idle"),
+    "pieces": (*OF_QUERY, "best_like", "best_cosine", "best_around", "first_key", "first_memory", "idle"),
     "meaning": (
         *(*OF_QUERY, "unsaid", "first_cosine", "first_around", "first_said", "first_window"),
         *("first_key", "first_memory"),
@@ -105,8 +110,11 @@ ANSWERED_BY: Mapping[str, Sequence[str]] = {
     "words": (*OF_QUERY, "unsaid", "first_said", "first_window", "first_near", "first_key", "first_memory"),
 }
 """The features that tell whether there is an answer, by kind of model."""
+CLOSE = ("people", "pieces")
+"""The kinds for which candidates were looked at closely."""
 _OF_ROW = ("asking", "agent", "memory", "key", "date", "fullness", "place", "first", "size", "few", "far")
 RIGHT_BY: Mapping[str, Sequence[str]] = {
+    "people": (*_OF_ROW, "own_like", "like", "behind", "around"),
     "pieces": (*_OF_ROW, "own_like", "like", "behind", "around"),
     "meaning": (*_OF_ROW, "cosine", "around", "said", "window", "near", "behind"),
     "words": (*_OF_ROW, "said", "window", "near", "behind"),
@@ -114,11 +122,19 @@ RIGHT_BY: Mapping[str, Sequence[str]] = {
 """The features that tell whether a hit is the answer, if there is one, by kind of model."""
 
 
+_FITTED = json.loads(Path(__file__).with_name("relevance.json").read_text())
 WEIGHTS: Mapping[str, Mapping[str, Floats]] = {
-    name: {kind: np.array(weights, np.float32) for kind, weights in models.items()}
-    for name, models in json.loads(Path(__file__).with_name("relevance.json").read_text()).items()
+    name: {kind: np.array(weights, np.float32) for kind, weights in _FITTED[name].items()}
+    for name in ("answered", "right")
 }
 """The weights of either model ("answered", "right") by kind, in the order of features, then the constant."""
+_IDLE = np.array(_FITTED["idle"], np.float32)
+"""What of a question's vector (all-MiniLM-L6-v2) says that it asks memory for nothing, then the constant."""
+IDLE_FROM, _MOST_IDLE = 2.0, 8.0
+"""Log odds of 1 to so many, below which a question is like any other."""
+_SCALE: Mapping[str, float] = _FITTED["scale"]
+"""By kind, what makes the product of both models as high as hits are right on the average."""
+_LEAST_RIGHT, _MOST_LIKELY = 1e-3, 0.99
 
 
 class Hits(NamedTuple):
@@ -139,7 +155,9 @@ def hits_of(rows: Rows, beside: Sequence[Sequence[int]]) -> Hits:
     return Hits(np.concatenate([rows, more[:, 0]]), np.concatenate([np.arange(len(rows)), more[:, 1]]))
 
 
-def relevance(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]], *, semantic: bool) -> Floats:
+def relevance(
+    channels: Channels, rows: Rows, beside: Sequence[Sequence[int]], *, semantic: bool, best_score: float
+) -> Floats:
     """[hits] How likely each is to answer.
 
     Args:
@@ -147,17 +165,18 @@ def relevance(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]], *
         rows: of the hits, best first, counted over all partitions.
         beside: by hit, the other rows that share its place; empty: none does.
         semantic: whether vectors know meaning; if not, words alone count.
+        best_score: of the first hit, as `blend` fuses.
     """
     if not len(rows):
         return np.zeros(0, np.float32)
     hits = hits_of(rows, beside)
     kind = kind_of(channels, semantic=semantic)
-    known = features(channels, hits, kind)
+    known = features(channels, hits, kind, best_score)
     found = _modelled(kind, known, len(hits.rows))
     # what is so new that it has no vector yet
-    blind = np.isnan(known["like"] if kind == "pieces" else channels["vector_own"][hits.rows])
+    blind = np.isnan(known["like"] if kind in CLOSE else channels["vector_own"][hits.rows])
     if kind != "words" and blind.any():
-        by_words = _modelled("words", features(channels, hits, "words"), len(hits.rows))
+        by_words = _modelled("words", features(channels, hits, "words", best_score), len(hits.rows))
         found = np.where(blind, by_words, found)
     found = _exceptions(channels, hits.rows, known, found)
     best = np.zeros(len(rows), np.float32)
@@ -169,17 +188,23 @@ def kind_of(channels: Channels, *, semantic: bool) -> str:
     """Which of `KINDS` applies."""
     looked = channels.looked_at
     if looked is not None and not np.isnan(looked.closer.scores).all():
-        return "pieces"
+        return "people" if among_people(channels.places) else "pieces"
     return "meaning" if semantic and channels.query.vector is not None else "words"
 
 
-def features(channels: Channels, hits: Hits, kind: str) -> dict[str, Any]:
+def among_people(places: Sequence[Candidates]) -> bool:
+    """Whether what was said was said between people who are called by their names: no user, and no agent."""
+    return {place.layout.among_people for place in places} - {None} == {True}
+
+
+def features(channels: Channels, hits: Hits, kind: str, best_score: float) -> dict[str, Any]:
     """What the models of this kind weigh, and what exceptions ask for; see `Features`."""
     rows = hits.rows
     size = float(np.log(min(_rows_of(channels.places), _MOST_ROWS)))
     place = np.log1p(hits.places)
     found: dict[str, Any] = {
         **of_query(channels.query),
+        "best_score": best_score,
         "size": size,
         "few": float(np.exp(-size)),
         "place": place,
@@ -187,7 +212,7 @@ def features(channels: Channels, hits: Hits, kind: str) -> dict[str, Any]:
         "far": place * size,
         **_of_rows(channels, rows),
     }
-    if kind == "pieces":
+    if kind in CLOSE:
         assert channels.looked_at is not None
         found |= _close(channels, channels.looked_at, rows)
     else:
@@ -215,7 +240,18 @@ def of_query(query: Query) -> dict[str, float]:
         "chatter": 1 - len(meaty) / len(query.words) if query.words else 1.0,
         "impersonal": float(not named and _PERSONAL.isdisjoint(query.folded)),
         "length": float(np.log1p(len(query.folded))),
+        "idle": _idle(query.vector),
     }
+
+
+def _idle(vector: Floats | None) -> float:
+    """How much a question is like those that ask memory for nothing: log odds, from 0.
+
+    0 of vectors that another model made, as of most questions.
+    """
+    if vector is None or len(vector) != len(_IDLE) - 1:
+        return 0.0
+    return float(np.clip(vector @ _IDLE[:-1] + _IDLE[-1] + IDLE_FROM, 0, _MOST_IDLE))
 
 
 def _exceptions(channels: Channels, rows: Rows, known: Mapping[str, Any], found: Floats) -> Floats:
@@ -234,6 +270,11 @@ def _exceptions(channels: Channels, rows: Rows, known: Mapping[str, Any], found:
         found = np.where(says_all & ~asking, np.maximum(found, WORD_FOR_WORD), found)
     lengths = _joined(channels, rows, [place.layout.row_lengths for place in channels.places])
     return np.where(asking & says_all & (lengths <= len(query.words) + 1), ECHO * found, found)
+
+
+def is_phatic(text: str) -> bool:
+    """Whether a text holds a conversation together and is about nothing: a greeting, a backchannel."""
+    return all(word.stem in _PHATIC for word in content_words(text))
 
 
 def _is_rare(channels: Channels) -> bool:
@@ -374,9 +415,7 @@ def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
     never speak themselves.
     """
     speaker = channels.get("speaker")
-    if speaker is None or not channels.called:
-        return 0.0
-    if any((place.layout.speakers == _USER).any() for place in channels.places):
+    if speaker is None or not channels.called or not among_people(channels.places):
         return 0.0
     theirs = speaker[looked.rows] > 0
     mine, others = own[theirs & ~np.isnan(own)], own[~theirs & ~np.isnan(own)]
@@ -461,7 +500,17 @@ def _joined(channels: Channels, rows: Rows, by_place: Sequence[NDArray[Any]]) ->
 
 def _modelled(kind: str, known: Features, rows: int) -> Floats:
     answered = _logistic(known, ANSWERED_BY[kind], WEIGHTS["answered"][kind], 1)
-    return answered * _logistic(known, RIGHT_BY[kind], WEIGHTS["right"][kind], rows)
+    right = _logistic(known, RIGHT_BY[kind], WEIGHTS["right"][kind], rows)
+    if kind in CLOSE:
+        right *= np.float32(damping(kind, right, np.asarray(known["first"], np.bool_)))
+    likely: Floats = np.minimum(answered * right, np.float32(_MOST_LIKELY))
+    return likely
+
+
+def damping(kind: str, right: Floats, first: NDArray[np.bool_]) -> float:
+    """What `right` is multiplied by: how like the best hit is, the other model knows already."""
+    best = float(np.fmax.reduce(right[first], initial=_LEAST_RIGHT))
+    return _SCALE[kind] / math.sqrt(best)
 
 
 def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int) -> Floats:

@@ -25,6 +25,7 @@ from starlette.requests import HTTPConnection
 from echoic.adapters.connections import address_of
 from echoic.memory.assurance import Level
 from echoic.memory.audit import act
+from echoic.memory.deployment_keys import DeploymentKey, Role, looks_like_a_key
 from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
@@ -391,14 +392,65 @@ async def _sent(
 
 
 async def operator(shared: Shared, credentials: OperatorCredentials, request: Request) -> None:
-    """Lets the operator pass. Without an operator key there is no such route."""
-    key = shared.settings.operator_key
-    if key is None:
+    """Lets the operator pass, and keys of the deployment that may read where the route only reads.
+
+    Without an operator key there is no such route, unless a key of the deployment is sent.
+    """
+    await _let_in(
+        shared, credentials, request, ("operator",) if _alters(request) else ("operator", "read-only")
+    )
+
+
+async def auditor(shared: Shared, credentials: OperatorCredentials, request: Request) -> None:
+    """Lets the operator and auditors pass."""
+    await _let_in(shared, credentials, request, ("operator", "auditor"))
+
+
+async def _let_in(
+    shared: AppState,
+    credentials: HTTPAuthorizationCredentials | None,
+    request: Request,
+    roles: Sequence[Role],
+) -> None:
+    given = credentials.credentials if credentials else ""
+    by = request.query_params.get("by", "")[:80]
+    if looks_like_a_key(given):
+        key = await _stored(shared, request, given, request.query_params.get("deploymentId"))
+        if key.role not in roles:
+            raise Refused(403, "not_allowed", f"this key is for the role {key.role!r}, which may not do this")
+        await limited(shared, "operator")
+        act(key.role, f"key {key.id} {by}".strip(), _asked(request))
+        return
+    own = shared.settings.operator_key
+    if own is None:
         raise Refused(404, "not_found", "not found")
-    if await _matching(shared, request, credentials, [key]) is None:
+    if await _matching(shared, request, credentials, [own]) is None:
         raise unauthorised("this is for the operator; send the operator key as a bearer token")
     await limited(shared, "operator")
-    act("operator", request.query_params.get("by", "")[:80], _asked(request))
+    act("operator", by, _asked(request))
+
+
+async def _stored(
+    shared: AppState, request: HTTPConnection, given: str, deployment_id: str | None
+) -> DeploymentKey:
+    """The key of the deployment that `given` is.
+
+    Raises:
+        Refused: 401, it is not good here; 429, too many were not.
+        StoreUnavailable: could not look; nobody is let in.
+    """
+    _wait_after_refusals(shared, request)
+    deployment = deployment_id or shared.settings.default_deployment
+    # in the same words whether it is served here or not
+    key = await shared.memory.keys(deployment).of(given) if shared.settings.serves(deployment) else None
+    if key is None:
+        await _count_refused(shared, request)
+        raise unauthorised("this key is unknown, expired, revoked or of another deployment")
+    return key
+
+
+def _alters(request: Request) -> bool:
+    return request.method not in {"GET", "HEAD"}
 
 
 async def key_deployment(
@@ -414,6 +466,17 @@ async def key_deployment(
     ] = None,
 ) -> str:
     """The deployment whose users the holder of a key acts for. Without any key there is no such route."""
+    given = credentials.credentials if credentials else ""
+    if looks_like_a_key(given):
+        stored = await _stored(shared, request, given, deployment_id)
+        named = operated_deployment(shared, deployment_id)
+        if stored.role not in {"agent", "operator"}:
+            raise Refused(
+                403, "not_allowed", f"this key is for the role {stored.role!r}, which acts for nobody"
+            )
+        await limited(shared, f"agent:{named}")
+        act(stored.role, f"key {stored.id}", _asked(request))
+        return named
     operator_key, agent_keys = shared.settings.operator_key, shared.settings.agent_keys
     keys = [*agent_keys, *([operator_key] if operator_key is not None else [])]
     if not keys:
@@ -443,15 +506,24 @@ async def _matching(
         Refused: 429, too many were not good.
     """
     given = (credentials.credentials if credentials else "").encode()
-    wait_s = shared.refused_until.get(address(request), 0.0) - time.monotonic()
-    if wait_s > 0:  # not even looked at: else somebody who guesses would not be slowed down
-        raise too_often(wait_s)
+    _wait_after_refusals(shared, request)
     # each is compared, so that the time tells nothing
     found = [key for key in keys if hmac.compare_digest(given, key.encode())]
     if not found:
         await _count_refused(shared, request)
         return None
     return found[0]
+
+
+def _wait_after_refusals(shared: AppState, request: HTTPConnection) -> None:
+    """Look at no key of an address that sent too many bad ones: else who guesses would not be slowed down.
+
+    Raises:
+        Refused: 429.
+    """
+    wait_s = shared.refused_until.get(address(request), 0.0) - time.monotonic()
+    if wait_s > 0:
+        raise too_often(wait_s)
 
 
 def operated_deployment(
@@ -482,6 +554,7 @@ AsCaller = Annotated[RequestCaller, Depends(caller)]
 AsBodyCaller = Annotated[RequestCaller, Depends(body_caller)]
 AsQueryCaller = Annotated[RequestCaller, Depends(query_caller)]
 AsOperator = Depends(operator)
+AsAuditor = Depends(auditor)
 AsAnybody = Depends(anybody)
 OperatedDeployment = Annotated[str, Depends(operated_deployment)]
 KeyDeployment = Annotated[str, Depends(key_deployment)]

@@ -126,7 +126,7 @@ class TextCall(CallTasks):
         self._exchange = None
         if self._interims:  # what was found for one caller is never given to another
             self.later(self._interims[-1].aclose())
-        self.interim = InterimRecall(memory)
+        self.interim = InterimRecall(memory, self.name)
         """Hears what the caller says before they have said it."""
         self._interims.append(self.interim)
 
@@ -259,7 +259,7 @@ class TextCall(CallTasks):
         own, said = await self._screened(said)
         self.moment = said
         if interim is not self.interim:  # somebody else is served by now
-            memory = TurnMemory(self.memory, said)
+            memory = TurnMemory(self.memory, said, self.name)
         heard = turn_of(said, "user", f"{self._id(turn)}:user", confidence)
         exchange = await self._take_in(heard)
         self._unanswered.pop(turn, None)
@@ -278,7 +278,7 @@ class TextCall(CallTasks):
             await self._restarted(why)
             self.playback.reply.unkept = "".join(before)  # it was said to them, but from another's memory
             self.playback.reply.exchange = self.recorder.begin(heard, self.talk.current)
-            await self._run(said, out, TurnMemory(self.memory, said))
+            await self._run(said, out, TurnMemory(self.memory, said, self.name))
 
     async def _run(self, said: str, out: Out, memory: TurnMemory) -> None:
         made: list[CallerMemory] = []

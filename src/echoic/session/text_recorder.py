@@ -236,7 +236,7 @@ class TextRecorder:
         for role, name, text in given_in(history[self._given :]):
             self.log.give(role, name, text)
         self._given = len(history)
-        recalled = memory.recalled(block, self.name)
+        recalled = memory.recalled(block)
         if recalled is not None:
             self._exchange.recall = replace(recalled, turn_id=self._exchange.user_turn)
             self.log.stamp("recalled", self._exchange)

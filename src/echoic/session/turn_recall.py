@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.concurrency import noted
-from echoic.memory.speculation import ListeningStatistics
+from echoic.memory.speculation import ListeningStatistics, Speculation
 from echoic.memory.user import UserMemory
 from echoic.prompt import quoted
 from echoic.prompt.answer import Packed
@@ -29,9 +29,9 @@ DEFAULT_DEADLINE_MS: Final = 50.0
 HITS: Final = 5
 BUDGET_TOKENS: Final = 200
 
-Fate = Literal["shown", "in_block", "here", "repeated", "over_budget", "late"]
-"""What became of a hit. in_block: the model had it already. here: it was said in this very call. repeated:
-another hit says the same. over_budget: it did not fit. late: there was no time left to hand it over.
+Fate = Literal["shown", "in_block", "repeated", "over_budget", "late"]
+"""What became of a hit. in_block: the model had it already. repeated: another hit says the same.
+over_budget: it did not fit. late: there was no time left to hand it over.
 """
 
 
@@ -82,7 +82,7 @@ class CallRecall:
 
     Args:
         memory: of the caller.
-        conversation: the call's; what was said in it the model has before it.
+        conversation: the call's; what was said in it the model has before it, and is not searched.
         given: what the model was given already, as the block says it. None: each turn's text stands for
             itself, as where it is in one request only and not in the history.
         deadline_ms: for a turn's recall, from the moment its last word is known.
@@ -102,10 +102,9 @@ class CallRecall:
         if not deadline_ms > 0:
             raise InvalidInput(f"recall_deadline_ms must be above 0, not {brief(deadline_ms)}")
         self._memory = memory
-        self._conversation = conversation
         self._given = given
         self._deadline_ms = deadline_ms
-        self._listening = memory.listen(limit=HITS, besides=conversation if given is None else None)
+        self._listening = memory.listen(limit=HITS, besides=conversation)
         self._listening.on_found = self._prepare
         self._shown: set[str] = set()
         self._prepared: _PackedAhead | None = None
@@ -200,9 +199,7 @@ class CallRecall:
         given = set(self._given().splitlines()) if self._given is not None else set()
         fates: dict[int, Fate] = {}
         for place, hit in enumerate(hits):
-            if hit.turn is not None and hit.turn.conversation == self._conversation:
-                fates[place] = "here"
-            elif _name(hit) in self._shown or (hit.memory and memory_line(hit.memory) in given):
+            if _name(hit) in self._shown or (hit.memory and memory_line(hit.memory) in given):
                 fates[place] = "in_block"
         return fates
 
@@ -256,16 +253,21 @@ class InterimRecall:
 
     Args:
         memory: theirs. Another caller gets another one.
+        conversation: the call's; what is said in it is not searched.
     """
 
-    def __init__(self, memory: UserMemory) -> None:
+    def __init__(self, memory: UserMemory, conversation: str) -> None:
         self.memory = memory
-        self._listening = memory.listen(limit=BLOCK_HITS)
+        self.conversation = conversation
+        self._listening = self._listen()
         self._heard = False
         self.recalls = 0
         """Utterances of which something was heard before their end."""
         self.ready = 0
         """Of these, those whose recall was there at their end."""
+
+    def _listen(self) -> Speculation:
+        return self.memory.listen(limit=BLOCK_HITS, besides=self.conversation)
 
     def hear(self, partial: str) -> None:
         """Take in what the recogniser made of the utterance so far. Never waits."""
@@ -284,22 +286,22 @@ class InterimRecall:
         """
         heard, self._heard = self._heard, False
         if not heard or not said.strip():
-            return TurnMemory(self.memory, said)
+            return TurnMemory(self.memory, said, self.conversation)
         self.recalls += 1
         # what was found for one utterance is old by the next: that one is written in between
-        listening, self._listening = self._listening, self.memory.listen(limit=BLOCK_HITS)
+        listening, self._listening = self._listening, self._listen()
         began, ready_before = time.perf_counter(), listening.statistics.ready
         try:
             recall = await listening.final(said, deadline_ms=deadline_ms)
         except EchoicError as error:  # whoever answers looks again, and says so where that fails, too
             log.warning("recall ahead of an answer failed: %s", type(error).__name__)
-            return TurnMemory(self.memory, said)
+            return TurnMemory(self.memory, said, self.conversation)
         finally:
             self.ready += listening.statistics.ready
             await listening.aclose()
         if recall.outcome != "complete":
-            return TurnMemory(self.memory, said)
-        memory = TurnMemory(self.memory, said, recall)
+            return TurnMemory(self.memory, said, self.conversation)
+        memory = TurnMemory(self.memory, said, self.conversation, recall)
         memory.ready = listening.statistics.ready > ready_before
         memory.delay_ms = 1000 * (time.perf_counter() - began)
         return memory
@@ -318,12 +320,16 @@ class TurnMemory(UserMemory):
     Args:
         memory: the user's.
         moment: what they said.
+        conversation: the one they said it in; its turns are left out of the moment's recall.
         recall: what that calls to mind, complete, and `BLOCK_HITS` of it; None: nothing was found ahead.
     """
 
-    def __init__(self, memory: UserMemory, moment: str, recall: Recall | None = None) -> None:
+    def __init__(
+        self, memory: UserMemory, moment: str, conversation: str, recall: Recall | None = None
+    ) -> None:
         self.__dict__.update(vars(memory))  # the same memory, with one answer at hand
         self._moment = _bare(moment)
+        self._here = conversation
         self._ahead = recall
         self._noted: Recall | None = None
         self._at = datetime.now(UTC)
@@ -344,7 +350,9 @@ class TurnMemory(UserMemory):
         besides: str | Collection[str] | None = None,
     ) -> Recall:
         """See `UserMemory.recall`."""
-        unset = all(each is None for each in (timezone, min_relevance, besides))
+        here = {self._here}
+        left_out = here if besides is None else {besides} if isinstance(besides, str) else set(besides)
+        unset = timezone is None and min_relevance is None and left_out == here
         plain = limit <= BLOCK_HITS and not include_past and unset and _bare(text) == self._moment
         if self._ahead is not None and plain:
             found, self._ahead = self._ahead, None
@@ -358,19 +366,18 @@ class TurnMemory(UserMemory):
             include_past=include_past,
             timezone=timezone,
             min_relevance=min_relevance,
-            besides=besides,
+            besides=left_out if plain else besides,
         )
         if plain and self._noted is None:
             self._noted, self._at = recall, datetime.now(UTC)
             self.delay_ms = 1000 * (time.perf_counter() - began)
         return recall
 
-    def recalled(self, given: Mapping[str, str], conversation: str) -> RecallTrace | None:
+    def recalled(self, given: Mapping[str, str]) -> RecallTrace | None:
         """What the moment called to mind, for the record of the call; None: nobody asked for it.
 
         Args:
             given: the block the model was given, by the name of the section.
-            conversation: the call's: what was said in it the model has before it.
         """
         if self._noted is None:
             return None
@@ -378,7 +385,7 @@ class TurnMemory(UserMemory):
         return RecallTrace(
             query=self._moment,
             outcome=self._noted.outcome,
-            found=tuple(found_of(hit, _fate(hit, given, conversation)) for hit in hits),
+            found=tuple(found_of(hit, _fate(hit, given)) for hit in hits),
             cut=self._noted.cut,
             ready=self.ready,
             delay_ms=self.delay_ms,
@@ -386,11 +393,10 @@ class TurnMemory(UserMemory):
         )
 
 
-def _fate(hit: Hit, given: Mapping[str, str], conversation: str) -> Fate:
+def _fate(hit: Hit, given: Mapping[str, str]) -> Fate:
     """What became of a hit: the block says for the moment what it does not say already."""
     if hit.memory is None:
-        here = hit.turn is not None and hit.turn.conversation == conversation
-        return "here" if here else "over_budget"
+        return "over_budget"
     line = memory_line(hit.memory)
     if line in given.get("now", "").splitlines():
         return "shown"

@@ -22,7 +22,6 @@ ranked higher; the turn had no recall at all.
 MEANINGS: Final[dict[str, str]] = {
     "shown": "found, and handed to the model for this turn",
     "in_block": "found; the model had it already",
-    "here": "found; it was said in this very call",
     "repeated": "found; another hit says the same",
     "over_budget": "found, but it did not fit into the budget",
     "late": "found, but not in time to be handed over",

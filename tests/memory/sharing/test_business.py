@@ -51,3 +51,20 @@ def test_what_only_looks_like_business_waits_for_an_operator():
 )
 def test_somebody_s_name_in_what_looks_like_business_keeps_it_private(text, name, surname):
     assert share(text.format(name, surname), None) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "proposed"),
+    [
+        ("The trial lasts fourteen days", True),
+        ("Support answers within one working day", True),
+        ("Bicycles are allowed on board", True),
+        ("Reservations can be cancelled until noon", True),
+        ("My trial lasts fourteen days", False),
+        ("Our membership is not ready", False),
+        ("Visits are allowed on Sundays at the prison", False),
+        ("Her refund takes five working days", False),
+    ],
+)
+def test_what_only_a_business_has_is_proposed_and_somebody_s_own_is_not(text, proposed):
+    assert (share(text, None) is not None) == proposed

@@ -93,6 +93,7 @@ _GROUP: Final = re.compile(
     r"\b(?:customers|clients|guests|visitors|members|passengers|patients|students|tenants|subscribers"
     r"|drivers|couriers|mechanics|technicians|instructors|teachers|groups|orders|items|products|anyone"
     r"|everyone|people|children|adults|branches|shops|stores)\b|^all [a-z]+s\b"
+    r"|^(?:new|existing|registered) (?:members|customers|clients|patients|students|users)\b"
 )
 _ADV: Final = rf"(?: {any_of(_ADVERBS)})*"
 _CERTAIN: Final = any_of("the our my his her their your this that those these him it")
@@ -233,6 +234,26 @@ _OFFERED_AS: Final = re.compile(
     r"|the (?:[a-z]+ ){1,2}[0-9]+[a-z]? (?:has|comes|weighs|supports|runs|lasts|includes|costs|charges"
     r"|fits|works) "
 )
+_SERVICE: Final = re.compile(
+    r"(?:the )?(?:free |annual |monthly |family |day |season |gift |group |online |[0-9]+-day )?"
+    rf"{any_of(LISTS['services'])} "
+    r"(?:(?:can|may|must|will|do|does)(?: not)? )?"
+    rf"(?:{any_of(LISTS['lasting verbs'])}|{any_of(LISTS['service verbs'])})"
+    rf"(?! (?:{_NOT_THERE}|not|late|broken|ready|gone|wrong)\b)(?!\S)"
+)
+"""What only a business has: a trial, a warranty, a helpline."""
+_WORKING_DAYS: Final = re.compile(
+    rf"(?:within|in|takes?|after) (?:[0-9]+|{_NUMBER})(?: to (?:[0-9]+|{_NUMBER}))?"
+    r" (?:working|business) (?:days?|hours?)\b"
+)
+_RULE: Final = re.compile(
+    rf"(?!.*\b{_DAYS}|.* at the )"  # "visits are allowed on Sundays at the prison"
+    r"(?:(?!the |our |my )(?:[a-z-]+ ){0,2}[a-z-]+s (?:are|must|may|can)"
+    r"|no (?:[a-z-]+ ){1,2}(?:is|are))(?: not| also| only| always| never)? "
+    r"(?:allowed|required|needed|included|permitted|accepted|refundable|transferable|be (?:booked|worn|shown"
+    r"|presented|exchanged|returned|cancelled|kept on|on a lead|accompanied))\b"
+)
+"""What holds of all things of a kind: "bicycles are allowed", "no reservation is needed"."""
 _THERE: Final = re.compile(r"there (?:is|are) ")
 _HAS: Final = re.compile(
     rf"(?:has|have|sells?|offers?|serves?|stocks?|accepts?|provides?|takes) (?!(?:{_CERTAIN}|no|lost"
@@ -292,7 +313,7 @@ def looks_like_business(words: Sequence[JudgedWord], subject: Sequence[JudgedWor
     text = _plain(words)
     if _ONCE.search(text) or _AT_HOME.search(text):
         return False
-    if _is_company(text) or any(frame.search(text) for frame in _STRONG):
+    if _is_company(text) or _serves(text) or any(frame.search(text) for frame in _STRONG):
         return True
     if any(frame.search(text) for frame in _SOFT):
         return _is_signed(text)
@@ -304,6 +325,11 @@ def looks_like_business(words: Sequence[JudgedWord], subject: Sequence[JudgedWor
     head, rest = _head(text)
     of_place = head and _HAS.match(rest) is not None and _DETERMINED.match(text) is not None
     return of_place or (head and (keyed or _SIGN.search(rest) is not None or _GROUP.search(rest) is not None))
+
+
+def _serves(text: str) -> bool:
+    """Whether it speaks of what only a business has, or of a rule for all things of a kind."""
+    return any((_SERVICE.match(text), _RULE.match(text), _WORKING_DAYS.search(text)))
 
 
 def _plain(words: Sequence[JudgedWord]) -> str:

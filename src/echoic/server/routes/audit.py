@@ -11,9 +11,9 @@ from pydantic import Field
 from echoic.errors import InvalidInput
 from echoic.server.models import Shown
 from echoic.server.problems import responses
-from echoic.server.request_callers import AsOperator, OperatedDeployment, Shared
+from echoic.server.request_callers import AsAuditor, OperatedDeployment, Shared
 
-router = APIRouter(tags=["operator"], dependencies=[AsOperator])
+router = APIRouter(tags=["operator"], dependencies=[AsAuditor])
 
 
 class AuditEntries(Shown):

@@ -1,0 +1,95 @@
+"""Keys of a deployment with roles, over HTTP and by `echoic keys`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import echoic
+from echoic.memory.deployment_keys import ROLES
+from server.conftest import serving, settings_of
+
+ROUTES = {
+    ("POST", "/v1/tokens"): {"agent", "operator"},
+    ("GET", "/api/global"): {"operator", "read-only"},
+    ("GET", "/api/decisions"): {"operator", "read-only"},
+    ("POST", "/api/global"): {"operator"},
+    ("POST", "/api/tokens/x/revoke"): {"operator"},
+    ("GET", "/api/audit"): {"operator", "auditor"},
+    ("GET", "/api/export"): set(),
+    ("POST", "/api/forget"): set(),
+}
+BODIES = {"/v1/tokens": {"user": "ana"}, "/api/global": {"facts": [{"text": "We open at nine."}]}}
+
+
+def opened(folder, **options) -> echoic.MemoryService:
+    return echoic.open(f"sqlite:///{folder}/e.db", embedder="lexical", audit=True, **options)
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+async def asked(server, method: str, path: str, key: str, **params: str) -> int:
+    answer = await server.client.request(
+        method, path, headers=bearer(key), json=BODIES.get(path), params=params
+    )
+    return answer.status_code
+
+
+@pytest.mark.parametrize(
+    "own", [True, False], ids=["beside those of the settings", "without any in the settings"]
+)
+async def test_each_role_opens_what_it_may_and_nothing_else(tmp_path, own):
+    memory = opened(tmp_path)
+    settings = settings_of() if own else settings_of(operator_key=None, agent_keys={})
+    async with serving(memory, settings) as server:
+        for role in ROLES:
+            key, _ = await memory.keys().create(role)
+            for (method, path), roles in ROUTES.items():
+                status = await asked(server, method, path, key)
+                if role in roles:
+                    assert status == 200, (role, path, status)
+                else:
+                    assert status in {401, 403}, (role, path, status)
+
+
+async def test_a_key_opens_nothing_once_revoked_or_expired_nor_in_another_deployment(tmp_path):
+    memory = opened(tmp_path)
+    async with serving(memory, settings_of()) as server:
+        old, listed = await memory.keys().create("agent", name="crm")
+        new, _ = await memory.keys().create("agent", name="crm")
+        assert await asked(server, "POST", "/v1/tokens", old) == 200
+        await memory.keys().revoke(listed.id)
+        assert await asked(server, "POST", "/v1/tokens", old) == 401
+        assert await asked(server, "POST", "/v1/tokens", new) == 200  # replaced without a restart
+        for elsewhere in ("acme", "unserved"):
+            assert await asked(server, "POST", "/v1/tokens", new, deploymentId=elsewhere) == 401
+        brief, _ = await memory.keys().create("agent", lifetime=timedelta(days=1))
+        assert await asked(server, "POST", "/v1/tokens", brief) == 200
+        memory._parts.clock  # noqa: B018 - keys ask the service's clock
+        later = memory.keys()
+        later._clock = lambda: datetime.now(UTC) + timedelta(days=2)
+        assert await later.of(brief) is None
+        assert await later.of(new) is not None
+        assert await asked(server, "POST", "/v1/tokens", new[:-1] + ("A" if new[-1] != "A" else "B")) == 401
+
+
+async def test_the_store_holds_no_key(tmp_path):
+    async with opened(tmp_path) as memory:
+        key, listed = await memory.keys().create("operator")
+        assert [each.id for each in await memory.keys().list()] == [listed.id]
+        assert key not in str(await memory.keys().list())
+    raw = b"".join(path.read_bytes() for path in tmp_path.glob("e.db*") if path.is_file())
+    assert listed.id.encode() in raw  # the control
+    assert key.rpartition("_")[2].encode() not in raw
+
+
+async def test_a_role_or_a_lifetime_that_makes_no_sense_is_refused(tmp_path):
+    async with opened(tmp_path) as memory:
+        for wrong in ({"role": "root"}, {"role": "agent", "lifetime": timedelta(0)}):
+            with pytest.raises(echoic.InvalidInput):
+                await memory.keys().create(**wrong)
+        with pytest.raises(echoic.InvalidInput, match="no key"):
+            await memory.keys().revoke("0" * 16)
