@@ -197,7 +197,7 @@ async def test_a_deployment_changes_the_table_in_one_setting(tmp_path):
         "I take ibuprofen for the pain",
         "we are behind on our mortgage",
         "write to ana@example.com",
-        "allergy:peanuts",
+        "my allergy medication is cetirizine",
         "my credit card was stolen",
     ],
 )
@@ -206,7 +206,15 @@ def test_health_money_addresses_and_credentials_are_sensitive(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["I like jazz", "my sister is called Ana", "an aisle seat, please", "I work at the library"]
+    "text",
+    [
+        "I like jazz",
+        "my sister is called Ana",
+        "an aisle seat, please",
+        "I work at the library",
+        "allergies:peanuts",
+        "I'm allergic to penicillin",
+    ],
 )
 def test_the_rest_is_not(text):
     assert not is_sensitive(text)

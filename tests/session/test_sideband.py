@@ -36,7 +36,7 @@ async def test_a_call_by_webrtc_remembers_and_keeps_each_turn_once(memory, serve
     script = Script(UserSays("my name is Pavel"), Says("hello Pavel", word_ms=100), Pause(1), open_ended=True)
     async with serve("openai", script) as (server, model):
         async with beside(memory, model, await dialled(model)) as session:
-            with pytest.raises(InvalidInput, match="not through here"):
+            with pytest.raises(InvalidInput, match="directly between provider and caller"):
                 await session.send_audio(bytes(960))
             await eventually(lambda: len(session.live.turns) == 2)
             exchange = session.live.log.exchanges[-1]
