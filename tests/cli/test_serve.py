@@ -130,6 +130,35 @@ def test_a_short_secret_is_refused_and_not_repeated(echoic):
     assert "hunter2" not in refused.err
 
 
+STRONG = {
+    "ECHOIC_SECRET": "of these tests, and long enough for HS256",
+    "ECHOIC_OPERATOR_KEY": "the operator of these tests, and no other",
+    "ECHOIC_AGENT_KEY": "the backend of these tests: for its own users",
+    "ECHOIC_RETELL_KEY": "key_4f1b79c2d0e6",
+    "ECHOIC_VAPI_SECRET": "hook_9d2e60b1a7c4",
+    "ECHOIC_ELEVENLABS_SECRET": "wsec_71e0c9b25da8",
+    "ECHOIC_TWILIO_AUTH_TOKEN": "e58f1c7ab29d04e36f1a80c5d7b23e94",
+}
+
+
+@pytest.mark.parametrize("weak", STRONG)
+def test_beyond_this_machine_it_does_not_listen_with_a_secret_that_is_easy_to_guess(echoic, tmp_path, weak):
+    command = ("phone", "serve", "--model", "test") if "TWILIO" in weak else ("serve",)
+    refused = echoic(*command, "--host", "0.0.0.0", "--port", "0", **{**STRONG, weak: "abc" * 12})
+    assert (refused.code, refused.out) == (64, "")
+    assert f"{weak} " in refused.err
+    assert "is easy to guess" in refused.err
+    assert "abcabc" not in refused.err
+    assert not (tmp_path / "echoic.db").exists()
+
+
+def test_on_this_machine_it_warns_of_a_secret_that_is_easy_to_guess(serve):
+    server, url = serve(ECHOIC_SECRET="s" * 40)
+    assert ask(url, "api/identity", {})[0] == 200
+    server.send_signal(signal.SIGINT)
+    assert "ECHOIC_SECRET is easy to guess" in server.communicate(timeout=30)[1]
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import json
 import secrets
 import socket
@@ -15,9 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from echoic.checks import checked_secrets, is_loopback
 from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.command import command, output_of
 from echoic.cli.hosting import (
+    AGENT_KEY,
+    OPERATOR_KEY,
     SECRET,
     agent_keys,
     announced,
@@ -169,8 +171,8 @@ def serve_command(
 
     Identities are signed with ECHOIC_SECRET (at least 32 bytes), or with a secret that is created beside the
     store. ECHOIC_OPERATOR_KEY enables the operator's routes. ECHOIC_AGENT_KEY lets a backend act for its own
-    users; separate several keys by commas. To listen on other than loopback addresses, set ECHOIC_SECRET. The
-    URL is printed to stdout once the server is ready.
+    users; separate several keys by commas. To listen on other than loopback addresses, set ECHOIC_SECRET; there,
+    secrets and keys that are easy to guess are refused. The URL is printed to stdout once the server is ready.
 
     Callers talk to rules, or to the model that --model names, whose answers are streamed. --voice enables
     voice calls with a realtime model. Both read their provider's own variables, such as OPENAI_API_KEY and
@@ -197,6 +199,7 @@ def serve_command(
         )
         with contextlib.closing(bound(host, port)) as listening:
             hooks = PlatformHooks(vapi_secret, vapi_assistant, retell_key, elevenlabs_secret)
+            _check_secrets(serving, hooks, listening, output)
             return await _serve(
                 settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota_of(**most)
             )
@@ -224,6 +227,21 @@ def _settings(
     )
 
 
+def _check_secrets(
+    serving: ServerSettings, hooks: PlatformHooks, listening: socket.socket, output: Output
+) -> None:
+    named = {
+        SECRET: serving.secret,
+        OPERATOR_KEY: serving.operator_key or "",
+        **{f"{AGENT_KEY} (key {place})": key for place, key in enumerate(serving.agent_keys, start=1)},
+        variable("vapi_secret"): hooks.vapi_secret,
+        variable("retell_key"): hooks.retell_key,
+        variable("elevenlabs_secret"): hooks.elevenlabs_secret,
+    }
+    for warning in checked_secrets(named, listening.getsockname()[0]):
+        output.note(warning)
+
+
 def _authorization(issuer: str | None, jwks: str | None, resource: str | None) -> AuthorizationServer | None:
     if issuer is None and jwks is None and resource is None:
         return None
@@ -244,7 +262,7 @@ def _secret(settings: Settings, host: str) -> str:
     secret = given_secret()
     if secret is not None:
         return secret
-    if not _loopback(host):
+    if not is_loopback(host):
         raise InvalidInput(
             f"--host {host} can be reached from other machines: choose the secret that signs identities "
             f"yourself, and set {SECRET} to at least 32 random bytes"
@@ -252,15 +270,6 @@ def _secret(settings: Settings, host: str) -> str:
     path = secret_file(settings)
     # without a persistent store, no identity needs to outlive the process
     return secrets.token_urlsafe(32) if path is None else kept_secret(path)
-
-
-def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def _serve(

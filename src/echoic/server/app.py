@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from echoic.adapters.connections import guarded
+from echoic.checks import checked_secrets
 from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.event_stream import EventStreams
@@ -43,7 +44,13 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
 
     uvicorn's own access log is off, for it holds paths and query strings; `echoic.access` has method, route,
     status and time. One process: the store has one writer, and the service one background task.
+
+    Raises:
+        InvalidInput: other machines can reach `host`, and the secret or a key of the settings is easy to guess.
     """
+    settings: ServerSettings = app.state.served.settings
+    agents = {f"agent key {place}": key for place, key in enumerate(settings.agent_keys, start=1)}
+    checked_secrets({"secret": settings.secret, "operator_key": settings.operator_key or "", **agents}, host)
     return uvicorn.Config(
         app,
         host=host,
@@ -54,7 +61,7 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
         ws_ping_timeout=10,
         lifespan="on",
         timeout_keep_alive=10,
-        **guarded(app.state.served.settings.limits),
+        **guarded(settings.limits),
     )
 
 
