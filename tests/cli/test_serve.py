@@ -9,10 +9,13 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
 
 import forked
 
@@ -150,6 +153,29 @@ def test_beyond_this_machine_it_does_not_listen_with_a_secret_that_is_easy_to_gu
     assert "is easy to guess" in refused.err
     assert "abcabc" not in refused.err
     assert not (tmp_path / "echoic.db").exists()
+
+
+def test_accounts_need_an_issuer_an_audience_and_keys(echoic, tmp_path):
+    for given in ({"ECHOIC_JWT_ISSUER": "https://login.example.com"}, {"ECHOIC_JWKS": "jwks.json"}):
+        refused = echoic("serve", "--port", "0", **given)
+        assert refused.code == 64
+        assert "--jwt-issuer, --jwt-audience and --jwks belong together" in refused.err
+    assert not (tmp_path / "echoic.db").exists()
+
+
+def test_a_token_of_ones_own_sign_in_acts_for_its_user(serve, tmp_path):
+    key = ed25519.Ed25519PrivateKey.generate()
+    published = {**json.loads(jwt.algorithms.OKPAlgorithm.to_jwk(key.public_key())), "kid": "a", "alg": "EdDSA"}
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [published]}))
+    issuer = "https://login.example.com"
+    _, url = serve(ECHOIC_JWT_ISSUER=issuer, ECHOIC_JWT_AUDIENCE="memory", ECHOIC_JWKS="jwks.json")
+    claims = {"iss": issuer, "aud": "memory", "sub": "crm-7", "exp": int(time.time()) + 600}
+    token = jwt.encode(claims, key, algorithm="EdDSA", headers={"kid": "a"})
+    assert ask(url, "api/memories", token=token)[0] == 200
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        ask(url, "api/memories", token=jwt.encode({**claims, "aud": "x"}, key, "EdDSA", {"kid": "a"}))
+    with refused.value as error:
+        assert error.code == 401
 
 
 def test_on_this_machine_it_warns_of_a_secret_that_is_easy_to_guess(serve):

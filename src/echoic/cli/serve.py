@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from echoic.memory.guarded_store import Quota
     from echoic.memory.service import MemoryService
     from echoic.server import CellLimiter, ServerSettings
-    from echoic.server.settings import AuthorizationServer
+    from echoic.server.settings import AccountIssuer, AuthorizationServer
 
 
 def webhook_options(command: Any) -> Any:
@@ -106,6 +106,20 @@ class PlatformHooks:
         return found
 
 
+def account_options(command: Any) -> Any:
+    """Add the options for an application's own tokens to `command`."""
+    for name, metavar, text in (
+        ("jwks", "FILE", "Its public keys, a JSON Web Key Set: RS256, ES256 or EdDSA."),
+        ("jwt-audience", "TEXT", "Whom its tokens must be for (`aud`)."),
+        ("jwt-issuer", "TEXT", "Who signs in your users (`iss`): its tokens act for the user in `sub`."),
+    ):
+        envvar = variable(name.replace("-", "_"))
+        command = click.option(f"--{name}", metavar=metavar, envvar=envvar, show_envvar=True, help=text)(
+            command
+        )
+    return command
+
+
 _EXTRA = "the server needs packages that are not installed ({name}): pip install 'echoic[server]'"
 
 
@@ -137,6 +151,7 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
 @voice_transport_option
 @phone_trust_option
 @webhook_options
+@account_options
 @click.option("--mcp", is_flag=True, help="Also speak the Model Context Protocol, at /mcp.")
 @click.option("--mcp-issuer", metavar="URL", help="An authorization server whose tokens /mcp takes as well.")
 @click.option("--mcp-jwks", metavar="FILE", help="Its public keys, a JSON Web Key Set.")
@@ -165,7 +180,7 @@ def serve_command(
     vapi_assistant: str,
     retell_key: str,
     elevenlabs_secret: str,
-    **most: int,
+    **more: Any,
 ) -> int:
     """Run the HTTP server and its page until interrupted.
 
@@ -178,7 +193,8 @@ def serve_command(
     voice calls with a realtime model. Both read their provider's own variables, such as OPENAI_API_KEY and
     OPENAI_BASE_URL. --mcp gives MCP clients the memory of whoever holds the identity that they send as a
     bearer token; with --mcp-issuer, --mcp-jwks and --mcp-resource also of whoever has a token of your
-    authorization server, whose subject is the user.
+    authorization server, whose subject is the user. With --jwt-issuer, --jwt-audience and --jwks every route
+    takes your application's own tokens for the user in their subject.
 
     With the secret of a hosted voice platform its webhooks are served, and their URLs printed. Callers are
     known by their number where the agent called them; with --phone-trust any, also where they call.
@@ -196,12 +212,14 @@ def serve_command(
             voice_transport=voice_transport,
             phone_trust=phone_trust,
             mcp_authorization=_authorization(mcp_issuer, mcp_jwks, mcp_resource),
+            accounts=_accounts(more["jwt_issuer"], more["jwt_audience"], more["jwks"]),
         )
         with contextlib.closing(bound(host, port)) as listening:
             hooks = PlatformHooks(vapi_secret, vapi_assistant, retell_key, elevenlabs_secret)
             _check_secrets(serving, hooks, listening, output)
+            quota = quota_of(**{name: more[name] for name in more if name.startswith("max_")})
             return await _serve(
-                settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota_of(**most)
+                settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota
             )
 
     return run_apart(ctx, work)
@@ -250,6 +268,16 @@ def _authorization(issuer: str | None, jwks: str | None, resource: str | None) -
     from echoic.server.settings import AuthorizationServer
 
     return AuthorizationServer(issuer=issuer, jwks_file=Path(jwks), resource=resource)
+
+
+def _accounts(issuer: str | None, audience: str | None, jwks: str | None) -> AccountIssuer | None:
+    if not (issuer or audience or jwks):
+        return None
+    if not (issuer and audience and jwks):
+        raise InvalidInput("--jwt-issuer, --jwt-audience and --jwks belong together: give all three")
+    from echoic.server.settings import AccountIssuer
+
+    return AccountIssuer(issuer=issuer, audience=audience, jwks_file=Path(jwks))
 
 
 def _limiter(rate: str) -> CellLimiter:

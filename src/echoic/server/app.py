@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.event_stream import EventStreams
 from echoic.server.guards import AddressLimit, BodyGuard, OriginGuard, RequestLog, SecurityHeaders
-from echoic.server.request_callers import AppState, IdentityTokens, called, recognise
+from echoic.server.request_callers import AppState, IdentityTokens, Principal, called, recognise
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
@@ -132,10 +132,12 @@ def create_app(
         EmbeddingMismatch: the store holds vectors of another model.
         StoreError: the store cannot be opened.
     """
+    tokens = IdentityTokens(settings)
     served = AppState(
         memory=memory,
         settings=settings,
-        tokens=IdentityTokens(settings),
+        tokens=tokens,
+        verify=_verifier(settings, tokens),
         live=EventStreams(memory, settings.limits),
         speculations=Speculations(memory),
         talker=_talker(memory, settings),
@@ -215,6 +217,20 @@ def _mcp(served: AppState) -> tuple[HttpEndpoint, list[BaseRoute]]:
 
     endpoint = HttpEndpoint(recognised)
     return endpoint, [Route("/mcp", endpoint, methods=["POST"]), *routes]
+
+
+def _verifier(settings: ServerSettings, tokens: IdentityTokens) -> Callable[[str, str | None], Principal]:
+    """Recognises identity tokens and, where there are accounts, the tokens of their issuer."""
+    if settings.accounts is None:
+        return tokens.verify
+    from echoic.server.authorization import IssuedTokens
+
+    accounts = IssuedTokens(settings.accounts, settings.default_deployment)
+
+    def verify(token: str, deployment: str | None) -> Principal:
+        return (accounts if accounts.is_one(token) else tokens).verify(token, deployment)
+
+    return verify
 
 
 def _talker(memory: MemoryService, settings: ServerSettings) -> Talker | None:
