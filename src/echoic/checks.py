@@ -9,6 +9,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, Final, get_args
 
 from echoic.errors import InvalidInput
@@ -20,7 +21,7 @@ MIN_DISTINCT_CHARACTERS: Final = 8
 """Of a secret. Of 32 random hexadecimal digits fewer differ once in 27 million times."""
 _ORDERS: Final = ("abcdefghijklmnopqrstuvwxyz", "01234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 _NEIGHBOURS: Final = frozenset(
-    pair for order in _ORDERS for a, b in zip(order, order[1:], strict=False) for pair in (a + b, b + a)
+    pair for order in _ORDERS for a, b in pairwise(order) for pair in (a + b, b + a)
 )
 
 
@@ -110,8 +111,8 @@ def checked_secrets(secrets: Mapping[str, str], address: str) -> list[str]:
             continue
         if not is_loopback(address):
             raise InvalidInput(
-                f"{what} is easy to guess: {weakness}. Other machines can reach {address}: set a random one, as "
-                "`python -c 'import secrets; print(secrets.token_urlsafe(32))'` prints it"
+                f"{what} is easy to guess: {weakness}. Other machines can reach {address}: set a random one, "
+                "as `python -c 'import secrets; print(secrets.token_urlsafe(32))'` prints it"
             )
         warnings.append(f"{what} is easy to guess: {weakness}. It is refused on any address but loopback")
     return warnings

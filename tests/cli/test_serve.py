@@ -165,7 +165,11 @@ def test_accounts_need_an_issuer_an_audience_and_keys(echoic, tmp_path):
 
 def test_a_token_of_ones_own_sign_in_acts_for_its_user(serve, tmp_path):
     key = ed25519.Ed25519PrivateKey.generate()
-    published = {**json.loads(jwt.algorithms.OKPAlgorithm.to_jwk(key.public_key())), "kid": "a", "alg": "EdDSA"}
+    published = {
+        **json.loads(jwt.algorithms.OKPAlgorithm.to_jwk(key.public_key())),
+        "kid": "a",
+        "alg": "EdDSA",
+    }
     (tmp_path / "jwks.json").write_text(json.dumps({"keys": [published]}))
     issuer = "https://login.example.com"
     _, url = serve(ECHOIC_JWT_ISSUER=issuer, ECHOIC_JWT_AUDIENCE="memory", ECHOIC_JWKS="jwks.json")

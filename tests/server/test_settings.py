@@ -30,7 +30,7 @@ GUESSED = (
     "qwertyuiopasdfghjklzxcvbnm1234567890",
     "aaaabbbbccccddddeeeeffffgggghhhhiiii",
     "AaAaAaAaBbBbBbBbCcCcCcCcDdDdDdDd",
-    "secret",
+    "hunter2",
 )
 
 
@@ -58,8 +58,10 @@ def test_a_secret_that_was_made_at_random_is_taken_whatever_its_letters():
     makers = (
         lambda: random.randbytes(16).hex(),  # Twilio's tokens
         lambda: random.randbytes(32).hex(),
-        lambda: "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", k=43)),
-        lambda: "".join(random.choices("0123456789", k=40)),
+        lambda: "".join(
+            random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", k=43)
+        ),
+        lambda: "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=32)),
     )
     made = {str(number): makers[number % 4]() for number in range(4000)}
     assert checked_secrets(made, "0.0.0.0") == []
@@ -71,7 +73,10 @@ def test_a_secret_that_was_made_at_random_is_taken_whatever_its_letters():
     [
         ("secret", {"secret": "x" * 32}),
         ("operator_key", {"operator_key": "x" * 32}),
-        ("agent key 2", {"agent_keys": {"the backend of these tests, for its users": "default", "x" * 32: "default"}}),
+        (
+            "agent key 2",
+            {"agent_keys": {"the backend of these tests, for its users": "default", "x" * 32: "default"}},
+        ),
     ],
 )
 def test_a_server_does_not_listen_beyond_loopback_with_a_secret_that_is_easy_to_guess(what, weak):

@@ -186,8 +186,9 @@ def serve_command(
 
     Identities are signed with ECHOIC_SECRET (at least 32 bytes), or with a secret that is created beside the
     store. ECHOIC_OPERATOR_KEY enables the operator's routes. ECHOIC_AGENT_KEY lets a backend act for its own
-    users; separate several keys by commas. To listen on other than loopback addresses, set ECHOIC_SECRET; there,
-    secrets and keys that are easy to guess are refused. The URL is printed to stdout once the server is ready.
+    users; separate several keys by commas. To listen on other than loopback addresses, set ECHOIC_SECRET;
+    there, secrets and keys that are easy to guess are refused. The URL is printed to stdout once the server
+    is ready.
 
     Callers talk to rules, or to the model that --model names, whose answers are streamed. --voice enables
     voice calls with a realtime model. Both read their provider's own variables, such as OPENAI_API_KEY and
@@ -218,9 +219,7 @@ def serve_command(
             hooks = PlatformHooks(vapi_secret, vapi_assistant, retell_key, elevenlabs_secret)
             _check_secrets(serving, hooks, listening, output)
             quota = quota_of(**{name: more[name] for name in more if name.startswith("max_")})
-            return await _serve(
-                settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota
-            )
+            return await _serve(settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota)
 
     return run_apart(ctx, work)
 

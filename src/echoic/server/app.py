@@ -46,7 +46,7 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
     status and time. One process: the store has one writer, and the service one background task.
 
     Raises:
-        InvalidInput: other machines can reach `host`, and the secret or a key of the settings is easy to guess.
+        InvalidInput: other machines can reach `host`, and the secret or a key is easy to guess.
     """
     settings: ServerSettings = app.state.served.settings
     agents = {f"agent key {place}": key for place, key in enumerate(settings.agent_keys, start=1)}

@@ -1,4 +1,4 @@
-"""Tokens that others sign: an application's own sign-in, and the authorization server of MCP clients (RFC 9728).
+"""Tokens that others sign: your own sign-in, and the authorization server of MCP clients (RFC 9728).
 
 They are verified with public keys in a file. Whoever signs them is asked nothing.
 """
