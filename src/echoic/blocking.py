@@ -87,6 +87,9 @@ class BlockingMemoryService(Protocol):
     def user(self, user: str, deployment: str = "default", *, level: Level = "account") -> BlockingUserMemory:
         """The memory of one user."""
 
+    def enforce_retention(self, deployment: str | None = None) -> int:
+        """Destroy now what is older than `keep_for` says, as the background does; how much that was."""
+
     def pseudonym(self, user: str, deployment: str = "default") -> str:
         """What stands for a user in receipts and in the audit log; "" without a compliance folder."""
 
@@ -347,6 +350,12 @@ class BlockingUserMemory(Protocol):
     ) -> Receipt:
         """Destroy everything kept about the user, or only what one argument names."""
 
+    def hold(self, *, on: bool = True) -> None:
+        """Put everything kept about the user on hold, or release it: for operators, as when a court asks."""
+
+    def held(self) -> bool:
+        """Whether everything kept about the user is on hold."""
+
     def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
         """The turns that a request to forget in `turn` means; None: it holds no such request."""
 
@@ -499,8 +508,8 @@ class BlockingRevocations(Protocol):
     def revoke(self, token_id: str, until: datetime) -> None:
         """Refuse the token of this id from now on. Durable when it returns; revoking it again is no error."""
 
-    def revoked(self, token_id: str) -> bool:
-        """Whether the token of this id was revoked."""
+    def revoked(self, token_id: str, renewals: int | None = None, until: datetime | None = None) -> bool:
+        """Whether the token of this id was revoked, or ended because it was renewed."""
 
 
 class BlockingDeploymentKeys(Protocol):
