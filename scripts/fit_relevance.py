@@ -527,6 +527,8 @@ def main() -> None:
     parser.add_argument("--callers", type=int, help="how many training callers; by default all")
     parser.add_argument("--blind", action="store_true", help="fit the models without word pieces too")
     given = parser.parse_args()
+    if given.callers is not None and given.callers < 2:
+        parser.error("--callers: two at least, for each is asked about the others")
     kinds = KINDS if given.blind else CLOSE
     cache: Path = given.cache
     cache.mkdir(parents=True, exist_ok=True)
