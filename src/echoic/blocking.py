@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self, overload
 
 from echoic.embedding.base import Kind, Vectors
 from echoic.memory.assurance import Level
+from echoic.memory.consent import Consent
 from echoic.memory.conversation import Transcript
 from echoic.memory.deployment_keys import DeploymentKey, Role
 from echoic.memory.distil import Jobs
@@ -347,6 +348,15 @@ class BlockingUserMemory(Protocol):
     ) -> Receipt:
         """Destroy everything kept about the user, or only what one argument names."""
 
+    def consent(self) -> Consent:
+        """Whether anything the user says may be kept."""
+
+    def set_consent(self, consent: Consent) -> None:
+        """Say whether anything the user says may be kept, in every process from the next write on."""
+
+    def keeps_nothing(self, conversation: str) -> bool:
+        """Whether nothing may be kept of a conversation: the user chose "never", or it is off the record."""
+
     def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
         """The turns that a request to forget in `turn` means; None: it holds no such request."""
 
@@ -395,6 +405,9 @@ class BlockingOpenConversation(Protocol):
 
     def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing."""
+
+    def off_the_record(self) -> Receipt:
+        """Keep nothing of this conversation from now on, and destroy what was kept of it."""
 
     def truncate(
         self,
