@@ -16,7 +16,6 @@ from typing import Any, Protocol, Self, overload
 
 from echoic.embedding.base import Kind, Vectors
 from echoic.memory.assurance import Level
-from echoic.memory.consent import Consent
 from echoic.memory.conversation import Transcript
 from echoic.memory.deployment_keys import DeploymentKey, Role
 from echoic.memory.distil import Jobs
@@ -33,6 +32,7 @@ from echoic.prompt.block import Block
 from echoic.stores.base import Change, Erasable, Erased, Index, Record, Waiting
 from echoic.types import (
     Category,
+    Consent,
     Conversation,
     Directives,
     EmbeddingSpec,

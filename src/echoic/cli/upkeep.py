@@ -23,11 +23,10 @@ from echoic.cli.output import (
 )
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreUnavailable
-from echoic.types import EmbeddingSpec
+from echoic.types import Consent, EmbeddingSpec
 
 if TYPE_CHECKING:
     from echoic.cli.deferred import DeferredEmbedder
-    from echoic.memory.consent import Consent
     from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.export import CopiedMemory
     from echoic.memory.service import MemoryService
@@ -56,10 +55,10 @@ def hold_command(ctx: click.Context, /, *, release: bool) -> int:
 
 
 @command("consent")
-@click.argument("user")
+@click.argument("whose", metavar="USER")
 @click.argument("choice", metavar="[keep|never]", required=False, type=click.Choice(["keep", "never"]))
 @click.pass_context
-def consent_command(ctx: click.Context, /, *, user: str, choice: Consent | None) -> int:
+def consent_command(ctx: click.Context, /, *, whose: str, choice: Consent | None) -> int:
     """Print or set whether anything USER says may be kept.
 
     With never, agents work on, and nothing of what USER says is kept beyond the running call. What is kept
@@ -67,11 +66,11 @@ def consent_command(ctx: click.Context, /, *, user: str, choice: Consent | None)
     """
 
     async def work(desk: Desk) -> CommandResult:
-        memory = desk.memory.user(user, desk.settings.deployment)
+        memory = desk.memory.user(whose, desk.settings.deployment)
         if choice is not None:
             await memory.set_consent(choice)
         consent = await memory.consent()
-        return CommandResult(data={"user": user, "consent": consent}, text=consent, count=1)
+        return CommandResult(data={"user": whose, "consent": consent}, text=consent, count=1)
 
     return run(ctx, work)
 

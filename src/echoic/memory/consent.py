@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal, cast, get_args
+from typing import Final, cast, get_args
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.profile import DIRECTIVES
@@ -26,10 +26,8 @@ from echoic.memory.records import (
 )
 from echoic.memory.tasks import RESULT
 from echoic.stores.base import Change, Drop, Put, Record, Require, Store
-from echoic.types import Scope
+from echoic.types import Consent, Scope
 
-Consent = Literal["keep", "never"]
-"""keep: what the user says is kept. never: nothing of it is, beyond the running call."""
 CONSENT: Final = "consent"
 """The kind of the record that says that nothing may be kept."""
 REFUSED: Final = (

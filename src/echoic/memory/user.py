@@ -14,7 +14,7 @@ from echoic.checks import checked_query, checked_time
 from echoic.errors import InvalidInput, brief
 from echoic.memory import tasks
 from echoic.memory.assurance import Level, Visibility, VisibleStore
-from echoic.memory.consent import Consent, checked_consent, keeps_nothing, read_consent, write_consent
+from echoic.memory.consent import checked_consent, keeps_nothing, read_consent, write_consent
 from echoic.memory.conversation import OpenConversation, Transcript, find_transcript, open_conversation
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.items import Items
@@ -30,6 +30,7 @@ from echoic.memory.telemetry import OperationSpan, content_of
 from echoic.stores.base import Store
 from echoic.types import (
     Category,
+    Consent,
     Conversation,
     Directives,
     Hit,

@@ -14,7 +14,6 @@ from pydantic_core import PydanticCustomError
 
 from echoic.errors import InvalidInput
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.consent import Consent
 from echoic.memory.user import MAX_LIMIT, UserMemory
 from echoic.prompt import counter_of
 from echoic.server.models import (
@@ -28,7 +27,7 @@ from echoic.server.models import (
 )
 from echoic.server.problems import responses
 from echoic.server.request_callers import AsBodyCaller, AsCaller, AsQueryCaller, Shared
-from echoic.types import Category, Memory, Outcome, Recall, Sharing
+from echoic.types import Category, Consent, Memory, Outcome, Recall, Sharing
 
 router = APIRouter(tags=["memory"])
 
