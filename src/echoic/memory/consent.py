@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, cast, get_args
 
-from echoic.errors import InvalidInput, NotAllowed, brief
+from echoic.errors import InvalidInput, NotAllowed
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
     CALL_PARTS,
@@ -53,7 +53,7 @@ def checked_consent(consent: object) -> Consent:
         InvalidInput: it is none.
     """
     if consent not in get_args(Consent):
-        raise InvalidInput(f"unknown consent {brief(consent)}: use one of {', '.join(get_args(Consent))}")
+        raise InvalidInput(f"unknown consent: use one of {', '.join(get_args(Consent))}")
     return cast("Consent", consent)
 
 
